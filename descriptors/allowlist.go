@@ -35,8 +35,11 @@ func (a Allowlists) Check() error {
 	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(a)) {
 		for _, pattern := range slices.Concat(a[namespace].Secrets, a[namespace].Claims) {
-			if strings.HasPrefix(pattern, PlatformPrefix) || strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-.*") != "" || pattern == "" {
-				errs = append(errs, fmt.Errorf("%q: %q is not the name of an object of yours, nor one with *: write lower-case letters, digits, - and ., and no name that begins with %s", namespace, pattern, PlatformPrefix))
+			if strings.HasPrefix(pattern, PlatformPrefix) || strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-.*") != "" ||
+				pattern == "" {
+				errs = append(errs,
+					fmt.Errorf(
+						"%q: %q is not the name of an object of yours, nor one with *: write lower-case letters, digits, - and ., and no name that begins with %s", namespace, pattern, PlatformPrefix))
 			}
 		}
 		for _, label := range a[namespace].Labels {
@@ -98,11 +101,12 @@ func (r Reference) Reserved() bool { return strings.HasPrefix(r.Name, PlatformPr
 // Allows reports whether descriptors of a namespace may name an object, by its
 // name.
 func (a Allowlists) Allows(namespace string, r Reference) bool {
-	return !r.Reserved() && slices.ContainsFunc(a.of(namespace), func(l Allowlist) bool { return slices.ContainsFunc(l.names(r.Kind), r.matches) })
+	return !r.Reserved() && slices.ContainsFunc(a.of(namespace),
+		func(l Allowlist) bool { return slices.ContainsFunc(l.names(r.Kind), r.matches) })
 }
 
-// Labels are the labels of which one allows the descriptors of a namespace to name
-// an object.
+// Labels are the labels that allow the descriptors of a namespace to name an object; one
+// of them suffices.
 func (a Allowlists) Labels(namespace string) []string {
 	var all []string
 	for _, l := range a.of(namespace) {
@@ -127,12 +131,13 @@ func (r Reference) matches(pattern string) bool {
 	return ok && err == nil
 }
 
-// Refusal says why descriptors of a namespace may not name an object, and what to
-// do; message is empty where they may, or where its labels decide.
+// Refusal is the reason why descriptors of a namespace may not name an object, and the
+// remedy. The message is empty if they may, or if the object's labels decide.
 func (a Allowlists) Refusal(namespace string, r Reference) (message, remedy string) {
 	switch {
 	case r.Reserved():
-		return fmt.Sprintf("%q is a name of the platform's own objects, which begin with %s", r.Name, PlatformPrefix), fmt.Sprintf("name a %s of yours", r.Kind)
+		return fmt.Sprintf("%q is a name of the platform's own objects, which begin with %s", r.Name,
+			PlatformPrefix), fmt.Sprintf("name a %s of yours", r.Kind)
 	case a.Allows(namespace, r), len(a.Labels(namespace)) > 0:
 		return "", ""
 	}

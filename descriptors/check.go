@@ -16,13 +16,13 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/words"
 )
 
-// check holds the rules between keys. Each reports what the file says, and
-// nothing about what could not be read.
+// check has the rules between keys. Each rule reports faults of values in the file, and
+// skips values that could not be read.
 type check struct {
 	d       *Descriptor
 	r       *decode.Report
 	parser  Parser
-	damaged bool // something of the file could not be read: it may hold what seems missing
+	damaged bool // a part of the file could not be read, which may hold the missing keys
 }
 
 func (c check) all() {
@@ -52,13 +52,14 @@ func (c check) info() {
 			fmt.Sprintf("says %q, the label %s says %q", info.TaskName, taskLabel, label), "keep one of the two")
 	}
 	if c.r.Has("info.timezone") && !info.Scheduled() && !c.r.HasError("info.scheduling") {
-		c.r.Warn("info.timezone", fault.NotRead, "only a schedule has a time zone, and this runs once", "give info.scheduling, or leave this out")
+		c.r.Warn("info.timezone", fault.NotRead, "only a schedule has a time zone, and this runs once",
+			"give info.scheduling, or leave this out")
 	}
 	c.engine(info.ExecutionEngine)
 	c.schedule()
 }
 
-// schedule looks at what only a schedule reads.
+// schedule checks the keys that only a schedule reads.
 func (c check) schedule() {
 	const at = "schedule"
 	info, s := c.d.Info, c.d.Schedule
@@ -98,7 +99,8 @@ func (c check) engine(engine string) {
 		return
 	}
 	if known {
-		c.r.Fault(at, fault.NoEngine, fmt.Sprintf("this platform has no engine %q", engine), "use one of "+strings.Join(engines, ", ")+", or leave it out")
+		c.r.Fault(at, fault.NoEngine, fmt.Sprintf("this platform has no engine %q", engine),
+			"use one of "+strings.Join(engines, ", ")+", or leave it out")
 		return
 	}
 	remedy := "a platform has default, and one of kubernetes and local"
@@ -147,7 +149,8 @@ func (c check) oneMachine() {
 	if !c.parser.OneMachine {
 		return
 	}
-	for _, at := range []string{"hardware.aws_zone_id", "hardware.availability_zone", "server.hardware.aws_zone_id", "server.hardware.availability_zone"} {
+	for _, at := range []string{"hardware.aws_zone_id", "hardware.availability_zone", "server.hardware.aws_zone_id",
+		"server.hardware.availability_zone"} {
 		if c.r.Has(at) {
 			c.r.Warn(at, fault.NotRead, "the local cluster has no zones: this machine stands for all of them", "")
 			return
@@ -174,8 +177,8 @@ func (c check) gpus(path string, h *Hardware) {
 	}
 }
 
-// needsGPUs reports whether it is an error that the number of GPUs of the machine
-// at path is not known, so that nothing more is to be said.
+// needsGPUs reports whether the GPUs of the machine at path are unknown, which is a fault
+// and makes other rules moot.
 func (c check) needsGPUs(path string) bool {
 	h := c.d.Hardware
 	return path == "hardware" && h.Strategy == MPI && h.Distributed.ProcessesPerInstance.OnePerGPU
@@ -191,13 +194,14 @@ func (c check) tolerations(path string, all []Toleration) {
 			c.r.Fault(at, fault.BadToleration, "operator Equal needs a key", `add key, or operator = "Exists"`)
 		}
 		if t.Seconds != nil && t.Effect != "NoExecute" && !c.r.HasError(at+".effect") {
-			c.r.Fault(at+".toleration_seconds", fault.BadToleration, "only effect NoExecute has a time", `add effect = "NoExecute", or leave this out`)
+			c.r.Fault(at+".toleration_seconds", fault.BadToleration, "only effect NoExecute has a time",
+				`add effect = "NoExecute", or leave this out`)
 		}
 	}
 }
 
-// distributed looks at what only strategy mpi reads. Elsewhere its values may be
-// anything of the right type.
+// distributed checks the keys that only strategy mpi reads. With other strategies they
+// may have any value of the right type.
 func (c check) distributed() {
 	const at = "hardware.distributed"
 	c.slots(at + ".processes_per_instance")
@@ -214,7 +218,8 @@ func (c check) distributed() {
 	const least, most = 2, 100_000
 	dist := c.d.Hardware.Distributed
 	if !c.r.HasError(at+".num_instances") && (dist.NumInstances < least || dist.NumInstances > most) {
-		c.r.Fault(at+".num_instances", fault.FewInstances, fmt.Sprintf("is %d; strategy mpi runs on %d to %d", dist.NumInstances, least, most), "")
+		c.r.Fault(at+".num_instances", fault.FewInstances,
+			fmt.Sprintf("is %d; strategy mpi runs on %d to %d", dist.NumInstances, least, most), "")
 	}
 	if dist.ProcessesPerInstance.OnePerGPU {
 		c.onePerGPU(at + ".processes_per_instance")
@@ -242,7 +247,8 @@ func (c check) onePerGPU(at string) {
 	switch {
 	case !known && c.parser.Accepted:
 	case !known:
-		c.r.Fault(at, fault.GPUsUnknown, fmt.Sprintf("the number of GPUs of %s is not known", c.d.Hardware.InstanceType), "add gpus to [hardware]")
+		c.r.Fault(at, fault.GPUsUnknown, fmt.Sprintf("the number of GPUs of %s is not known", c.d.Hardware.InstanceType),
+			"add gpus to [hardware]")
 	case count == 0:
 		c.r.Fault(at, fault.NoGPUs, "there is no GPU to run a process on", "write a number, or choose an instance type with GPUs")
 	}
@@ -259,7 +265,8 @@ func (c check) env(at string, env Env) {
 	}
 	for name, value := range env.Vars {
 		if n := len(name) + len("=") + len(value); n > mostVariable && !c.parser.Accepted {
-			c.r.Fault(at+".vars."+decode.Quoted(name), fault.BadVariable, fmt.Sprintf("NAME=VALUE has %d bytes; the kernel takes %d", n, mostVariable), "put the value into a file of a data source or of the code that is sent along")
+			c.r.Fault(at+".vars."+decode.Quoted(name), fault.BadVariable, fmt.Sprintf("NAME=VALUE has %d bytes; the kernel takes %d", n,
+				mostVariable), "put the value into a file of a data source or of the code that is sent along")
 		}
 	}
 }
@@ -286,7 +293,8 @@ func (c check) ml() {
 	if ml == nil {
 		return
 	}
-	if c.r.IsValid("ml.framework_version") && ml.FrameworkVersion != "" && ml.Framework == "" && !c.r.HasError("ml.framework") && !c.damaged {
+	if c.r.IsValid("ml.framework_version") && ml.FrameworkVersion != "" && ml.Framework == "" && !c.r.HasError("ml.framework") &&
+		!c.damaged {
 		c.r.Fault("ml.framework_version", fault.Framework, "a version of which framework?", "add framework")
 	}
 }
@@ -299,12 +307,13 @@ func (c check) command() {
 		return
 	}
 	if argv, _, err := c.d.Command(); err == nil && len(argv) == 0 {
-		c.r.Fault(at, fault.NoCommand, "strategy mpi needs ml.benchmark_code: mpirun cannot start the entrypoint of an image", "add benchmark_code to [ml]")
+		c.r.Fault(at, fault.NoCommand, "strategy mpi needs ml.benchmark_code: mpirun cannot start the entrypoint of an image",
+			"add benchmark_code to [ml]")
 	}
 }
 
-// variables finds commands with variables of the platform that other commands
-// have: a server is not told its own address, nor is a benchmark without one.
+// variables finds commands with variables of the platform that only other commands have:
+// a server has no address of a server, nor does a benchmark without one.
 func (c check) variables() {
 	provided := types.IsPlatformVariable
 	if c.d.Hardware.Strategy != Inference {
@@ -372,8 +381,8 @@ func (c check) checkPathOverlap(at string, paths []string) {
 	}
 }
 
-// byFolder are the indices of the paths, each of which is there once, in an
-// order in which what is in a folder comes behind it and before all else.
+// byFolder are the indices of the paths, each of which occurs once, in an order in which
+// a folder's content directly follows it.
 func byFolder(paths []string) []int {
 	var order []int
 	seen := map[string]bool{"": true}
@@ -387,7 +396,7 @@ func byFolder(paths []string) []int {
 	return order
 }
 
-// paths finds those that are there twice.
+// paths finds duplicates.
 func (c check) paths(at string, paths []string) {
 	first := map[string]int{}
 	for i, p := range paths {
@@ -443,7 +452,7 @@ func (c check) hasAny(at string, keys ...string) bool {
 // maxBlocks is how many different kinds of blocks there may be.
 const maxBlocks = 32
 
-// blocks looks at what only the parser blocks reads.
+// blocks checks the keys that only the parser blocks reads.
 func (c check) blocks(at string, metrics []Metric) {
 	different := map[Metric]bool{}
 	for i, m := range metrics {
@@ -453,7 +462,8 @@ func (c check) blocks(at string, metrics []Metric) {
 		case m.Parser != BlockParser:
 			for _, key := range []string{"block", "block_lines", "block_time"} {
 				if c.r.Has(path + "." + key) {
-					c.r.Warn(path+"."+key, fault.NotRead, fmt.Sprintf("parser %s does not read it", m.Parser), `write parser = "blocks", or leave it out`)
+					c.r.Warn(path+"."+key, fault.NotRead, fmt.Sprintf("parser %s does not read it", m.Parser),
+						`write parser = "blocks", or leave it out`)
 				}
 			}
 		case !c.r.Has(path+".block") && !c.damaged:
@@ -472,12 +482,14 @@ func (c check) server() {
 	strategy := c.d.Hardware.Strategy
 	if c.d.Server == nil {
 		if strategy == Inference && c.r.IsValid("hardware.strategy") && !c.r.Has("server") && !c.damaged {
-			c.r.Fault("hardware.strategy", fault.NoServer, "strategy inference needs a server", "add the tables [server.hardware] and [server.env]")
+			c.r.Fault("hardware.strategy", fault.NoServer, "strategy inference needs a server",
+				"add the tables [server.hardware] and [server.env]")
 		}
 		return
 	}
 	if strategy != Inference && !c.r.HasError("hardware.strategy") && c.r.Has("hardware") {
-		c.r.Warn("server", fault.NotRead, fmt.Sprintf("strategy %s does not read it", strategy), `write strategy = "inference" in [hardware], or leave it out`)
+		c.r.Warn("server", fault.NotRead, fmt.Sprintf("strategy %s does not read it", strategy),
+			`write strategy = "inference" in [hardware], or leave it out`)
 	}
 	c.hardware("server.hardware", &c.d.Server.Hardware)
 	c.tolerations("server.hardware", c.d.Server.Hardware.Tolerations)

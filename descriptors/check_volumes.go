@@ -13,7 +13,8 @@ func (c check) shared(at string, sources []Source) {
 	for i, s := range sources {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		if s.Mount == MountShared && !s.ReadOnly && !c.r.HasError(at+".mount") && !c.r.HasError(at+".read_only") {
-			c.r.Fault(at+".read_only", fault.SharedWritable, "shared data are read by all pods, and none may change them", `leave it out, or write mount = "copy"`)
+			c.r.Fault(at+".read_only", fault.SharedWritable, "shared data are read by all pods, and none may change them",
+				`leave it out, or write mount = "copy"`)
 		}
 	}
 }
@@ -21,7 +22,7 @@ func (c check) shared(at string, sources []Source) {
 // mostVolumes is how many volumes a run can have.
 const mostVolumes = 100
 
-// volumes looks at what each volume is, who mounts it, and where.
+// volumes checks each volume's type, its pods and its path.
 func (c check) volumes() {
 	if n := len(c.d.Volumes); n > mostVolumes {
 		c.r.Fault("volumes", fault.OutOfRange, fmt.Sprintf("are %d, %d at most are mounted", n, mostVolumes), "")
@@ -58,12 +59,13 @@ func (c check) kindOf(at string) {
 func (c check) role(at, role string) {
 	roles := c.d.Hardware.Strategy.Roles()
 	if role != "" && !c.r.HasError(at) && !c.r.HasError("hardware.strategy") && !slices.Contains(roles, role) {
-		c.r.Fault(at, fault.NoRole, fmt.Sprintf("strategy %s has no role %s", c.d.Hardware.Strategy, role), "its roles are "+strings.Join(roles, " and "))
+		c.r.Fault(at, fault.NoRole, fmt.Sprintf("strategy %s has no role %s", c.d.Hardware.Strategy, role),
+			"its roles are "+strings.Join(roles, " and "))
 	}
 }
 
-// overlaps finds the first of what a volume hides, or is hidden by, in a pod:
-// other volumes, data and models.
+// overlaps finds the first mount that a volume hides, or is hidden by, in a pod: other
+// volumes, data and models.
 func (c check) overlaps(n int) {
 	v, at := c.d.Volumes[n], fmt.Sprintf("volumes[%d].path", n)
 	if v.Path == "" {
@@ -75,7 +77,8 @@ func (c check) overlaps(n int) {
 		}
 	}
 	for i, s := range c.d.Data.Sources {
-		if (v.Role == "" || v.Role == c.d.Hardware.Strategy.Reader(s)) && c.overlap(at, v.Path, fmt.Sprintf("data.sources[%d]", i), s.Path) {
+		if (v.Role == "" || v.Role == c.d.Hardware.Strategy.Reader(s)) &&
+			c.overlap(at, v.Path, fmt.Sprintf("data.sources[%d]", i), s.Path) {
 			return
 		}
 	}
@@ -116,9 +119,11 @@ func (c check) overlap(at, path, other, taken string) bool {
 	case path == taken:
 		c.r.Fault(at, fault.SamePath, fmt.Sprintf("%q is the path of %s too", path, other), "choose another path")
 	case strings.HasPrefix(path, taken+"/"):
-		c.r.Fault(at, fault.NestedPath, fmt.Sprintf("%q lies inside %q, the path of %s", path, taken, other), "choose folders beside each other")
+		c.r.Fault(at, fault.NestedPath, fmt.Sprintf("%q lies inside %q, the path of %s", path, taken, other),
+			"choose folders beside each other")
 	case strings.HasPrefix(taken, path+"/"):
-		c.r.Fault(at, fault.NestedPath, fmt.Sprintf("%q, the path of %s, lies inside %q", taken, other, path), "choose folders beside each other")
+		c.r.Fault(at, fault.NestedPath, fmt.Sprintf("%q, the path of %s, lies inside %q", taken, other, path),
+			"choose folders beside each other")
 	default:
 		return false
 	}

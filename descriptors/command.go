@@ -7,7 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/words"
 )
 
-// Command is what the benchmark's container runs.
+// Command is the command of the benchmark's container.
 //
 //   - benchmark_code is given: argv are its words and those of args.
 //   - benchmark_code is a script (see Script): argv are the words of its
@@ -15,8 +15,7 @@ import (
 //   - only args is given: argv is nil, the image's entrypoint is run with args.
 //   - nothing is given: both are nil.
 //
-// The error is nil for a descriptor that Parse gave out: quotes are checked
-// there.
+// The error is nil for a descriptor that Parse returned: Parse checks the quotes.
 func (d *Descriptor) Command() (argv, args []string, err error) {
 	if d.ML == nil {
 		return nil, nil, nil
@@ -27,9 +26,9 @@ func (d *Descriptor) Command() (argv, args []string, err error) {
 	return commandOf(d.ML.BenchmarkCode, d.ML.Args, false)
 }
 
-// Command is what the server's container runs: argv where start_command is
-// given, else the image's entrypoint with args, as Descriptor.Command. Where
-// start_command is a script argv are the words of its interpreter.
+// Command is the command of the server's container: argv if start_command is given, else
+// the image's entrypoint with args, as Descriptor.Command. If start_command is a script,
+// argv are the words of its interpreter.
 func (e ServerEnv) Command() (argv, args []string, err error) {
 	if interpreter, _, ok := e.Script(); ok {
 		return commandOf(interpreter, e.StartCommandArgs, true)
@@ -58,10 +57,9 @@ func commandOf(code, arguments string, apart bool) (argv, args []string, err err
 	return argv, args, nil
 }
 
-// Script is benchmark_code where it is a script: a text whose first line begins
-// with #!. The interpreter is what this line names, with its arguments; the text
-// has lost the indentation that all of its lines share, begins with that line
-// and ends with the end of a line.
+// Script is benchmark_code if it is a script: a text whose first line begins with #!. The
+// interpreter is the rest of this line, with its arguments; the text begins with that
+// line, without the indentation that all lines share, and ends with the end of a line.
 func (d *Descriptor) Script() (interpreter, text string, ok bool) {
 	if d.ML == nil {
 		return "", "", false

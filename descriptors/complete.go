@@ -5,7 +5,7 @@ import "github.com/benchmark-ai/bai/descriptors/internal/decode"
 // taskLabel is the label that equals info.task_name.
 const taskLabel = "task_name"
 
-// complete says what one part of d says about another.
+// complete fills in keys of d from other parts of d.
 func complete(d *Descriptor, r *decode.Report) {
 	if label, ok := d.Info.Labels[taskLabel]; ok && d.Info.TaskName == "" {
 		d.Info.TaskName = label

@@ -8,11 +8,11 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
-// A Difference is a key of which two descriptors say different things.
+// A Difference is a key with different values in two descriptors.
 type Difference struct {
 	Path string // as that of a Fault
 	Old  string // what the first says, in TOML on one line; "" where it does not say it
-	New  string // what the second says
+	New  string // value in the second
 }
 
 // Diff are the differences between two descriptors, in the order of the

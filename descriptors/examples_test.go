@@ -107,7 +107,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	want := descriptors.Key{
 		Path: "hardware.strategy", Type: "string", Default: "single_node", Values: []string{"single_node", "mpi", "inference"},
 		Aliases: []string{"horovod", "client_server"},
-		Doc:     "strategy is how many pods a run has and what they are to each other: one; equal ones that talk MPI (also called horovod); a client and its server (also called client_server).",
+		Doc:     "strategy is the number of pods of a run and their roles: one pod; equal pods that communicate by MPI (also called horovod); a client and its server (also called client_server).",
 		Schema:  map[string]any{"type": "string", "enum": []any{"single_node", "mpi", "inference", "horovod", "client_server"}},
 	}
 	if diff := cmp.Diff(want, keys[i]); diff != "" {

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// A Fault is one thing that is wrong with a descriptor, or, as a warning, one
-// that is likely not what its writer wants.
+// A Fault is one error in a descriptor or, as a warning, a probable mistake.
 type Fault struct {
 	File    string // the name that Parse was given
 	Line    int    // from 1
 	Column  int    // from 1, in characters
 	Path    string // the key that it is about: data.sources[0].path; "" for the file
 	Code    string // one of those that Explain knows; it never changes its meaning
-	Message string // what is wrong, in one line
+	Message string // the error, in one line
 	Remedy  string // how to mend it, in one line; "" where no line says it
 	Warning bool   // the descriptor can be run as it is
 }

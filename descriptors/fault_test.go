@@ -94,8 +94,8 @@ func TestEveryCodeIsExplainedByAnExampleThatHasItAndOneThatHasNot(t *testing.T) 
 	}
 }
 
-// read are the faults of an example of a code: of a piece of a descriptor, of what a
-// command writes, or of an override.
+// read are the faults of an example of a code: of a piece of a descriptor, of a command's
+// output, or of an override.
 func read(t *testing.T, code, example string) descriptors.Faults {
 	t.Helper()
 	if set, ok := strings.CutPrefix(example, "--set "); ok {
@@ -112,7 +112,7 @@ func read(t *testing.T, code, example string) descriptors.Faults {
 	}
 	allowed := descriptors.Allowlists{"*": {Secrets: []string{"registry", "my-secret"}}}
 	p := descriptors.Parser{Zones: []string{"use1-az1"}, Allow: allowed}
-	if code == "BAI0029" { // known by the platform, of which BAI0105 knows nothing
+	if code == "BAI0029" { // the platform knows it, and BAI0105 does not
 		p.Engines = []string{"default", "local"}
 	}
 	_, faults := p.Parse("example.toml", text)

@@ -46,10 +46,9 @@ func instant(at time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// The forms of the system whose place this one takes. Its front let others
-// through than its second check did: a form that both took is a schedule here,
-// and so is one that the second took, but for @reboot, which never fired; what
-// the second refused is refused.
+// Schedules of the original system, whose front end and second check accepted different
+// forms. A form that both accepted is a schedule here, and so is one that the second
+// accepted, except @reboot, which never fired; a form that the second refused is refused.
 func TestTheOriginalFormsOfSchedulesAreTakenOrRefusedAsWritten(t *testing.T) {
 	tests := map[string]struct{ form, code string }{
 		"the sample":                    {"0 0 * * *", ""},

@@ -11,9 +11,9 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// FuzzParse holds what is promised of every text: no panic, faults in order and
-// inside the text, each explained and with its place and code, a descriptor or
-// an error, and what is needed of a descriptor works.
+// FuzzParse checks the promises for every text: no panic, faults in order and inside the
+// text, each explained and with its position and code, a descriptor or an error, and
+// working methods of a descriptor.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"examples/*.toml", "testdata/original/*.toml", "testdata/bad/*.toml"} {
 		for _, text := range files(f, pattern) {

@@ -7,8 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// What is refused lies in testdata/bad; here is what lies close to it and is
-// taken.
+// Refused descriptors lie in testdata/bad; these are valid ones close to them.
 func TestWhatIsGoodIsTaken(t *testing.T) {
 	sha := strings.Repeat("0123456789abcdef", 4)
 	source := func(s string) string { return `sources = [{ src = "` + s + `", path = "/d" }]` }

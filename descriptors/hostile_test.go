@@ -9,8 +9,8 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// hostile is the size of the texts that are tried: a quarter of what a descriptor
-// may have is enough to tell what grows faster than the text.
+// hostile is the size of the texts: a quarter of a descriptor's limit shows times that
+// grow faster than the text.
 const hostile = descriptors.MaxSize / 4
 
 // repeat is line over and over, with a number in place of its #, up to the size
@@ -24,7 +24,7 @@ func repeat(head, line, tail string) string {
 	return s.String() + tail
 }
 
-// A descriptor comes from anybody: none may keep the gateway busy.
+// Any user may send a descriptor: none may keep the gateway busy.
 func TestNoTextTakesLong(t *testing.T) {
 	tests := map[string]string{
 		"unknown keys":            repeat("[ml]\n", "benchmark#=1\n", ""),
@@ -49,7 +49,7 @@ func TestNoTextTakesLong(t *testing.T) {
 		"variables and secrets":   repeat("[env]\nvars={", "V#='',", "V=''}\n"),
 		"an array of tables each": repeat("", "[[a#]]\n", ""),
 	}
-	const bound = time.Minute // some hundred times what it takes, for busy machines and the race detector
+	const bound = time.Minute // some hundred times the usual time, for busy machines and the race detector
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()

@@ -18,8 +18,7 @@ var builtinInstances string
 // lines and those that begin with # are comments.
 type Instances string
 
-// Check says what is wrong with the first line that says nothing, and nil where
-// there is no such line.
+// Check returns the fault of the first invalid line, nil without one.
 func (i Instances) Check() error {
 	n := 0
 	for line := range strings.Lines(string(i)) {
@@ -68,9 +67,8 @@ func instance(line string) (name string, gpus int, ok bool) {
 	return name, gpus, err == nil && gpus >= 0 && name != "" && name[0] != '#'
 }
 
-// GPUCount is the number of GPUs of each pod: gpus where it is given, else what
-// the instance type has, else, without an instance type, none. It is false where
-// the type is not known.
+// GPUCount is the number of GPUs of each pod: gpus if it is given, else that of the
+// instance type, else, without an instance type, 0. It is false for an unknown type.
 func (h Hardware) GPUCount() (int, bool) {
 	switch {
 	case h.GPUs != nil:
@@ -91,6 +89,6 @@ func (h Hardware) Processes() int {
 	if !p.OnePerGPU {
 		return max(p.Number, 1)
 	}
-	gpus, _ := h.GPUCount() // Parse refuses what is not known
+	gpus, _ := h.GPUCount() // Parse refuses an unknown type
 	return max(gpus, 1)
 }

@@ -25,10 +25,10 @@ type Key struct {
 	Values   []string // those there are; nil where there are others
 	Aliases  []string // other spellings of some of these
 	Example  string   // a value, as it is written in a file; "" where none is given
-	Rule     string   // what a value must be beyond its type
-	Doc      string   // what the key is for
+	Rule     string   // rule for values beyond their type
+	Doc      string   // purpose of the key
 
-	// Schema is what a JSON Schema says of a value, but not of the keys in it.
+	// Schema is the JSON Schema of a value, without the keys in it.
 	Schema map[string]any
 }
 
@@ -39,7 +39,8 @@ func Keys() []Key {
 	for _, row := range decode.KeySpecs(&Descriptor{}, all) {
 		keys = append(keys, Key{
 			Path: row.Path, Type: row.Type, Required: row.Required, Default: row.Default,
-			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.ValueType].Rule, Doc: keyDoc(row, docs[row.Field]), Schema: row.Schema(schemas),
+			Values: row.Values, Aliases: row.Aliases, Example: row.Example, Rule: all[row.ValueType].Rule,
+			Doc: keyDoc(row, docs[row.Field]), Schema: row.Schema(schemas),
 		})
 	}
 	return keys
@@ -79,19 +80,18 @@ func comments() map[string]string {
 	return docs
 }
 
-// Explanation is what there is to say about one kind of fault. An example is a
-// piece of a descriptor; one that begins with "$ " is a command that writes such a
-// file, one that begins with "--set " an override.
+// Explanation explains one kind of fault. An example is a piece of a descriptor; one that
+// begins with "$ " is a command that writes such a file, one that begins with "--set " an
+// override.
 type Explanation struct {
 	Code    string
-	Title   string // what is wrong, in a few words
+	Title   string // the fault, in a few words
 	Text    string // why it is refused, and how to mend it
 	Example string // a piece of a descriptor with the fault
 	Mended  string // the same piece without it
 }
 
-// Explain is what there is to say about a code of a Fault. It is false for a
-// code that there is not.
+// Explain returns the explanation of a Fault's code. It is false for an unknown code.
 func Explain(code string) (Explanation, bool) {
 	for _, e := range fault.Explanations() {
 		if e.Code == code {

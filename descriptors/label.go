@@ -2,6 +2,6 @@ package descriptors
 
 import "github.com/benchmark-ai/bai/descriptors/internal/types"
 
-// ReservedLabel reports whether the platform gives a label of that key itself,
-// so that neither a descriptor nor who submits one may give it.
+// ReservedLabel reports whether the platform itself sets a label of that key, so that
+// neither descriptors nor submissions may set it.
 func ReservedLabel(key string) bool { return types.IsReserved(key) }

@@ -2,20 +2,20 @@ package descriptors
 
 import "time"
 
-// A Descriptor describes one benchmark: what runs, on what, with which data,
-// and which numbers are read from what it writes. One file is one descriptor.
+// A Descriptor describes one benchmark: its program, its machines, its data, and the
+// metrics in its output. One file is one descriptor.
 //
-// A Descriptor is data: it holds no connections and no locks, may be copied,
-// and is not changed by any function of this package once Parse gave it out.
+// A Descriptor is data: it holds no connections and no locks, may be copied, and is not
+// changed by any function of this package once Parse has returned it.
 type Descriptor struct {
 	// SpecVersion is the version of the language in which the file is written.
 	// A program that knows an older language only refuses the file and says so.
 	SpecVersion string `toml:"spec_version" need:"yes" kind:"spec version" example:"\"1.0\""`
 
-	// Info says what the benchmark is, where it runs and how often.
+	// Info describes the benchmark, its namespace and its schedule.
 	Info Info `toml:"info" need:"yes"`
 
-	// Hardware says on what kind of machine the benchmark runs, and on how many.
+	// Hardware describes the machines of the benchmark, and their number.
 	Hardware Hardware `toml:"hardware" need:"yes"`
 
 	// Env is the environment of the benchmark's process.
@@ -28,12 +28,12 @@ type Descriptor struct {
 	// Data are the files that lie on the benchmark's disk before it starts.
 	Data Data `toml:"data"`
 
-	// Volumes are further volumes of the cluster that pods of the run mount. What
-	// lies there is the user's: nothing of it is fetched or kept.
+	// Volumes are further volumes of the cluster that pods of the run mount. Their
+	// content belongs to the user: the platform neither fetches nor stores it.
 	Volumes []Volume `toml:"volumes"`
 
-	// Output says what is kept of what the benchmark writes. Without this table
-	// only the log is kept, and what the benchmark emits itself.
+	// Output selects the metrics and files of the benchmark that are stored. Without this
+	// table the platform stores only the log, and values that the benchmark emits itself.
 	Output *Output `toml:"output"`
 
 	// Server is the part that the benchmark talks to. Strategy inference needs
@@ -51,13 +51,13 @@ type Descriptor struct {
 	Schedule Schedule `toml:"schedule"`
 }
 
-// Info says what a benchmark is, where it runs and how often.
+// Info describes a benchmark, its namespace and its schedule.
 type Info struct {
 	// Description is for people; nothing interprets it.
 	Description string `toml:"description" need:"yes" example:"\"what is measured\""`
 
-	// TaskName names what is measured, so that runs of one task can be compared.
-	// It is the same as the label task_name: giving one gives the other.
+	// TaskName names the measured task, so that runs of one task can be compared. It is
+	// the same as the label task_name: giving one gives the other.
 	TaskName string `toml:"task_name" kind:"task name"`
 
 	// ExecutionEngine names the cluster that carries the run out. Every platform has
@@ -65,20 +65,19 @@ type Info struct {
 	// an engine that it lacks.
 	ExecutionEngine string `toml:"execution_engine" default:"default" kind:"name"`
 
-	// Scheduling is single_run, or a cron expression of five fields: then the
-	// descriptor is a schedule, and each firing is a run.
+	// Scheduling is single_run, or a cron expression of five fields: then the descriptor
+	// is a schedule, and each firing is a run.
 	//
-	// On a day on which clocks are changed a time of the day (30 2 * * *) fires
-	// once: at once after the change where it is left out, and the first time
-	// where it is there twice. A rhythm, whose minute or hour begins with *, goes
-	// on in real time.
+	// On a day on which clocks change, a time of the day (30 2 * * *) fires once:
+	// directly after the change if the change skips it, and the first time if it occurs
+	// twice. An interval, whose minute or hour begins with *, follows real time.
 	Scheduling string `toml:"scheduling" default:"single_run" kind:"schedule"`
 
 	// Timezone is the zone in which scheduling is read, by its IANA name.
 	Timezone string `toml:"timezone" default:"UTC" kind:"time zone"`
 
-	// Labels are attached to the run and to its objects, and are what runs are
-	// looked up and compared by.
+	// Labels are attached to the run and to its objects. Runs are found and compared by
+	// them.
 	Labels map[string]string `toml:"labels" kind:"labels"`
 }
 
@@ -88,15 +87,15 @@ const SingleRun = "single_run"
 // Scheduled reports whether the descriptor is a schedule.
 func (i Info) Scheduled() bool { return i.Scheduling != "" && i.Scheduling != SingleRun }
 
-// Hardware says on what kind of machine a benchmark runs, and on how many.
+// Hardware describes the machines of a benchmark, and their number.
 type Hardware struct {
-	// InstanceType is the cloud's name of the kind of machine. It may be left out
-	// where gpus, cpus, memory or node_selector say what is needed.
+	// InstanceType is the cloud's name of the machine type. It may be left out if gpus,
+	// cpus, memory or node_selector describe the machine.
 	InstanceType string `toml:"instance_type" kind:"name"`
 
-	// Strategy is how many pods a run has and what they are to each other: one;
-	// equal ones that talk MPI (also called horovod); a client and its server
-	// (also called client_server).
+	// Strategy is the number of pods of a run and their roles: one pod; equal pods that
+	// communicate by MPI (also called horovod); a client and its server (also called
+	// client_server).
 	Strategy Strategy `toml:"strategy" default:"single_node" one:"single_node mpi=horovod inference=client_server"`
 
 	// AWSZoneID is the zone to run in by its account-independent ID. The local
@@ -116,10 +115,10 @@ type Hardware struct {
 	// it.
 	GPUs *int `toml:"gpus" kind:"gpus"`
 
-	// CPUs is what each pod is given, as request and as limit.
+	// CPUs is the CPU request and limit of each pod.
 	CPUs string `toml:"cpus" kind:"cpus"`
 
-	// Memory is what each pod is given, as request and as limit.
+	// Memory is the memory request and limit of each pod.
 	Memory string `toml:"memory" kind:"memory"`
 
 	// GPUResource is the name by which the cluster counts GPUs.
@@ -132,7 +131,7 @@ type Hardware struct {
 	Tolerations []Toleration `toml:"tolerations"`
 }
 
-// A Strategy is how many pods a run has and what they are to each other.
+// A Strategy is the number of pods of a run and their roles.
 type Strategy string
 
 // The strategies, by the names that Parse gives them. An alias in a file
@@ -227,8 +226,8 @@ type ML struct {
 	// entrypoint.
 	Args string `toml:"args" kind:"command"`
 
-	// Framework is what the program is written for: any name. It is kept with the
-	// run and shown, and baictl list --framework finds the run by it.
+	// Framework is the framework of the program: any name. It is stored with the run and
+	// shown, and baictl list --framework finds the run by it.
 	Framework string `toml:"framework" kind:"line" example:"\"pytorch\""`
 
 	// FrameworkVersion is the version of framework, kept and shown with it.
@@ -244,7 +243,7 @@ type ML struct {
 // names: $(BAI_SCRIPTS_PATH)/run.sh as benchmark_code runs a file of it. The code
 // is the benchmark's own copy, which it may change; a server has none.
 type Script struct {
-	// Archive is what the code is called. Whatever is sent along is taken for it.
+	// Archive is the name of the code. Any code that is sent along takes its place.
 	Archive string `toml:"script" need:"yes" kind:"tar" example:"\"code.tar\""`
 }
 
@@ -257,12 +256,12 @@ type Data struct {
 
 // A Source is one data set or model.
 type Source struct {
-	// Src is where the data come from: s3://, gs://, azblob://, http:// or
-	// https://, and file:// where the platform's settings allow it.
+	// Src is the address of the data: s3://, gs://, azblob://, http:// or https://, and
+	// file:// if the platform's settings allow it.
 	//
 	// A prefix of a bucket, best with a slash at its end, is a folder; so is
-	// git+https://host/repository@ref#path, the files of a commit, where ref is
-	// a tag, a branch or a commit, and both ref and path may be left out.
+	// git+https://host/repository@ref#path, the files of a commit, where ref is a tag, a
+	// branch or a commit, and both ref and path may be left out.
 	//
 	// The bytes are stored as the server sends them, as curl does: a body with
 	// Content-Encoding: gzip stays packed.
@@ -300,9 +299,9 @@ type Source struct {
 	// (shared). A role of one pod has a copy in any case.
 	Mount Mount `toml:"mount" default:"copy" one:"copy shared"`
 
-	// Role names the only pods that have the data; without it those that measure
-	// have them: the workers of strategy mpi, the client of strategy inference, the
-	// benchmark of strategy single_node. What two roles are to have is named twice.
+	// Role names the only pods that have the data. Without it, the pods that measure have
+	// them: the workers of strategy mpi, the client of strategy inference, the benchmark
+	// of strategy single_node. To give data to two roles, list the source twice.
 	Role string `toml:"role" one:"benchmark server client worker launcher"`
 }
 
@@ -343,7 +342,7 @@ type Volume struct {
 	NFS *NFS `toml:"nfs"`
 }
 
-// A ClaimTemplate says what a PersistentVolumeClaim asks for.
+// A ClaimTemplate describes a PersistentVolumeClaim.
 type ClaimTemplate struct {
 	// Size is how much it holds.
 	Size string `toml:"size" need:"yes" kind:"memory" example:"\"10GiB\""`
@@ -351,12 +350,12 @@ type ClaimTemplate struct {
 	// StorageClass names the class of storage; the cluster's default without it.
 	StorageClass string `toml:"storage_class" kind:"object name"`
 
-	// Access says who may mount it: the pods of one node, read-only those of many,
-	// those of many, or one pod.
+	// Access decides which pods may mount the volume: the pods of one node, read-only
+	// those of many, those of many, or one pod.
 	Access string `toml:"access" default:"ReadWriteOnce" one:"ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod"`
 }
 
-// Ephemeral says what space a pod has of its own.
+// Ephemeral is a volume that exists only as long as its pod.
 type Ephemeral struct {
 	// Size is how much it holds.
 	Size string `toml:"size" need:"yes" kind:"memory" example:"\"10GiB\""`
@@ -375,7 +374,7 @@ type NFS struct {
 	Path string `toml:"path" need:"yes" kind:"path" example:"\"/export/data\""`
 }
 
-// Output says what is kept of what a benchmark writes.
+// Output selects the metrics and files of a benchmark that are stored.
 type Output struct {
 	// Metrics are the numbers that are read from the benchmark's log.
 	Metrics []Metric `toml:"metrics"`
@@ -385,17 +384,16 @@ type Output struct {
 	// nodes with cgroup v2, those on volumes alone: its own file system is gone.
 	Artifacts []Artifact `toml:"artifacts"`
 
-	// System says how often it is measured what the benchmark uses of its machine:
-	// processors, memory, disks, networks and GPUs. It is true for every second,
-	// false for not at all, or a time. Without it the platform measures every
-	// second.
+	// System is the interval at which the platform measures the benchmark's use of its
+	// machine: processors, memory, disks, networks and GPUs. It is true for every second,
+	// false for no measurement, or a time. Without it the platform measures every second.
 	System *time.Duration `toml:"system" kind:"every" example:"\"5s\""`
 
-	// Prometheus is where in its pod the benchmark serves numbers in Prometheus'
-	// text format: one URL, or several. They are read from the first time that
-	// something answers there until the benchmark ends, and once more then, where
-	// it still answers. Numbers of one of several URLs have the label instance, its
-	// host and port, unless what is served there says one.
+	// Prometheus is the address in its pod where the benchmark serves numbers in
+	// Prometheus' text format: one URL, or several. The platform reads them from the
+	// first answer until the benchmark ends, and once more then, if the address still
+	// answers. With several URLs, their numbers have the label instance, the host and
+	// port, unless the numbers have that label already.
 	Prometheus []string `toml:"prometheus" kind:"loopback" example:"\"http://127.0.0.1:9090/metrics\""`
 
 	// PrometheusInterval is how often they are read.
@@ -416,8 +414,8 @@ type Metric struct {
 	// Name names the metric.
 	Name string `toml:"name" need:"yes" kind:"metric name" example:"\"throughput\""`
 
-	// Units is what the number counts. Numbers of this name that the benchmark
-	// emits without a unit have it, too.
+	// Units is the unit of the number. Numbers of this name that the benchmark emits
+	// without a unit have it, too.
 	Units string `toml:"units" need:"yes" kind:"line" example:"\"images/s\""`
 
 	// Pattern is a regular expression in Go's dialect (RE2). On each line where
@@ -432,13 +430,12 @@ type Metric struct {
 	// 64 KiB the beginning is searched, and no match counts that goes up to its end.
 	Pattern string `toml:"pattern" need:"yes" kind:"pattern" example:"'([0-9.]+) images/s'"`
 
-	// Parser says what the pattern is held against: lines is each line of the log
-	// by itself; json is each member of a line that is a JSON object, in which NaN
-	// and Infinity are numbers, too, written as path=value, as in train.loss=0.25,
-	// where members step, time and timestamp of
-	// the object are those of all numbers found in it; blocks is several lines
+	// Parser is the input of the pattern: lines is each line of the log by itself; json
+	// is each member of a line that is a JSON object, written as path=value, as in
+	// train.loss=0.25. There NaN and Infinity are numbers, too, and the object's members
+	// step, time and timestamp apply to all numbers found in it. blocks is several lines
 	// together, with line feeds between them, of standard output and standard error
-	// apart: see block.
+	// separately: see block.
 	Parser string `toml:"parser" default:"lines" one:"lines json blocks"`
 
 	// Block is a regular expression that matches the first line of each block of
@@ -494,7 +491,7 @@ type Server struct {
 	// Models are the files that lie on the server's disk before it starts.
 	Models []Source `toml:"models" without:"role"`
 
-	// Output says what is kept of what the server writes.
+	// Output selects the metrics and files of the server that are stored.
 	Output *Output `toml:"output"`
 }
 
@@ -520,7 +517,7 @@ type ServerEnv struct {
 
 // A Probe asks a server over HTTP whether it is ready.
 type Probe struct {
-	// Path is what is asked for.
+	// Path is the path of the request.
 	Path string `toml:"path" need:"yes" kind:"http path" example:"\"/ping\""`
 
 	// Port is where it is asked for, one of ports or another; the first of ports
@@ -568,42 +565,42 @@ type CustomParams struct {
 	HyperParams map[string]any `toml:"hyper_params"`
 }
 
-// Limits end a run that takes too long, and say how often one is tried. What is
-// not given is left to the platform's settings.
+// Limits end a run that takes too long, and set the number of its tries. Limits that are
+// not given come from the platform's settings.
 type Limits struct {
 	// Deadline is how long the run may take from its launch; then it ends with
 	// class timeout, reason DeadlineExceeded.
 	Deadline time.Duration `toml:"deadline" kind:"duration" also:"timeout"`
 
-	// PendingDeadline is how long the run may wait for what may never come: a
-	// machine, a volume, an image, a server or worker that runs and is not ready.
-	// It stands still while an autoscaler says that it adds a node, for 20 min
-	// each time at most.
+	// PendingDeadline is how long the run may wait for a resource that may never come: a
+	// machine, a volume, an image, a server or worker that runs and is not ready. The
+	// clock stops while an autoscaler reports that it adds a node, for 20 min each time
+	// at most.
 	PendingDeadline time.Duration `toml:"pending_deadline" kind:"duration"`
 
-	// Retries is how often the run is tried again when the infrastructure failed.
-	// What the benchmark itself got wrong is never tried again.
+	// Retries is how often the run is tried again after a failure of the infrastructure.
+	// A failure of the benchmark itself is never tried again.
 	Retries int `toml:"retries" default:"0" kind:"retries"`
 
-	// MaxLogSize is how much of each pod's log is stored. Of a longer log the
-	// beginning and the end are stored, the end being half of it and at most
-	// 16 MiB, and the number of lines between them is said. Patterns of metrics
-	// are held against all of the output, whatever is stored of it. Without it the
-	// platform's settings say it (executor.pods.max_log): bai standalone stores
-	// 256 MiB, and services that have no such setting store all.
+	// MaxLogSize is how much of each pod's log is stored. Of a longer log the beginning
+	// and the end are stored, the end being half of it and at most 16 MiB, with the
+	// number of lines between them. Patterns of metrics see all of the output, even the
+	// lines that are not stored. The default is in the platform's settings
+	// (executor.pods.max_log): bai standalone stores 256 MiB, and services without that
+	// setting store all.
 	MaxLogSize int64 `toml:"max_log_size" kind:"size"`
 
-	// Keep says whether the objects of a run stay in the cluster after its end, to
-	// be looked at: never, those of failed runs, or all for a time. Without it the
-	// platform's settings say it. Servers and workers that still run at the end are
-	// ended first: their Jobs stay with those of the benchmark, while Kubernetes
-	// removes pods that it had to end. Not kept is what was canceled, what was given
-	// up while it waited for a machine or an image, and a pod whose machine is lost.
+	// Keep decides whether the objects of a run stay in the cluster after its end, for
+	// inspection: never, those of failed runs, or all for a time. The default is in the
+	// platform's settings. Servers and workers that still run at the end are ended first:
+	// their Jobs stay with those of the benchmark, while Kubernetes removes pods that it
+	// had to end. The objects of canceled runs, of runs that were given up while they
+	// waited for a machine or an image, and pods of a lost machine are not kept.
 	Keep Keep `toml:"keep" kind:"keep"`
 }
 
-// Keep says how long the objects of a run stay in the cluster after its end. The
-// zero Keep says nothing.
+// Keep is how long the objects of a run stay in the cluster after its end. The zero Keep
+// leaves it to the platform's settings.
 type Keep struct {
 	Rule string        // never, failed or for
 	For  time.Duration // how long, for Rule for
@@ -618,15 +615,15 @@ const (
 
 // Schedule says how a schedule fires.
 type Schedule struct {
-	// Concurrency says what a firing does while a run of an earlier one goes on:
-	// allow lets both run, forbid makes none (see missed), replace cancels the
-	// earlier one.
+	// Concurrency decides what a firing does while a run of an earlier one goes on: allow
+	// lets both run, forbid makes no new run (see missed), replace cancels the earlier
+	// one.
 	Concurrency string `toml:"concurrency" default:"allow" one:"allow forbid replace" also:"concurrency_policy"`
 
-	// Missed says what becomes of firings whose time passed while the platform
-	// was away: skip makes none of them, latest makes the last one, all makes all,
-	// in order. A firing that concurrency forbids is missed too: with all it waits
-	// for its turn, else there is none.
+	// Missed decides about firings whose time passed while the platform was away: skip
+	// makes none of them, latest makes the last one, all makes all, in order. A firing
+	// that concurrency forbids is missed too: with all it waits for the earlier run, else
+	// it makes no run.
 	Missed string `toml:"missed" default:"latest" one:"skip latest all"`
 
 	// MissedWindow is how late a firing that was missed may still be made.
@@ -637,12 +634,12 @@ type Schedule struct {
 	// and always the same for one.
 	Jitter time.Duration `toml:"jitter" kind:"duration"`
 
-	// Suspend makes a schedule that does not fire until it is resumed. Without
-	// the key a new version of a schedule goes on, or stays suspended, as it was.
+	// Suspend makes a schedule that does not fire until it is resumed. Without the key a
+	// new version of a schedule stays active, or suspended, as it was.
 	Suspend *bool `toml:"suspend" kind:"switch"`
 
-	// History is how many firings are remembered with what became of them, beside
-	// those whose runs go on. The runs themselves are kept as all runs are.
+	// History is how many finished firings are listed with their outcome, beside those
+	// whose runs go on. The runs themselves are kept as all runs are.
 	History int `toml:"history" default:"20" kind:"history"`
 
 	// Start is the first time at which the schedule may fire. Without a zone of

@@ -71,9 +71,8 @@ func TestTheOriginalCustomParametersAreReadBack(t *testing.T) {
 	}
 }
 
-// minimal is a descriptor to which one thing is added: what stands in a table of
-// its own, and keys for the tables that are there. With strategy mpi it has the
-// command that this needs.
+// minimal is a descriptor with one addition: tables, and keys for the tables that exist.
+// With strategy mpi it has the command that this needs.
 func minimal(added map[string]string) string {
 	tables := map[string]string{
 		"info": `description = "x"`, "hardware": `instance_type = "t3.small"`, "env": `docker_image = "alpine:3"`,

@@ -15,17 +15,17 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// In the files under testdata/bad comments mark each place at which a fault is
-// intended, so that a reader of the file can check it:
+// In the files under testdata/bad, comments mark the position of each intended fault, so
+// that a reader can check it:
 //
 //	strategy = "singlenode"
 //	#          ^ BAI0013
 //
-// The mark is about the last line above it that is no mark; #< stands for its
-// first column. Where a comment would change what is wrong, the first line of the
-// file has the places: # 3:1 BAI0001, 7:12 BAI0011.
+// A mark refers to the last line above it that is no mark; #< stands for its first
+// column. If a comment would change the fault, the first line of the file lists the
+// positions: # 3:1 BAI0001, 7:12 BAI0011.
 func TestEveryIntendedFaultIsReportedInItsPlaceAndNothingElse(t *testing.T) {
-	unmarkable := map[string][]string{ // by line:column; what is no text, or has none, has no comments
+	unmarkable := map[string][]string{ // by line:column; a file that is not text, or is empty, has no comments
 		"elf.toml": {"1:8 BAI0005"}, "utf16.toml": {"1:1 BAI0006"}, "empty.toml": {"1:1 BAI0003"}, "blank.toml": {"1:1 BAI0003"},
 	}
 	count := 0

@@ -7,9 +7,9 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// FuzzParseWith holds what is promised of every text and every override: no
-// panic, the text with it is read as the same descriptor, faults have their
-// places in the text or in the override.
+// FuzzParseWith checks the promises for every text and every override: no panic, the
+// effective text is read as the same descriptor, and faults have their positions in the
+// text or in the override.
 func FuzzParseWith(f *testing.F) {
 	seeds := overrides("hardware.gpus=2", "output.metrics.0.units=s", "output.metrics[1]={ name = 'x' }", `env.vars."A.B"=it's`, "info.labels={}", "info.description=", "output.metrics=", "data.sources=[]",
 		"a.b.c=1", "a=[1, 2]", "hardware.distributed.num_instances=4", "info.labels.x=\n", "x.y.z[0][0]=\"", "a..b=1")
@@ -37,7 +37,7 @@ func FuzzParseWith(f *testing.F) {
 	})
 }
 
-// wantPlace looks at whether a fault lies in what its file says.
+// wantPlace checks that a fault lies inside its file.
 func wantPlace(t *testing.T, fault descriptors.Fault, text []byte, set []descriptors.Override) {
 	t.Helper()
 	one := descriptors.Faults{fault}

@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// values are what overrides are given: of TOML, and of any text.
+// values are values of overrides: of TOML, and any text.
 func values() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{
@@ -78,7 +78,7 @@ func TestWhatIsReadWithOverridesIsReadFromTheTextThatIsRun(t *testing.T) {
 	})
 }
 
-// fataler is what both kinds of tests are.
+// fataler is the common interface of both kinds of tests.
 type fataler interface {
 	Fatalf(format string, args ...any)
 }
@@ -108,8 +108,8 @@ func sameAsEffective(t fataler, d *descriptors.Descriptor, effective []byte, fau
 	}
 }
 
-// oracle puts set into the values of text, as another reader of TOML has them,
-// and compares them with what that reads from the effective text.
+// oracle applies set to the values of text, as another reader of TOML has them, and
+// compares the result with that reader's values of the effective text.
 func oracle(t fataler, text, effective string, set []descriptors.Override) {
 	var want, got map[string]any
 	if _, err := toml.Decode(text, &want); err != nil {
@@ -126,7 +126,7 @@ func oracle(t fataler, text, effective string, set []descriptors.Override) {
 		}
 		root = putInto(root, steps(o.Path), decoded(o.Value), isList(o.Path))
 	}
-	// A table of which only the headers below it spoke goes with the last of them.
+	// A table that exists only by the headers below it is removed with the last of them.
 	if diff := cmp.Diff(pruned(general(root)), pruned(general(got)), cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })); diff != "" { //nolint:gocritic // NaN is not itself
 		t.Fatalf("%s\nof %s", diff, effective)
 	}
@@ -175,8 +175,8 @@ func steps(path string) []string {
 	return all
 }
 
-// isList tells how many steps of a path that the text may lack are followed by
-// a number of an element.
+// isList reports how many missing steps of a path are followed by the number of an
+// element.
 func isList(path string) func(names []string) bool {
 	return func(names []string) bool {
 		joined := strings.Join(names, ".")

@@ -55,7 +55,7 @@ pattern = 'r=(\d+)'
 func TestAnOverrideIsPutInPlaceAndTheRestIsKept(t *testing.T) {
 	tests := map[string]struct {
 		set      []string // path=value
-		old, new string   // what replaces what in the text
+		old, new string   // text, and its replacement
 	}{
 		"a value that is there": {
 			[]string{"hardware.instance_type=t3.small"},

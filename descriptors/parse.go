@@ -51,8 +51,8 @@ type Parser struct {
 	// Namespace is the team that the descriptor belongs to; empty means default.
 	Namespace string
 
-	// Accepted says that the platform has accepted the descriptor already: what
-	// only its settings know is no fault.
+	// Accepted means that the platform has accepted the descriptor already: values that
+	// only its settings know are no faults.
 	Accepted bool
 }
 
@@ -76,8 +76,8 @@ func (p Parser) Parse(name string, text []byte) (*Descriptor, Faults) {
 	return d, faults
 }
 
-// read is the descriptor in tree, and what is wrong with it. Of a damaged file
-// nothing is missing that the rest of it may say.
+// read is the descriptor in tree, and its faults. A damaged file has no missing keys, as
+// its unreadable parts may hold them.
 func (p Parser) read(tree *syntax.Node, damaged bool) (*Descriptor, []decode.Fault) {
 	d := &Descriptor{}
 	report := decode.Decode(tree, d, valueTypesOf(tree))

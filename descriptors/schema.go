@@ -10,7 +10,6 @@ import (
 //go:embed schema.json
 var schema []byte
 
-// Schema is the JSON Schema (2020-12) of the language, for editors. It takes
-// every descriptor that Parse takes, and refuses what a schema can tell to be
-// wrong.
+// Schema is the JSON Schema (2020-12) of the language, for editors. It accepts every
+// descriptor that Parse accepts, and refuses faults that a schema can express.
 func Schema() []byte { return slices.Clone(schema) }

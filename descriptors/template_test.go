@@ -44,7 +44,7 @@ func TestATemplateIsOfItsKind(t *testing.T) {
 	}
 }
 
-// What a template has in comments is taken too once they are taken away.
+// A template is also accepted with its commented keys enabled.
 func TestWhatATemplateHasInCommentsIsTaken(t *testing.T) {
 	for _, kind := range descriptors.Templates() {
 		t.Run(kind, func(t *testing.T) {

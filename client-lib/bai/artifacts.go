@@ -17,10 +17,9 @@ func (c *Client) Artifacts(ctx context.Context, run string) ([]*baiv1.Artifact, 
 	return res.GetArtifacts(), nil
 }
 
-// Artifact returns the bytes of a file that was kept of a run, from an offset
-// on, in pieces. It goes on where a broken connection left it; what it returns
-// is not checked against the file's digest. A piece may be used until the next
-// one is asked for. After an error there is nothing more.
+// Artifact returns the bytes of an artifact of a run from an offset on, in pieces. It
+// resumes after a broken connection. The bytes are not checked against the file's digest.
+// A piece is valid until the next one is requested. An error is the last element.
 func (c *Client) Artifact(ctx context.Context, run, name string, offset int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		req := &baiv1.GetArtifactRequest{Run: run, Owner: c.settings.Owner, Name: name, Offset: offset}

@@ -12,7 +12,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// Submission is a run that somebody wants.
+// Submission is a request for a run.
 type Submission struct {
 	Descriptor []byte // TOML, at most 256 KiB
 	File       string // where it was read, for faults
@@ -28,17 +28,17 @@ type Submission struct {
 	Key string
 }
 
-// Submitted says what came of a submission. One of the three IDs is there.
+// Submitted is the outcome of a submission. One of the three IDs is set.
 type Submitted struct {
 	RunID      string
 	SetID      string
 	ScheduleID string
 	Key        string         // under which it is the same run
 	Repeated   bool           // it had been submitted before
-	Warnings   []*baiv1.Fault // what should be looked at
+	Warnings   []*baiv1.Fault // warnings about the descriptor
 }
 
-// NewKey returns an idempotency key that nobody has used.
+// NewKey returns a random idempotency key.
 func NewKey() string { return rand.Text() }
 
 // Submit asks for a run. Once it has answered, the platform will bring the run
@@ -48,7 +48,8 @@ func NewKey() string { return rand.Text() }
 // it is known.
 func (c *Client) Submit(ctx context.Context, s Submission) (Submitted, error) {
 	if n := len(s.Descriptor); n > descriptors.MaxSize {
-		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, &InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, descriptors.MaxSize)})
+		return Submitted{}, fmt.Errorf("submit %q: %w", s.File,
+			&InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, descriptors.MaxSize)})
 	}
 	if err := c.requireFeatures(ctx, s.requiredFeatures()); err != nil {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, err)
@@ -99,7 +100,7 @@ func (s Submission) requiredFeatures() []requiredFeature {
 	}
 }
 
-// Get returns what is known of a run.
+// Get returns a run.
 func (c *Client) Get(ctx context.Context, run string) (*baiv1.Run, error) {
 	res, err := callWithRetry(ctx, c, c.rpc.GetRun, &baiv1.GetRunRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
@@ -108,8 +109,8 @@ func (c *Client) Get(ctx context.Context, run string) (*baiv1.Run, error) {
 	return res.GetRun(), nil
 }
 
-// Cancel asks that a run end, and returns what is known of it then, without
-// waiting for the end. Asking again, or after the end, changes nothing.
+// Cancel requests the end of a run and returns the run, without waiting for the end. A
+// second call, or one after the end, changes nothing.
 func (c *Client) Cancel(ctx context.Context, run string) (*baiv1.Run, error) {
 	res, err := callWithRetry(ctx, c, c.rpc.CancelRun, &baiv1.CancelRunRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
@@ -118,9 +119,9 @@ func (c *Client) Cancel(ctx context.Context, run string) (*baiv1.Run, error) {
 	return res.GetRun(), nil
 }
 
-// WaitData returns a finished run once all of its samples and lines are in the
-// store. If ctx ends before, or the platform goes away, it returns what was last
-// known of the run, which may be nil, with the error.
+// WaitData returns a finished run once all of its samples and lines are in the store. If
+// ctx ends before, or the platform goes away, it returns the last known state of the run,
+// which may be nil, with the error.
 func (c *Client) WaitData(ctx context.Context, run string) (*baiv1.Run, error) {
 	var last *baiv1.Run
 	for pause := c.settings.Pause; ; pause = min(2*pause, time.Second) {

@@ -1,11 +1,10 @@
-// Package bai is a client of the platform: it submits runs, follows them and
-// reads what they brought.
+// Package bai is a client of the platform: it submits runs, follows them and reads their
+// results.
 //
-// A run is named by its ID, or by the name that its owner gave it. Calls are
-// repeated while the platform cannot be reached, for as long as the client's
-// patience lasts; streams go on where a broken connection left them, so that
-// each change, line and sample is seen once. Every method may be called from
-// any goroutine.
+// A run is named by its ID, or by the name that its owner gave it. Calls are repeated
+// while the platform cannot be reached, up to Settings.RetryTimeout. Streams resume after
+// a broken connection, so that each change, line and sample is seen once. Every method
+// may be called from any goroutine.
 package bai
 
 import (
@@ -27,10 +26,10 @@ import (
 )
 
 const (
-	// DefaultTarget is where `bai standalone` listens unless told otherwise.
+	// DefaultTarget is the default address of `bai standalone`.
 	DefaultTarget = "127.0.0.1:7070"
 
-	// Revision is what this client understands of the API, from 1.
+	// Revision is the revision of the API that this client understands, from 1.
 	Revision = baiv1.Revision
 
 	connectTimeout = 2 * time.Second
@@ -39,11 +38,11 @@ const (
 
 // Settings change how a client behaves. The zero value works.
 type Settings struct {
-	// User is who calls, sent as bai-user metadata, percent-encoded where it is not
-	// ASCII; empty means that nobody says so.
+	// User is the caller, sent as bai-user metadata, percent-encoded where it is not
+	// ASCII; empty means an anonymous caller.
 	User string
-	// Owner submits runs, and is whose names are meant; empty means the caller,
-	// as far as the platform can tell.
+	// Owner submits runs, and names are resolved among the owner's runs; empty means the
+	// caller, as far as the platform can tell.
 	Owner string
 	// RetryTimeout is how long a call is repeated while the platform cannot be
 	// reached; 0 means 30 s. Watch and a following Logs have no such end once
@@ -54,11 +53,11 @@ type Settings struct {
 	// Pause is the wait before the first repetition; 0 means 100 ms. It grows to
 	// 5 s, and begins anew once something was received.
 	Pause time.Duration
-	// Lost, if not nil, is told of each failure that will be repeated, and why.
-	// It may be called from any goroutine.
+	// Lost, if not nil, is called with each failure that will be retried. It may be
+	// called from any goroutine.
 	Lost func(error)
-	// Found, if not nil, is told that the platform answers again after Lost.
-	// It may be called from any goroutine.
+	// Found, if not nil, is called when the platform answers again after Lost. It may be
+	// called from any goroutine.
 	Found func()
 	// Connection has further options of the connection, such as credentials;
 	// none means one that is neither encrypted nor authenticated.
@@ -78,7 +77,7 @@ type Client struct {
 	transfer    baiv1.TransferServiceClient
 
 	schedules      baiv1.ScheduleServiceClient
-	serverRevision atomic.Int32 // what the platform understands, once it said so
+	serverRevision atomic.Int32 // the platform's revision, once it has answered; 0 before
 }
 
 // Dial returns a client, with the default settings, of the platform at target:
@@ -111,11 +110,13 @@ func (s Settings) Dial(target string) (*Client, error) {
 	}
 	return &Client{
 		target: target, settings: s, conn: conn,
-		rpc: baiv1.NewRunServiceClient(conn), descriptors: baiv1.NewDescriptorServiceClient(conn), scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn), transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
+		rpc: baiv1.NewRunServiceClient(conn), descriptors: baiv1.NewDescriptorServiceClient(conn),
+		scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn),
+		transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
 	}, nil
 }
 
-// withUser is ctx with who calls.
+// withUser is ctx with the caller's metadata.
 func (s Settings) withUser(ctx context.Context) context.Context {
 	if s.User == "" {
 		return ctx
@@ -123,11 +124,13 @@ func (s Settings) withUser(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, baiv1.UserMetadata, s.User)
 }
 
-func (s Settings) call(ctx context.Context, method string, req, res any, conn *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+func (s Settings) call(ctx context.Context, method string, req, res any, conn *grpc.ClientConn, next grpc.UnaryInvoker,
+	o ...grpc.CallOption) error {
 	return next(s.withUser(ctx), method, req, res, conn, o...)
 }
 
-func (s Settings) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
+func (s Settings) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
+	o ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
 	return next(s.withUser(ctx), desc, conn, method, o...)
 }
 

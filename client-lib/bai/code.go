@@ -22,9 +22,9 @@ type Code struct {
 // chunkSize is how much of an archive travels at once.
 const chunkSize = 256 << 10
 
-// Send has the platform keep code, for some minutes at least, so that a run can
-// be submitted with its digest. It sends what the platform does not have, and
-// reports whether it had it. While the platform is not available it tries again.
+// Send stores code on the platform, for some minutes at least, so that a run can be
+// submitted with its digest. It sends the bytes only if the platform does not have them,
+// and reports whether it had them. Send retries while the platform is unavailable.
 func (c *Client) Send(ctx context.Context, code Code) (there bool, err error) {
 	if err := c.requireFeatures(ctx, []requiredFeature{{3, "code that is sent along", true}}); err != nil {
 		return false, fmt.Errorf("send code: %w", err)

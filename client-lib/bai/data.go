@@ -9,8 +9,8 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// Data returns what the platform has stored of data, in the order of the
-// digests. After an error there is nothing more.
+// Data returns the stored data sets, in the order of their digests. An error is the last
+// element.
 func (c *Client) Data(ctx context.Context) iter.Seq2[*baiv1.StoredData, error] {
 	return func(yield func(*baiv1.StoredData, error) bool) {
 		for req := (&baiv1.ListDataRequest{PageSize: 1000}); ; {
@@ -29,10 +29,10 @@ func (c *Client) Data(ctx context.Context) iter.Seq2[*baiv1.StoredData, error] {
 	}
 }
 
-// VerifyData has the platform read the data with that digest, and reports
-// whether they are what was fetched; read, if not nil, is told about once a
-// second how many bytes of how many were read. Data that are damaged are
-// forgotten: they are fetched again when a run wants them.
+// VerifyData makes the platform read the data with that digest, and reports whether they
+// are intact. The function read, if not nil, is called about once a second with the bytes
+// read and their total. The platform drops damaged data, and fetches them again when a
+// run needs them.
 func (c *Client) VerifyData(ctx context.Context, sha256 string, read func(done, total int64)) (whole bool, err error) {
 	err = c.drain(ctx, func(ctx context.Context, p streamWatchdog) error {
 		stream, err := c.data.VerifyData(ctx, &baiv1.VerifyDataRequest{Sha256: sha256})
@@ -85,8 +85,9 @@ func (c *Client) WaitPrefetch(ctx context.Context, name string) (*baiv1.GetPrefe
 	return c.FollowPrefetch(ctx, name, func(string) {})
 }
 
-// FollowPrefetch is WaitPrefetch, and says what a prefetch waits for (an answer of
-// its source, say, that is asked again) as soon as that changes; "" where it moves.
+// FollowPrefetch is WaitPrefetch, and calls waits with the reason for which a prefetch is
+// delayed (a source that is retried, for example) whenever that changes; "" while it
+// makes progress.
 func (c *Client) FollowPrefetch(ctx context.Context, name string, waits func(why string)) (*baiv1.GetPrefetchResponse, error) {
 	lastMessage := ""
 	for pause := c.settings.Pause; ; pause = min(2*pause, time.Second) {

@@ -45,12 +45,12 @@ func (c *Client) Render(ctx context.Context, d Draft) (string, error) {
 	return res.GetManifest(), nil
 }
 
-// Pushed says what a descriptor is kept as.
+// Pushed is the stored version of a descriptor.
 type Pushed struct {
 	*baiv1.StoredDescriptor
 
 	Repeated bool           // it was the newest version before
-	Warnings []*baiv1.Fault // what should be looked at
+	Warnings []*baiv1.Fault // warnings about the descriptor
 }
 
 // Push keeps a descriptor as the next version of a name, in a team; an empty

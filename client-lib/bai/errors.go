@@ -19,17 +19,16 @@ type NotFoundError struct {
 	What    string // "descriptor", "artifact", "data" or "schedule"; empty for a run
 }
 
-// Error is what the platform says.
+// Error is the platform's message.
 func (e *NotFoundError) Error() string { return e.Message }
 
-// An InvalidError says that the platform refuses what it was sent, and that
-// sending it again will not help.
+// An InvalidError is a request that the platform refuses and that will be refused again.
 type InvalidError struct {
 	Message string         // the platform's words
 	Faults  []*baiv1.Fault // of the descriptor, in order of place; may be empty
 }
 
-// Error is what the platform says, without the faults.
+// Error is the platform's message, without the faults.
 func (e *InvalidError) Error() string { return e.Message }
 
 // An ExistsError says that the name is taken, or that the idempotency key was
@@ -40,7 +39,7 @@ type ExistsError struct {
 	Message string // the platform's words
 }
 
-// Error is what the platform says.
+// Error is the platform's message.
 func (e *ExistsError) Error() string { return e.Message }
 
 // An UnavailableError says that the platform could not be reached or could not
@@ -50,7 +49,7 @@ type UnavailableError struct {
 	RunID   string // after Submit: the run that may still be run
 	Key     string // after Submit: the key under which it is the same run
 	Reason  string // one CamelCase word, where the platform says so
-	Away    bool   // there was no connection: nobody answered
+	Away    bool   // there was no connection
 	Message string // why
 }
 
@@ -62,13 +61,13 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the platform at %s is not available: %s", e.Target, e.Message)
 }
 
-// An UnsupportedError says that the platform does not know what it was asked
-// for: it is older or smaller than what the caller expects.
+// An UnsupportedError is a request that the platform does not know: the platform is older
+// than the client, or smaller.
 type UnsupportedError struct {
 	Message string // the platform's words
 }
 
-// Error is what the platform says.
+// Error is the platform's message.
 func (e *UnsupportedError) Error() string { return e.Message }
 
 // A ServerError is any other failure of the platform.
@@ -77,15 +76,15 @@ type ServerError struct {
 	Message string // the platform's words
 }
 
-// Error is what the platform says, and where that does not, the kind of failure.
+// Error is the platform's message or, without one, the kind of failure.
 func (e *ServerError) Error() string {
 	if e.Code == codes.ResourceExhausted {
-		return e.Message // which says of what there is too little
+		return e.Message // which names the exhausted resource
 	}
 	return fmt.Sprintf("the platform failed (%s): %s", e.Code, e.Message)
 }
 
-// withNotFoundKind says what it is that err says there is not.
+// withNotFoundKind adds the kind of the missing thing to err.
 func withNotFoundKind(kind string, err error) error {
 	if e, ok := errors.AsType[*NotFoundError](err); ok {
 		e.What = kind
@@ -93,8 +92,8 @@ func withNotFoundKind(kind string, err error) error {
 	return err
 }
 
-// toClientError turns what gRPC returned into one of the errors of this package, or
-// into that of ctx if it is over.
+// toClientError converts a gRPC error to one of the errors of this package, or to that of
+// ctx if ctx is done.
 func toClientError(ctx context.Context, target string, err error) error {
 	if err == nil {
 		return nil
@@ -131,8 +130,8 @@ func fromStatus(target string, s *status.Status) error {
 	}
 }
 
-// unsupported puts gRPC's own complaint about a method that is not there in
-// words, and leaves what a platform says as it is.
+// unsupported rewords gRPC's message about an unknown method, and keeps a message of the
+// platform.
 func unsupported(target, message string) string {
 	name, ok := strings.CutPrefix(message, "unknown method ")
 	if !ok {
@@ -157,10 +156,11 @@ func details(s *status.Status) (faults []*baiv1.Fault, failure *baiv1.RunFailure
 	return faults, failure
 }
 
-// lostConnection tells gRPC's own complaints about a connection from what a
-// server says, and puts them in few words.
+// lostConnection tells gRPC's messages about a connection from those of a server, and
+// shortens them.
 func lostConnection(message string) (cause string, away bool) {
-	signs := []string{"connection error: ", "keepalive ping failed", "name resolver error", "error reading from server", "last connection error", "transport is closing"}
+	signs := []string{"connection error: ", "keepalive ping failed", "name resolver error", "error reading from server",
+		"last connection error", "transport is closing"}
 	if !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(message, sign) }) {
 		return message, false
 	}

@@ -72,7 +72,7 @@ func Example() {
 	// speed 42 MB/s
 }
 
-// Errors are told apart by their types.
+// Callers distinguish errors by their types.
 func ExampleClient_Get() {
 	addr, stop := platform()
 	defer func() { _ = stop() }()

@@ -7,8 +7,8 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// Preflight holds what a run of a descriptor would need against what the
-// platform can reach now. What is missing is among its checks, and no error.
+// Preflight compares the needs of a descriptor with the resources that the platform can
+// reach now. A missing resource is a failed check, and no error.
 func (c *Client) Preflight(ctx context.Context, d Draft) (*baiv1.PreflightDescriptorResponse, error) {
 	if err := c.requireFeatures(ctx, []requiredFeature{{6, "code that is sent along with what is looked at", d.WithScript}}); err != nil {
 		return nil, fmt.Errorf("preflight %q: %w", d.File, err)

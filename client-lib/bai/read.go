@@ -14,9 +14,9 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// LogOptions say which lines are meant. The zero value means all that are there.
+// LogOptions select lines. The zero value selects all stored lines.
 type LogOptions struct {
-	Follow    bool      // go on until the run is over and all its lines are there
+	Follow    bool      // continue until the run is over and all its lines are stored
 	Tail      int       // only the last so many lines of each source; 0 means all
 	Attempt   int       // only this attempt; 0 means all
 	Container string    // only this container; empty means all
@@ -76,9 +76,8 @@ func (c *Client) lines(req *baiv1.StreamLogsRequest, yield func(*baiv1.LogLine, 
 	}
 }
 
-// Metrics returns the samples of a run that are there, in order of origin and
-// sequence, each once: those of some metrics, or all where none is named. After
-// an error there is nothing more.
+// Metrics returns the stored samples of a run, in order of origin and sequence, each
+// once: those of the named metrics, or all without names. An error is the last element.
 func (c *Client) Metrics(ctx context.Context, run string, metrics ...string) iter.Seq2[*baiv1.Sample, error] {
 	return func(yield func(*baiv1.Sample, error) bool) {
 		for measured, err := range c.Samples(ctx, Query{Run: run, Metrics: metrics}) {
@@ -104,9 +103,8 @@ type Measured struct {
 	*baiv1.Sample
 }
 
-// Samples returns the samples of a run that are there, in order of origin and
-// sequence, or those of many runs, run by run, newest first. Each comes once.
-// After an error there is nothing more.
+// Samples returns the stored samples of a run, in order of origin and sequence, or those
+// of many runs, run by run, newest first. Each comes once. An error is the last element.
 func (c *Client) Samples(ctx context.Context, q Query) iter.Seq2[Measured, error] {
 	return func(yield func(Measured, error) bool) {
 		err := c.requireFeatures(ctx, q.requiredFeatures())

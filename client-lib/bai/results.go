@@ -8,9 +8,9 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// Summaries returns what the samples of a run come to. They are computed once
-// the run is over and all of its samples are there: before, they are pending. It
-// is an UnsupportedError where the platform is too old to have any.
+// Summaries returns the summaries of a run's metrics. The platform computes them once the
+// run is over and all of its samples are stored; before, they are pending. Summaries
+// returns an UnsupportedError for a platform without them.
 func (c *Client) Summaries(ctx context.Context, run string) (*baiv1.GetSummariesResponse, error) {
 	res, err := callWithRetry(ctx, c, c.results.GetSummaries, &baiv1.GetSummariesRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
@@ -19,8 +19,8 @@ func (c *Client) Summaries(ctx context.Context, run string) (*baiv1.GetSummaries
 	return res, nil
 }
 
-// Environment returns where a run ran and of what it was made. It is an
-// UnsupportedError where the platform is too old to know it.
+// Environment returns the machine, system, programs and image of a run. It returns an
+// UnsupportedError for a platform that does not record them.
 func (c *Client) Environment(ctx context.Context, run string) (*baiv1.Environment, error) {
 	res, err := callWithRetry(ctx, c, c.results.GetEnvironment, &baiv1.GetEnvironmentRequest{Run: run, Owner: c.settings.Owner})
 	if err != nil {
@@ -29,8 +29,7 @@ func (c *Client) Environment(ctx context.Context, run string) (*baiv1.Environmen
 	return res.GetEnvironment(), nil
 }
 
-// Unsupported says whether an error is that of a platform too old for what it
-// was asked.
+// Unsupported reports whether err is an UnsupportedError.
 func Unsupported(err error) bool {
 	_, old := errors.AsType[*UnsupportedError](err)
 	return old

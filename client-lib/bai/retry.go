@@ -13,8 +13,8 @@ import (
 
 const longestPause = 5 * time.Second
 
-// A trial repeats what failed because the platform was not there, with growing
-// pauses. It is used by one goroutine.
+// A retryer repeats calls to an unreachable platform, with growing pauses. One goroutine
+// uses it.
 type retryer struct {
 	settings   Settings
 	timeout    time.Duration // without an answer; 0: no end
@@ -36,7 +36,7 @@ func (t *retryer) onSuccess() {
 	t.onReachable()
 }
 
-// onReachable notes that the platform is there.
+// onReachable records that the platform answers.
 func (t *retryer) onReachable() {
 	if t.lost && t.settings.Found != nil {
 		t.settings.Found()
@@ -44,9 +44,9 @@ func (t *retryer) onReachable() {
 	t.lastAnswer, t.lost = time.Now(), false
 }
 
-// waitRetry waits before the next try after err. It returns the error to give up
-// with: err itself if repetition does not mend it or patience is over, that of
-// ctx and err if ctx ended.
+// waitRetry waits before the next try after err. It returns the final error: err itself
+// if a retry cannot help or the time for retries is over, ctx's error and err if ctx
+// ended.
 func (t *retryer) waitRetry(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*UnavailableError](err); !ok {
 		return err
@@ -106,9 +106,9 @@ var errStopped = errors.New("enough")
 // errIdle ends a stream from which nothing came for too long.
 var errIdle = errors.New("silent")
 
-// A source opens a stream from where the last one broke and hands out what
-// comes, keeping the pulse. It returns nil when all was handed out, and errStopped
-// when nobody wants more.
+// A streamFunc opens a stream at the position where the last one broke, hands out its
+// messages and keeps the watchdog informed. It returns nil at the end of the stream, and
+// errStopped if the consumer wants no more.
 type streamFunc func(ctx context.Context, p streamWatchdog) error
 
 // A pulse notices that nothing comes from a stream.
@@ -128,8 +128,8 @@ func (p streamWatchdog) beforeRecv() {
 	}
 }
 
-// onHeader is called with what a stream begins with. Where messages may be hours
-// apart it says that the platform is there.
+// onHeader is called with the header of a stream. Where messages may be hours apart, the
+// header shows that the platform is reachable.
 func (p streamWatchdog) onHeader(header metadata.MD, err error) {
 	if err == nil && header != nil && p.timer == nil {
 		p.retryer.onReachable()

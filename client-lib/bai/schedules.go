@@ -32,8 +32,7 @@ func (c *Client) Schedules(ctx context.Context, owner, namespace string) iter.Se
 	}
 }
 
-// Schedule returns what is known of a schedule, with what became of its last
-// firings.
+// Schedule returns a schedule, with the outcome of its last firings.
 func (c *Client) Schedule(ctx context.Context, name string) (*baiv1.Schedule, error) {
 	res, err := callWithRetry(ctx, c, c.schedules.GetSchedule, &baiv1.GetScheduleRequest{Schedule: name, Owner: c.settings.Owner})
 	if err != nil {
@@ -67,15 +66,15 @@ func (c *Client) TriggerSchedule(ctx context.Context, name, key string) (run str
 	if key == "" {
 		key = NewKey()
 	}
-	res, err := callWithRetry(ctx, c, c.schedules.TriggerSchedule, &baiv1.TriggerScheduleRequest{Schedule: name, Owner: c.settings.Owner, IdempotencyKey: key})
+	res, err := callWithRetry(ctx, c, c.schedules.TriggerSchedule,
+		&baiv1.TriggerScheduleRequest{Schedule: name, Owner: c.settings.Owner, IdempotencyKey: key})
 	if err != nil {
 		return "", fmt.Errorf("trigger schedule %q: %w", name, withNotFoundKind("schedule", err))
 	}
 	return res.GetRunId(), nil
 }
 
-// DeleteSchedule ends a schedule, and reports whether there was one. Its runs
-// stay.
+// DeleteSchedule ends a schedule, and reports whether it existed. Its runs remain.
 func (c *Client) DeleteSchedule(ctx context.Context, name string) (existed bool, err error) {
 	res, err := callWithRetry(ctx, c, c.schedules.DeleteSchedule, &baiv1.DeleteScheduleRequest{Schedule: name, Owner: c.settings.Owner})
 	if err != nil {
@@ -84,7 +83,7 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string) (existed bool,
 	return res.GetExisted(), nil
 }
 
-// A Backfilled says what there is to be made up for.
+// A Backfilled lists the missed firings of a schedule.
 type Backfilled struct {
 	Missing []time.Time // firings whose runs will be made, oldest first
 	Present int         // firings that have theirs

@@ -15,9 +15,9 @@ type requiredFeature struct {
 	used     bool
 }
 
-// requireFeatures returns an UnsupportedError where the platform would not see something
-// that is used: it would do less than it was asked, without a word. The platform
-// is asked what it understands only where that matters, and once.
+// requireFeatures returns an UnsupportedError if a request uses features that the
+// platform would silently ignore. It asks the platform for its revision only if features
+// are used, and once.
 func (c *Client) requireFeatures(ctx context.Context, all []requiredFeature) error {
 	for _, n := range all {
 		if !n.used || c.serverRevision.Load() >= n.revision {
@@ -30,7 +30,8 @@ func (c *Client) requireFeatures(ctx context.Context, all []requiredFeature) err
 		c.serverRevision.Store(revision)
 		if revision < n.revision {
 			return &UnsupportedError{Message: fmt.Sprintf(
-				"the platform at %s is older than this client: it does not understand %s (revision %d of the API; it has %d)", c.target, n.name, n.revision, revision)}
+				"the platform at %s is older than this client: it does not understand %s (revision %d of the API; it has %d)", c.target,
+				n.name, n.revision, revision)}
 		}
 	}
 	return nil
@@ -45,15 +46,15 @@ func (c *Client) fetchRevision(ctx context.Context) (int32, error) {
 	return about.Revision, err
 }
 
-// About is what a platform says of itself.
+// About describes a platform.
 type About struct {
 	Version  string // such as "v1.2.0"
-	Commit   string // what it was built from; may be empty
+	Commit   string // commit of the build; may be empty
 	Revision int32  // of the API that it understands, from 1
 }
 
-// About says what the platform is. It is an UnsupportedError where the platform
-// is too old to say it.
+// About returns the platform's description, or an UnsupportedError for a platform that is
+// too old to return one.
 func (c *Client) About(ctx context.Context) (About, error) {
 	res, err := callWithRetry(ctx, c, c.rpc.GetVersion, &baiv1.GetVersionRequest{})
 	if err != nil {
@@ -62,7 +63,7 @@ func (c *Client) About(ctx context.Context) (About, error) {
 	return About{Version: res.GetVersion(), Commit: res.GetCommit(), Revision: max(res.GetRevision(), 1)}, nil
 }
 
-// Version says what the platform is, as About does.
+// Version returns the platform's version and commit, as About does.
 func (c *Client) Version(ctx context.Context) (version, commit string, err error) {
 	about, err := c.About(ctx)
 	return about.Version, about.Commit, err

@@ -62,7 +62,7 @@ func TestWhatAnOlderPlatformWouldNotSeeIsNotSent(t *testing.T) {
 	}
 }
 
-// drain is the error of what is read to its end.
+// drain reads all to its end and returns the error.
 func drain[T any](all func(func(T, error) bool)) error {
 	var last error
 	for _, err := range all {
@@ -79,7 +79,8 @@ func TestAPlatformThatDoesNotSayWhatItUnderstandsIsOfTheFirstRevision(t *testing
 	if _, err := c.Submit(t.Context(), submission); err == nil {
 		t.Error("it was sent")
 	}
-	// It was updated meanwhile: what was old is asked again, what was not, not.
+	// The platform was updated meanwhile: the client asks an old platform again, but not
+	// a new one.
 	for range 3 {
 		if _, err := c.Submit(t.Context(), submission); err != nil {
 			t.Error(err)

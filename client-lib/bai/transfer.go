@@ -14,7 +14,7 @@ import (
 
 // An ExportPiece is a part of a file of a run that is exported.
 type ExportPiece struct {
-	Export *baiv1.Export // what is sent; in the first piece only, which is of no file
+	Export *baiv1.Export // the export's description; in the first piece only, which has no file
 	File   string
 	Data   []byte
 	Last   bool // the file ends here
@@ -67,20 +67,20 @@ type Importing struct {
 	Content func(wanted []string, send func(name string, data []byte, last bool) error) error
 }
 
-// Import has the platform remember a run of another as the same run, and says
-// what came of it. It sends what the platform does not have. While the platform
-// is not available it tries again. It is an InvalidError for what is wrong with
-// the files, and an ExistsError where another run has the ID.
+// Import stores the run of another platform under the same ID. It sends the files that
+// the platform does not have, and retries while the platform is unavailable. It returns
+// an InvalidError for faulty files, and an ExistsError if another run has the ID.
 func (c *Client) Import(ctx context.Context, run Importing) (*baiv1.Imported, error) {
 	err := c.requireFeatures(ctx, []requiredFeature{{transferRevision, "imports of runs", true}})
 	var done *baiv1.Imported
 	if err == nil {
-		// A platform may take its time to store what has come: that it is there
-		// the connection itself makes sure.
-		err = c.read(ctx, streamWatchdog{retryer: newRetryer(c.settings, c.settings.RetryTimeout)}, func(ctx context.Context, p streamWatchdog) (err error) {
-			done, err = c.send(ctx, p, run)
-			return err
-		})
+		// The platform may take long to store the data; the connection's keepalive
+		// detects a dead platform.
+		err = c.read(ctx, streamWatchdog{retryer: newRetryer(c.settings, c.settings.RetryTimeout)},
+			func(ctx context.Context, p streamWatchdog) (err error) {
+				done, err = c.send(ctx, p, run)
+				return err
+			})
 	}
 	if e, ok := errors.AsType[*ServerError](err); ok && e.Code == codes.ResourceExhausted {
 		err = &InvalidError{Message: e.Message} // it is too much: again it would be
@@ -94,7 +94,7 @@ func (c *Client) Import(ctx context.Context, run Importing) (*baiv1.Imported, er
 // errEarlyAnswer says that the platform answered before all was sent.
 var errEarlyAnswer = errors.New("answered")
 
-// send sends a run, and awaits that it is there.
+// send sends a run and waits until the platform has stored it.
 func (c *Client) send(ctx context.Context, p streamWatchdog, run Importing) (*baiv1.Imported, error) {
 	stream, err := c.transfer.ImportRun(ctx)
 	if err != nil {
@@ -119,7 +119,8 @@ func (c *Client) send(ctx context.Context, p streamWatchdog, run Importing) (*ba
 		}
 		return res, err
 	}
-	err = send(&baiv1.ImportRunRequest{Import: &baiv1.Import{Format: int32(run.Format), RunId: run.Run, Files: run.Files}}) //nolint:gosec // a small number
+	err = send(&baiv1.ImportRunRequest{Import: &baiv1.Import{Format: int32(run.Format), RunId: run.Run,
+		Files: run.Files}}) //nolint:gosec // a small number
 	if err == nil {
 		err = run.Documents(file)
 	}

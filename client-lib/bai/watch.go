@@ -28,7 +28,7 @@ func (c *Client) Watch(ctx context.Context, run string, after int64) iter.Seq2[*
 	}
 }
 
-// Wait returns what is known of a run after its end.
+// Wait returns a run after its end.
 func (c *Client) Wait(ctx context.Context, run string) (*baiv1.Run, error) {
 	for _, err := range c.Watch(ctx, run, 0) {
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/emit"
 )
 
-// BenchmarkValue is what a call costs the benchmark, with the time that the writer
-// takes beside it. How much is dropped, it reports: what is not written costs less.
+// BenchmarkValue measures the cost of a call for the benchmark, with the writer's time
+// beside it. It reports the dropped share: a dropped line costs less.
 func BenchmarkValue(b *testing.B) {
 	variants := map[string]func(e *emit.Emitter, i int){
 		"a value":         func(e *emit.Emitter, i int) { e.Value("loss", 0.2534+float64(i)) },

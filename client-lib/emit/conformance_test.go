@@ -16,8 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/emit"
 )
 
-// conformance is the table that all client libraries pass, and the platform's
-// reader of what they write.
+// conformance is the table that all client libraries and the platform's reader pass.
 type conformance struct {
 	Cases     []call                  `json:"cases"`
 	NoNumbers []struct{ Text string } `json:"no_numbers"`

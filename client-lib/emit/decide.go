@@ -26,7 +26,7 @@ const (
 type destination struct {
 	path   string        // empty: standard output
 	fifo   bool          // it must be there, and takes no more than pipeBuf bytes at once
-	wait   time.Duration // how long it may be away before it is said
+	wait   time.Duration // how long it may be missing before a message
 	stamp  bool          // lines say when they were made
 	create bool
 }
@@ -69,10 +69,10 @@ func chunk(b []byte, limit int) []byte {
 	return b[:bytes.IndexByte(b, '\n')+1]
 }
 
-// remainder returns what is still to be written after the first n bytes of the
-// lines in b were, and then no more. A line that was cut is written once more as a
-// whole: its part that was written reads as none, for it has no closing brace. It
-// is to be ended first, which cut says.
+// remainder returns the unwritten part of b after its first n bytes were written and
+// writing stopped. A cut line is written again as a whole: readers ignore its first part,
+// which has no closing brace. If cut is true, the caller ends that part with a line feed
+// first.
 func remainder(b []byte, n int) (rest []byte, cut bool) {
 	switch {
 	case n == 0 || b[n-1] == '\n':

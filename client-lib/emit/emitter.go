@@ -21,16 +21,18 @@ var ErrDropped = errors.New("emit: the buffer is full: dropped")
 // ErrClosed says that a line was dropped because the emitter was closed before.
 var ErrClosed = errors.New("emit: closed: dropped")
 
-// Settings say how to emit. Their zero values are what the functions of the
-// package use.
+// Settings configure an Emitter. Their zero values are the settings of the package's
+// functions.
 type Settings struct {
 	Getenv func(string) string // the environment; nil means that of the process
 	Stdout io.Writer           // where lines are printed; nil means standard output
-	Stderr io.Writer           // where it is said what went wrong; nil means standard error
+	Stderr io.Writer           // for messages; nil means standard error
 	Now    func() time.Time    // the clock of "@time"; nil means the machine's
 
-	Every  time.Duration // how long a line waits for others to be written with it; zero means 10 ms
-	Block  time.Duration // how long a call waits where the buffer is full; zero means 100 ms, less means not at all. What is printed is not buffered
+	Every time.Duration // how long a line waits for others to be written with it; zero means 10 ms
+	// How long a call waits for a full buffer; zero means 100 ms, a negative one no wait.
+	// Printed lines are not buffered.
+	Block  time.Duration
 	Drain  time.Duration // how long Close goes on trying; zero means 2 s
 	Buffer int           // bytes that wait to be written, about; twice as many while some are being written; zero means 4 MiB
 }
@@ -46,21 +48,21 @@ type Emitter struct {
 	flushes  chan chan struct{} // to be closed when all is written
 	closing  chan struct{}
 	done     chan struct{} // the writer has ended
-	cancel   func()        // has the writer end soon
+	cancel   func()        // ends the writer
 	closed   sync.Once
 	closeErr error
 
 	mu            sync.Mutex
-	buf           []byte // what waits
+	buf           []byte // lines to be written
 	freeBuf       []byte
 	started       bool
 	ended         bool
-	stalled       bool          // a call has waited in vain since lines were last taken
-	freed         chan struct{} // closed when lines are taken, where somebody waits for it
+	stalled       bool          // a call has timed out since lines were last taken
+	freed         chan struct{} // closed when lines are taken, if a call waits for room
 	lines         int64
 	dropped       int64
 	dropCause     error // for the first that was dropped
-	closeReported bool  // that somebody emits after Close
+	closeReported bool  // a value after Close was reported
 }
 
 // Open returns an emitter to the place that the environment names. It writes
@@ -140,9 +142,8 @@ func (e *Emitter) Duration(name string, d time.Duration, opts ...Option) {
 	e.Value(name, d.Seconds(), append(slices.Clip(opts), Unit("s"))...)
 }
 
-// waitForRoom makes sure that there is room for a line. It waits for it, without the
-// lock, no longer than a call may; once it has waited in vain, calls do not wait
-// until lines are taken again.
+// waitForRoom waits, without the lock, for room for a line, no longer than a call may.
+// After a timeout, calls do not wait until lines are taken again.
 func (e *Emitter) waitForRoom() error {
 	if e.openErr != nil || e.ended {
 		return e.dropRefused()
@@ -219,8 +220,8 @@ func (e *Emitter) finish(b []byte, opts []Option, stamped bool) error {
 	return nil
 }
 
-// print prints the line b at once, so that it keeps its place among what the
-// program prints itself. It takes as long as Stdout does, and other calls wait.
+// print prints the line b at once, to keep its order with the program's own output. It
+// takes as long as Stdout does, and other calls wait.
 func (e *Emitter) print(b []byte) error {
 	e.buf = b[:0]
 	out := e.settings.Stdout
@@ -242,7 +243,7 @@ func (e *Emitter) drop(n int64, why error) {
 }
 
 func (e *Emitter) warnf(format string, args ...any) {
-	_, _ = fmt.Fprintf(e.settings.Stderr, "emit: "+format+"\n", args...) // nobody else could be told
+	_, _ = fmt.Fprintf(e.settings.Stderr, "emit: "+format+"\n", args...) // an error here cannot be reported anywhere
 }
 
 // signal sends to c if nothing is in it.
@@ -277,8 +278,8 @@ func (e *Emitter) Flush(ctx context.Context) error {
 	}
 }
 
-// Close is as the function Close, but for the time that it takes, which is that
-// of Settings. Closing again returns what the first Close returned.
+// Close is like the function Close, with the time limit of Settings. A second Close
+// returns the result of the first.
 func (e *Emitter) Close() error {
 	e.closed.Do(func() { e.closeErr = e.end() })
 	return e.closeErr

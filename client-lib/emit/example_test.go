@@ -25,7 +25,7 @@ func Example() {
 	// {"accuracy": 0.91, "images": 1024}
 }
 
-// An emitter of one's own, with another environment and another clock.
+// A separate emitter, with another environment and another clock.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "emit")
 	if err != nil {

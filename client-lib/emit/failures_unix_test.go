@@ -268,7 +268,7 @@ func TestAReaderOfTheFIFOThatGoesAndComesAgainGetsWholeLines(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The first line is lost if nobody had read it, as the FIFO's promise has it.
+	// The first line is lost if no reader had read it, by the contract of a FIFO.
 	for scan := bufio.NewScanner(reader); scan.Scan(); {
 		if scan.Text() == `{"a": 2}` {
 			return
@@ -369,7 +369,7 @@ func TestFlushEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// buffer keeps what is written to it, from any goroutine.
+// buffer collects the bytes that any goroutine writes.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

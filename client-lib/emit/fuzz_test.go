@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/emit"
 )
 
-// FuzzLine holds that each call makes one line of ASCII, which reads as what was
-// emitted.
+// FuzzLine checks that each call makes one line of ASCII, which reads back as the emitted
+// values.
 func FuzzLine(f *testing.F) {
 	f.Add("loss", 0.25, int64(7), "1", "gpu", "0", int64(1767323045), int64(250000001))
 	f.Add("größe \"x\"\\\n\x00\x7f\xff", math.Inf(-1), int64(-1), "µs", "\u2028", "𝛼", int64(0), int64(999999999))
@@ -46,7 +46,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// meaning is what a line says beside its values.
+// meaning is the content of a line beside its values.
 type meaning struct {
 	Step   int64             `json:"@step"`
 	Unit   string            `json:"@unit"`

@@ -78,7 +78,7 @@ func isNumber(s string) bool {
 	return err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// appendOptions appends what the options say, each with a comma before.
+// appendOptions appends the options, each with a comma before.
 func appendOptions(b []byte, opts []Option) []byte {
 	if len(opts) == 0 {
 		return b
@@ -162,7 +162,7 @@ func appendFloat(b []byte, v float64) []byte {
 	return append(b, ".0"...)
 }
 
-// appendText appends s as a JSON string. What is no UTF-8 becomes U+FFFD.
+// appendText appends s as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0

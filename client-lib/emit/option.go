@@ -32,7 +32,7 @@ func Step[N ~int | ~int32 | ~int64 | ~uint | ~uint32](n N) Option {
 	return Option{kind: kindStep, num: int64(n)}
 }
 
-// Label tells values of one name apart, as Label("gpu", "0"). There may be several.
+// Label distinguishes values of one name, as Label("gpu", "0"). A value may have several.
 func Label(key, value string) Option { return Option{kind: kindLabel, key: key, text: value} }
 
 // At says when the values were measured, instead of the time of the call.

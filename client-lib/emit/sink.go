@@ -15,8 +15,8 @@ type sink struct {
 	cut  bool // the last line that was written has no end
 }
 
-// write writes b, and returns what of it is still to be written where it cannot
-// be. It returns soon after ctx is done.
+// write writes b, and returns the unwritten rest on failure. It returns shortly after ctx
+// is done.
 func (s *sink) write(ctx context.Context, b []byte) (rest []byte, err error) {
 	if s.file == nil {
 		if err := s.open(); err != nil {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// run writes what is emitted, until it is closed and all is written, or until ctx
-// is done.
+// run writes lines until the emitter is closed and all are written, or until ctx is done.
 func (e *Emitter) run(ctx context.Context) {
 	defer close(e.done)
 	timer := time.NewTimer(0)
@@ -19,14 +18,14 @@ func (e *Emitter) run(ctx context.Context) {
 			close(flushed)
 		}
 		if closing {
-			_ = e.sink.close() // each write said what became of it
+			_ = e.sink.close() // each write reported its own errors
 			return
 		}
 	}
 }
 
-// await waits until there is something to write, and then for more of it. It
-// returns who waits for it to be written, if anybody, and whether it is all.
+// await waits for lines, and then for more of them. It returns the channel of a waiting
+// flush, if any, and whether the emitter is closing.
 func (e *Emitter) await(timer *time.Timer) (flushed chan struct{}, closing bool) {
 	select {
 	case <-e.wake:
@@ -46,8 +45,8 @@ func (e *Emitter) await(timer *time.Timer) (flushed chan struct{}, closing bool)
 	return flushed, false
 }
 
-// writeAll takes what waits and writes it. It tries for as long as it takes, or
-// until ctx is done; then what is left is dropped.
+// writeAll writes the buffered lines. It retries until ctx is done; then the rest is
+// dropped.
 func (e *Emitter) writeAll(ctx context.Context) {
 	batch := e.take()
 	var waited, before time.Duration
@@ -75,7 +74,7 @@ func (e *Emitter) writeAll(ctx context.Context) {
 	e.mu.Unlock()
 }
 
-// take takes what waits, and lets those go on who wait for room.
+// take takes the buffered lines, and wakes the calls that wait for room.
 func (e *Emitter) take() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()

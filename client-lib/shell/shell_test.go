@@ -83,7 +83,8 @@ func build(dir string) error {
 	return os.Symlink("bai-pod", filepath.Join(dir, "bai-emit"))
 }
 
-// shells returns what runs bai-emit: the shells that there are, and no shell.
+// shells returns the shells that run bai-emit on this machine, and the case without a
+// shell.
 func shells(t *testing.T) map[string]shell {
 	t.Helper()
 	found := map[string]shell{}

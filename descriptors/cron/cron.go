@@ -1,5 +1,4 @@
-// Package cron is the grammar in which schedules are written, the one place
-// that knows it.
+// Package cron parses schedules. It is the only package that knows their grammar.
 //
 // A schedule has five fields, parted by blanks:
 //
@@ -9,11 +8,10 @@
 //	month         1–12 or jan–dec
 //	day of week   0–7 or sun–sat; 0 and 7 are Sunday
 //
-// A field is * or a list, parted by commas, of numbers and ranges a-b; a step /n
-// takes every nth of a range, of *, or of what follows a number. Names may be
-// upper or lower case. Where both days are given, a date needs to be one of them
-// only. Or the schedule is one of the words @hourly, @daily, @weekly, @monthly
-// and @yearly.
+// A field is * or a list, parted by commas, of numbers and ranges a-b; a step /n takes
+// every nth of a range, of *, or from a number on. Names may be upper or lower case. If
+// both days are given, a date matches with either. Or the schedule is one of the words
+// @hourly, @daily, @weekly, @monthly and @yearly.
 package cron
 
 import (
@@ -31,7 +29,7 @@ type Schedule struct {
 	everyInterval                     bool // minute or hour begins with *
 }
 
-// An Error says what is wrong with a schedule.
+// An Error describes the fault of a schedule.
 type Error struct {
 	Offset  int // of the byte where it is
 	Message string
@@ -50,7 +48,7 @@ func (e *Error) Error() string {
 type field struct {
 	name      string
 	low, high int
-	names     []string // of low and what follows
+	names     []string // of low and the following numbers
 }
 
 func fields() [5]field {
@@ -171,7 +169,8 @@ func (f field) item(s string, at int) (uint64, error) {
 	if stepped {
 		by, err = strconv.Atoi(step)
 		if err != nil || by < 1 || by > f.high {
-			return 0, &Error{at + len(span) + 1, fmt.Sprintf("%q is no step for the %s", step, f.name), fmt.Sprintf("write a number from 1 to %d", f.high)}
+			return 0, &Error{at + len(span) + 1, fmt.Sprintf("%q is no step for the %s", step, f.name),
+				fmt.Sprintf("write a number from 1 to %d", f.high)}
 		}
 	}
 	var set uint64

@@ -13,15 +13,14 @@ const mostYears = 41
 // Next returns the first time after t at which s fires, in the zone of t; the
 // zero time where it never does.
 //
-// A day on which clocks change has times that are not there, and times that are
-// there twice. What becomes of these depends on what the schedule asks for:
+// On a day on which clocks change, some times are skipped, and some occur twice. The kind
+// of the schedule decides:
 //
-//   - Times of the day: neither minute nor hour begins with *. Each of them is
-//     once a day. One that is not there is the first minute that is there after
-//     it, and one that is there twice is the first of the two. Several that come
-//     to one minute so are one.
-//   - A rhythm: minute or hour begins with *. It goes on in real time. What is not
-//     there is left out, and what is there twice is twice.
+//   - Times of the day: neither minute nor hour begins with *. Each of them fires once a
+//     day: a skipped one at the first minute after the gap, and one that occurs twice at
+//     its first occurrence. Several that fall on one minute fire once.
+//   - Intervals: minute or hour begins with *. They follow real time: skipped times do
+//     not fire, and times that occur twice fire twice.
 //
 // So a schedule for every night fires every night, and one for every ten minutes
 // every ten minutes.
@@ -32,8 +31,8 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return s.nextTimeOfDay(t)
 }
 
-// nextTimeOfDay looks through days. It begins a day early: a time that is not
-// there may come to lie in the next day.
+// nextTimeOfDay goes from day to day. It begins a day early: a skipped time may fire in
+// the next day.
 func (s Schedule) nextTimeOfDay(t time.Time) time.Time {
 	year, month, day := t.AddDate(0, 0, -1).Date()
 	for range mostYears * 366 {
@@ -49,8 +48,8 @@ func (s Schedule) nextTimeOfDay(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// firstOn returns the first time of the day d, whose zone is of no matter, that
-// is after t; zero where none is.
+// firstOn returns the first firing of the day d after t, zero without one. The zone of d
+// does not matter.
 func (s Schedule) firstOn(d, t time.Time) time.Time {
 	var first time.Time
 	before, after := offsetAt(t.Location(), d.Add(-26*time.Hour)), offsetAt(t.Location(), d.Add(50*time.Hour))
@@ -65,7 +64,7 @@ func (s Schedule) firstOn(d, t time.Time) time.Time {
 				continue
 			}
 			first = at
-			if before == after { // no clock is changed: what follows is later
+			if before == after { // no clock change: later matches are later times
 				return first.In(t.Location())
 			}
 		}
@@ -76,7 +75,7 @@ func (s Schedule) firstOn(d, t time.Time) time.Time {
 	return first.In(t.Location())
 }
 
-// nextInterval goes from minute to minute, over what cannot be in strides.
+// nextInterval goes from minute to minute, and skips hours and days that cannot match.
 func (s Schedule) nextInterval(t time.Time) time.Time {
 	end := t.AddDate(mostYears, 0, 0)
 	for t = t.Truncate(time.Minute).Add(time.Minute); t.Before(end); {

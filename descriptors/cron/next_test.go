@@ -192,11 +192,11 @@ func TestOnADayOfChangedClocksEachTimeOfTheDayIsOnceAndARhythmGoesOn(t *testing.
 	}
 }
 
-// The cases that robfig/cron publishes for New York in 2012, which Kubernetes'
-// CronJob inherits. A rhythm is the same there and here. Times of the day
-// are not: there what is not there is left out, and what is there twice is twice.
-// Here it is as cronie and Debian's cron publish it in cron(8): what is not there
-// comes at once, and nothing runs twice.
+// The cases that robfig/cron publishes for New York in 2012, which Kubernetes' CronJob
+// inherits. Intervals agree with this package. Times of the day do not: robfig leaves out
+// a skipped time, and fires twice at a time that occurs twice. This package follows
+// cronie and Debian's cron, as published in cron(8): a skipped time fires at once, and no
+// time fires twice.
 func TestThePublishedCasesOfOtherProgramsAreAnsweredAsSaid(t *testing.T) {
 	tests := []struct{ from, schedule, robfig, want string }{
 		{"2012-03-11T00:00:00-0500", "30 2 11 mar *", "2013-03-11T02:30:00-0400", "2012-03-11T03:00:00-0400"},

@@ -1,31 +1,29 @@
-// Package archive is the form in which a run lies outside of a platform: a
-// folder, or the same files in one tar.zst, which this package writes, checks and
-// reads. It speaks to no platform.
+// Package archive writes, checks and reads exported runs: a folder, or the same files in
+// one tar.zst. The package calls no platform.
 //
-// The platform makes the files that a run consists of; from these a Writer
-// makes others that are convenient (metrics/samples.csv, and below logs/ the text
-// of each container's output), and last a manifest, bai-export.json, with the
-// size and the digest of each. An archive without its manifest is not whole. The
-// same files make the same bytes, whenever and wherever.
+// The platform makes the files of a run. From these a Writer derives convenient ones
+// (metrics/samples.csv, and below logs/ the text of each container's output), and writes
+// a manifest last, bai-export.json, with the size and the digest of each file. An archive
+// without its manifest is not whole. The same files make the same bytes, whenever and
+// wherever.
 //
 //	bai-export.json                              the manifest
-//	run.json                                     what is known of the run
+//	run.json                                     the run as the platform returns it
 //	descriptor/submitted.toml                    as the user sent it
-//	descriptor/resolved.toml                     as it was run: overrides are in it
+//	descriptor/resolved.toml                     with the overrides applied
 //	manifests/ATTEMPT.yaml                       the objects that were created, without values of Secrets
-//	environment.json                             where it ran
-//	summaries.json                               what its samples come to
+//	environment.json                             the machine, system and image of the run
+//	summaries.json                               its metrics, summarised
 //	events.jsonl                                 its history
-//	sources.jsonl                                what each file of each container brought
+//	sources.jsonl                                the counts of each stream of each container
 //	metrics/samples.jsonl, metrics/samples.csv   its samples
 //	logs/lines.jsonl                             its log
 //	logs/ATTEMPT/ROLE-INDEX/POD/CONTAINER.OUTPUT.txt
-//	artifacts.jsonl                              the files that were kept of it
+//	artifacts.jsonl                              its artifacts
 //	artifacts/ATTEMPT/ROLE-INDEX/PATH            their bytes
 //
-// A name of Linux that a system or a file system does not have is escaped in a
-// folder: a character that is not allowed there, and "%", become %XX. The manifest
-// has the name itself, and a folder is read back with either.
+// In a folder, the characters of a name that the system or file system does not allow,
+// and "%", become %XX. The manifest has the original name; a folder is read with either.
 package archive
 
 import (
@@ -73,7 +71,7 @@ type File struct {
 	SHA256 string `json:"sha256"` // hex
 }
 
-// Manifest says what an archive holds.
+// Manifest lists the files of an archive.
 type Manifest struct {
 	Format   int      `json:"format"`
 	Run      string   `json:"run"`
@@ -81,26 +79,26 @@ type Manifest struct {
 	Complete bool     `json:"complete"`          // the run is over, and all that was stored of it is here
 	Missing  int64    `json:"missing"`           // samples and lines that were sent and are not here
 	Dropped  int64    `json:"dropped"`           // lines that were not stored
-	Awaited  []string `json:"awaited,omitempty"` // what is not here, for people
+	Awaited  []string `json:"awaited,omitempty"` // data that the export lacks, for people
 	Files    []File   `json:"files"`             // all others, by name
 }
 
 // FormatError says that an archive is of a version that is not known here.
 type FormatError struct{ Format int }
 
-// Error says which, and what to do.
+// Error names the format and the remedy.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("the export is of format %d, and this baictl reads up to %d: use a newer baictl", e.Format, Format)
 }
 
-// FaultError says what is wrong with an archive.
+// FaultError is a fault in an archive.
 type FaultError struct {
 	File    string // empty for the archive itself
 	Line    int    // from 1; 0 where the fault has none
 	Message string
 }
 
-// Error says what is wrong and where.
+// Error describes the fault and its place.
 func (e *FaultError) Error() string {
 	switch {
 	case e.File == "":
@@ -121,8 +119,7 @@ func Derived(name string) bool {
 	return name == csvFile || name == resolved || strings.HasPrefix(name, logs) && name != linesFile
 }
 
-// Document reports whether a file is one of those that are small and say what
-// the others are.
+// Document reports whether a file is one of the small ones that describe the others.
 func Document(name string) bool {
 	return name != samplesFile && name != linesFile && !strings.HasPrefix(name, artifacts)
 }
@@ -159,7 +156,7 @@ func (m Manifest) encode() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// decode reads a manifest and says what is wrong with it.
+// decode reads a manifest. Its error describes the first fault.
 func decode(text []byte) (Manifest, error) {
 	var version struct {
 		Format int `json:"format"`
@@ -224,7 +221,7 @@ func lineOf(text []byte, err error) int {
 	return 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
 }
 
-// jsonMessage is what encoding/json says, in words of the file.
+// jsonMessage is the message of encoding/json in words about the file.
 func jsonMessage(err error) string {
 	if text := err.Error(); text == "EOF" || text == "unexpected EOF" || text == "unexpected end of JSON input" {
 		return "the JSON ends early"

@@ -174,7 +174,7 @@ func TestWhatIsThereIsOnlyOverwrittenIfAskedAndIfItIsAnExport(t *testing.T) {
 	}
 }
 
-// wantTargetExists checks what came of an archive at a path where something was.
+// wantTargetExists checks the outcome of writing an archive to a path that exists.
 func wantTargetExists(t *testing.T, path string, err error, refused bool) {
 	t.Helper()
 	exists := new(archive.ExistsError)

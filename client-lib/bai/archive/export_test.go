@@ -2,7 +2,7 @@ package archive
 
 import "io"
 
-// PackedBounded is Packed with another bound of what may unpack to very much.
+// PackedBounded is Packed with another limit for the unpacked size.
 func PackedBounded(open func() (io.ReadCloser, error), bomb int64) Source {
 	return tarSource{open, bomb}
 }

@@ -15,10 +15,10 @@ import (
 // ExistsError says that something is in the way.
 type ExistsError struct {
 	Path string
-	Why  string // what is not overwritten there; empty for something that may be
+	Why  string // why the target may not be overwritten; empty where it may be
 }
 
-// Error says what, and how to go on.
+// Error names the path and the remedy.
 func (e *ExistsError) Error() string {
 	if e.Why != "" {
 		return fmt.Sprintf("%s is there already, and is not overwritten: %s", e.Path, e.Why)
@@ -60,7 +60,7 @@ func Folder(path string, force bool) (Sink, error) { //nolint:ireturn // one of 
 	return f, nil
 }
 
-// checkFolderTarget says what is in the way of a folder.
+// checkFolderTarget returns an error if a folder may not be written.
 func checkFolderTarget(path string, force bool) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +152,7 @@ func (f *folder) Commit() error {
 func (f *folder) Abort() {
 	_ = f.root.Close() // nothing of it is wanted
 	if f.temp != "" {
-		_ = os.RemoveAll(f.temp) // its name says what it is
+		_ = os.RemoveAll(f.temp) // its name shows that it is temporary
 	}
 }
 

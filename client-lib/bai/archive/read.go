@@ -97,7 +97,7 @@ func readEntry(open func() (io.ReadCloser, error), name string, use func(name st
 	return use(name, r)
 }
 
-// readAll reads a file of which so much may be in memory.
+// readAll reads a file of at most that many bytes into memory.
 func readAll(name string, r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(text)) > most {
@@ -106,7 +106,7 @@ func readAll(name string, r io.Reader, most int64) ([]byte, error) {
 	return text, err
 }
 
-// Checked is an archive all of whose files are what its manifest says.
+// Checked is an archive whose files all agree with its manifest.
 type Checked struct {
 	Manifest
 
@@ -114,8 +114,8 @@ type Checked struct {
 	documents map[string][]byte
 }
 
-// Check reads all of an archive, and says what is wrong with it: *FormatError,
-// *FaultError. Of what is in memory at once there are bounds, whatever it holds.
+// Check reads the whole archive. It returns a *FormatError or a *FaultError for the first
+// fault. Memory is bounded, whatever the archive holds.
 func Check(source Source) (*Checked, error) {
 	c := &check{seen: make(map[string]File), documents: make(map[string][]byte)}
 	if err := source.Each(c.addFile); err != nil {
@@ -182,7 +182,7 @@ func (c *check) sizeLimit(name string) int64 {
 	return math.MaxInt64
 }
 
-// checkContent reads what must be more than bytes.
+// checkContent reads a file whose content has a format.
 func (c *check) checkContent(name string, r io.Reader) error {
 	switch {
 	case Derived(name):
@@ -211,8 +211,8 @@ func rows(name string, r io.Reader, use func(n int, line []byte) error) error {
 	return s.end()
 }
 
-// wellFormed says where the JSON of a document is broken. What it means is for
-// the platform to judge.
+// wellFormed returns an error with the place where the JSON of a document is broken. The
+// platform judges its meaning.
 func wellFormed(name string, text []byte) error {
 	switch {
 	case strings.HasSuffix(name, ".jsonl"):
@@ -226,7 +226,7 @@ func wellFormed(name string, text []byte) error {
 	return nil
 }
 
-// compare holds what there is against the manifest.
+// compare compares the files with the manifest.
 func (c *check) compare() error {
 	for _, f := range c.manifest.Files {
 		found, ok := c.seen[f.Name]
@@ -268,8 +268,8 @@ func (c *Checked) Documents(send func(name string, data []byte, last bool) error
 	return nil
 }
 
-// Content calls send with the pieces of those files that are wanted. It says
-// *FaultError for one that is no longer what it was when it was checked.
+// Content calls send with the pieces of the wanted files. It returns a *FaultError for a
+// file that has changed since the check.
 func (c *Checked) Content(wanted []string, send func(name string, data []byte, last bool) error) error {
 	remaining := make(map[string]File)
 	for _, f := range c.Files() {
@@ -297,8 +297,8 @@ func (c *Checked) Content(wanted []string, send func(name string, data []byte, l
 // chunkSize is how much of a file is sent at once.
 const chunkSize = 256 << 10
 
-// sendChunks sends a file, and with its last piece only what it was when it was
-// checked.
+// sendChunks sends a file. It sends the last piece only if the file has not changed since
+// the check.
 func sendChunks(f File, r io.Reader, send func(name string, data []byte, last bool) error) error {
 	sum := &hashWriter{hash: sha256.New()}
 	buf := make([]byte, chunkSize)
@@ -318,7 +318,7 @@ func sendChunks(f File, r io.Reader, send func(name string, data []byte, last bo
 	}
 }
 
-// hashWriter counts and sums what is written.
+// hashWriter counts and hashes the bytes that are written.
 type hashWriter struct {
 	hash hash.Hash
 	size int64

@@ -70,7 +70,7 @@ type Line struct {
 	Open bool   `json:"open"` // it ended without a line feed
 }
 
-// decodeLine reads one line of a file into v, and refuses what it does not know.
+// decodeLine reads one line of a file into v, and refuses unknown fields.
 func decodeLine(file string, n int, text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -83,7 +83,7 @@ func decodeLine(file string, n int, text []byte, v any) error {
 	return nil
 }
 
-// splitter cuts what is written into lines.
+// splitter splits its input into lines.
 type splitter struct {
 	file string
 	use  func(n int, line []byte) error
@@ -115,7 +115,7 @@ func (s *splitter) Write(p []byte) (int, error) {
 	}
 }
 
-// end says what is wrong with the end.
+// end returns an error if the last line is incomplete.
 func (s *splitter) end() error {
 	if len(s.part) > 0 {
 		return fault(s.file, s.n+1, "the last line does not end")

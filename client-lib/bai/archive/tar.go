@@ -31,10 +31,10 @@ type tarball struct {
 	open  []*Spool
 }
 
-// Tar returns a sink that makes a file at a path, which lies beside it under
-// another name until it is whole. A file that is there is only overwritten with
-// force: else it says *ExistsError. What a file has is held on the disk, beside
-// the archive, until its size is known.
+// Tar returns a sink that writes a file at path. Until Commit the bytes lie beside it
+// under a temporary name. If the file exists and force is false, Tar returns
+// *ExistsError. Each file of the archive is spooled on the disk beside it until its size
+// is known.
 func Tar(path string, force bool) (Sink, error) { //nolint:ireturn // one of several
 	path = filepath.Clean(path)
 	if err := checkFileTarget(path, force); err != nil {
@@ -48,7 +48,7 @@ func Tar(path string, force bool) (Sink, error) { //nolint:ireturn // one of sev
 		return nil, err
 	}
 	t := &tarball{path: path, force: force, file: file}
-	// One at a time, so that the bytes do not depend on who comes first.
+	// One at a time, so that the bytes do not depend on scheduling.
 	if t.zstd, err = zstd.NewWriter(file, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(4<<20)); err != nil {
 		t.Abort()
 		return nil, err
@@ -57,7 +57,7 @@ func Tar(path string, force bool) (Sink, error) { //nolint:ireturn // one of sev
 	return t, file.Chmod(0o644)
 }
 
-// checkFileTarget says what is in the way of a file.
+// checkFileTarget returns an error if a file may not be written.
 func checkFileTarget(path string, force bool) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -114,7 +114,7 @@ func (t *tarball) Commit() error {
 	if err := checkFileTarget(t.path, t.force); err != nil {
 		return err
 	}
-	if !t.force { // not over what came meanwhile
+	if !t.force { // a file that another process created meanwhile is not overwritten
 		if err := os.Link(t.file.Name(), t.path); err == nil {
 			return os.Remove(t.file.Name())
 		} else if errors.Is(err, fs.ErrExist) {
@@ -214,7 +214,7 @@ type tarSource struct {
 // ratio is how many times its size an archive may unpack to that has much.
 const ratio = 2000
 
-// countingReader counts what is read.
+// countingReader counts the bytes that are read.
 type countingReader struct {
 	io.Reader
 
@@ -252,7 +252,8 @@ func (t tarSource) Each(use func(name string, content io.Reader) error) (err err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	packed := &countingReader{Reader: file}
-	unpacked, err := zstd.NewReader(bufio.NewReaderSize(packed, 256<<10), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderMaxMemory(128<<20))
+	unpacked, err := zstd.NewReader(bufio.NewReaderSize(packed, 256<<10), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20),
+		zstd.WithDecoderMaxMemory(128<<20))
 	if err != nil {
 		return fault("", 0, "it is not in zstd: %v", err)
 	}
@@ -283,7 +284,7 @@ func (t tarSource) Each(use func(name string, content io.Reader) error) (err err
 	}
 }
 
-// damagedReader tells what is wrong with a file of a tar.
+// damagedReader turns read errors into faults of a file of the archive.
 type damagedReader struct {
 	io.Reader
 

@@ -16,10 +16,10 @@ import (
 type Sink interface {
 	// Create begins a file; its end is the writer's Close. Several may be open.
 	Create(name string) (io.WriteCloser, error)
-	// Commit makes what was written an archive, in the place of one that is to be
-	// overwritten. Nobody takes it for one before.
+	// Commit publishes the archive under its name and replaces an old one. Before Commit
+	// no reader takes the files for an archive.
 	Commit() error
-	// Abort removes what was written, unless Commit has returned nil.
+	// Abort removes the written files, unless Commit has returned nil.
 	Abort()
 }
 
@@ -31,7 +31,7 @@ type Writer struct {
 	names    map[string]bool
 	file     *outputFile // that is being written
 	rows     *splitter
-	derived  deriver // what is made of it; nil for nothing
+	derived  deriver // files derived from this one; nil for none
 }
 
 // deriver makes other files of the rows of one.
@@ -182,7 +182,7 @@ func (w *Writer) Finish() (Manifest, error) {
 	return m, nil
 }
 
-// Abort removes what was written, unless Finish has returned no error.
+// Abort removes the written files, unless Finish has returned no error.
 func (w *Writer) Abort() { w.sink.Abort() }
 
 // csvDeriver makes metrics/samples.csv.

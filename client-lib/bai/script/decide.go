@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// IgnoreFile is the file of a folder that says what of it is left out.
+// IgnoreFile is the file of a folder that lists the paths to leave out.
 const IgnoreFile = ".baiignore"
 
-// Ignore says what of a folder is left out. The zero value leaves out nothing but
-// what always is.
+// Ignore selects the paths of a folder to leave out. The zero value leaves out only the
+// paths that are always left out.
 type Ignore struct{ patterns []pattern }
 
 type pattern struct {
 	glob     string
 	dir      bool // it means folders only
 	anchored bool // it is about a path from the folder, not about a name
-	keep     bool // it takes what else is left out because it may hold secrets
+	keep     bool // overrides the protection of files that may hold secrets
 }
 
-// ParseIgnore reads an IgnoreFile: a pattern of path.Match on each line, for a
-// name at any depth or, with a slash in it, for a path from the folder; with a
-// slash at its end, for folders only. What is in a folder that is left out is
-// left out. An exclamation mark before a pattern says that what it means is sent,
-// although it may hold secrets. Empty lines and those that begin with # mean nothing.
+// ParseIgnore reads an IgnoreFile: a pattern of path.Match on each line, for a name at
+// any depth or, with a slash in it, for a path from the folder; with a slash at its end,
+// for folders only. The content of an ignored folder is ignored. An exclamation mark
+// before a pattern includes the matching paths although they may hold secrets. Empty
+// lines and those that begin with # are skipped.
 func ParseIgnore(text []byte) (Ignore, error) {
 	var ig Ignore
 	for i, line := range strings.Split(string(text), "\n") {
@@ -39,16 +39,17 @@ func ParseIgnore(text []byte) (Ignore, error) {
 		p.anchored = strings.Contains(p.glob, "/")
 		p.glob = strings.TrimPrefix(p.glob, "/")
 		if _, err := path.Match(p.glob, ""); err != nil || p.glob == "" || strings.Contains(p.glob, "**") {
-			return Ignore{}, fmt.Errorf("%s:%d: %q is not a pattern: * stands for any part of a name, ? for a character, [a-z] for one of some", IgnoreFile, i+1, line)
+			return Ignore{}, fmt.Errorf(
+				"%s:%d: %q is not a pattern: * stands for any part of a name, ? for a character, [a-z] for one of some", IgnoreFile, i+1, line)
 		}
 		ig.patterns = append(ig.patterns, p)
 	}
 	return ig, nil
 }
 
-// Skips reports whether a file or folder, by its path with slashes from the
-// folder that is packed, is left out: what a pattern means, a repository's own
-// files, and the IgnoreFile.
+// Skips reports whether a file or folder is left out: a path that a pattern matches, a
+// repository's own files, and the IgnoreFile. The name is the path with slashes from the
+// packed folder.
 func (ig Ignore) Skips(name string, dir bool) bool {
 	base := path.Base(name)
 	if base == ".git" || name == IgnoreFile {
@@ -72,9 +73,8 @@ func (ig Ignore) matches(name string, dir, keep bool) bool {
 	return false
 }
 
-// Guards reports whether a file or folder is left out because it may hold
-// secrets: a .env, a private key, what tools keep credentials in. The IgnoreFile
-// can have it sent.
+// Guards reports whether a file or folder is left out because it may hold secrets: a
+// .env, a private key, a tool's credentials. The IgnoreFile can include it.
 func (ig Ignore) Guards(name string, dir bool) bool {
 	return isSecretName(path.Base(name), dir) && !ig.matches(name, dir, true)
 }

@@ -1,8 +1,8 @@
 // Package script packs code that is sent along with a run.
 //
-// A folder becomes a tar archive of what is in it. The same files give the same
-// bytes whoever packs them, where and when: sorted by name, without times,
-// owners and rights but that to be executed. Package bai sends what comes of it.
+// A folder becomes a tar archive of its content. The same files give the same bytes on
+// every machine and at every time: entries are sorted by name and have no times, owners
+// or rights except the executable bit. Package bai sends the archive.
 package script
 
 import (
@@ -35,7 +35,7 @@ type Archive struct {
 // ReadAt implements io.ReaderAt.
 func (a *Archive) ReadAt(p []byte, off int64) (int, error) { return a.file.ReadAt(p, off) }
 
-// Close gives back what the archive holds.
+// Close releases the archive's resources.
 func (a *Archive) Close() error {
 	err := a.file.Close()
 	if a.temp != "" {
@@ -44,14 +44,12 @@ func (a *Archive) Close() error {
 	return err
 }
 
-// Pack packs what lies at a path: what is in a folder, or a file. A file that is
-// an archive already (tar, also compressed with gzip, bzip2 or zstd, or zip) is
-// taken as it is.
+// Pack packs the folder or file at a path. A file that is an archive already (tar, also
+// compressed with gzip, bzip2 or zstd, or zip) is taken as it is.
 //
-// Of a folder the .git folders are left out, what its IgnoreFile says, and what
-// may hold secrets (Ignore.Guards).
-// Refused are a link that leads out of the folder, what is neither file, folder
-// nor link, a folder with nothing in it, and what has more than MaxSize.
+// A folder's .git folders, the paths that its IgnoreFile matches, and files that may hold
+// secrets (Ignore.Guards) are left out. Pack refuses a link that leads out of the folder,
+// a special file, an empty folder, and more than MaxSize bytes.
 func Pack(path string) (*Archive, error) {
 	a, err := pack(path)
 	if err != nil {
@@ -60,7 +58,7 @@ func Pack(path string) (*Archive, error) {
 	return a, nil
 }
 
-// withoutPath is err without the path, which is said beside it.
+// withoutPath is err without the path, which the caller adds.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -149,7 +147,7 @@ type packer struct {
 	size    int64 // of files
 }
 
-// write packs what fill adds.
+// write packs the entries that fill adds.
 func write(root *os.Root, fill func(*packer) error) (*Archive, error) {
 	f, err := os.CreateTemp("", "baictl-script-*.tar")
 	if err != nil {
@@ -214,7 +212,7 @@ func packFolder(path string) (*Archive, error) {
 	})
 }
 
-// ignore reads what is left out.
+// ignore reads the IgnoreFile.
 func (p *packer) ignore() error {
 	text, err := p.root.ReadFile(IgnoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -296,7 +294,7 @@ func (p *packer) link(name string) error {
 	if err != nil {
 		return withName(name, err)
 	}
-	// The text of the link tells, unless it leads through others.
+	// The link's text decides, unless it leads through other links.
 	if _, err := p.root.Stat(name); leadsOutside(name, target) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%q is a link that leads out of the folder, to %q: code that is sent along has its own files only", name, target)
 	}

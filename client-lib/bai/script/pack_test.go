@@ -19,8 +19,8 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/bai/script"
 )
 
-// golden is the digest of what tree makes. Were it to change, no platform would
-// know code again that it has.
+// golden is the digest of tree's archive. If it changed, platforms would store all code
+// again.
 const golden = "bcb7240e14c583b13c1e4bf5c2d8a702dd39f1075cfb67abda428e6285bc1193"
 
 // tree makes a folder with something of everything in it.
@@ -62,7 +62,7 @@ func hasArchiveMagic(t *testing.T, path string) *script.Archive {
 	return a
 }
 
-// entries are the lines that say what an archive has.
+// entries lists the entries of an archive, a line each.
 func entries(t *testing.T, a *script.Archive) []string {
 	t.Helper()
 	var all []string
@@ -199,7 +199,7 @@ func link(target, name string) func(t *testing.T, dir string) string {
 	}
 }
 
-// through makes a link whose text stays in the folder and which does not.
+// through makes a link whose text stays in the folder and whose target does not.
 func through(t *testing.T, dir string) string {
 	t.Helper()
 	try(t, os.Symlink(".", filepath.Join(dir, "a")))

@@ -28,7 +28,7 @@ func withBinary(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what stays lies in a folder for what may be removed
+	defer func() { _ = os.RemoveAll(dir) }() // leftovers lie in the folder for temporary files
 	binary = filepath.Join(dir, "baictl")
 	args := append([]string{"build", "-ldflags", "-X main.version=v0.9.0", "-o", binary}, raceFlags()...)
 	build := exec.CommandContext(context.Background(), "go", append(args, ".")...)
@@ -39,7 +39,7 @@ func withBinary(m *testing.M) int {
 	return m.Run()
 }
 
-// waitTimeout is how long a test waits for what must come.
+// waitTimeout is how long a test waits for an expected state.
 const waitTimeout = time.Minute
 
 // command is baictl with a home of its own, ann's, at a platform.
@@ -118,7 +118,7 @@ func open(t *testing.T, cmd *exec.Cmd, columns uint16) *terminal {
 	return s
 }
 
-// Write implements io.Writer: it is what the terminal receives.
+// Write implements io.Writer: the terminal's input.
 func (s *terminal) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +152,7 @@ func (s *terminal) end() int {
 	return wait(s.t, s.cmd)
 }
 
-// screen is what the terminal shows: lines overwritten by later ones are gone,
-// and so are colours.
+// screen is the terminal's visible text: without overwritten lines and colours.
 func (s *terminal) screen() string {
 	var lines strings.Builder
 	var line []rune
@@ -183,7 +182,7 @@ func (s *terminal) screen() string {
 	return lines.String() + string(line)
 }
 
-// until polls what must become true.
+// until polls until is returns true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(waitTimeout)

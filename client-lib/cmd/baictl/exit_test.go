@@ -81,7 +81,7 @@ func TestTheExitCodeOfRunSaysHowTheRunEnded(t *testing.T) {
 			p := baitest.Start(t)
 			endSubmitted(p, tt.end, tt.data)
 			wait := "100ms"
-			if tt.data == whole { // what is there is waited for until it is seen
+			if tt.data == whole { // waits until the platform has all data
 				wait = "5m"
 			}
 			expect(t, runPiped(t, p.Addr(), "run", "good.toml", "--data-timeout", wait), tt.code, tt.says)
@@ -116,7 +116,7 @@ func TestWhatIsNotThereIsSaidInOneLineWithinTwoSeconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = dead.Close() // what listens no more is dead
+	_ = dead.Close() // a closed listener answers no more
 	checks := make(chan func())
 	n := 0
 	for _, args := range []string{

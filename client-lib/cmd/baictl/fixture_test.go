@@ -20,8 +20,7 @@ const (
 	damagedSHA256 = "fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9"
 )
 
-// helloText is the descriptor of the world's first run, with what was put in
-// place of its values.
+// helloText is the descriptor of the fixture's first run, with its values filled in.
 const helloText = `spec_version = "1.0"
 
 [info]
@@ -40,7 +39,7 @@ src = "https://example.org/corpus.tar"
 path = "/data/corpus"
 `
 
-// newYear is when the world's runs were submitted, unless a test wants to know
+// newYear is the time at which the fixture's runs were submitted, unless a test needs
 // their age.
 var newYear = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
@@ -94,7 +93,7 @@ func newFixture(t *testing.T, begin time.Time) *baitest.Platform {
 	return p
 }
 
-// addResults says what the first run came to, and where it ran.
+// addResults sets the summaries and the environment of the first run.
 func addResults(p *baitest.Platform, id string) {
 	nan := math.NaN()
 	p.SetSummaries(id, &baiv1.GetSummariesResponse{
@@ -124,7 +123,7 @@ func addResults(p *baitest.Platform, id string) {
 	})
 }
 
-// addStoredData has the platform store what runs need, and what they do not.
+// addStoredData stores data that runs need, and data that they do not need.
 func addStoredData(p *baitest.Platform, at func(int) *timestamppb.Timestamp) {
 	p.AddData(&baiv1.StoredData{
 		Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Size: 4 << 20, CreateTime: at(0), UseTime: at(100),
@@ -178,7 +177,7 @@ func addHistory(p *baitest.Platform, id string, at func(int) *timestamppb.Timest
 
 const nightlyID = "7rp0wrv5k2m8v1xqd3sj4thb6n"
 
-// addSchedules gives the world schedules: one with a history, one that is paused.
+// addSchedules adds two schedules: one with a history, one that is paused.
 func addSchedules(p *baitest.Platform) {
 	p.AddSchedule(&baiv1.Schedule{
 		Id: nightlyID, Name: "nightly", Namespace: "pets", Owner: "ann", Version: 3, Description: "Every night \x1b[31m", Scheduling: "0 3 * * mon-fri",

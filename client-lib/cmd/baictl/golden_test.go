@@ -113,7 +113,7 @@ func formattedCommands() map[string]string {
 	}
 }
 
-// authorCommands are command lines for who writes descriptors.
+// authorCommands are the command lines of descriptor authors.
 func authorCommands() map[string]string {
 	return map[string]string{
 		"validate-strict":         "validate folder/sub/warn.toml --strict",
@@ -165,7 +165,7 @@ func authorCommands() map[string]string {
 	}
 }
 
-// resultCommands are command lines for who reads what runs brought.
+// resultCommands are the command lines that read results.
 func resultCommands() map[string]string {
 	return map[string]string{
 		"list-oldest":        "list -A --sort oldest -o name",
@@ -209,7 +209,7 @@ func resultCommands() map[string]string {
 	}
 }
 
-// dataCommands are command lines for who looks after data.
+// dataCommands are the command lines that manage data.
 func dataCommands() map[string]string {
 	return map[string]string{
 		"data-unneeded":       "data list --unneeded -o name",
@@ -231,7 +231,7 @@ func dataCommands() map[string]string {
 	}
 }
 
-// scheduleCommands are command lines for who looks after schedules.
+// scheduleCommands are the command lines that manage schedules.
 func scheduleCommands() map[string]string {
 	return map[string]string{
 		"schedule-nothing":         "schedule",
@@ -261,7 +261,7 @@ func scheduleCommands() map[string]string {
 	}
 }
 
-// transferCommands are command lines for who takes runs from one platform to another.
+// transferCommands are the command lines that export and import runs.
 func transferCommands() map[string]string {
 	return map[string]string{
 		"export-where":      "export hello",
@@ -283,7 +283,7 @@ func transferCommands() map[string]string {
 	}
 }
 
-// normalizeOutput replaces what differs from one test to the next.
+// normalizeOutput replaces the values that differ between tests.
 func normalizeOutput(text string, p *baitest.Platform) string {
 	text = strings.ReplaceAll(text, p.Addr(), "127.0.0.1:7070")
 	text = strings.ReplaceAll(text, runtime.Version(), "go1.99")

@@ -1,5 +1,5 @@
-// Command baictl is what people type: it checks descriptors, submits runs,
-// follows them and shows what they brought.
+// Command baictl is the command line of the platform: it checks descriptors, submits
+// runs, follows them and shows their results.
 package main
 
 import (

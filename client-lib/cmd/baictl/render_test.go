@@ -22,7 +22,7 @@ func TestWhatIsRenderedWithoutAPlatformIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// checkRendered checks what an example is rendered as.
+// checkRendered checks the rendered objects of an example.
 func checkRendered(t *testing.T, file string) {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -33,7 +33,7 @@ func checkRendered(t *testing.T, file string) {
 	if first.out != second.out || first.code != second.code {
 		t.Errorf("first\n%s\nthen\n%s", first, second)
 	}
-	if first.code == 2 && strings.Contains(first.err, "render ") { // one that needs what only a platform has
+	if first.code == 2 && strings.Contains(first.err, "render ") { // the example needs a platform
 		return
 	}
 	if kinds := kindsOf(t, first.out); first.code != 0 || kinds["Job"] == 0 {

@@ -16,8 +16,8 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// A home is a folder in which baictl is used again and again, with no
-// environment but what a test gives.
+// A home is a folder in which baictl is used several times, with only the test's
+// environment.
 type home struct {
 	t   *testing.T
 	dir string
@@ -59,7 +59,7 @@ func TestTheLinkToKibanaHasThePrefixOfTheDashboards(t *testing.T) {
 	if !strings.HasPrefix(before, "bai-") {
 		t.Fatalf("the link leads to %q", before)
 	}
-	for _, args := range [][]string{{"--prefix", "lab"}, {}, {"--kibana", server.URL + "/"}} { // the later ones take what was kept
+	for _, args := range [][]string{{"--prefix", "lab"}, {}, {"--kibana", server.URL + "/"}} { // the later calls use the stored settings
 		h.must(append([]string{"dashboards", "install"}, args...)...)
 		if got, want := link(), "lab-"+strings.TrimPrefix(before, "bai-"); got != want {
 			t.Errorf("installed with %q: the link leads to %q, want %q", args, got, want)

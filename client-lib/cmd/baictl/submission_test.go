@@ -28,8 +28,8 @@ func TestWhatASubmissionSays(t *testing.T) {
 			DescriptorFile: "https://example.org/hello.toml", Origination: helloFrom("https://example.org/hello.toml"), Name: "n", Namespace: "pets",
 			Labels: map[string]string{"a": "b=c", "d": ""}, Overrides: []*baiv1.Override{{Path: "env.vars.X", Value: "y"}},
 		}),
-		// What was put in before is remembered, unless it is put in anew; what the
-		// descriptor says of labels is its own.
+		// Earlier overrides are kept, unless the user sets them anew; labels of the
+		// descriptor are its own.
 		"rerun hello --set hardware.cpus=8 --label z=1": sent(&baiv1.SubmitRunRequest{
 			DescriptorFile: "hello.toml", Origination: &baiv1.Origination{Uri: "stored:hello@1", Sha256: baitest.Digest("# the first version\n" + helloText)},
 			RerunOf: helloID, Namespace: "default", Labels: map[string]string{"task_name": "hello", "z": "1"},

@@ -205,7 +205,7 @@ type fakeS3 struct {
 	fail    string // no object of this key is taken
 }
 
-// withLock does something while nobody is answered.
+// withLock calls do while no request is answered.
 func (c *fakeS3) withLock(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

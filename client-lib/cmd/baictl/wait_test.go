@@ -50,7 +50,7 @@ func TestSubmitThatWaitsGivesUpAndTheRunGoesOn(t *testing.T) {
 	expect(t, runPiped(t, p.Addr(), "submit", "bad-not-there.toml", "good.toml", "--wait", "--timeout", "5s"), 2, "goes on")
 }
 
-// Lines are what a program writes, while it does.
+// syncBuffer holds the output of a running program.
 type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

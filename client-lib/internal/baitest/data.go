@@ -13,7 +13,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// AddData adds data to what is stored.
+// AddData stores data.
 func (p *Platform) AddData(d *baiv1.StoredData) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -21,14 +21,14 @@ func (p *Platform) AddData(d *baiv1.StoredData) {
 	slices.SortFunc(p.data, func(a, b *baiv1.StoredData) int { return cmp.Compare(a.GetSha256(), b.GetSha256()) })
 }
 
-// Damage has data be what was not fetched.
+// Damage corrupts stored data.
 func (p *Platform) Damage(sha256 string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.damaged[sha256] = true
 }
 
-// A storehouse is the part of a platform that looks after data.
+// dataService is the platform's service for data.
 type dataService struct {
 	baiv1.UnimplementedDataServiceServer
 
@@ -80,7 +80,7 @@ func (s dataService) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.Server
 	return stream.Send(res)
 }
 
-// EvictData leaves what runs need.
+// EvictData keeps data that runs need.
 func (s dataService) EvictData(_ context.Context, req *baiv1.EvictDataRequest) (*baiv1.EvictDataResponse, error) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
@@ -95,8 +95,7 @@ func (s dataService) EvictData(_ context.Context, req *baiv1.EvictDataRequest) (
 	return &baiv1.EvictDataResponse{Stored: true}, nil
 }
 
-// PrefetchData takes what there is a text for; the name of a prefetch is its
-// source.
+// PrefetchData accepts sources that have a text; the name of a prefetch is its source.
 func (s dataService) PrefetchData(_ context.Context, req *baiv1.PrefetchDataRequest) (*baiv1.PrefetchDataResponse, error) {
 	if strings.HasPrefix(req.GetSrc(), "ftp:") {
 		return nil, status.Error(codes.InvalidArgument, `src: source `+req.GetSrc()+`: nothing is read by "ftp"`)
@@ -123,7 +122,8 @@ func (s dataService) GetPrefetch(_ context.Context, req *baiv1.GetPrefetchReques
 	text, ok := s.p.uriTexts[req.GetPrefetch()]
 	if !ok {
 		return &baiv1.GetPrefetchResponse{
-			State: baiv1.GetPrefetchResponse_STATE_FAILED, Reason: "FetchFailed", Message: "source " + req.GetPrefetch() + " answers 404 Not Found",
+			State: baiv1.GetPrefetchResponse_STATE_FAILED, Reason: "FetchFailed",
+			Message: "source " + req.GetPrefetch() + " answers 404 Not Found",
 		}, nil
 	}
 	return &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHED, Sha256: Digest(text), Size: int64(len(text))}, nil

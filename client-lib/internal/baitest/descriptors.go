@@ -46,7 +46,7 @@ func Digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CorruptArtifact changes the bytes of a file that was kept, but not what is said of it.
+// CorruptArtifact changes the bytes of an artifact, but not its digest.
 func (p *Platform) CorruptArtifact(id, name, data string) {
 	p.update(id, func(r *record) {
 		for _, f := range r.files {
@@ -148,7 +148,8 @@ type descriptorService struct {
 }
 
 // ValidateDescriptor says every fault.
-func (k descriptorService) ValidateDescriptor(_ context.Context, req *baiv1.ValidateDescriptorRequest) (*baiv1.ValidateDescriptorResponse, error) {
+func (k descriptorService) ValidateDescriptor(_ context.Context,
+	req *baiv1.ValidateDescriptorRequest) (*baiv1.ValidateDescriptorResponse, error) {
 	set := make([]descriptors.Override, len(req.GetOverrides()))
 	for i, o := range req.GetOverrides() {
 		set[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}
@@ -158,11 +159,13 @@ func (k descriptorService) ValidateDescriptor(_ context.Context, req *baiv1.Vali
 }
 
 // RenderDescriptor returns a manifest that says which file it is of.
-func (k descriptorService) RenderDescriptor(_ context.Context, req *baiv1.RenderDescriptorRequest) (*baiv1.RenderDescriptorResponse, error) {
+func (k descriptorService) RenderDescriptor(_ context.Context,
+	req *baiv1.RenderDescriptorRequest) (*baiv1.RenderDescriptorResponse, error) {
 	if _, faults := descriptors.Parse(req.GetDescriptorFile(), req.GetDescriptorToml()); len(faults.Errors()) > 0 {
 		return nil, invalid(faults)
 	}
-	return &baiv1.RenderDescriptorResponse{Manifest: fmt.Sprintf("# %s, %d overrides\nkind: Job\n", req.GetDescriptorFile(), len(req.GetOverrides()))}, nil
+	return &baiv1.RenderDescriptorResponse{Manifest: fmt.Sprintf("# %s, %d overrides\nkind: Job\n", req.GetDescriptorFile(),
+		len(req.GetOverrides()))}, nil
 }
 
 // PushDescriptor keeps a version.
@@ -204,7 +207,8 @@ func (k descriptorService) ListDescriptors(_ context.Context, req *baiv1.ListDes
 	var all []*baiv1.StoredDescriptor
 	for _, d := range slices.Backward(k.p.descriptors) {
 		newest := k.newest(d.about.GetNamespace(), d.about.GetName()) == d
-		if d.about.GetNamespace() == cmp.Or(req.GetNamespace(), "default") && (d.about.GetName() == req.GetName() || req.GetName() == "" && newest) {
+		if d.about.GetNamespace() == cmp.Or(req.GetNamespace(), "default") &&
+			(d.about.GetName() == req.GetName() || req.GetName() == "" && newest) {
 			all = append(all, d.about)
 		}
 	}
@@ -232,7 +236,8 @@ func (k descriptorService) GetDescriptor(_ context.Context, req *baiv1.GetDescri
 	}
 	name, version, _ := strings.Cut(stored, "@")
 	for _, d := range slices.Backward(k.p.descriptors) {
-		if d.about.GetName() == name && d.about.GetNamespace() == cmp.Or(req.GetNamespace(), "default") && (version == "" || version == strconv.Itoa(int(d.about.GetVersion()))) {
+		if d.about.GetName() == name && d.about.GetNamespace() == cmp.Or(req.GetNamespace(), "default") &&
+			(version == "" || version == strconv.Itoa(int(d.about.GetVersion()))) {
 			return descriptorResponse(fmt.Sprintf("stored:%s@%d", name, d.about.GetVersion()), d.text), nil
 		}
 	}

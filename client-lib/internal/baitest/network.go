@@ -67,7 +67,7 @@ func (w *Network) Down() {
 	}
 }
 
-// Up ends what Down began.
+// Up ends the outage that Down began.
 func (w *Network) Up() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package baitest is a platform that keeps its runs in memory and does what a
-// test tells it, and a network that breaks.
+// Package baitest is a platform for tests that keeps its runs in memory, and a network
+// that breaks on demand.
 package baitest
 
 import (
@@ -29,15 +29,15 @@ type Platform struct {
 	runs          []*record         // in order of submission
 	schedules     []*baiv1.Schedule // in order
 	keys          map[string]*record
-	failures      map[string][]error // method → what its next calls return
+	failures      map[string][]error // method → results of its next calls
 	calls         map[string]int
-	users         []string // who called last
-	revision      int32    // what GetVersion says
+	users         []string // the last caller
+	revision      int32    // revision that GetVersion returns
 	descriptors   []*draft
 	data          []*baiv1.StoredData // in order
-	damaged       map[string]bool     // digests of those that are not what they were
+	damaged       map[string]bool     // digests of damaged data
 	uriTexts      map[string]string   // URI → text
-	prefetchWaits map[string][]string // source → what its prefetch waits for, one at a time
+	prefetchWaits map[string][]string // source → the delays of its prefetch, one at a time
 	scripts       map[string]string   // code, by digest
 	cuts          []int               // after how many bytes the next uploads break
 	submits       []*baiv1.SubmitRunRequest
@@ -67,8 +67,8 @@ func Start(t *testing.T) *Platform {
 	return start(t, false)
 }
 
-// StartOld serves a platform of the first revision of the API: what is newer in
-// a request it does not see.
+// StartOld serves a platform of the first revision of the API: it ignores newer fields of
+// a request.
 func StartOld(t *testing.T) *Platform {
 	t.Helper()
 	return start(t, true)
@@ -88,8 +88,7 @@ func start(t *testing.T, old bool) *Platform {
 	return p
 }
 
-// Serve is Start for what is not a test. The platform is there until stop is
-// called.
+// Serve is Start without a test. The platform runs until stop is called.
 func Serve(ctx context.Context) (p *Platform, stop func() error, err error) { return serve(ctx, false) }
 
 func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err error) {
@@ -162,15 +161,15 @@ func (p *Platform) Calls(method string) int {
 	return p.calls[method]
 }
 
-// Users returns who made the last call, as the caller says.
+// Users returns the caller of the last call, as the call's metadata name it.
 func (p *Platform) Users() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.users
 }
 
-// SetRevision sets what the platform says that it understands of the API; 0 is
-// what platforms say that are too old to say it.
+// SetRevision sets the revision that the platform returns; 0 is that of platforms too old
+// to return one.
 func (p *Platform) SetRevision(revision int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,7 +254,7 @@ func (p *Platform) Sample(id string, samples ...*baiv1.Sample) {
 	p.update(id, func(r *record) { r.samples = append(r.samples, samples...) })
 }
 
-// SetCompleteness says what is stored of a run's data.
+// SetCompleteness sets the completeness of a run's data.
 func (p *Platform) SetCompleteness(id string, c *baiv1.Completeness) {
 	p.update(id, func(r *record) { r.run.Completeness = c })
 }
@@ -271,7 +270,7 @@ func (p *Platform) update(id string, f func(*record)) {
 	p.notifyWaiters()
 }
 
-// notifyWaiters wakes all who wait for a change.
+// notifyWaiters wakes all calls that wait for a change.
 func (p *Platform) notifyWaiters() {
 	close(p.changed)
 	p.changed = make(chan struct{})

@@ -14,8 +14,9 @@ type preflightService struct {
 	baiv1.UnimplementedPreflightServiceServer
 }
 
-// PreflightDescriptor says what is there.
-func (preflightService) PreflightDescriptor(_ context.Context, req *baiv1.PreflightDescriptorRequest) (*baiv1.PreflightDescriptorResponse, error) {
+// PreflightDescriptor returns the results of the checks.
+func (preflightService) PreflightDescriptor(_ context.Context,
+	req *baiv1.PreflightDescriptorRequest) (*baiv1.PreflightDescriptorResponse, error) {
 	set := make([]descriptors.Override, len(req.GetOverrides()))
 	for i, o := range req.GetOverrides() {
 		set[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}

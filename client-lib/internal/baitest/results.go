@@ -8,8 +8,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// SetSummaries says what the samples of a run come to. Until it does they are
-// pending.
+// SetSummaries sets the summaries of a run. Before, they are pending.
 func (p *Platform) SetSummaries(id string, s *baiv1.GetSummariesResponse) {
 	p.update(id, func(r *record) { r.summaries = s })
 }
@@ -19,7 +18,7 @@ func (p *Platform) SetEnvironment(id string, e *baiv1.Environment) {
 	p.update(id, func(r *record) { r.environment = e })
 }
 
-// A laboratory is the part of a platform that knows what runs came to.
+// resultService is the platform's service for results.
 type resultService struct {
 	baiv1.UnimplementedResultServiceServer
 

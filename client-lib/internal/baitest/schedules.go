@@ -43,7 +43,8 @@ func (p *Platform) submitSchedule(req *baiv1.SubmitRunRequest, text string) (*ba
 		return s.GetOwner() == req.GetOwner() && s.GetName() == req.GetName()
 	})
 	if i < 0 {
-		s := &baiv1.Schedule{Id: fmt.Sprintf("7zzz%022d", len(p.schedules)+1), Name: req.GetName(), Owner: req.GetOwner(), Namespace: cmp.Or(req.GetNamespace(), "default")}
+		s := &baiv1.Schedule{Id: fmt.Sprintf("7zzz%022d", len(p.schedules)+1), Name: req.GetName(), Owner: req.GetOwner(),
+			Namespace: cmp.Or(req.GetNamespace(), "default")}
 		p.schedules = append(p.schedules, s)
 		i = len(p.schedules) - 1
 	}
@@ -89,7 +90,8 @@ func (c scheduleService) ListSchedules(_ context.Context, req *baiv1.ListSchedul
 	res := &baiv1.ListSchedulesResponse{}
 	for _, s := range c.p.schedules {
 		switch {
-		case s.GetId() <= req.GetPageToken(), req.GetOwner() != "" && req.GetOwner() != s.GetOwner(), req.GetNamespace() != "" && req.GetNamespace() != s.GetNamespace():
+		case s.GetId() <= req.GetPageToken(), req.GetOwner() != "" && req.GetOwner() != s.GetOwner(), req.GetNamespace() != "" &&
+			req.GetNamespace() != s.GetNamespace():
 		case len(res.GetSchedules()) == 0:
 			one := proto.CloneOf(s)
 			one.DescriptorToml, one.Firings, one.Backfills = "", nil, nil
@@ -146,8 +148,10 @@ func (c scheduleService) TriggerSchedule(_ context.Context, req *baiv1.TriggerSc
 		return nil, err
 	}
 	for _, r := range c.p.runs {
-		if s.GetConcurrency() == descriptors.Forbid && r.run.GetLineage().GetScheduleId() == s.GetId() && r.run.GetPhase() != baiv1.Phase_PHASE_FINISHED {
-			return nil, status.Errorf(codes.FailedPrecondition, "run %s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", r.run.GetId())
+		if s.GetConcurrency() == descriptors.Forbid && r.run.GetLineage().GetScheduleId() == s.GetId() &&
+			r.run.GetPhase() != baiv1.Phase_PHASE_FINISHED {
+			return nil, status.Errorf(codes.FailedPrecondition,
+				"run %s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", r.run.GetId())
 		}
 	}
 	r := c.p.add(&baiv1.Run{Owner: s.GetOwner(), Lineage: &baiv1.Lineage{ScheduleId: s.GetId(), FiringTime: timestamppb.New(c.p.now)}})
@@ -179,7 +183,8 @@ func (c scheduleService) BackfillSchedule(_ context.Context, req *baiv1.Backfill
 		to = req.GetTo().AsTime()
 	}
 	if !req.GetFrom().AsTime().Before(to) {
-		return nil, Status(codes.InvalidArgument, "from: is not before the end", &baiv1.Fault{Path: "from", Message: "is not before the end", Remedy: "give an earlier time"})
+		return nil, Status(codes.InvalidArgument, "from: is not before the end",
+			&baiv1.Fault{Path: "from", Message: "is not before the end", Remedy: "give an earlier time"})
 	}
 	times, err := cron.Parse(s.GetScheduling())
 	if err != nil {

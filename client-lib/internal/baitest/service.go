@@ -52,7 +52,8 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	if digest := req.GetScriptSha256(); digest != "" {
 		content, ok := p.scripts[digest]
 		if !ok {
-			return nil, Status(codes.InvalidArgument, "script_sha256: it is not kept", &baiv1.Fault{Path: "script_sha256", Code: "BAI9010", Message: "it is not kept"})
+			return nil, Status(codes.InvalidArgument, "script_sha256: it is not kept",
+				&baiv1.Fault{Path: "script_sha256", Code: "BAI9010", Message: "it is not kept"})
 		}
 		run.Script = &baiv1.Script{Sha256: digest, Size: int64(len(content))}
 	}
@@ -68,7 +69,7 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	return submitResponse(r, false), nil
 }
 
-// requestFingerprint is what of a submission a key stands for.
+// requestFingerprint is the part of a submission that an idempotency key stands for.
 func requestFingerprint(req *baiv1.SubmitRunRequest) string {
 	parts := []string{string(req.GetDescriptorToml()), req.GetScriptSha256()}
 	for _, o := range req.GetOverrides() {
@@ -151,7 +152,7 @@ func selected(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
 		len(labels) == len(req.GetLabels()) && within(run.GetCreateTime(), req.GetSince(), req.GetUntil()) && begins(run, req.GetText())
 }
 
-// uses reports whether a run uses what is asked for.
+// uses reports whether a run uses the requested data.
 func uses(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
 	return (req.GetFramework() == "" || req.GetFramework() == run.GetFramework()) &&
 		(req.GetFrameworkVersion() == "" || req.GetFrameworkVersion() == run.GetFrameworkVersion()) &&
@@ -335,7 +336,8 @@ func (p *Platform) selectedRuns(req *baiv1.QueryMetricsRequest) ([]*record, erro
 
 func filterSamples(samples []*baiv1.Sample, req *baiv1.QueryMetricsRequest) []*baiv1.Sample {
 	return slices.DeleteFunc(slices.Clone(samples), func(s *baiv1.Sample) bool {
-		return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), s.GetMetric()) || !within(s.GetTime(), req.GetSince(), req.GetUntil())
+		return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), s.GetMetric()) ||
+			!within(s.GetTime(), req.GetSince(), req.GetUntil())
 	})
 }
 

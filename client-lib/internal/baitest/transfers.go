@@ -14,8 +14,7 @@ import (
 // A Transferred file is one of a run that is exported or was imported.
 type Transferred struct{ Name, Content string }
 
-// SetExport says which files the run has when it is exported, and what is said of
-// them.
+// SetExport sets the files and the description of a run's export.
 func (p *Platform) SetExport(id string, about *baiv1.Export, files ...Transferred) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +88,8 @@ func (m transferService) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 	if already {
 		wanted = nil
 	}
-	if err := stream.Send(&baiv1.ImportRunResponse{Step: &baiv1.ImportRunResponse_Wanted{Wanted: &baiv1.WantedFiles{Files: wanted}}}); err != nil {
+	if err := stream.Send(
+		&baiv1.ImportRunResponse{Step: &baiv1.ImportRunResponse_Wanted{Wanted: &baiv1.WantedFiles{Files: wanted}}}); err != nil {
 		return err
 	}
 	more, err := receive(stream.Recv, len(wanted))
@@ -101,7 +101,9 @@ func (m transferService) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 		m.p.imported[id] = append(files, more...)
 		m.p.mu.Unlock()
 	}
-	return stream.Send(&baiv1.ImportRunResponse{Step: &baiv1.ImportRunResponse_Imported{Imported: &baiv1.Imported{RunId: id, Already: already, Notes: []string{"its name is taken"}}}})
+	return stream.Send(
+		&baiv1.ImportRunResponse{Step: &baiv1.ImportRunResponse_Imported{Imported: &baiv1.Imported{RunId: id, Already: already,
+			Notes: []string{"its name is taken"}}}})
 }
 
 // receive takes so many files.

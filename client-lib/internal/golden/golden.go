@@ -1,4 +1,4 @@
-// Package golden compares what a test got with a file that was looked at once.
+// Package golden compares a test's output with a stored file that a person has reviewed.
 package golden
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Check reports how got differs from the file at path. Run the test with
-// GOLDEN=write to make the file say what the test got, then read the diff.
+// Check reports how got differs from the file at path. Run the test with GOLDEN=write to
+// store got in the file, then read the diff.
 func Check(t *testing.T, path, got string) {
 	t.Helper()
 	if os.Getenv("GOLDEN") == "write" {

@@ -24,8 +24,8 @@ type Server struct {
 	Password string
 }
 
-// Install imports objects, and replaces those that are there. It returns how many
-// there are. Nothing was imported where it fails, unless it says otherwise.
+// Install imports objects, replaces those that exist, and returns the count. On an error
+// no object was imported, unless the error reports a count.
 func (s Server) Install(ctx context.Context, objects []byte) (int, error) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -67,14 +67,15 @@ func (s Server) importURL() string {
 	return base + "/api/saved_objects/_import?overwrite=true"
 }
 
-// readImportResult reads what Kibana says of an import.
+// readImportResult reads Kibana's answer to an import.
 func readImportResult(resp *http.Response) (int, error) {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return 0, fmt.Errorf("install dashboards: read the answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("install dashboards: Kibana answers %s: %s", resp.Status, strings.TrimSpace(string(text[:min(len(text), 300)])))
+		return 0, fmt.Errorf("install dashboards: Kibana answers %s: %s", resp.Status,
+			strings.TrimSpace(string(text[:min(len(text), 300)])))
 	}
 	var answer struct {
 		Success      bool

@@ -17,7 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/internal/kibana"
 )
 
-// shipped is what is imported by those without baictl.
+// shipped is the file for users without baictl.
 const shipped = "../../../deploy/kibana/benchmark-ai.ndjson"
 
 func TestTheObjectsThatAreShippedAreCurrent(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // otherwise.
 const Prefix = "bai"
 
-// A Dashboard is what is looked at together.
+// A Dashboard is a named set of panels.
 type Dashboard struct {
 	ID, Title, About string
 	From             string // how far back it looks at first: now-7d
@@ -23,16 +23,19 @@ type Dashboard struct {
 func Dashboards() []Dashboard {
 	return []Dashboard{
 		{
-			ID: "run", Title: "Run", From: "now-24h", Panels: []Panel{phases(), environment(), overRunTime(), overSteps(), machine()}, Searches: []string{"run-records", "run-results", "lines"},
-			About: "One run: what happened to it, where it ran, what it measured, what it wrote. Filter it by run.id; baictl get prints the link.",
+			ID: "run", Title: "Run", From: "now-24h", Panels: []Panel{phases(), environment(), overRunTime(), overSteps(), machine()},
+			Searches: []string{"run-records", "run-results", "lines"},
+			About:    "One run: what happened to it, where it ran, what it measured, what it wrote. Filter it by run.id; baictl get prints the link.",
 		},
 		{
-			ID: "fleet", Title: "Fleet", From: "now-7d", Panels: []Panel{byOutcome(), durations(), byReason(), byOwner(), now()}, Searches: []string{"run-records"},
-			About: "All runs: how they end, why they fail, who submits them, what waits, how long they take.",
+			ID: "fleet", Title: "Fleet", From: "now-7d", Panels: []Panel{byOutcome(), durations(), byReason(), byOwner(), now()},
+			Searches: []string{"run-records"},
+			About:    "All runs: how they end, why they fail, who submits them, what waits, how long they take.",
 		},
 		{
-			ID: "history", Title: "History of a benchmark", From: "now-90d", Panels: []Panel{history(), byMachine(), byVersion()}, Searches: []string{"run-records"},
-			About: "The metrics of a benchmark over its runs, and their medians apart by machine and by version: the label of that name, else the image. Filter it by the runs of one task, or by metric.name.",
+			ID: "history", Title: "History of a benchmark", From: "now-90d", Panels: []Panel{history(), byMachine(), byVersion()},
+			Searches: []string{"run-records"},
+			About:    "The metrics of a benchmark over its runs, and their medians apart by machine and by version: the label of that name, else the image. Filter it by the runs of one task, or by metric.name.",
 		},
 		{
 			ID: "compare", Title: "Compare", From: "now-90d", Panels: []Panel{compare()}, Searches: []string{"run-records"},
@@ -120,8 +123,11 @@ func (m objectBuilder) views() []object {
 
 func (m objectBuilder) searches() []object {
 	return []object{
-		m.search("run-records", "Runs", Runs, []string{"run.id", "run.name", "run.task", "run.owner", "run.phase", "run.outcome", "run.class", "run.reason", "run.message", "run.duration"}, "desc"),
-		m.search("run-results", "What runs came to, and where they ran", Results, []string{"metric.name", "metric.unit", "n", "value.median", "value.low", "value.high", "complete", "machine.name", "machine.fingerprint", "run.version", "run.attempt", "labels"}, "desc"),
+		m.search("run-records", "Runs", Runs, []string{"run.id", "run.name", "run.task", "run.owner", "run.phase", "run.outcome",
+			"run.class", "run.reason", "run.message", "run.duration"}, "desc"),
+		m.search("run-results", "What runs came to, and where they ran", Results,
+			[]string{"metric.name", "metric.unit", "n", "value.median", "value.low", "value.high", "complete", "machine.name",
+				"machine.fingerprint", "run.version", "run.attempt", "labels"}, "desc"),
 		m.search("lines", "Lines", Logs, []string{"source.role", "source.index", "log.error", "message"}, "asc"),
 	}
 }
@@ -154,7 +160,8 @@ func (m objectBuilder) panel(p Panel) (object, error) {
 	}
 	state, err := text(tree{"title": p.Title, "type": "vega", "aggs": []any{}, "params": tree{"spec": spec}})
 	return object{Type: "visualization", ID: m.id(p.ID), Version: "8.5.0", Attributes: tree{
-		"title": "Benchmark AI: " + p.Title, "description": "", "version": 1, "visState": state, "uiStateJSON": "{}", "kibanaSavedObjectMeta": source(""),
+		"title": "Benchmark AI: " + p.Title, "description": "", "version": 1, "visState": state, "uiStateJSON": "{}",
+		"kibanaSavedObjectMeta": source(""),
 	}}, err
 }
 

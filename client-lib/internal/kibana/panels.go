@@ -35,7 +35,7 @@ const schema = "https://vega.github.io/schema/vega-lite/v5.json"
 
 // spec returns the specification that Kibana is given.
 func (p Panel) spec(prefix string) tree {
-	// What is between percent signs is put in place by Kibana.
+	// Kibana replaces the text between percent signs.
 	must := []any{"%dashboard_context-must_clause%", tree{"range": tree{"@timestamp": tree{"%timefilter%": true}}}}
 	filter, not := []any{"%dashboard_context-filter_clause%"}, []any{"%dashboard_context-must_not_clause%"}
 	for _, q := range p.Only {
@@ -108,14 +108,16 @@ func percentiles(field string, percents ...float64) tree {
 func outcomes() tree {
 	return tree{
 		"field": "outcome", "type": "nominal", "title": "outcome",
-		"scale": tree{"domain": []string{"succeeded", "failed", "canceled", "not over"}, "range": []string{"#209280", "#cc5642", "#98a2b3", "#6092c0"}},
+		"scale": tree{"domain": []string{"succeeded", "failed", "canceled", "not over"},
+			"range": []string{"#209280", "#cc5642", "#98a2b3", "#6092c0"}},
 	}
 }
 
 func phases() Panel {
 	return Panel{
 		ID: "run-phases", Title: "Phases", Index: Status, Answer: "hits.hits",
-		Body: tree{"size": 1000, "sort": []tree{{"@timestamp": "asc"}}, "_source": []string{"@timestamp", "run.id", "run.phase", "message", "late"}},
+		Body: tree{"size": 1000, "sort": []tree{{"@timestamp": "asc"}},
+			"_source": []string{"@timestamp", "run.id", "run.phase", "message", "late"}},
 		Draw: tree{
 			"transform": []tree{
 				compute("at", "toDate(datum._source['@timestamp'])"), compute("phase", "datum._source.run.phase"),
@@ -123,8 +125,9 @@ func phases() Panel {
 			},
 			"mark": tree{"type": "point", "filled": true, "size": 60},
 			"encoding": tree{
-				"x":       temporal("at", "time"),
-				"y":       tree{"field": "phase", "type": "nominal", "title": "phase", "sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling", "finished"}},
+				"x": temporal("at", "time"),
+				"y": tree{"field": "phase", "type": "nominal", "title": "phase",
+					"sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling", "finished"}},
 				"color":   nominal("run", "run"),
 				"tooltip": []tree{nominal("message", "what happened"), temporal("at", "time")},
 			},
@@ -132,9 +135,9 @@ func phases() Panel {
 	}
 }
 
-// environment writes where a run ran: what its machines are in words and for
-// programs, and which version, or which images, it ran. The platform says so with
-// what the run came to, so that a run that brought no samples is not there.
+// environment writes the machines of a run, in words and for programs, and its version or
+// images. The platform stores the environment with the summaries, so a run without
+// samples is missing.
 func environment() Panel {
 	known := func(field string) tree {
 		return tree{"terms": tree{"field": field, "size": 5, "missing": "not known"}}
@@ -156,8 +159,9 @@ func environment() Panel {
 				"width": 520, "height": tree{"step": 18},
 				"mark": tree{"type": "text", "align": "left", "limit": 500},
 				"encoding": tree{
-					"x":       tree{"value": 4},
-					"y":       tree{"field": "what", "type": "nominal", "title": nil, "sort": []string{"machine", "version", "fingerprint"}},
+					"x": tree{"value": 4},
+					"y": tree{"field": "what", "type": "nominal", "title": nil,
+						"sort": []string{"machine", "version", "fingerprint"}},
 					"text":    nominal("is", ""),
 					"tooltip": nominal("is", ""),
 				},
@@ -193,7 +197,8 @@ func overTimeOf(id, title string) Panel {
 
 func overSteps() Panel {
 	return Panel{
-		ID: "run-metrics-over-steps", Title: "Metrics over steps", Index: Metrics, Only: []tree{{"exists": tree{"field": "metric.step"}}}, Answer: "aggregations.metric.buckets",
+		ID: "run-metrics-over-steps", Title: "Metrics over steps", Index: Metrics, Only: []tree{{"exists": tree{"field": "metric.step"}}},
+		Answer: "aggregations.metric.buckets",
 		Body: tree{"size": 0, "aggs": tree{"metric": terms("metric.name", 12, tree{
 			"over": tree{"terms": tree{"field": "metric.step", "size": 2000, "order": tree{"_key": "asc"}}, "aggs": tree{
 				"low": stat("min", "metric.value"), "mean": stat("avg", "metric.value"), "high": stat("max", "metric.value"),
@@ -216,7 +221,8 @@ func small(transform []tree, x tree) tree {
 		"spec": tree{
 			"width": 260, "height": 120,
 			"layer": []tree{
-				{"mark": tree{"type": "area", "opacity": 0.25}, "encoding": tree{"x": x, "y": metricValue("low"), "y2": tree{"field": "high"}}},
+				{"mark": tree{"type": "area", "opacity": 0.25},
+					"encoding": tree{"x": x, "y": metricValue("low"), "y2": tree{"field": "high"}}},
 				{"mark": tree{"type": "line", "point": true}, "encoding": tree{"x": x, "y": metricValue("mean")}},
 			},
 		},
@@ -225,25 +231,29 @@ func small(transform []tree, x tree) tree {
 
 func byOutcome() Panel {
 	return Panel{
-		ID: "fleet-outcomes", Title: "Finished runs by outcome", Index: Runs, Only: []tree{{"exists": tree{"field": "run.outcome"}}}, Answer: "aggregations.over.buckets",
-		Body: tree{"size": 0, "aggs": tree{"over": overTime(tree{"outcome": terms("run.outcome", 3, nil)})}},
+		ID: "fleet-outcomes", Title: "Finished runs by outcome", Index: Runs, Only: []tree{{"exists": tree{"field": "run.outcome"}}},
+		Answer: "aggregations.over.buckets",
+		Body:   tree{"size": 0, "aggs": tree{"over": overTime(tree{"outcome": terms("run.outcome", 3, nil)})}},
 		Draw: tree{
-			"transform": []tree{flatten("outcome.buckets", "o"), compute("outcome", "datum.o.key"), compute("runs", "datum.o.doc_count"), compute("time", "toDate(datum.key)")},
-			"mark":      "bar",
-			"encoding":  tree{"x": temporal("time", "submitted"), "y": quantitative("runs", "runs"), "color": outcomes()},
+			"transform": []tree{flatten("outcome.buckets", "o"), compute("outcome", "datum.o.key"), compute("runs", "datum.o.doc_count"),
+				compute("time", "toDate(datum.key)")},
+			"mark":     "bar",
+			"encoding": tree{"x": temporal("time", "submitted"), "y": quantitative("runs", "runs"), "color": outcomes()},
 		},
 	}
 }
 
 func byReason() Panel {
 	return Panel{
-		ID: "fleet-reasons", Title: "Why runs failed", Index: Runs, Only: []tree{{"term": tree{"run.outcome": "failed"}}}, Answer: "aggregations.reason.buckets",
-		Body: tree{"size": 0, "aggs": tree{"reason": terms("run.reason", 15, tree{"class": terms("run.class", 4, nil)})}},
+		ID: "fleet-reasons", Title: "Why runs failed", Index: Runs, Only: []tree{{"term": tree{"run.outcome": "failed"}}},
+		Answer: "aggregations.reason.buckets",
+		Body:   tree{"size": 0, "aggs": tree{"reason": terms("run.reason", 15, tree{"class": terms("run.class", 4, nil)})}},
 		Draw: tree{
 			"transform": []tree{flatten("class.buckets", "c"), compute("class", "datum.c.key"), compute("runs", "datum.c.doc_count")},
 			"mark":      "bar",
 			"encoding": tree{
-				"y": tree{"field": "key", "type": "nominal", "title": "reason", "sort": "-x"}, "x": quantitative("runs", "runs"), "color": nominal("class", "whose fault"),
+				"y": tree{"field": "key", "type": "nominal", "title": "reason", "sort": "-x"}, "x": quantitative("runs", "runs"),
+				"color": nominal("class", "whose fault"),
 			},
 		},
 	}
@@ -252,23 +262,27 @@ func byReason() Panel {
 func byOwner() Panel {
 	return Panel{
 		ID: "fleet-owners", Title: "Runs by who submitted them", Index: Runs, Answer: "aggregations.owner.buckets",
-		Body: tree{"size": 0, "aggs": tree{"owner": terms("run.owner", 15, tree{"outcome": tree{"terms": tree{"field": "run.outcome", "missing": "not over"}}})}},
+		Body: tree{"size": 0, "aggs": tree{"owner": terms("run.owner", 15,
+			tree{"outcome": tree{"terms": tree{"field": "run.outcome", "missing": "not over"}}})}},
 		Draw: tree{
 			"transform": []tree{flatten("outcome.buckets", "o"), compute("outcome", "datum.o.key"), compute("runs", "datum.o.doc_count")},
 			"mark":      "bar",
-			"encoding":  tree{"y": tree{"field": "key", "type": "nominal", "title": "who", "sort": "-x"}, "x": quantitative("runs", "runs"), "color": outcomes()},
+			"encoding": tree{"y": tree{"field": "key", "type": "nominal", "title": "who", "sort": "-x"}, "x": quantitative("runs", "runs"),
+				"color": outcomes()},
 		},
 	}
 }
 
 func now() Panel {
 	return Panel{
-		ID: "fleet-now", Title: "Runs that are not over, by phase", Index: Runs, Not: []tree{{"exists": tree{"field": "run.outcome"}}}, Answer: "aggregations.phase.buckets",
-		Body: tree{"size": 0, "aggs": tree{"phase": terms("run.phase", 8, nil)}},
+		ID: "fleet-now", Title: "Runs that are not over, by phase", Index: Runs, Not: []tree{{"exists": tree{"field": "run.outcome"}}},
+		Answer: "aggregations.phase.buckets",
+		Body:   tree{"size": 0, "aggs": tree{"phase": terms("run.phase", 8, nil)}},
 		Draw: tree{
 			"mark": "bar",
 			"encoding": tree{
-				"y": tree{"field": "key", "type": "nominal", "title": "phase", "sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling"}},
+				"y": tree{"field": "key", "type": "nominal", "title": "phase",
+					"sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling"}},
 				"x": quantitative("doc_count", "runs"),
 			},
 		},
@@ -277,11 +291,13 @@ func now() Panel {
 
 func durations() Panel {
 	return Panel{
-		ID: "fleet-durations", Title: "How long benchmarks ran", Index: Runs, Only: []tree{{"exists": tree{"field": "run.duration"}}}, Answer: "aggregations.over.buckets",
-		Body: tree{"size": 0, "aggs": tree{"over": overTime(tree{"took": percentiles("run.duration", 50, 90)})}},
+		ID: "fleet-durations", Title: "How long benchmarks ran", Index: Runs, Only: []tree{{"exists": tree{"field": "run.duration"}}},
+		Answer: "aggregations.over.buckets",
+		Body:   tree{"size": 0, "aggs": tree{"over": overTime(tree{"took": percentiles("run.duration", 50, 90)})}},
 		Draw: tree{
 			"transform": []tree{
-				compute("time", "toDate(datum.key)"), compute("median", "datum.took.values['50.0']"), compute("p90", "datum.took.values['90.0']"),
+				compute("time", "toDate(datum.key)"), compute("median", "datum.took.values['50.0']"),
+				compute("p90", "datum.took.values['90.0']"),
 				{"fold": []string{"median", "p90"}, "as": []string{"which", "seconds"}},
 			},
 			"mark":     tree{"type": "line", "point": true},
@@ -294,7 +310,8 @@ func durations() Panel {
 // median, and the middle half and nine tenths of the samples around it.
 func history() Panel {
 	return Panel{
-		ID: "history-metrics", Title: "Metrics over runs: median, middle half, nine tenths", Index: Metrics, Not: system(), Answer: "aggregations.metric.buckets",
+		ID: "history-metrics", Title: "Metrics over runs: median, middle half, nine tenths", Index: Metrics, Not: system(),
+		Answer: "aggregations.metric.buckets",
 		Body: tree{"size": 0, "aggs": tree{"metric": terms("metric.name", 9, tree{"run": tree{
 			"terms": tree{"field": "run.id", "size": 100, "order": tree{"first": "desc"}},
 			"aggs":  tree{"first": stat("min", "@timestamp"), "v": percentiles("metric.value", 5, 25, 50, 75, 95)},
@@ -309,24 +326,28 @@ func history() Panel {
 				"encoding": tree{"x": temporal("time", "run")},
 				"layer": []tree{
 					{"mark": tree{"type": "rule", "opacity": 0.4}, "encoding": tree{"y": metricValue("p5"), "y2": tree{"field": "p95"}}},
-					{"mark": tree{"type": "bar", "width": 6, "opacity": 0.5}, "encoding": tree{"y": metricValue("p25"), "y2": tree{"field": "p75"}}},
-					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": metricValue("median"), "tooltip": []tree{nominal("one", "run"), quantitative("median", "median")}}},
+					{"mark": tree{"type": "bar", "width": 6, "opacity": 0.5},
+						"encoding": tree{"y": metricValue("p25"), "y2": tree{"field": "p75"}}},
+					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": metricValue("median"),
+						"tooltip": []tree{nominal("one", "run"), quantitative("median", "median")}}},
 				},
 			},
 		},
 	}
 }
 
-// historyBy draws the median of each metric, with its confidence interval, over the
-// runs that measured it, apart by a field of theirs: of what the platform has
-// summarised, one point for each run and series.
+// historyBy draws the median of each metric, with its confidence interval, over the runs
+// that measured it, split by a field: one point for each run and series that the platform
+// has summarised.
 func historyBy(id, title, field, label string) Panel {
 	return Panel{
 		ID: id, Title: title, Index: Results, Not: system(), Answer: "hits.hits",
-		Body: tree{"size": 2000, "sort": []tree{{"@timestamp": "desc"}}, "_source": []string{"@timestamp", "run.id", "run.version", "machine.name", "metric", "n", "value.median", "value.low", "value.high"}},
+		Body: tree{"size": 2000, "sort": []tree{{"@timestamp": "desc"}}, "_source": []string{"@timestamp", "run.id", "run.version",
+			"machine.name", "metric", "n", "value.median", "value.low", "value.high"}},
 		Draw: tree{
 			"transform": []tree{
-				compute("time", "toDate(datum._source['@timestamp'])"), compute("metric", "datum._source.metric.name"), compute("one", "datum._source.run.id"),
+				compute("time", "toDate(datum._source['@timestamp'])"), compute("metric", "datum._source.metric.name"),
+				compute("one", "datum._source.run.id"),
 				compute("median", "datum._source.value.median"),
 				{"filter": "isValid(datum.median)"},
 				compute("low", "isValid(datum._source.value.low) ? datum._source.value.low : datum.median"),
@@ -339,12 +360,14 @@ func historyBy(id, title, field, label string) Panel {
 			"spec": tree{
 				"width": 400, "height": 160,
 				"encoding": tree{
-					"x":     temporal("time", "run"),
-					"color": tree{"field": "by", "type": "nominal", "title": label, "legend": tree{"orient": "bottom", "direction": "vertical", "labelLimit": 800}},
+					"x": temporal("time", "run"),
+					"color": tree{"field": "by", "type": "nominal", "title": label,
+						"legend": tree{"orient": "bottom", "direction": "vertical", "labelLimit": 800}},
 				},
 				"layer": []tree{
 					{"mark": tree{"type": "rule", "opacity": 0.6}, "encoding": tree{"y": metricValue("low"), "y2": tree{"field": "high"}}},
-					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": metricValue("median"), "tooltip": []tree{nominal("one", "run"), nominal("by", label), quantitative("median", "median")}}},
+					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": metricValue("median"),
+						"tooltip": []tree{nominal("one", "run"), nominal("by", label), quantitative("median", "median")}}},
 				},
 			},
 		},
@@ -356,10 +379,11 @@ func byMachine() Panel {
 }
 
 func byVersion() Panel {
-	return historyBy("history-versions", "Medians by version", "isValid(datum._source.run.version) ? datum._source.run.version : 'not said'", "version")
+	return historyBy("history-versions", "Medians by version",
+		"isValid(datum._source.run.version) ? datum._source.run.version : 'not said'", "version")
 }
 
-// spread takes apart what each run says of a metric.
+// spread splits each run's summaries of a metric.
 func spread(field string) []tree {
 	t := []tree{flatten(field, "r"), compute("one", "datum.r.key"), compute("time", "toDate(datum.r.first.value)")}
 	for _, p := range [][2]string{{"p5", "5.0"}, {"p25", "25.0"}, {"median", "50.0"}, {"p75", "75.0"}, {"p95", "95.0"}} {
@@ -384,7 +408,8 @@ func compare() Panel {
 			"resolve":   tree{"scale": tree{"x": "independent"}},
 			"spec": tree{
 				"width": 320, "height": tree{"step": 18},
-				"encoding": tree{"y": tree{"field": "one", "type": "nominal", "title": nil}, "color": tree{"field": "one", "type": "nominal", "legend": nil}},
+				"encoding": tree{"y": tree{"field": "one", "type": "nominal", "title": nil},
+					"color": tree{"field": "one", "type": "nominal", "legend": nil}},
 				"layer": []tree{
 					{"mark": tree{"type": "rule"}, "encoding": tree{"x": metricValue("p5"), "x2": tree{"field": "p95"}}},
 					{"mark": tree{"type": "bar", "height": 8}, "encoding": tree{"x": metricValue("p25"), "x2": tree{"field": "p75"}}},

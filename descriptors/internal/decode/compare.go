@@ -8,17 +8,16 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
-// A Change is a key of which two trees say different things. A node is nil where
-// the tree does not say the key.
+// A Change is a key with different values in two trees. A node is nil if the tree lacks
+// the key.
 type Change struct {
 	Path     string
 	Old, New *syntax.Node
 }
 
-// Compare are the keys of which a and b say different things, in the order of
-// the fields of the struct that root points to, and keys that it does not have
-// after those that it has. Two ways of saying one value are no difference, nor
-// are a default and its absence.
+// Compare are the keys with different values in a and b, in the order of the fields of
+// the struct that root points to, with unknown keys last. Two notations of one value are
+// no difference, nor are a default and its absence.
 func Compare(a, b *syntax.Node, root any, kinds ValueTypes) []Change {
 	d := &decoder{report: newReport(), discarded: newReport(), valueTypes: kinds, fieldsByType: map[reflect.Type][]field{}}
 	c := comparison{d: d}
@@ -130,7 +129,7 @@ func item(n *syntax.Node, i int) *syntax.Node {
 	return n.Items[i]
 }
 
-// any compares values of which nothing is known.
+// any compares values of unknown keys.
 func (c *comparison) any(path string, a, b *syntax.Node) {
 	switch {
 	case a == nil && b == nil:
@@ -143,8 +142,7 @@ func (c *comparison) any(path string, a, b *syntax.Node) {
 	}
 }
 
-// same reports whether a and b are one value of f, which has its default where
-// it is not said.
+// same reports whether a and b are one value of f, which has its default if it is absent.
 func (c *comparison) same(f field, a, b *syntax.Node) bool {
 	if a != nil && b != nil && a.TOML() == b.TOML() {
 		return true
@@ -154,8 +152,8 @@ func (c *comparison) same(f field, a, b *syntax.Node) bool {
 	return ok && otherOK && reflect.DeepEqual(one, other)
 }
 
-// read is what a node says as a value of f. It is false for what is no such
-// value, and for a key that is not there and has no default.
+// read is the value of a node for f. It is false for an invalid value, and for a missing
+// key without a default.
 func (c *comparison) read(f field, n *syntax.Node) (any, bool) {
 	if n == nil && f.preset == "" {
 		return nil, false

@@ -11,10 +11,9 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
-// Decode reads tree into the struct that root points to, sets the defaults of
-// what is not there, and reports every key that the struct does not have, every
-// value of the wrong type or kind, and every key that is missing. What was
-// reported has its default, or the zero value.
+// Decode reads tree into the struct that root points to, sets the defaults of missing
+// keys, and reports every unknown key, every value of the wrong type, and every missing
+// required key. A reported key has its default, or the zero value.
 func Decode(tree *syntax.Node, root any, kinds ValueTypes) *Report {
 	d := &decoder{report: newReport(), discarded: newReport(), valueTypes: kinds, fieldsByType: map[reflect.Type][]field{}}
 	target := reflect.ValueOf(root).Elem()
@@ -30,7 +29,7 @@ type decoder struct {
 	root         reflect.Type
 	fieldsByType map[reflect.Type][]field
 	tablesByKey  map[string]string
-	discarded    *Report // takes what is reported about defaults
+	discarded    *Report // takes the reports about defaults
 }
 
 func (d *decoder) fields(t reflect.Type) []field {

@@ -68,7 +68,7 @@ func keySpecs(t reflect.Type, path string, without []string, kinds ValueTypes) [
 	return all
 }
 
-// field is what the tags of a field say.
+// field holds the tags of a field.
 type field struct {
 	name, goName, owner string
 	index               []int
@@ -140,7 +140,7 @@ func (f field) table() (t reflect.Type, list bool) {
 	return t, list
 }
 
-// typeName is what the manual says of the type of f.
+// typeName is the type of f in the manual.
 func (f field) typeName(kinds ValueTypes) string {
 	if k, ok := kinds[f.valueType]; ok && k.Type != "" {
 		return k.Type
@@ -166,8 +166,8 @@ func (f field) typeName(kinds ValueTypes) string {
 	}
 }
 
-// Schema is what a JSON Schema says of a value, but not of the keys in it, where
-// kinds says it of those of the kinds.
+// Schema is the JSON Schema of a value, without the keys in it. The schemas of value
+// types come from kinds.
 func (r KeySpec) Schema(kinds map[string]map[string]any) map[string]any {
 	if r.ValueType != "" {
 		return kinds[r.ValueType]

@@ -17,7 +17,7 @@ type Fault struct {
 	Warning bool
 }
 
-// A Report collects what is found in one file.
+// A Report collects the faults of one file.
 type Report struct {
 	Faults    []Fault
 	locations map[string]location
@@ -47,13 +47,13 @@ func (r *Report) HasError(path string) bool { return r.invalid[path] }
 // Order are the names in the table at path in the order of the file.
 func (r *Report) Order(path string) []string { return r.order[path] }
 
-// Fault reports what is wrong with the value at path. Its place is that of the
-// nearest thing that the file says: the value, else the table around it.
+// Fault reports an error in the value at path. Its position is that of the value, else of
+// the nearest table around it in the file.
 func (r *Report) Fault(path, code, message, remedy string) {
 	r.add(Fault{At: r.value(path), Path: path, Code: code, Message: message, Remedy: remedy})
 }
 
-// Warn reports what is likely not wanted about the key at path.
+// Warn reports a probable mistake in the key at path.
 func (r *Report) Warn(path, code, message, remedy string) {
 	at := r.value(path)
 	if p, ok := r.locations[path]; ok {

@@ -14,13 +14,13 @@ import (
 // ValueTypes are the kinds of values of a language by their names.
 type ValueTypes map[string]ValueType
 
-// A ValueType is what values of one sort have in common.
+// A ValueType is a type of values of the language.
 type ValueType struct {
 	Type string // as the manual says it; "" where the Go type says it
-	Rule string // what a value must be, as the manual says it
+	Rule string // rule for values, for the manual
 
-	// Read is the value that goes into the field: of its type, or convertible to
-	// it. Read reports what is wrong, and then gives nil.
+	// Read is the value for the field: of its type, or convertible to it. Read reports
+	// errors, and then returns nil.
 	Read func(Value) any
 }
 
@@ -31,25 +31,25 @@ type Value struct {
 	report *Report
 }
 
-// Fault reports what is wrong with v.
+// Fault reports an error in v.
 func (v Value) Fault(code, message, remedy string) { v.FaultAt(v.At, code, message, remedy) }
 
-// FaultAt reports what is wrong with v at a place inside it.
+// FaultAt reports an error at a position inside v.
 func (v Value) FaultAt(at syntax.Position, code, message, remedy string) {
 	v.report.add(Fault{At: at, Path: v.Path, Code: code, Message: message, Remedy: remedy})
 }
 
-// Warn reports what is likely not wanted about v.
+// Warn reports a probable mistake in v.
 func (v Value) Warn(code, message, remedy string) {
 	v.report.add(Fault{At: v.At, Path: v.Path, Code: code, Message: message, Remedy: remedy, Warning: true})
 }
 
-// WrongType reports that v is not want, which is said as in "a string".
+// WrongType reports that v is not a want, as in "a string".
 func (v Value) WrongType(want string) {
 	v.Fault(fault.WrongType, fmt.Sprintf("must be %s, not %s", want, v.Kind), v.cast(want))
 }
 
-// cast is how the value is written as what is wanted, if one line says it.
+// cast is the value written with the wanted type, if one line suffices.
 func (v Value) cast(want string) string {
 	switch {
 	case want == syntax.String.String() && v.Kind != syntax.List && v.Kind != syntax.Table:
@@ -173,7 +173,7 @@ func Quoted(name string) string {
 func number(text string) float64 {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
 	if err != nil {
-		return math.Inf(1) // too large: what ParseFloat says too
+		return math.Inf(1) // too large: ParseFloat agrees
 	}
 	return f
 }

@@ -95,7 +95,7 @@ func (s *setter) addSection(at int, above, rest []Step) {
 	s.section(at, "["+header+"]", v.in(name+" = ", s.newline()))
 }
 
-// section writes a header and what belongs to it, with an empty line before it.
+// section writes a header and its keys, with an empty line before it.
 func (s *setter) section(at int, header string, body []piece) {
 	glue := s.missingNewline(at)
 	if before := s.text[:at]; len(before) > 0 && !bytes.HasSuffix(before, []byte("\n\n")) && !bytes.HasSuffix(before, []byte("\n\r\n")) {

@@ -21,8 +21,8 @@ func (s Step) number() (int, bool) {
 	return int(n), err == nil
 }
 
-// ReadPath reads a dotted path: env.vars.A, env.vars."A.B", output.metrics.0.units
-// or output.metrics[0].units. Its error says in which column what is wrong.
+// ReadPath reads a dotted path: env.vars.A, env.vars."A.B", output.metrics.0.units or
+// output.metrics[0].units. Its error has the column of the fault.
 func ReadPath(s string) ([]Step, error) {
 	r := pathReader{in: s}
 	for {
@@ -44,13 +44,13 @@ func ReadPath(s string) ([]Step, error) {
 	}
 }
 
-// A PathError says what is wrong with a path, and where.
+// A PathError is the fault of a path, and its column.
 type PathError struct {
 	Offset int
 	Remedy string
 }
 
-// Error says what.
+// Error is a constant text; the fields have the details.
 func (e *PathError) Error() string { return "not a path" }
 
 type pathReader struct {

@@ -8,9 +8,9 @@ import (
 
 var errRemoveElement = errors.New("is a list, and no element is taken out of it; write the list without it")
 
-// Remove takes the key at path out of the text, with its line and the comment on
-// it. A text without the key stays as it is. The text must be TOML. Errors are
-// *PathNotFoundError; the text is then as before.
+// Remove removes the key at path from the text, with its line and the comment on it. A
+// text without the key is not changed. The text must be TOML. Errors are
+// *PathNotFoundError; the text is then unchanged.
 func (t *Text) Remove(path []Step) error {
 	s := setter{t: t, path: path}
 	s.text, s.tree, _ = t.read()

@@ -12,10 +12,10 @@ import (
 // Lists reports whether a language has a list at the path of keys.
 type Lists func(keys string) bool
 
-// Set puts said in place of what is at path, which lists tell how to read where
-// the text does not have it yet; what is missing on the way is added. The text
-// must be TOML. Errors are *PathNotFoundError, and *BrokenError where the text would not
-// be TOML with it; the text is then as before.
+// Set replaces the value at path by newValue, and adds missing tables and elements; lists
+// decides whether a missing one is a list. The text must be TOML. Errors are
+// *PathNotFoundError, and *BrokenError if the result would not be TOML; the text is then
+// unchanged.
 func (t *Text) Set(path []Step, newValue string, origin int, lists Lists) error {
 	before := *t
 	s := setter{t: t, path: path, value: read(newValue, origin), lists: lists}
@@ -51,8 +51,7 @@ type setter struct {
 	tree *syntax.Node
 }
 
-// apply puts the value in, or removes what is in its place and has to be called
-// again.
+// apply inserts the value, or removes the old one and has to be called again.
 func (s *setter) apply() (again bool, err error) {
 	s.text, s.tree, _ = s.t.read()
 	at, done, err := follow(s.tree, s.path)
@@ -106,7 +105,8 @@ func (s *setter) headerEnd(section *syntax.Section) int {
 func (s *setter) lines(indent string) []piece {
 	var all []piece
 	for _, p := range pairs(s.value.node) {
-		all = append(all, s.value.glue(indent), piece{s.value.source[p.From:p.To], s.value.origin, p.From - len(before)}, s.value.glue(s.newline()))
+		all = append(all, s.value.glue(indent), piece{s.value.source[p.From:p.To], s.value.origin, p.From - len(before)},
+			s.value.glue(s.newline()))
 	}
 	return all
 }

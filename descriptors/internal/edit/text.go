@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
-// File is the origin of what stands in the file itself.
+// File is the origin of bytes of the file itself.
 const File = -1
 
 // A Text is a TOML file into which values are put. It knows of each of its bytes
@@ -25,7 +25,7 @@ type Text struct {
 type piece struct {
 	text   []byte
 	origin int // File, or the number of the value
-	at     int // the offset there of the first byte; glue for what we add to a value
+	at     int // the offset of the first byte in its origin; glue for bytes added around a value
 }
 
 const glue = -1
@@ -51,7 +51,7 @@ func (t *Text) Len() int {
 	return n
 }
 
-// Origins tell for offsets of a Text where its bytes come from.
+// Origins map offsets of a Text to the origins of its bytes.
 type Origins struct {
 	pieces []piece
 	starts []int
@@ -110,7 +110,7 @@ func (t *Text) splice(from, to int, fresh ...piece) {
 	t.tree = nil
 }
 
-// cut is the part of p between two offsets, each of which may lie outside.
+// cut is the part of p between two offsets, which may lie outside of p.
 func (p piece) cut(from, to int) piece {
 	from, to = min(max(from, 0), len(p.text)), min(max(to, 0), len(p.text))
 	if from >= to {

@@ -6,18 +6,17 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
-// A value is what is put into a text: said, in TOML.
+// A value is a new value for a text, in TOML.
 type value struct {
 	text   []piece
-	node   *syntax.Node // of what is said
+	node   *syntax.Node // of the new value
 	source []byte       // in which node has its places
 	origin int
 }
 
 const before = "x = "
 
-// read is said where it is a value of TOML, else the string that has it as its
-// text.
+// read is raw if it is a value of TOML, else a TOML string with raw as its text.
 func read(raw string, origin int) value {
 	trimmed := strings.Trim(raw, " \t")
 	if node, ok := parse(trimmed); ok {

@@ -1,5 +1,4 @@
-// Package fault holds what can be wrong with a descriptor: the codes, and what
-// there is to say about each.
+// Package fault lists the faults of descriptors: their codes, and an explanation of each.
 package fault
 
 // The codes. A code keeps its meaning for ever; a new fault gets a new one.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An Explanation is what there is to say about one code.
+// An Explanation explains one code.
 type Explanation struct {
 	Code    string
 	Title   string

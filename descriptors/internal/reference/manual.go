@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
-// introduction is what the manual begins with.
+// introduction is the beginning of the manual.
 //
 //go:embed introduction.md
 var introduction string
@@ -125,7 +125,8 @@ func first(at *syntax.Node, path string) *syntax.Node {
 
 // faults describes every fault.
 func (m *manual) faults() {
-	m.text.WriteString("\n## Faults\n\nEach has a code that keeps its meaning for ever; `baictl explain CODE` says what is said here. Those from `BAI0101` on are warnings.\n")
+	m.text.WriteString(
+		"\n## Faults\n\nEach has a code that keeps its meaning for ever; `baictl explain CODE` says what is said here. Those from `BAI0101` on are warnings.\n")
 	for _, c := range descriptors.Codes() {
 		e, _ := descriptors.Explain(c)
 		m.printf("\n### %s: %s\n\n%s\n\nWrong:\n\n%s\nRight:\n\n%s", e.Code, e.Title, e.Text, block(e.Example), block(e.Mended))

@@ -184,8 +184,8 @@ func agree(schema *jsonschema.Schema, text []byte) string {
 	return ""
 }
 
-// beyond reports whether a schema cannot tell f: for it a whole number may have a
-// fraction of zero, and lengths of parts and numbers in texts are not to be had.
+// beyond reports whether a schema cannot find f: for it a whole number may have a
+// fraction of zero, and it measures neither parts of a value nor numbers in texts.
 func beyond(f descriptors.Fault) bool {
 	return f.Code == "BAI0011" && strings.Contains(f.Message, "not a decimal number") ||
 		f.Code == "BAI0011" && strings.Contains(f.Message, "not a date or time") ||

@@ -1,5 +1,4 @@
-// Package reference makes what is generated from the language: its manual, and
-// the JSON Schema that editors use.
+// Package reference generates the language's manual and the JSON Schema for editors.
 package reference
 
 import (
@@ -19,13 +18,14 @@ const ID = "https://raw.githubusercontent.com/benchmark-ai/bai/main/descriptors/
 // schema is a part of a JSON Schema.
 type schema = map[string]any
 
-// Schema is the JSON Schema (2020-12) of the language. It takes every descriptor
-// that Parse takes, and refuses what a schema can tell to be wrong.
+// Schema is the JSON Schema (2020-12) of the language. It accepts every descriptor that
+// Parse accepts, and refuses faults that a schema can express.
 func Schema() ([]byte, error) {
 	root := table(schema{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": ID,
-		"title": "Benchmark AI descriptor", "description": "One benchmark: what runs, on what, with which data, and which numbers are read from it.",
-		"type": "object",
+		"title":       "Benchmark AI descriptor",
+		"description": "One benchmark: what runs, on what, with which data, and which numbers are read from it.",
+		"type":        "object",
 	})
 	tables := map[string]schema{"": root}
 	for _, key := range descriptors.Keys() {
@@ -106,21 +106,23 @@ func tableRules() map[string][]schema {
 		"server.hardware":               {machine},
 		"hardware.tolerations[]":        toleration(),
 		"server.hardware.tolerations[]": toleration(),
-		"ml":                            {when(with("framework_version", schema{"minLength": 1}), with("framework", schema{"minLength": 1}))},
-		"output":                        outputRules,
-		"server.output":                 outputRules,
-		"output.metrics[]":              block,
-		"server.output.metrics[]":       block,
+		"ml": {when(with("framework_version", schema{"minLength": 1}),
+			with("framework", schema{"minLength": 1}))},
+		"output":                  outputRules,
+		"server.output":           outputRules,
+		"output.metrics[]":        block,
+		"server.output.metrics[]": block,
 	}
 }
 
-// distributed is what strategy mpi wants of the table distributed.
+// distributed is the schema of the table distributed with strategy mpi.
 func distributed() schema {
 	const most, processes = 100_000, 4096
 	return schema{"properties": schema{"distributed": schema{"properties": schema{
 		"num_instances": schema{"minimum": 2, "maximum": most},
 		"processes_per_instance": schema{"anyOf": []any{
-			schema{"const": "gpus"}, schema{"type": "integer", "minimum": 1, "maximum": processes}, schema{"type": "string", "pattern": "^0*[1-9][0-9]*$"},
+			schema{"const": "gpus"}, schema{"type": "integer", "minimum": 1, "maximum": processes},
+			schema{"type": "string", "pattern": "^0*[1-9][0-9]*$"},
 		}},
 	}}}}
 }
@@ -143,10 +145,10 @@ func needs(keys ...string) []schema {
 	return all
 }
 
-// with is a table in which a key is there and follows a schema.
+// with is a table in which a key exists and follows a schema.
 func with(key string, value schema) schema {
 	return schema{"required": []string{key}, "properties": schema{key: value}}
 }
 
-// one is a table in which a key is there and one of some values.
+// one is a table in which a key exists and has one of some values.
 func one(key string, values ...string) schema { return with(key, schema{"enum": values}) }

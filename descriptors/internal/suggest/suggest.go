@@ -1,10 +1,10 @@
-// Package suggest finds the word that somebody meant.
+// Package suggest finds the known word nearest to a misspelt one.
 package suggest
 
 import "strings"
 
-// longest is the length from which on a word is not compared: nobody mistypes
-// one of ours so.
+// longest is the length from which on a word is not compared: no typo of a known word is
+// so long.
 const longest = 64
 
 // Find is the candidate that word is most likely meant to be, and "" where none

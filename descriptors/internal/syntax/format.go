@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// TOML is n as TOML has it on one line. Values that are the same and written in
-// different ways are said alike, but for numbers and times.
+// TOML is n as TOML on one line. Different notations of one value have the same result,
+// except numbers and times.
 func (n *Node) TOML() string {
 	switch n.Kind {
 	case String:

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// messageRule is what we say where the parser begins its message so.
+// messageRule replaces the parser's messages with that beginning.
 type messageRule struct {
 	begin, message, remedy string
 }
 
-// messageRules are looked through in order. What is empty is left as the parser says
-// it.
+// messageRules are tried in order. An empty message keeps the parser's own.
 func messageRules() []messageRule {
 	const quotes = "close the quotes on the line, or use three of them around a text of several lines"
 	return []messageRule{
@@ -23,7 +22,8 @@ func messageRules() []messageRule {
 		{"literal strings cannot have new lines", "the text in quotes has no end on its line", quotes},
 		{"unterminated", "the text in quotes has no end", "close the quotes"},
 		{"multiline", "the text has no end, or holds a character that it may not", "end it with the three quotes that it begins with"},
-		{"invalid escape character", "a backslash that stands for nothing", `write \\, or single quotes, in which a backslash is a backslash`},
+		{"invalid escape character", "a backslash that stands for nothing",
+			`write \\, or single quotes, in which a backslash is a backslash`},
 		{"expected '=' after key", "a key without a value", "write key = value"},
 		{"expected newline", "more on the line than one key and its value", "put text into quotes, and each key on its own line"},
 		{"expected ',' or ']'", "a comma is missing in the list, or its end", "write a comma between two values, and ] at the end"},
@@ -36,8 +36,7 @@ func messageRules() []messageRule {
 	}
 }
 
-// translate says message, which is about the beginning of text, in the words of
-// somebody who writes a file and not a parser.
+// translate rewords a message about the beginning of text for authors of files.
 func translate(message string, text []byte) (string, string) {
 	word := firstWord(text)
 	for _, s := range messageRules() {
@@ -67,7 +66,7 @@ func firstWord(text []byte) string {
 	return fmt.Sprintf("%q", string(runes))
 }
 
-// unclosed is said of a list, table or text that goes on to line, where
+// unclosed is the message for a list, table or text that is still open at line, where
 // something else begins.
 func unclosed(line int) (string, string) {
 	return fmt.Sprintf("what begins here is not closed before line %d, or lacks a comma", line),

@@ -18,13 +18,13 @@ import (
 const (
 	maxParts  = 32  // of a dotted key
 	maxNested = 64  // lists and tables in one another
-	maxFaults = 100 // of syntax: what has more is not TOML at all
+	maxFaults = 100 // of syntax: a text with more is not TOML at all
 )
 
-// Parse reads text, which must be UTF-8. It goes on after a fault with the next
-// line that looks like the start of something, so that the tree holds what could
-// be read; a table that lost a key is Damaged, and all are where a [header]
-// could not be read. Faults are in the order of their places.
+// Parse reads text, which must be UTF-8. After a fault it continues with the next line
+// that looks like the start of a key or table, so that the tree holds all readable parts;
+// a table that lost a key is Damaged, and all are if a [header] could not be read. Faults
+// are in the order of their positions.
 func Parse(text []byte) (*Node, []Fault) {
 	r := &reader{text: text, lines: lineStarts(text), tree: newTree(), column: 1}
 	r.tree.lineStart = func(offset int) int { return r.lines[r.line(offset)] }
@@ -160,8 +160,8 @@ func (r *reader) inline(v *Node, n *unstable.Node, base, depth int) {
 	v.Span.To = min(r.next(at)+1, len(r.text))
 }
 
-// next is the offset of what comes at offset or after it in a list or an inline
-// table, behind blanks, lines' ends, comments and commas.
+// next is the offset of the next item in a list or an inline table, at offset or behind
+// blanks, line ends, comments and commas.
 func (r *reader) next(offset int) int {
 	for offset < len(r.text) {
 		switch r.text[offset] {
@@ -262,7 +262,7 @@ func (r *reader) start(end, from int) int {
 // offset of the next line that looks like a beginning.
 func (r *reader) recover(err error, start int) int {
 	at := r.errorOffset(err)
-	start = min(start, r.lines[r.line(at)]) // later only where a comment is what is wrong
+	start = min(start, r.lines[r.line(at)]) // later only if a comment is faulty
 	next := r.nextLine(at)
 	text, remedy := translate(err.Error(), r.text[at:])
 	if later := r.line(at) - r.line(start); later > 0 && (r.startsEntry(r.lines[r.line(at)]) || next == len(r.text)) {
@@ -304,7 +304,7 @@ func (r *reader) startsEntry(offset int) bool {
 	return found && isKey(bytes.TrimSpace(key))
 }
 
-// stripComment is a header without what follows it.
+// stripComment is a header without the comment behind it.
 func stripComment(line []byte) []byte {
 	line, _, _ = bytes.Cut(line, []byte("#"))
 	return bytes.TrimSpace(line)

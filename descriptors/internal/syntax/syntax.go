@@ -16,8 +16,7 @@ type Position struct {
 // A Span is a part of a text, as offsets of bytes.
 type Span struct{ From, To int }
 
-// A Section is a header and the keys below it, or what comes before the first
-// header.
+// A Section is a header and the keys below it, or the part before the first header.
 type Section struct {
 	Span Span // from the begin of the header's line to the end of the last value
 }
@@ -31,7 +30,7 @@ type InsertPoint struct {
 	Depth    int        // and the number of the parts of these keys that name it
 }
 
-// A Kind is what a value is.
+// A Kind is the type of a value.
 type Kind int
 
 // The kinds of values.
@@ -70,18 +69,18 @@ func (k Kind) String() string {
 type Node struct {
 	Kind    Kind
 	At      Position
-	Text    string  // of a String its content, of other scalars what the file says
+	Text    string  // of a String its content, of other scalars their text in the file
 	Items   []*Node // of a List
 	Entries []Entry // of a Table, in the order of the file
 	Damaged bool    // a Table that may have more entries than could be read
 
-	// Span is where the value is in the text. It is empty for what headers and
-	// dotted keys make; Pair is then empty too.
+	// Span is the value's place in the text. It is empty for tables of headers and dotted
+	// keys; Pair is then empty too.
 	Span        Span
 	Pair        Span // of the value of a key: the key and the value
 	InsertPoint InsertPoint
 
-	source string // of a String: what the file says, with quotes
+	source string // of a String: its text in the file, with quotes
 	header bool   // a List or Table made by [header] or [[header]]
 	origin origin // of a Table
 	index  map[string]int

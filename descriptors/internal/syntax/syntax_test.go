@@ -201,8 +201,8 @@ func TestATableThatLostAKeyIsDamaged(t *testing.T) {
 	}
 }
 
-// FuzzParse compares the verdict with those of two other readers of TOML, which
-// do not agree with each other everywhere.
+// FuzzParse compares the result with those of two other readers of TOML, which do not
+// always agree with each other.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"../../examples/*.toml", "../../testdata/*/*.toml"} {
 		files, err := filepath.Glob(pattern)

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// An origin is what made a table. TOML says by it who may add to the table.
+// An origin is the syntax that made a table. By TOML's rules it decides which syntax may
+// add to the table.
 type origin int
 
 const (
@@ -23,7 +24,7 @@ type Fault struct {
 	Remedy  string
 }
 
-// A Code tells the faults apart.
+// A Code identifies a kind of fault.
 type Code int
 
 // The ways in which a file is not TOML.
@@ -75,8 +76,8 @@ func (t *tree) fault(at Position, code Code, message, remedy string) {
 	t.faults = append(t.faults, Fault{at, code, message, remedy})
 }
 
-// open makes [header] the current table. Where the file may not open it, what
-// follows is still read, so that faults in it are found.
+// open makes [header] the current table. If the file may not open it, the keys below are
+// still read, so that faults in them are found.
 func (t *tree) open(keys []part) {
 	last := keys[len(keys)-1]
 	parent, ok := t.parent(keys)

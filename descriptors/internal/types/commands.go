@@ -20,7 +20,8 @@ func commands() decode.ValueTypes {
 func code(v decode.Value, s string) any {
 	interpreter, _, ok := Script(s)
 	if !ok {
-		return command(v, s, "begin with #!/bin/sh to run them as a script, or", "begin with #!/bin/sh and put the command on the next line")
+		return command(v, s, "begin with #!/bin/sh to run them as a script, or",
+			"begin with #!/bin/sh and put the command on the next line")
 	}
 	if split, err := words.Split(interpreter); err != nil || len(split) == 0 {
 		v.Fault(fault.Interpreter, "the first line of the script names no interpreter", "write #!/bin/sh, or the path of another one")
@@ -29,12 +30,13 @@ func code(v decode.Value, s string) any {
 	return s
 }
 
-// commandOnly is what takes a command and no script.
+// commandOnly reads a command and refuses a script.
 func commandOnly(v decode.Value, s string) any {
 	return command(v, s, "", "write sh -c and the command in single quotes")
 }
 
-// command reads words; the last two say what helps where they are meant for a shell.
+// command reads words; the last two parameters are the remedies for commands that need a
+// shell.
 func command(v decode.Value, s, asScript, withShell string) any {
 	split, err := words.Read(s)
 	if e, ok := errors.AsType[*words.UnbalancedError](err); ok {
@@ -42,7 +44,8 @@ func command(v decode.Value, s, asScript, withShell string) any {
 		return nil
 	}
 	if lines(s) > 1 {
-		v.Warn(fault.OneCommand, "several lines without #! are one command, split into words", strings.TrimSpace(asScript+" end each but the last with a backslash"))
+		v.Warn(fault.OneCommand, "several lines without #! are one command, split into words",
+			strings.TrimSpace(asScript+" end each but the last with a backslash"))
 	}
 	if word := words.NeedsShell(split, IsPlatformVariable); word != "" {
 		v.Warn(fault.NoShell, Unexpanded(word), withShell+"; "+WithoutShell)

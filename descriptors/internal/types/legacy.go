@@ -8,9 +8,8 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
 )
 
-// Legacy are the kinds whose values the system that this one replaces took, as
-// files of version 0.1 have them, and this one does not. They are read as what
-// they meant there, with a warning.
+// Legacy are the types of version 0.1, whose values the original system accepted and this
+// one does not. They are read with their meaning there, with a warning.
 func Legacy() decode.ValueTypes {
 	all := All()
 	return decode.ValueTypes{
@@ -20,7 +19,7 @@ func Legacy() decode.ValueTypes {
 	}
 }
 
-// normalizing is a kind that is given what mend makes of a string.
+// normalizing is a type that reads the result of normalize for a string.
 func normalizing(of decode.ValueType, normalize func(s string) string) decode.ValueType {
 	read := of.Read
 	of.Read = func(v decode.Value) any {
@@ -32,7 +31,8 @@ func normalizing(of decode.ValueType, normalize func(s string) string) decode.Va
 		if normalized == s {
 			return read(v)
 		}
-		v.Warn(fault.LegacyValue, fmt.Sprintf("%q is taken as %q, since the file is of version 0.1", s, normalized), fmt.Sprintf("write %q", normalized))
+		v.Warn(fault.LegacyValue, fmt.Sprintf("%q is taken as %q, since the file is of version 0.1", s, normalized),
+			fmt.Sprintf("write %q", normalized))
 		node := *v.Node
 		node.Text = normalized
 		v.Node = &node

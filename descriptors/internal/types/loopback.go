@@ -16,7 +16,7 @@ import (
 // maxLoopbacks is how many URLs a list of them has at most.
 const maxLoopbacks = 16
 
-// loopbacks are URLs of who runs in the same pod: one, or a list.
+// loopbacks are URLs of a server in the same pod: one, or a list.
 func loopbacks(v decode.Value) any {
 	if v.Kind == syntax.String {
 		if s, ok := loopback(v); ok {
@@ -41,8 +41,8 @@ func loopbacks(v decode.Value) any {
 	return urls
 }
 
-// loopback is a URL of who runs in the same pod. It is false, and reported, for
-// anything else.
+// loopback is a URL of a server in the same pod. It is false, and reported, for any other
+// value.
 func loopback(v decode.Value) (string, bool) {
 	s, ok := v.String()
 	if !ok {

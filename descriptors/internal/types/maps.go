@@ -28,8 +28,7 @@ func tables() decode.ValueTypes {
 	}
 }
 
-// table reads a table of strings, of which check reports what is wrong with an
-// entry.
+// table reads a table of strings; check reports the faults of an entry.
 func table(v decode.Value, check func(key, value decode.Value)) any {
 	entries := map[string]string{}
 	for key, value := range v.Entries("a table of strings") {
@@ -82,9 +81,10 @@ func nodeLabel(key, value decode.Value) {
 	}
 }
 
-// Variable reports what is wrong with the name of an environment variable.
+// Variable reports a fault in the name of an environment variable.
 func Variable(key, _ decode.Value) {
 	if !isVariable(key.Text) {
-		key.Fault(fault.BadVariable, fmt.Sprintf("%q is not the name of a variable", key.Text), "write letters, digits and _, no digit first")
+		key.Fault(fault.BadVariable, fmt.Sprintf("%q is not the name of a variable", key.Text),
+			"write letters, digits and _, no digit first")
 	}
 }

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// The parts of patterns that JSON Schema has in common with us: each is what a
-// function here decides, as far as every dialect of regular expressions can say
-// it.
+// Patterns of the JSON Schema: each matches the values that a function here accepts, as
+// far as every dialect of regular expressions can express it.
 const (
 	labelPattern     = `[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?`
 	domainPattern    = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
@@ -34,48 +33,50 @@ func mapping(keys string, value schema) schema {
 	return schema{"type": "object", "propertyNames": schema{"pattern": "^" + keys + "$"}, "additionalProperties": value}
 }
 
-// Schemas say of each kind what a JSON Schema can say of it. What it refuses the
-// kind refuses too.
+// Schemas are the JSON Schemas of the types. A type refuses every value that its schema
+// refuses.
 func Schemas() map[string]map[string]any {
 	labelValue := matching(`^(` + labelPattern + `)?$`)
 	labels := mapping(labelPattern, labelValue)
 	labels["propertyNames"] = schema{"pattern": "^" + labelPattern + "$", "not": schema{"pattern": reserved()}}
-	loopback := matching(`^[Hh][Tt][Tt][Pp]://(127\.0\.0\.1|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|\[::1\])(:[0-9]{1,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?$`)
+	loopback := matching(
+		`^[Hh][Tt][Tt][Pp]://(127\.0\.0\.1|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|\[::1\])(:[0-9]{1,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?$`)
 	path := schema{"type": "string", "pattern": `^/` + noControl + `*$`, "not": schema{"pattern": `(^|/)\.\.(/|$)`}}
 	return map[string]schema{
-		"line":         matching(`^` + noControl + `*$`),
-		"metric name":  {"type": "string", "pattern": `^` + noControl + `+$`, "maxLength": 128},
-		"name":         matching(`^` + labelPattern + `$`),
-		"label value":  labelValue,
-		"task name":    labelValue,
-		"label key":    matching(`^(` + domainPattern + `/)?` + labelPattern + `$`),
-		"object name":  {"type": "string", "pattern": `^` + domainPattern + `$`, "maxLength": 253},
-		"resource":     matching(`^` + domainPattern + `/` + labelPattern + `$`),
-		"image":        matching(`^[!-~]+$`),
-		"tar":          matching(`^[^\n\r]+\.tar$`),
-		"labels":       labels,
-		"node labels":  mapping(`(`+domainPattern+`/)?`+labelPattern, labelValue),
-		"variables":    mapping(variablePattern, schema{"type": "string"}),
-		"gpus":         integer(0, maxGPUs),
-		"seconds":      integer(0, maxSeconds),
-		"count":        integer(1, maxSeconds),
-		"port":         integer(1, maxPort),
-		"retries":      integer(0, maxRetries),
-		"history":      integer(1, maxHistory),
-		"switch":       {"type": "boolean"},
-		"ports":        {"type": "array", "items": integer(1, maxPort), "minItems": 1, "uniqueItems": true},
-		"cpus":         {"anyOf": []any{schema{"type": "number", "exclusiveMinimum": 0}, matching(`^` + numberPattern + ` ?m?$`)}},
-		"scheme":       matching(`^[Hh][Tt][Tt][Pp][Ss]?$`),
-		"memory":       matching(sizePattern),
-		"size":         {"anyOf": []any{schema{"type": "integer", "minimum": 0}, matching(sizePattern)}},
-		"source":       matching(`^(` + folded("file") + `:///.*|(` + strings.Join(remote(), "|") + `)://[^/?#@]*([/?#].*)?)$`),
-		"path":         path,
-		"mount path":   {"type": "string", "pattern": `^/[^:\x00-\x1f\x7f-\x9f]*$`, "not": schema{"pattern": `(^|/)\.\.(/|$)`}},
-		"http path":    matching(`^[^\s\x00-\x1f\x7f-\x9f]*$`),
-		"md5":          matching(`^[0-9A-Fa-f]{32}$`),
-		"sha256":       matching(`^[0-9A-Fa-f]{64}$`),
-		"pattern":      {"type": "string", "minLength": 1},
-		"loopback":     {"anyOf": []any{loopback, schema{"type": "array", "items": loopback, "maxItems": maxLoopbacks, "uniqueItems": true}}},
+		"line":        matching(`^` + noControl + `*$`),
+		"metric name": {"type": "string", "pattern": `^` + noControl + `+$`, "maxLength": 128},
+		"name":        matching(`^` + labelPattern + `$`),
+		"label value": labelValue,
+		"task name":   labelValue,
+		"label key":   matching(`^(` + domainPattern + `/)?` + labelPattern + `$`),
+		"object name": {"type": "string", "pattern": `^` + domainPattern + `$`, "maxLength": 253},
+		"resource":    matching(`^` + domainPattern + `/` + labelPattern + `$`),
+		"image":       matching(`^[!-~]+$`),
+		"tar":         matching(`^[^\n\r]+\.tar$`),
+		"labels":      labels,
+		"node labels": mapping(`(`+domainPattern+`/)?`+labelPattern, labelValue),
+		"variables":   mapping(variablePattern, schema{"type": "string"}),
+		"gpus":        integer(0, maxGPUs),
+		"seconds":     integer(0, maxSeconds),
+		"count":       integer(1, maxSeconds),
+		"port":        integer(1, maxPort),
+		"retries":     integer(0, maxRetries),
+		"history":     integer(1, maxHistory),
+		"switch":      {"type": "boolean"},
+		"ports":       {"type": "array", "items": integer(1, maxPort), "minItems": 1, "uniqueItems": true},
+		"cpus":        {"anyOf": []any{schema{"type": "number", "exclusiveMinimum": 0}, matching(`^` + numberPattern + ` ?m?$`)}},
+		"scheme":      matching(`^[Hh][Tt][Tt][Pp][Ss]?$`),
+		"memory":      matching(sizePattern),
+		"size":        {"anyOf": []any{schema{"type": "integer", "minimum": 0}, matching(sizePattern)}},
+		"source":      matching(`^(` + folded("file") + `:///.*|(` + strings.Join(remote(), "|") + `)://[^/?#@]*([/?#].*)?)$`),
+		"path":        path,
+		"mount path":  {"type": "string", "pattern": `^/[^:\x00-\x1f\x7f-\x9f]*$`, "not": schema{"pattern": `(^|/)\.\.(/|$)`}},
+		"http path":   matching(`^[^\s\x00-\x1f\x7f-\x9f]*$`),
+		"md5":         matching(`^[0-9A-Fa-f]{32}$`),
+		"sha256":      matching(`^[0-9A-Fa-f]{64}$`),
+		"pattern":     {"type": "string", "minLength": 1},
+		"loopback": {"anyOf": []any{loopback, schema{"type": "array", "items": loopback, "maxItems": maxLoopbacks,
+			"uniqueItems": true}}},
 		"every":        {"anyOf": []any{schema{"type": "boolean"}, Span()}},
 		"block lines":  integer(1, maxBlock),
 		"spec version": matching(`^0*(0\.0*1|1\.0+)(\.[0-9]+)?$`),
@@ -98,7 +99,7 @@ func Secrets() map[string]any {
 	return mapping(variablePattern, matching(`^`+domainPattern+`/`+secretKeyPattern+`$`))
 }
 
-// remote are the schemes of what lies on another machine.
+// remote are the URL schemes of other machines.
 func remote() []string {
 	var all []string
 	for _, scheme := range schemes() {

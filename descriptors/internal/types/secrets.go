@@ -36,11 +36,12 @@ func secrets(s string) (all []parameter) {
 func secret(name string) bool {
 	name = plain(name)
 	return slices.Contains([]string{"sig", "jwt", "auth", "authorization", "pwd", "pass"}, name) ||
-		slices.ContainsFunc([]string{"token", "secret", "password", "passwd", "signature", "credential", "credentials", "apikey", "accesskey", "secretkey", "accesskeyid"},
+		slices.ContainsFunc([]string{"token", "secret", "password", "passwd", "signature", "credential", "credentials", "apikey",
+			"accesskey", "secretkey", "accesskeyid"},
 			func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// plain is the name of a parameter without what people part words by.
+// plain is the name of a parameter without separators of words.
 func plain(name string) string {
 	if read, err := url.QueryUnescape(name); err == nil {
 		name = read
@@ -65,7 +66,8 @@ func reportsSecretParameters(v decode.Value, s, scheme string) bool {
 		}
 	}
 	if len(all) > 0 {
-		v.Warn(fault.SecretInURL, fmt.Sprintf("parameter %q of the URL sounds like a secret, and everybody who sees the descriptor can read it", all[0].name),
+		v.Warn(fault.SecretInURL,
+			fmt.Sprintf("parameter %q of the URL sounds like a secret, and everybody who sees the descriptor can read it", all[0].name),
 			"keep the data where the platform reads them with a right of its own: s3://, gs://, azblob:// or git+https://")
 	}
 	return false

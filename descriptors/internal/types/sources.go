@@ -18,8 +18,9 @@ import (
 
 func sources() decode.ValueTypes {
 	return decode.ValueTypes{
-		"source": text("a URL with `s3://`, `gs://`, `azblob://`, `http://`, `https://`, `git+https://` or `file://`, without user, password and signature", source),
-		"path":   text("an absolute path", func(v decode.Value, s string) any { return absolute(v, s) }),
+		"source": text(
+			"a URL with `s3://`, `gs://`, `azblob://`, `http://`, `https://`, `git+https://` or `file://`, without user, password and signature", source),
+		"path": text("an absolute path", func(v decode.Value, s string) any { return absolute(v, s) }),
 		"http path": text("the path of a URL", func(v decode.Value, s string) any {
 			if strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) }) {
 				v.Fault(fault.BadPath, "the path holds a blank or a control character", "write %20 for a blank")
@@ -32,7 +33,8 @@ func sources() decode.ValueTypes {
 		"sha256":     text("64 hexadecimal digits", func(v decode.Value, s string) any { return digest(v, s, "sha256", 64) }),
 		"pattern":    text("a regular expression of Go (RE2)", pattern),
 		"loopback": {
-			Type: "string or list of strings", Rule: "URLs of the pod itself, as `http://127.0.0.1:9090/metrics`; 16 at most, none twice", Read: loopbacks,
+			Type: "string or list of strings", Rule: "URLs of the pod itself, as `http://127.0.0.1:9090/metrics`; 16 at most, none twice",
+			Read: loopbacks,
 		},
 	}
 }
@@ -120,8 +122,8 @@ func absolute(v decode.Value, s string) any {
 	return nil
 }
 
-// portable is the part of the system's folder that is for data: what lies there
-// can be had even where nothing can be mounted.
+// portable is the platform's folder for data: paths below it work even where a cluster
+// cannot mount.
 const portable = "/bai/data/"
 
 func mountPath(v decode.Value, s string) any {
@@ -185,23 +187,27 @@ func pattern(v decode.Value, s string) any {
 		return nil
 	}
 	if n := weight(re, largest); n > largest {
-		v.Fault(fault.LargePattern, "the pattern is too large once its repetitions are written out", "repeat fewer times: * instead of {1000}")
+		v.Fault(fault.LargePattern, "the pattern is too large once its repetitions are written out",
+			"repeat fewer times: * instead of {1000}")
 		return nil
 	}
 	return s
 }
 
-// refusal says what e means to somebody used to other regular expressions.
+// refusal explains e to users of other regular expressions.
 func refusal(e *syntax.Error) (code, message, remedy string) {
 	const linear = ", which Go's regular expressions do not have"
 	expr := e.Expr
 	switch {
 	case strings.HasPrefix(expr, "(?=") || strings.HasPrefix(expr, "(?!"):
-		return fault.LookAround, fmt.Sprintf("%s is a look-ahead%s", expr[:3], linear), "match what follows, and put the number into a group called value: (?P<value>…)"
+		return fault.LookAround, fmt.Sprintf("%s is a look-ahead%s", expr[:3],
+			linear), "match what follows, and put the number into a group called value: (?P<value>…)"
 	case strings.HasPrefix(expr, "(?<=") || strings.HasPrefix(expr, "(?<!"):
-		return fault.LookAround, fmt.Sprintf("%s is a look-behind%s", expr[:4], linear), "match what comes before, and put the number into a group called value: (?P<value>…)"
+		return fault.LookAround, fmt.Sprintf("%s is a look-behind%s", expr[:4],
+			linear), "match what comes before, and put the number into a group called value: (?P<value>…)"
 	case strings.HasPrefix(expr, "(?>"), e.Code == syntax.ErrInvalidRepeatOp && strings.HasSuffix(expr, "+"):
-		return fault.LookAround, fmt.Sprintf("%q keeps the matcher from going back%s", expr, linear), "leave it out: matching takes linear time anyway"
+		return fault.LookAround, fmt.Sprintf("%q keeps the matcher from going back%s", expr,
+			linear), "leave it out: matching takes linear time anyway"
 	case e.Code == syntax.ErrInvalidEscape && len(expr) > 1 && expr[1] >= '1' && expr[1] <= '9',
 		strings.HasPrefix(expr, "(?P="), strings.HasPrefix(expr, `\k`):
 		return fault.LookAround, fmt.Sprintf("%s is a back-reference%s", expr, linear), "write out what is to match again"

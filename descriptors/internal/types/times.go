@@ -22,7 +22,7 @@ import (
 //go:embed zones.txt
 var zones string
 
-// SingleRun is the schedule of what is run once.
+// SingleRun is the schedule of a single run.
 const SingleRun = "single_run"
 
 func times() decode.ValueTypes {
@@ -41,7 +41,8 @@ func times() decode.ValueTypes {
 			},
 		},
 		"every": {
-			Type: "bool or string", Rule: "`true`, `false`, or numbers with `d`, `h`, `m`, `s`: `5s`, `1m`; a second at least", Read: interval,
+			Type: "bool or string", Rule: "`true`, `false`, or numbers with `d`, `h`, `m`, `s`: `5s`, `1m`; a second at least",
+			Read: interval,
 		},
 	}
 }
@@ -64,7 +65,7 @@ func interval(v decode.Value) any {
 	return nil
 }
 
-// specVersion is a text: a number would lose what 1.0 says.
+// specVersion is a text: a number would lose the zero of 1.0.
 func specVersion() decode.ValueType {
 	k := text("`0.1.0` or `1.0`", version)
 	read := k.Read
@@ -129,8 +130,8 @@ func zone(v decode.Value, s string) any {
 	return nil
 }
 
-// ParseTimestamp is the time that a moment says, in zone where it names none. It is
-// false for what is none.
+// ParseTimestamp is the time of a timestamp, in zone if it names none. It is false for an
+// invalid one.
 func ParseTimestamp(text string, zone *time.Location) (time.Time, bool) {
 	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02T15:04Z07:00"} {
 		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
@@ -144,7 +145,8 @@ func timestamp(v decode.Value, s string) any {
 	if _, ok := ParseTimestamp(strings.Replace(s, " ", "T", 1), time.UTC); ok {
 		return strings.Replace(s, " ", "T", 1)
 	}
-	v.Fault(fault.BadTimestamp, fmt.Sprintf("%q is not a time", s), `write "2026-12-01", "2026-12-01T03:00" or, with a zone, "2026-12-01T03:00:00Z"`)
+	v.Fault(fault.BadTimestamp, fmt.Sprintf("%q is not a time", s),
+		`write "2026-12-01", "2026-12-01T03:00" or, with a zone, "2026-12-01T03:00:00Z"`)
 	return nil
 }
 

@@ -1,5 +1,5 @@
-// Package types holds the kinds of values of the language of descriptors: what
-// each must be, and how it is read.
+// Package types has the value types of the descriptor language: the rule for each, and
+// how it is read.
 package types
 
 import (
@@ -21,7 +21,7 @@ func All() decode.ValueTypes {
 	return kinds
 }
 
-// text is a kind of strings, of which read gives nil where it reported a fault.
+// text is a type of strings; read returns nil if it reported a fault.
 func text(rule string, read func(v decode.Value, s string) any) decode.ValueType {
 	return decode.ValueType{Type: "string", Rule: rule, Read: func(v decode.Value) any {
 		if s, ok := v.String(); ok {

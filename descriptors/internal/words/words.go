@@ -101,7 +101,7 @@ func (r *reader) step() error {
 	return nil
 }
 
-// dollar notes what a shell would expand here.
+// dollar notes a part that a shell would expand.
 func (r *reader) dollar() {
 	rest := r.in[r.at:]
 	if len(rest) < 2 || rest[0] != '$' {
@@ -146,9 +146,8 @@ func (r *reader) double() error {
 	return &UnbalancedError{start, '"'}
 }
 
-// escaped reads a backslash and what is behind it. The backslash stays where
-// the character is none of special, unless that is empty; a line's end goes with
-// it.
+// escaped reads a backslash and the next character. The backslash is kept if the
+// character is not in special, unless that is empty; an escaped line end is removed.
 func (r *reader) escaped(special string) error {
 	if r.at+1 == len(r.in) {
 		return &UnbalancedError{r.at, '\\'}

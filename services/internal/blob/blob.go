@@ -1,5 +1,5 @@
-// Package blob keeps objects in a store that a URL names. An object is whole
-// from the moment it can be seen, and is never changed under its key.
+// Package blob stores objects under a URL. An object is complete as soon as it is
+// visible, and never changes under its key.
 package blob
 
 import (
@@ -43,18 +43,17 @@ func (s Settings) Validate() error {
 
 // BucketOpener opens buckets of clouds, to write to.
 type BucketOpener interface {
-	// OpenForWrite opens the bucket of a scheme and a name, and returns what writes to it.
-	// It asks for nothing.
+	// OpenForWrite opens the bucket of a scheme and a name, and returns the function that
+	// writes to it. It sends no request.
 	OpenForWrite(ctx context.Context, scheme, name string, log *zap.Logger) (*blob.Bucket, Upload, error)
 }
 
-// Upload writes what r has to an object of a bucket, which is there once r has
-// ended well. It does so in pieces, of which so many are on their way at once, and
-// two more in memory. A request that is under way when ctx is done ends first, or
-// after some seconds is given up. After an error there is neither an object nor a
-// piece of one, unless the bucket could not be reached for so long: then the log
-// says so, and the bucket has to forget them. It is an error if there is an object
-// of that key.
+// Upload writes r's bytes to an object of a bucket. The object is visible once r has
+// ended without an error. Upload sends pieces, several at once, and holds two more in
+// memory. When ctx is done, a request under way may end for some seconds before it is
+// given up. After an error neither the object nor a piece of it exists, unless the bucket
+// was unreachable for too long: then the log names the upload, and the bucket's own rules
+// must remove it. An existing object of that key is an error.
 type Upload = func(ctx context.Context, key string, r io.Reader, bytes, once int) error
 
 // Store is an open object store. It may be used by several goroutines, and the
@@ -66,13 +65,12 @@ type Store struct {
 	bucketWriter *bucketWriter // nil where it is a folder
 }
 
-// Open opens a store in a folder, and removes what writers that died have left
-// half written.
+// Open opens a store in a folder, and removes the partial objects of dead writers.
 func Open(ctx context.Context, s Settings) (*Store, error) { return OpenIn(ctx, s, nil, nil) }
 
-// OpenIn is Open, of a store in a folder or in a bucket of clouds, which must be
-// there. What writers that died have left in a bucket is the bucket's to remove:
-// nobody sees it. The log says where a writer that lives leaves something.
+// OpenIn is Open for a store in a folder or in a cloud's bucket, which must exist. The
+// partial uploads of dead writers in a bucket are invisible; the bucket's own rules
+// remove them. The log names the uploads that a living writer could not remove.
 func OpenIn(ctx context.Context, s Settings, opener BucketOpener, log *zap.Logger) (*Store, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -99,20 +97,20 @@ func OpenIn(ctx context.Context, s Settings, opener BucketOpener, log *zap.Logge
 	return &Store{bucket: bucket, disk: d, podURL: cmp.Or(s.PodURL, s.URL)}, nil
 }
 
-// Close gives back what the store holds. Nothing may be under way.
+// Close releases the store's resources. No operation may be under way.
 func (s *Store) Close() error { return s.bucket.Close() }
 
 // PodURL returns the URL under which a pod finds the objects: an object lies at
 // that URL, a slash, and its key.
 func (s *Store) PodURL() string { return s.podURL }
 
-// Put stores what fill writes as the object key, and says its size and sums;
-// MD5 only if asked. Nobody sees the object before it is whole; after an error
-// there is none. Size is how much there will be, -1 if that is not known. Where
-// it would not fit, the error is syscall.ENOSPC.
+// Put stores the bytes that fill writes as the object key, and returns its size and
+// digests; MD5 only on request. The object is invisible until it is complete; after an
+// error it does not exist. Size is the expected size, -1 if it is unknown. If the object
+// does not fit, the error is syscall.ENOSPC.
 //
-// A key is "objects/" or "artifacts/" and lower-case letters and digits, and is
-// used once. What lies below "artifacts/" is no data set: All leaves it out.
+// A key is "objects/" or "artifacts/" and lower-case letters and digits, and is used
+// once. Objects below "artifacts/" are not data sets: All leaves them out.
 func (s *Store) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
 	if err := s.disk.room(max(size, 0)); err != nil {
 		return store.Object{}, fmt.Errorf("write object %s: %w", key, err)
@@ -131,7 +129,7 @@ func (s *Store) Put(ctx context.Context, key string, size int64, withMD5 bool, f
 	}
 	if err != nil {
 		cancel()
-		_ = w.Close() // says that it was canceled, and removes what there is
+		_ = w.Close() // returns the cancel error, and removes the partial object
 		return store.Object{}, err
 	}
 	if err := w.Close(); err != nil {
@@ -148,7 +146,8 @@ func (s *Store) create(ctx context.Context, key string, size int64) (io.WriteClo
 	if s.bucketWriter != nil {
 		return s.bucketWriter.create(ctx, key, size), nil
 	}
-	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock, IfNotExist: true})
+	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock,
+		IfNotExist: true})
 	if err != nil {
 		return nil, fmt.Errorf("write object %s: %w", key, err)
 	}
@@ -183,8 +182,8 @@ func (s *Store) Size(ctx context.Context, key string) (int64, error) {
 	return a.Size, nil
 }
 
-// Space says what there is room for, as far as that is known: of a bucket, and of
-// a store that is reached by another scheme, nothing is.
+// Space returns the free space of the store's disk. It is zero where it is unknown: for a
+// bucket, and for a store of another scheme.
 func (s *Store) Space(context.Context) (store.Space, error) { return s.disk.space() }
 
 // Delete removes an object. None of that key is no error.
@@ -196,7 +195,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Info is what a listing says about an object.
+// Info describes an object in a listing.
 type Info struct {
 	Key      string
 	Size     int64
@@ -233,7 +232,7 @@ func (s *Store) Items(ctx context.Context) iter.Seq2[store.BucketObject, error] 
 	}
 }
 
-// Every key begins with one of these: what runs need, and what they leave.
+// Every key begins with one of these: inputs of runs, and their results.
 const (
 	prefix    = "objects/"
 	artifacts = "artifacts/"

@@ -18,8 +18,8 @@ import (
 // schemeS3 is that of URLs of buckets that objects can be kept in.
 const schemeS3 = "s3"
 
-// What a bucket is written in: pieces, of which each is in memory until it is
-// there. S3 wants 5 MiB at least in each, and 10,000 of them at most:
+// Sizes of the pieces of an upload, each in memory until it is stored. S3 requires at
+// least 5 MiB in each, and at most 10,000 of them:
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html.
 const (
 	minPartSize     = 5 << 20
@@ -27,11 +27,10 @@ const (
 	maxParts        = 9000
 )
 
-// uploadParts returns how large the pieces of an object are, and how many are on their
-// way at once; the first is read beside the others, of which one is being filled.
-// A size of -1 is one that is not known. Two of the smallest make up for what each
-// waits for; of larger ones there is one, as a second would save little time for
-// its memory.
+// uploadParts returns the size of an object's pieces, and how many are sent at once; the
+// next is filled meanwhile. A size of -1 is unknown. Two of the smallest pieces hide the
+// latency of each; of larger ones one is sent, as a second would save little time for its
+// memory.
 func uploadParts(size int64) (partSize, concurrency int) {
 	partSize = int(max(minPartSize, (size+maxParts-1)/maxParts))
 	if size < 0 {
@@ -60,10 +59,10 @@ func openCloud(ctx context.Context, s Settings, u *url.URL, opener BucketOpener,
 	return &Store{bucket: bucket, podURL: s.PodURL, bucketWriter: &bucketWriter{write: write, keyPrefix: keyPrefix}}, nil
 }
 
-// bucketWriter is what a store in a bucket writes by.
+// bucketWriter writes the objects of a store in a bucket.
 type bucketWriter struct {
 	write     Upload
-	keyPrefix string // what each key has in front
+	keyPrefix string // prefix of each key
 }
 
 // upload is an object on its way to a bucket.
@@ -73,8 +72,8 @@ type upload struct {
 	ctx  context.Context //nolint:containedctx // Close ends what was begun with it
 }
 
-// create begins an object, which is there once it is closed with no error. It is
-// closed with one where ctx is done when the last of it is asked to be stored.
+// create begins an object, which is visible once it is closed with no error. Close
+// returns an error if ctx is done before the last piece is sent.
 func (c *bucketWriter) create(ctx context.Context, key string, size int64) *upload {
 	from, to := io.Pipe()
 	u := &upload{to: to, done: make(chan error, 1), ctx: ctx}
@@ -96,8 +95,8 @@ func (u *upload) Close() error {
 	return <-u.done
 }
 
-// Link returns a URL by which whoever is told it reads an object, and nothing
-// else, for so long; "" where the store has no such thing.
+// Link returns a URL by which any client reads an object, and nothing else, for ttl; ""
+// if the store has no such URLs.
 func (s *Store) Link(ctx context.Context, key string, ttl time.Duration) (string, error) {
 	if s.bucketWriter == nil {
 		return "", nil

@@ -149,8 +149,8 @@ func TestNobodySeesHalfAnObjectInABucketAndNothingOfItStays(t *testing.T) {
 	}
 }
 
-// TestAnUploadThatIsCanceledLeavesNothing cancels while a piece is there and the
-// next is being filled.
+// TestAnUploadThatIsCanceledLeavesNothing cancels while one piece is stored and the next
+// is being filled.
 func TestAnUploadThatIsCanceledLeavesNothing(t *testing.T) {
 	s, server := newBucketStore(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -277,7 +277,7 @@ func writesSecondPart(t *testing.T, server *s3bed.Server) bool {
 	})
 }
 
-// uploadParts are those that a server keeps of what is not whole.
+// uploadParts are the parts of incomplete uploads on a server.
 func uploadParts(t *testing.T, server *s3bed.Server) []string {
 	t.Helper()
 	var found []string
@@ -314,7 +314,7 @@ func TestALinkLetsInWhoeverHasItToOneObject(t *testing.T) {
 	}
 }
 
-// getFromByteSix is what a URL answers to who wants all from the sixth byte on.
+// getFromByteSix is the answer of a URL to a request for all from the sixth byte on.
 func getFromByteSix(t *testing.T, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)

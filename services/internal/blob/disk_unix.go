@@ -38,8 +38,8 @@ func (d disk) room(size int64) error {
 	return nil
 }
 
-// freeSpace says how many bytes of the disk are free, and how many there are for who
-// is not the machine's administrator.
+// freeSpace returns the disk's bytes that are free, and its total without those reserved
+// for the administrator.
 func (d disk) freeSpace() (free, all int64, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(d.dir, &st); err != nil {
@@ -50,7 +50,7 @@ func (d disk) freeSpace() (free, all int64, err error) {
 	return free, (int64(st.Blocks)-int64(st.Bfree))*block + free, nil //nolint:gosec // likewise
 }
 
-// space says what there is room for.
+// space returns the free space.
 func (d disk) space() (store.Space, error) {
 	if d.dir == "" {
 		return store.Space{Free: -1, Total: -1}, nil
@@ -96,8 +96,8 @@ func lock(as func(any) bool) error {
 	return nil
 }
 
-// clean removes what writers that are dead were writing. A file that somebody
-// is about to lock may be taken for one: its writer then fails, and begins anew.
+// clean removes the files of dead writers. A file that a writer is about to lock may be
+// removed, too: its writer then fails, and begins anew.
 func (d disk) clean() error {
 	if d.dir == "" {
 		return nil

@@ -13,7 +13,8 @@ import (
 // parallelHashMin is the size below which it does not pay to sum beside writing.
 const parallelHashMin = 64 << 10
 
-// hashingWriter sums what it passes on, each piece while that piece is written.
+// hashingWriter hashes the bytes that it passes on, each piece while that piece is
+// written.
 type hashingWriter struct {
 	to     io.Writer
 	sha256 hash.Hash

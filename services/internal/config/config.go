@@ -15,19 +15,18 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Validator is a settings type that can say what is wrong with it.
+// Validator is a settings type that reports its faults.
 type Validator interface {
 	// Validate returns one error that names every setting at fault.
 	Validate() error
 }
 
-// Load reads the TOML file at path, or all files *.toml of the folder there, over
-// the defaults already in into, and validates the result. What two files of a
-// folder set is an error, as there is no order among them. So is a key that into
-// lacks: a misspelt setting must not pass in silence. Only a whole table of
-// Sections that into lacks is skipped, so that one file can serve all services.
-// All faults of files that are TOML are told at once. Without a path the defaults
-// are validated.
+// Load reads the TOML file at path, or all files *.toml of the folder there, over the
+// defaults already in into, and validates the result. A key that two files of a folder
+// set is an error, as they have no order. So is a key that into lacks: a misspelt setting
+// must not be ignored. Only a whole table of Sections that into lacks is skipped, so that
+// one file can serve all services. The error lists all faults of files that are TOML.
+// Without a path, Load validates the defaults.
 func Load(path string, into Validator) error {
 	if path == "" {
 		if err := into.Validate(); err != nil {
@@ -59,8 +58,7 @@ func Load(path string, into Validator) error {
 	return nil
 }
 
-// load reads one file, and says what is wrong with it beside those that were read
-// before.
+// load reads one file, and returns its faults and conflicts with the files before it.
 func load(file string, into any, setBy map[string]string) (faults []string, err error) {
 	meta, err := toml.DecodeFile(file, into)
 	if err != nil {
@@ -117,7 +115,8 @@ func Text(v any) ([]byte, error) {
 // among them.
 func Sections() []string {
 	return []string{
-		"log", "health", "listen", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "registry", "telemetry", "jobs",
+		"log", "health", "listen", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "registry",
+		"telemetry", "jobs",
 		"gateway", "fetcher", "executor", "watcher", "follow", "metrics-pusher", "summaries", "sinks",
 	}
 }

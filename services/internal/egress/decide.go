@@ -75,14 +75,14 @@ func (p Policy) AllowsAddr(a netip.Addr) bool {
 	return Public(a)
 }
 
-// Public reports whether an address is one of the Internet's. Addresses that
-// carry another one inside are not: nobody can tell where they lead.
+// Public reports whether an address belongs to the Internet. Addresses that embed another
+// one do not: their destination is unknown.
 func Public(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() {
 		return false
 	}
 	for _, special := range [...]string{
-		"::/96", "168.63.129.16/32", // what Azure tells its machines
+		"::/96", "168.63.129.16/32", // Azure's address for its machines
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
 		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16",
 		"3fff::/20", "5f00::/16", "fec0::/10",

@@ -9,7 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// batch returns what a collector sends at once.
+// batch returns a batch as a collector sends it.
 func batch() event.Metrics {
 	at := time.Unix(1767323045, 123456789).UTC()
 	m := event.Metrics{Header: event.NewHeader("m1", "r1", "pets", "ann", at), Stream: event.Stream{Role: "r", Pod: "p", Container: "c", Kind: "s"}}

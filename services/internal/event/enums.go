@@ -55,7 +55,7 @@ const (
 	EngineUnavailable Reason = "EngineUnavailable" // info.execution_engine names an engine that is not here
 	StrategyUnknown   Reason = "StrategyUnknown"   // hardware.strategy is not one that this platform launches
 	FetchFailed       Reason = "FetchFailed"       // a data set could not be had
-	ChecksumMismatch  Reason = "ChecksumMismatch"  // a data set is not what its digest says
+	ChecksumMismatch  Reason = "ChecksumMismatch"  // a data set does not have its digest
 	SourceRefused     Reason = "SourceRefused"     // a data set's URL is not one that settings allow
 	DataTooLarge      Reason = "DataTooLarge"      // a data set is larger than settings allow
 	NoSpace           Reason = "NoSpace"           // the object store or the platform's disk is full; why a run waits, never why it ends
@@ -73,21 +73,21 @@ const (
 	EndedEarly        Reason = "EndedEarly"        // a role that others need ended before they did
 	InitFailed        Reason = "InitFailed"        // the pod could not be prepared
 	CommandNotFound   Reason = "CommandNotFound"   // the benchmark's command does not exist or cannot be executed
-	NonZeroExit       Reason = "NonZeroExit"       // the benchmark said that it failed
+	NonZeroExit       Reason = "NonZeroExit"       // the benchmark reported a failure
 	Signaled          Reason = "Signaled"          // the benchmark was ended by a signal
 	OOMKilled         Reason = "OOMKilled"         // the benchmark ran out of memory (OOM)
 	Evicted           Reason = "Evicted"           // the node needed the room
 	Preempted         Reason = "Preempted"         // a pod of higher priority took the place
 	NodeLost          Reason = "NodeLost"          // the node does not answer
-	SidecarFailed     Reason = "SidecarFailed"     // what runs beside the benchmark failed
+	SidecarFailed     Reason = "SidecarFailed"     // a sidecar of the benchmark failed
 	DeadlineExceeded  Reason = "DeadlineExceeded"  // limits.deadline passed
 	PendingTooLong    Reason = "PendingTooLong"    // limits.pending_deadline passed
-	JobDisappeared    Reason = "JobDisappeared"    // the job is gone and nobody of ours deleted it
-	JobDeleted        Reason = "JobDeleted"        // somebody deleted the job
+	JobDisappeared    Reason = "JobDisappeared"    // the job is gone, and the platform did not delete it
+	JobDeleted        Reason = "JobDeleted"        // the job was deleted from outside the platform
 	CanceledByUser    Reason = "CanceledByUser"
-	PlatformStopped   Reason = "PlatformStopped" // the platform was stopped, and ended what it ran
-	VersionSkew       Reason = "VersionSkew"     // a service is older than what the gateway accepted
-	NoProgress        Reason = "NoProgress"      // the platform lost sight of the run
+	PlatformStopped   Reason = "PlatformStopped" // the platform was stopped, and ended its runs
+	VersionSkew       Reason = "VersionSkew"     // a service is older than the gateway, and cannot read its descriptor
+	NoProgress        Reason = "NoProgress"      // the run has not changed for too long
 	PoisonedEvent     Reason = "PoisonedEvent"   // an event of the run could not be read
 
 	ScheduleMissed Reason = "ScheduleMissed" // of a schedule: a firing has no run, or its run did not end in time

@@ -1,16 +1,16 @@
 package event
 
-// Environment is where one pod of a run runs, as the container of its benchmark
-// sees it. What is empty or zero is not known.
+// Environment is the environment of one pod of a run, as the container of its benchmark
+// sees it. Empty and zero fields are unknown.
 type Environment struct {
 	Platform string            `json:"platform,omitempty"` // version of the platform's programs in the pod
 	Machine  Machine           `json:"machine"`
-	Tools    map[string]string `json:"tools,omitempty"`   // program → what it says its version is
-	Unknown  []string          `json:"unknown,omitempty"` // what could not be found out and why, for the user to read
+	Tools    map[string]string `json:"tools,omitempty"`   // program → its own version
+	Unknown  []string          `json:"unknown,omitempty"` // what is unknown and why, for the user to read
 	Final    bool              `json:"final,omitempty"`   // nothing more will be found out
 }
 
-// Machine is what a benchmark runs on.
+// Machine is the machine of a benchmark.
 type Machine struct {
 	Node         string  `json:"node,omitempty"`
 	Kernel       string  `json:"kernel,omitempty"`       // 6.8.0-45-generic

@@ -1,8 +1,8 @@
-// Package event is the vocabulary of the platform: one type for each fact that
-// can happen to a benchmark run, and the form in which that fact travels.
+// Package event is the vocabulary of the platform: one type for each fact that can happen
+// to a benchmark run, and its form on the wire.
 //
-// One topic carries one type, so a reader knows what to decode from where it
-// reads. The package does no I/O and reads no clock.
+// One topic carries one type, so the topic decides how a reader decodes. The package does
+// no I/O and reads no clock.
 package event
 
 import (
@@ -14,7 +14,7 @@ import (
 // Event is something that has happened to one run.
 type Event interface {
 	Topic() string   // where it is published; the same for all values of a type
-	Head() Header    // whose it is, and what it follows from
+	Head() Header    // run and cause of the event
 	Validate() error // names every required field that is missing
 }
 
@@ -29,7 +29,7 @@ const (
 	TopicFinished  = "bai.finished"
 	TopicMetrics   = "bai.metrics"
 	TopicLogs      = "bai.logs"
-	TopicDead      = "bai.dead" // what nobody can handle
+	TopicDead      = "bai.dead" // messages that no consumer can handle
 )
 
 // Topics returns every topic of the platform, in the order of the flow.
@@ -49,15 +49,15 @@ type Submitted struct {
 	Descriptor string            `json:"descriptor"`       // TOML, as it is run, at most 256 KiB
 	Labels     map[string]string `json:"labels,omitempty"` // of the descriptor and the request, merged
 
-	Overrides  []Override  `json:"overrides,omitempty"`   // what the request put in place of values; part of Descriptor already
+	Overrides  []Override  `json:"overrides,omitempty"`   // values that the request replaced; part of Descriptor already
 	Provenance *Provenance `json:"origination,omitempty"` // where the descriptor came from; nil for a file of the user's
 	Bundle     *Bundle     `json:"script,omitempty"`      // code that was sent along, which the object store has; nil for none
 
 	Use
 }
 
-// Use is what a descriptor says about its benchmark for people. The platform shows
-// it and finds runs by it, and reads nothing else from it.
+// Use is a descriptor's information about its benchmark for people. The platform shows it
+// and finds runs by it, and makes no other use of it.
 type Use struct {
 	Description      string   `json:"description,omitempty"` // up to 1 KiB of it
 	Framework        string   `json:"framework,omitempty"`
@@ -91,10 +91,11 @@ func (s Submitted) Validate() error {
 	return errors.Join(s.Header.Validate(), required("descriptor", s.Descriptor))
 }
 
-// CommandKind is what a user may ask of a run that exists.
+// CommandKind is a change that a user requests for an existing run.
 type CommandKind string
 
-// CommandCancel asks that the run end. The cancel mark was set before it was said.
+// CommandCancel requests the run's end. The cancel mark was stored before the command was
+// sent.
 const CommandCancel CommandKind = "cancel"
 
 // Command says that a user asked something of a run.
@@ -102,7 +103,7 @@ type Command struct {
 	Header
 
 	Kind CommandKind `json:"kind"`
-	By   string      `json:"by,omitempty"` // who asked
+	By   string      `json:"by,omitempty"` // the user
 }
 
 // Topic implements Event.
@@ -148,12 +149,14 @@ func (f Fetched) Validate() error {
 type Launched struct {
 	Header
 
-	Cluster         string        `json:"cluster"`                    // the cluster driver: kubernetes or local
-	Scope           string        `json:"scope"`                      // the Kubernetes namespace of the objects
-	Job             string        `json:"job"`                        // name of the Job whose end ends the run
-	UID             string        `json:"uid,omitempty"`              // of that Job
-	Retries         int           `json:"retries,omitempty"`          // attempts that may follow this one after an infra failure
-	PendingDeadline time.Duration `json:"pending_deadline,omitempty"` // ns; how long a pod may wait for what may never come; zero is the watcher's default
+	Cluster string `json:"cluster"`           // the cluster driver: kubernetes or local
+	Scope   string `json:"scope"`             // the Kubernetes namespace of the objects
+	Job     string `json:"job"`               // name of the Job whose end ends the run
+	UID     string `json:"uid,omitempty"`     // of that Job
+	Retries int    `json:"retries,omitempty"` // attempts that may follow this one after an infra failure
+	// Ns; how long a pod may wait for a resource that may never come; zero is the
+	// watcher's default.
+	PendingDeadline time.Duration `json:"pending_deadline,omitempty"`
 }
 
 // Topic implements Event.
@@ -193,8 +196,8 @@ type Progress struct {
 	Unit  string `json:"unit"`            // bytes or items
 }
 
-// Status tells the user how far a run has come. Its text is written for the
-// user, not for the operator.
+// Status is the progress of a run for its user. Its text is written for the user, not for
+// the operator.
 type Status struct {
 	Header
 
@@ -225,12 +228,12 @@ type Finished struct {
 	Ended      *time.Time `json:"ended,omitempty"`      // when it ended
 	Collectors []string   `json:"collectors,omitempty"` // UIDs of the last attempt's pods whose data are awaited, and their Followers
 
-	// Images are the digests of what ran in the last attempt's pods, by UID: as the
-	// cluster says them, or NoImage.
+	// Images are the digests of the images of the last attempt's pods, by UID, as the
+	// cluster reports them, or NoImage.
 	Images map[string]string `json:"images,omitempty"`
 }
 
-// NoImage is what ran where a cluster runs this machine's own programs.
+// NoImage stands for the image where a cluster runs this machine's own programs.
 const NoImage = "none"
 
 // Topic implements Event.

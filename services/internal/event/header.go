@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Header says which run an event belongs to and what it follows from.
+// Header names an event's run and its cause.
 type Header struct {
 	ID        string    `json:"id"`        // of this fact: the same each time the same cause is handled
 	Run       string    `json:"run"`       // lower-case ULID of the run, for all its life
 	Namespace string    `json:"namespace"` // the team that the run belongs to
-	Owner     string    `json:"owner"`     // who submitted the run
+	Owner     string    `json:"owner"`     // user who submitted the run
 	Attempt   int       `json:"attempt"`   // from 1; a retried run is the next attempt
-	Time      time.Time `json:"time"`      // when what started all this happened, not when it was handled
+	Time      time.Time `json:"time"`      // when the first cause happened, not when it was handled
 	Schema    int       `json:"schema"`    // Major when it was written
 
 	Lineage
 
-	// PublishedAt is when the message was first written to its topic. It is read from
-	// the message, not part of the fact: a fact said twice has two.
+	// PublishedAt is when the message was first written to its topic. It is read from the
+	// message and not part of the fact: a fact that is published twice has two.
 	PublishedAt time.Time `json:"-"`
 }
 
@@ -44,19 +44,19 @@ func NewHeader(id, run, namespace, owner string, at time.Time) Header {
 	return Header{ID: id, Run: run, Namespace: namespace, Owner: owner, Attempt: 1, Time: at, Schema: Major}
 }
 
-// Cause returns the header of a fact that follows from h: one of a kind, about
-// a subject. Give the subject all that tells two facts of a kind apart ("1/3"
-// and "2/3"); where a kind has one fact only, it is empty.
+// Cause returns the header of a fact that follows from h: one of a kind, about a subject.
+// The subject must distinguish the facts of a kind ("1/3" and "2/3"); if a kind has one
+// fact only, it is empty.
 //
-// It is a pure function: a redelivered cause yields the same ID, and two facts
-// never share one, so a consumer can tell a duplicate from news.
+// Cause is a pure function: a redelivered cause yields the same ID, and two facts never
+// share one, so consumers recognise duplicates.
 func (h Header) Cause(kind, subject string) Header {
 	h.ID, h.Schema, h.PublishedAt = Derive(h.ID, fmt.Sprint(h.Attempt), kind, subject), Major, time.Time{}
 	return h
 }
 
-// Derive returns an ID, 32 hex digits, for the fact that parts tell apart from
-// all others: the same parts always give the same ID.
+// Derive returns the ID, 32 hex digits, of the fact that parts identify: the same parts
+// always give the same ID.
 func Derive(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return hex.EncodeToString(sum[:16])

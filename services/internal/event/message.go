@@ -19,15 +19,15 @@ var ErrPoison = errors.New("poison")
 // Message is an event as it travels, whatever carries it.
 type Message struct {
 	Topic       string
-	Key         string // run: messages of one key stay in order
+	Key         string // run: messages of one key keep their order
 	ID          string
 	Type        string    // topic and major version: bai.status.v1
-	Time        time.Time // when what started all this happened
+	Time        time.Time // when the first cause happened
 	PublishedAt time.Time // when it was written to its topic; zero where that is not known
 	Value       []byte    // JSON
 }
 
-// Encode writes ev. It refuses what Decode would refuse, as ErrPoison.
+// Encode encodes ev. It refuses an event that Decode would refuse, as ErrPoison.
 func Encode(ev Event) (Message, error) {
 	if err := ev.Validate(); err != nil {
 		return Message{}, fmt.Errorf("encode %T: %w: %w", ev, ErrPoison, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/golden"
 )
 
-// TestWire shows what each event looks like in Kafka.
+// TestWire shows each event as it is in Kafka.
 func TestWire(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	h := event.NewHeader("m1", "01jgxk3q8rtn5v9w2x4y6z8abc", "pets", "ann", at)
@@ -156,7 +156,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkRoundTrip checks that what can be read can be written, and read again.
+// checkRoundTrip checks that a decoded event can be encoded, and decoded again.
 func checkRoundTrip[T event.Event](t *testing.T, value []byte) {
 	t.Helper()
 	var zero T

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// render returns ev in JSON, byte for byte as encoding/json does. What comes by
-// the million is written without it, in a tenth of the time.
+// render returns ev in JSON, byte for byte as encoding/json does. It writes samples and
+// lines, which come by the million, without encoding/json, in a tenth of the time.
 func render(ev Event) ([]byte, error) {
 	switch ev := ev.(type) {
 	case Metrics:
@@ -33,7 +33,8 @@ func plain(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-func renderBatch[T any](h Header, s Stream, environment *Environment, key string, items []T, item func([]byte, *T) ([]byte, error), end *End) ([]byte, error) {
+func renderBatch[T any](h Header, s Stream, environment *Environment, key string, items []T, item func([]byte, *T) ([]byte, error),
+	end *End) ([]byte, error) {
 	head, err := plain(struct {
 		Header
 

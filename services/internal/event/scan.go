@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// parse reads what render writes, as encoding/json does: where a batch has the
-// very form that render gives it without that, in a tenth of the time.
+// parse reads JSON as encoding/json does. A batch in the very form that render writes is
+// read without encoding/json, in a tenth of the time.
 func parse(b []byte, ev any) error {
 	switch ev := ev.(type) {
 	case *Metrics:
@@ -68,8 +68,8 @@ func scanLogs(b []byte) (Logs, bool) {
 	return l, true
 }
 
-// splitList returns what comes before, in and after the list that follows key: the
-// first as an object of its own.
+// splitList returns the parts before, in and after the list that follows key: the first
+// as an object of its own.
 func splitList(b []byte, key string) (head, items, tail []byte, ok bool) {
 	from := bytes.Index(b, []byte(key))
 	if from < 0 || depth(b[:from]) != 1 {
@@ -102,7 +102,7 @@ func depth(b []byte) (n int) {
 	return n
 }
 
-// scanEnd reads what follows the list.
+// scanEnd reads the part after the list.
 func scanEnd(tail []byte, end **End) bool {
 	if string(tail) == "}" {
 		return true
@@ -295,7 +295,7 @@ func decimal(b []byte) bool {
 	return len(b) == 0
 }
 
-// text reads key and the text after it, of which few differ.
+// text reads key and the text after it; few of these texts differ.
 func (s *scanner) text(key string) (string, bool) {
 	if !s.take(key) {
 		return "", false
@@ -328,7 +328,7 @@ func (s *scanner) optionalText(key string) (string, bool) {
 	return s.text(key)
 }
 
-// uniqueText reads a text of which most differ.
+// uniqueText reads a text; most of these differ.
 func (s *scanner) uniqueText() (string, bool) {
 	raw, ok := s.quoted()
 	if !ok {

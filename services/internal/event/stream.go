@@ -22,22 +22,24 @@ const (
 	StreamOutput  = "output"     // the wrapper's record of standard output and error
 	StreamMetrics = "metrics"    // the file that client libraries append to
 	StreamFIFO    = "fifo"       // the pipe of the original client library
-	StreamSystem  = "system"     // what the benchmark uses of the machine, as the wrapper measures it
-	StreamScraped = "prometheus" // what was read where the benchmark serves numbers for Prometheus
-	StreamOTLP    = "otlp"       // what programs sent by OpenTelemetry's protocol
-	StreamLog     = "log"        // what the cluster's log has of a container that no wrapper runs
+	StreamSystem  = "system"     // the benchmark's use of the machine, as the entrypoint measures it
+	StreamScraped = "prometheus" // numbers that the benchmark serves for Prometheus
+	StreamOTLP    = "otlp"       // numbers that programs sent by OpenTelemetry's protocol
+	StreamLog     = "log"        // the cluster's log of a container without the entrypoint
 )
 
-// LogFollower names, among those whose data of a run are awaited, who follows the
-// log of a pod's container from outside; the UID alone is the collector in it.
+// LogFollower is the producer name of the follower that reads a pod's log from outside;
+// the pod's UID alone is the producer name of its collector. A run's data are complete
+// once the data of all its producers are stored.
 func LogFollower(pod string) string { return pod + "/" + StreamLog }
 
 // Validate names every field that is missing.
 func (s Stream) Validate() error {
-	return errors.Join(required("source.role", s.Role), required("source.pod", s.Pod), required("source.container", s.Container), required("source.stream", s.Kind))
+	return errors.Join(required("source.role", s.Role), required("source.pod", s.Pod), required("source.container", s.Container),
+		required("source.stream", s.Kind))
 }
 
-// ID returns what tells the source apart from every other of every run.
+// ID identifies the stream among all streams of all runs.
 func (s Stream) ID(run string, attempt int) string {
 	return Derive("source", run, strconv.Itoa(attempt), s.Role, strconv.Itoa(s.Index), s.Pod, s.Container, s.Kind)
 }
@@ -57,7 +59,7 @@ const (
 
 // Sample is one value of one metric at one time.
 type Sample struct {
-	Seq     int64             `json:"seq"`               // byte offset, in its source, of what it was read from
+	Seq     int64             `json:"seq"`               // byte offset, in its stream, of the text that it was read from
 	Sub     int               `json:"sub,omitempty"`     // which of several samples read from there, from 0
 	Name    string            `json:"name"`              // of the metric
 	Value   *float64          `json:"value"`             // null where Special is set
@@ -103,7 +105,9 @@ func (s Sample) Float() float64 {
 
 // Line is one line that a benchmark wrote to standard output or error.
 type Line struct {
-	Seq          int64  `json:"seq"`            // byte offset in its source where it was complete; orders lines of both streams as they were read
+	// Byte offset in its source where it was complete; orders lines of both streams as
+	// they were read.
+	Seq          int64  `json:"seq"`
 	Stderr       bool   `json:"err,omitempty"`  // standard error
 	Time         int64  `json:"time,string"`    // ns since 1970, UTC, when it was read
 	Text         string `json:"text"`           // valid UTF-8, without its line feed
@@ -120,9 +124,8 @@ type End struct {
 	Reason  string `json:"reason,omitempty"`  // which limit, for the user to read
 }
 
-// Metrics carries samples of one source, in ascending order of (Seq, Sub). A
-// batch may repeat what another carried; a sample is told by source, Seq, Sub
-// and Name.
+// Metrics carries samples of one stream, in ascending order of (Seq, Sub). A batch may
+// repeat samples of another; stream, Seq, Sub and Name identify a sample.
 type Metrics struct {
 	Header
 
@@ -149,8 +152,8 @@ func (m Metrics) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Logs carries lines of one source, in ascending order of Seq. A batch may
-// repeat what another carried; a line is told by source and Seq.
+// Logs carries lines of one stream, in ascending order of Seq. A batch may repeat lines
+// of another; stream and Seq identify a line.
 type Logs struct {
 	Header
 

@@ -1,5 +1,5 @@
-// Package git reads repositories over HTTP, without a program of that name: what
-// one reference, or one commit, has, and nothing of its history.
+// Package git reads repositories over HTTP, without the program git: the files of one
+// reference or one commit, without history.
 package git
 
 import (
@@ -26,14 +26,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Repository is one that was asked what a reference stands for.
+// Repository is an opened repository with a resolved reference.
 //
-// Errors are store.ErrNotFound, where it, the reference or the path is not
-// there; store.ErrRefused, where we are not let in; errors.ErrUnsupported, where
-// it has more references than are read; *store.BusyError, where its server says
-// that it cannot answer now; syscall.ENOSPC, where there is no room for it among
-// the temporary files. Whatever else there is may work the next time. Of a
-// refusal none holds what the server says in its own words.
+// Errors are store.ErrNotFound for a missing repository, reference or path;
+// store.ErrRefused for refused access; errors.ErrUnsupported for more references than are
+// read; *store.BusyError for a server that asks to retry later; syscall.ENOSPC for a full
+// disk of temporary files. Any other error may be temporary. Errors of refusals do not
+// quote the server.
 type Repository struct {
 	session    transport.UploadPackSession
 	advertised *packp.AdvRefs
@@ -46,9 +45,8 @@ type Repository struct {
 // Opener opens repositories.
 type Opener struct{}
 
-// Open asks the repository at url, http or https, what ref stands for: a tag, a
-// branch, a commit, or nothing or HEAD for the branch that it shows first. The
-// token, if there is one, is sent to no other host.
+// Open resolves ref in the repository at url, http or https: a tag, a branch, a commit,
+// or nothing or HEAD for the default branch. The token, if any, is sent to no other host.
 func (Opener) Open(ctx context.Context, url, ref, token string, client *http.Client) (*Repository, error) {
 	at, err := transport.NewEndpoint(url)
 	if err != nil {
@@ -72,7 +70,7 @@ func (Opener) Open(ctx context.Context, url, ref, token string, client *http.Cli
 	return r, nil
 }
 
-// resolve finds what ref stands for.
+// resolve finds the commit of ref.
 func (r *Repository) resolve(ref string) error {
 	if (ref == "" || ref == "HEAD") && r.advertised.Head != nil {
 		r.want, r.commit = *r.advertised.Head, *r.advertised.Head
@@ -95,13 +93,13 @@ func (r *Repository) resolve(ref string) error {
 	return r.resolveShort(ref)
 }
 
-// resolveShort finds the commit whose name begins like that, of those that the
-// repository shows: it tells of no others.
+// resolveShort finds the commit whose ID begins with ref, among those that the repository
+// lists.
 func (r *Repository) resolveShort(ref string) error {
 	if len(ref) < minShortHash || strings.Trim(ref, "0123456789abcdef") != "" {
 		return fmt.Errorf("%w: there is no tag, branch or commit %q", store.ErrNotFound, ref)
 	}
-	want := make(map[plumbing.Hash]plumbing.Hash) // commit → what is asked for to get it
+	want := make(map[plumbing.Hash]plumbing.Hash) // commit → the object to request for it
 	for name, hash := range r.advertised.References {
 		commit := hash
 		if peeled, ok := r.advertised.Peeled[name]; ok {
@@ -116,7 +114,8 @@ func (r *Repository) resolveShort(ref string) error {
 	}
 	switch len(want) {
 	case 0:
-		return fmt.Errorf("%w: there is no tag or branch %q, and none is at a commit that begins so: of another commit write all 40 digits", store.ErrNotFound, ref)
+		return fmt.Errorf("%w: there is no tag or branch %q, and none is at a commit that begins so: of another commit write all 40 digits",
+			store.ErrNotFound, ref)
 	case 1:
 		for commit, hash := range want {
 			r.want, r.commit = hash, commit
@@ -132,8 +131,8 @@ const minShortHash = 4
 // Commit returns the commit that the reference stands for.
 func (r *Repository) Commit() string { return r.commit.String() }
 
-// Fetch brings the commit into a folder of its own, and tells how many bytes
-// come. Came may end it with an error.
+// Fetch downloads the commit into a folder of its own, and calls onBytes with the size of
+// each piece. An error of onBytes ends it.
 func (r *Repository) Fetch(ctx context.Context, onBytes func(n int) error) error {
 	dir, removeDir, err := temp()
 	if err != nil {
@@ -163,7 +162,7 @@ func (r *Repository) Fetch(ctx context.Context, onBytes func(n int) error) error
 	}}))
 }
 
-// plain takes off what lies around a pack on its way.
+// plain removes the framing around a pack.
 func plain(agreed *capability.List, r io.Reader) io.Reader {
 	switch {
 	case agreed.Supports(capability.Sideband64k):
@@ -174,7 +173,7 @@ func plain(agreed *capability.List, r io.Reader) io.Reader {
 	return r
 }
 
-// counter tells how many bytes come.
+// counter reports the number of bytes read.
 type counter struct {
 	from    io.Reader
 	onBytes func(n int) error
@@ -191,7 +190,8 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // Walk visits the files and links below path, in the byte order of their names;
 // where path is a file, that one alone, under the empty name. Fetch comes first.
-func (r *Repository) Walk(path string, file func(name string, size int64, executable bool, content io.Reader) error, link func(name, to string) error) error {
+func (r *Repository) Walk(path string, file func(name string, size int64, executable bool, content io.Reader) error,
+	link func(name, to string) error) error {
 	commit, err := object.GetCommit(r.files, r.commit)
 	if err != nil {
 		return fmt.Errorf("commit %s: %w", r.commit, explain(err))
@@ -253,7 +253,7 @@ func visit(name string, f *object.File, file func(string, int64, bool, io.Reader
 	return link(name, string(to))
 }
 
-// Close removes what was fetched.
+// Close removes the downloaded files.
 func (r *Repository) Close() error {
 	if r.removeDir == nil {
 		return r.session.Close()
@@ -261,7 +261,7 @@ func (r *Repository) Close() error {
 	return errors.Join(r.session.Close(), r.removeDir())
 }
 
-// explain makes an error one that can be told apart.
+// explain converts an error to one that callers can distinguish.
 func explain(err error) error {
 	if bad := (*plumbing.UnexpectedError)(nil); errors.As(err, &bad) {
 		err = bad.Err // it does not unwrap
@@ -269,7 +269,8 @@ func explain(err error) error {
 	answer := (*githttp.Err)(nil)
 	switch {
 	case errors.As(err, &answer) && store.RetryableStatus(answer.StatusCode()):
-		return &store.UnavailableError{Status: answer.StatusCode(), RetryAfter: answer.Response.Header.Get("Retry-After"), Err: errors.New("the repository's server is busy")}
+		return &store.UnavailableError{Status: answer.StatusCode(), RetryAfter: answer.Response.Header.Get("Retry-After"),
+			Err: errors.New("the repository's server is busy")}
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return fmt.Errorf("there is no such repository: %w", store.ErrNotFound)
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):

@@ -137,7 +137,7 @@ func busy(err error, status int, retryAfter string) bool {
 	return errors.As(err, &b) && b.Status == status && b.RetryAfter == retryAfter
 }
 
-// endless lists references until nobody reads them.
+// endless lists references until the reader closes.
 func endless(w io.Writer) {
 	line := func(s string) string { return fmt.Sprintf("%04x%s", len(s)+4, s) }
 	hash := strings.Repeat("ab", 20)
@@ -229,8 +229,8 @@ func walk(t *testing.T, r *git.Repository, path string) map[string]string {
 	return got
 }
 
-// serve serves a repository by git's own server, to who has the token, and
-// returns its URL and its commits.
+// serve serves a repository by git's own server, to clients with the token, and returns
+// its URL and its commits.
 func serve(t *testing.T, token string) (url string, commits []string) {
 	t.Helper()
 	where, err := exec.CommandContext(t.Context(), "git", "--exec-path").Output()

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// What is read at most of an answer that is kept in memory.
+// Limits of answers that are held in memory.
 const (
 	maxRefsBytes  = 64 << 20 // of the list of references; some repositories have a million
-	maxErrorBytes = 4 << 10  // of what a server says instead
+	maxErrorBytes = 4 << 10  // of an error message
 )
 
 // limitClient returns a client that is as the given one, but reads no list of

@@ -4,8 +4,8 @@ package git
 
 import "os"
 
-// temp makes a folder that belongs to this process until removeDir is called.
-// This system cannot tell the folders of processes that died.
+// temp makes a folder that belongs to this process until removeDir is called. On this
+// system the folders of dead processes cannot be recognised.
 func temp() (dir string, removeDir func() error, err error) {
 	dir, err = os.MkdirTemp("", "bai-git-")
 	return dir, func() error { return os.RemoveAll(dir) }, err

@@ -32,8 +32,8 @@ func temp() (dir string, removeDir func() error, err error) {
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), f.Close()) }, nil
 }
 
-// clean removes folders that nobody holds and that are older. What it cannot
-// remove is the next one's to remove.
+// clean removes unlocked folders that are older. The next call retries those that it
+// cannot remove.
 func clean(older time.Time) {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "bai-git-*")) // the pattern is a good one
 	for _, dir := range dirs {
@@ -42,7 +42,8 @@ func clean(older time.Time) {
 			continue
 		}
 		info, err := f.Stat()
-		if err == nil && info.IsDir() && info.ModTime().Before(older) && syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor
+		if err == nil && info.IsDir() && info.ModTime().Before(older) &&
+			syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor
 			_ = os.RemoveAll(dir) // another's, perhaps
 		}
 		_ = f.Close() // it was only looked at
@@ -51,7 +52,7 @@ func clean(older time.Time) {
 
 const (
 	reserve         = 256 << 20 // bytes of the disk that are left free, as in the object store
-	spaceCheckBytes = 32 << 20  // bytes that are written between two looks at what is free
+	spaceCheckBytes = 32 << 20  // bytes that are written between two checks of the free space
 )
 
 // tempSpace is the room that there is for a folder.

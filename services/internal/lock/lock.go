@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// AcquireTimeout is how long Take waits for a lock that somebody holds. What a process
-// was about to start when it was killed holds the process's locks too, until it
-// is begun.
+// AcquireTimeout is how long Acquire waits for a held lock. A child that a killed process
+// was about to start holds the process's locks, too, until it has started.
 const AcquireTimeout = 2 * time.Second
 
 // retryInterval is that between two attempts.
@@ -38,10 +37,9 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is held by process %d", e.Path, e.Holder)
 }
 
-// Acquire takes the lock that the file at path stands for, and writes this
-// process's ID into it. It makes the file, for this user alone, if need be; who
-// gives the lock back leaves it there. A lock that is still held after Patience
-// is a *HeldError.
+// Acquire takes the lock of the file at path, and writes this process's ID into it. It
+// creates the file, for this user alone, if necessary; Close leaves it in place. A lock
+// that is still held after AcquireTimeout is a *HeldError.
 func Acquire(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -71,10 +69,10 @@ func waitForLock(f *os.File) error {
 	}
 }
 
-// readHolder returns who has signed.
+// readHolder returns the process ID in the file.
 func readHolder(f *os.File) int {
 	b := make([]byte, 32)
-	n, _ := f.ReadAt(b, 0) // a lock that is empty names nobody
+	n, _ := f.ReadAt(b, 0) // an empty file has no holder
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(b[:n])))
 	return pid
 }

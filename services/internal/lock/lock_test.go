@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// holdInProcess has another process hold the lock, and returns what kills it.
+// holdInProcess makes another process hold the lock, and returns a function that kills
+// it.
 func holdInProcess(t *testing.T, path string) (pid int, kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

@@ -2,12 +2,12 @@ package pod
 
 import "fmt"
 
-// Floors are bytes of the disk of a data folder that stay free, and for whom. What
-// takes most of it stops first, so that there is room for what the platform has to
-// write in any case: commands, statuses and ends.
+// Floors are amounts of free bytes on the disk of a data folder, one for each kind of
+// writer. The largest consumer stops first, so that room remains for the platform's own
+// writes: commands, statuses and ends.
 type Floors struct {
 	Output  int64 // below it no output of benchmarks is taken into the folder
-	Results int64 // below it the output that is there is brought no further: to the broker, and from there to the store
+	Results int64 // below it the output is forwarded no further: to the broker, and from there to the store
 	Runs    int64 // below it, without the reserve, no new runs are accepted
 	Reserve int64 // of a file that only holds its room, and is removed where others fill the disk
 }
@@ -24,10 +24,10 @@ func FloorsOf(total int64) Floors {
 // ResultsFloor returns the floor of results beside that of output.
 func ResultsFloor(output int64) int64 { return output / 4 * 3 }
 
-// Disk is what is known of a disk.
+// Disk is the state of a disk.
 type Disk struct {
-	Free, Total int64 // bytes, for who is not the machine's administrator
-	ReserveHeld bool  // the reserve's file is there: its room is not among what is free
+	Free, Total int64 // bytes, without those reserved for the administrator
+	ReserveHeld bool  // the reserve's file exists: its room is not counted as free
 }
 
 // usable returns the bytes that are free for others than the platform itself.
@@ -47,8 +47,8 @@ func (d Disk) AcceptsResults() bool { return d.Free >= FloorsOf(d.Total).Results
 // AcceptsOutput reports whether there is room for benchmarks' output.
 func (d Disk) AcceptsOutput() bool { return d.Free >= FloorsOf(d.Total).Output }
 
-// NeedsReserve reports whether the reserve is needed now, given what was free before. While
-// others are still filling the disk, they would take the reserve too.
+// NeedsReserve reports whether the reserve is needed now, given the free bytes before.
+// While other processes are still filling the disk, they would take the reserve too.
 func (d Disk) NeedsReserve(before int64) bool {
 	return d.ReserveHeld && d.Free < FloorsOf(d.Total).Runs/2 && d.Free >= before
 }
@@ -72,7 +72,8 @@ func (d Disk) ProblemMessage(dir string) string {
 	if d.AcceptsOutput() {
 		return ""
 	}
-	text := fmt.Sprintf("the platform's disk is full: %s has %s free, and the output of benchmarks needs %s", dir, FormatSize(d.Free), FormatSize(FloorsOf(d.Total).Output))
+	text := fmt.Sprintf("the platform's disk is full: %s has %s free, and the output of benchmarks needs %s", dir, FormatSize(d.Free),
+		FormatSize(FloorsOf(d.Total).Output))
 	if !d.AcceptsRuns() {
 		text += "; new runs are refused"
 	}
@@ -82,7 +83,8 @@ func (d Disk) ProblemMessage(dir string) string {
 // WaitingMessage says of one benchmark that its output waits, where so many bytes are free
 // and so many are needed.
 func WaitingMessage(free, floor int64) string {
-	return fmt.Sprintf("the platform's disk is full (%s free, %s needed): the output of the benchmark waits for room", FormatSize(free), FormatSize(floor))
+	return fmt.Sprintf("the platform's disk is full (%s free, %s needed): the output of the benchmark waits for room", FormatSize(free),
+		FormatSize(floor))
 }
 
 // ResumedMessage says that a benchmark's output waits no longer.

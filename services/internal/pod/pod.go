@@ -1,36 +1,35 @@
-// Package pod is the vocabulary of what the platform's own programs in a
-// benchmark's pod agree on: where files lie, what they hold, and which settings
-// each program is given. It does no I/O.
+// Package pod is the protocol between the platform's programs in a benchmark's pod: the
+// paths and formats of files, and the settings of each program. It does no I/O.
 //
-// A pod of a run has three volumes of ours. The first, mounted at Dir in each
-// container, holds the benchmark's output. Only ContainerInstall can write to the
-// second, at bin. The third is the collector's own, at StateDir in its container alone: the files that are
-// marked so lie there, under the same names. A pod that an executor made before
-// there was a third has them at Dir.
+// A pod of a run has three volumes of the platform. The first, mounted at Dir in each
+// container, holds the benchmark's output. Only ContainerInstall can write to the second,
+// at bin. The third is the collector's own, at StateDir in its container alone: the files
+// marked "collector's" lie there, under the same names. A pod of an older executor has no
+// third volume and has them at Dir.
 //
 //	bin/bai-pod      the program, brought by ContainerInstall
-//	bin/bai-pod-ship the part of it that pulls and collects
+//	bin/bai-pod-ship the program that pulls and collects
 //	bin/bai-emit     another name of bai-pod, under which it emits metrics
-//	run/output       what the benchmark wrote, as records (see AppendRecord)
-//	run/exit.json    how the benchmark ended (see Exit), written last, by rename
-//	run/metrics      what client libraries append to, one JSON object a line
+//	run/output       the benchmark's output, as records (see AppendRecord)
+//	run/exit.json    the benchmark's exit (see Exit), written last, by rename
+//	run/metrics      the metrics file of client libraries, one JSON object a line
 //	run/fifo         the pipe of the original client library
-//	run/fifo.lines   what collect has read from the pipe; its own
-//	run/collect.json how far collect has shipped; its own
-//	run/series       which series it has met, 8 bytes each; its own
-//	run/system       what the benchmark uses of the machine, in lines as client libraries emit them
-//	run/prometheus   what collect has read where the benchmark serves numbers, in such lines; its own
-//	run/otlp         what programs have sent to collect by OpenTelemetry's protocol, in such lines; its own
-//	run/otlp.url     where collect listens for it, by rename; a second copy is its own
-//	run/environment.json  where the benchmark runs (event.Environment), by rename; twice for one that takes long
-//	run/kept/        what the benchmark left to be kept, under the names it is kept by
-//	run/kept.json    what of it there is (see Kept), written before exit.json, by rename
+//	run/fifo.lines   lines that were read from the pipe; collector's
+//	run/collect.json the shipped position of each stream; collector's
+//	run/series       the known series, 8 bytes each; collector's
+//	run/system       the benchmark's use of the machine, in lines as client libraries emit them
+//	run/prometheus   numbers that the benchmark serves, in such lines; collector's
+//	run/otlp         numbers that programs sent by OpenTelemetry's protocol, in such lines; collector's
+//	run/otlp.url     the collector's address for them, by rename; a second copy is collector's
+//	run/environment.json  the benchmark's environment (event.Environment), by rename; written twice if it takes long
+//	run/kept/        the benchmark's artifacts, under their stored names
+//	run/kept.json    the list of artifacts (see ArtifactList), written before exit.json, by rename
 //	scripts/         code that was sent along with the descriptor
 //	data/<n>         the data sets, in a volume of their own
-//	shared/<n>       those that all pods of a role have in common, in a volume of theirs
+//	shared/<n>       data sets that all pods of a role share, in a volume of the role
 //
-// Where the kernel refuses mounts the volume lies elsewhere, and the
-// environment variable EnvDir says where.
+// If the kernel refuses mounts, the environment variable EnvDir has the path of the
+// volume.
 package pod
 
 import (
@@ -90,32 +89,42 @@ const VolumesDir = "/bai-volumes"
 
 // Environment variables.
 const (
-	EnvDir       = "BAI_DIR"                         // where Dir is; empty means Dir
-	EnvSecretDir = "BAI_SECRET_DIR"                  // where SecretDir is; empty means SecretDir
-	EnvStateDir  = "BAI_STATE_DIR"                   // where the collector's own files lie; empty means where Dir is
-	EnvPodUID    = "BAI_POD_UID"                     // of the pod, by the downward API
-	EnvMaxLog    = "BAI_MAX_LOG"                     // bytes of output that are kept, which bounds what the wrapper records ahead of the collector; empty means no limit
-	EnvReserve   = "BAI_RESERVE"                     // bytes of the volume's disk that stay free of output: below it the benchmark waits; empty means none
-	EnvAwait     = "BAI_AWAIT"                       // how long the wrapper waits for the collector to be ready, as 10s; empty means not at all
-	EnvGrace     = "BAI_GRACE"                       // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
-	EnvMessage   = "BAI_TERMINATION_MESSAGE"         // where a container leaves its last words; empty means TerminationMessage
-	EnvArtifacts = "BAI_ARTIFACTS"                   // what the wrapper keeps once the command has ended: []Artifact as JSON; empty means nothing
-	EnvNode      = "BAI_NODE"                        // name of the node, by the downward API; empty means that of the system
-	EnvSystem    = "BAI_SYSTEM"                      // how often the wrapper measures what the benchmark uses, as 1s; empty means 1s, 0 not at all
-	EnvIndex     = "BAI_INDEX"                       // of the pod within its role, where it has several
-	EnvSockets   = "BAI_SOCKETS"                     // descriptor where a collector that is outside its pod's network is given sockets of it; empty means that it is inside
-	EnvScripts   = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
-	EnvBackend   = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
-	EnvFile      = "BENCHMARK_AI_FILE"               // the metrics file
-	EnvFIFO      = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
-	EnvFIFOWait  = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
-	EnvStrict    = "BENCHMARK_AI_STRICT"             // set by users: 1 has what cannot be emitted end the program that emits it
-	EnvRun       = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
-	EnvAttempt   = "BENCHMARK_AI_ATTEMPT"
+	EnvDir       = "BAI_DIR"        // where Dir is; empty means Dir
+	EnvSecretDir = "BAI_SECRET_DIR" // where SecretDir is; empty means SecretDir
+	EnvStateDir  = "BAI_STATE_DIR"  // where the collector's own files lie; empty means where Dir is
+	EnvPodUID    = "BAI_POD_UID"    // of the pod, by the downward API
+	// Bytes of output that are stored, which bounds the records ahead of the collector;
+	// empty means no limit.
+	EnvMaxLog = "BAI_MAX_LOG"
+	// Bytes of the volume's disk that remain free of output: below it the benchmark
+	// waits; empty means none.
+	EnvReserve = "BAI_RESERVE"
+	// How long the wrapper waits for the collector to be ready, as 10s; empty means not
+	// at all.
+	EnvAwait     = "BAI_AWAIT"
+	EnvGrace     = "BAI_GRACE"               // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
+	EnvMessage   = "BAI_TERMINATION_MESSAGE" // where a container leaves its last words; empty means TerminationMessage
+	EnvArtifacts = "BAI_ARTIFACTS"           // artifacts to store once the command has ended: []Artifact as JSON; empty means none
+	EnvNode      = "BAI_NODE"                // name of the node, by the downward API; empty means that of the system
+	// Interval of the measurements of the benchmark's use, as 1s; empty means 1s, 0 no
+	// measurement.
+	EnvSystem = "BAI_SYSTEM"
+	EnvIndex  = "BAI_INDEX" // of the pod within its role, where it has several
+	// Descriptor where a collector that is outside its pod's network is given sockets of
+	// it; empty means that it is inside.
+	EnvSockets  = "BAI_SOCKETS"
+	EnvScripts  = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
+	EnvBackend  = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
+	EnvFile     = "BENCHMARK_AI_FILE"               // the metrics file
+	EnvFIFO     = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
+	EnvFIFOWait = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
+	EnvStrict   = "BENCHMARK_AI_STRICT"             // set by users: 1 makes a program that cannot emit a value fail
+	EnvRun      = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
+	EnvAttempt  = "BENCHMARK_AI_ATTEMPT"
 )
 
-// Environment variables that OpenTelemetry's libraries read, and what the plan
-// sets them to. The wrapper puts what OTLPURL has in place of DefaultOTLP.
+// Environment variables of OpenTelemetry's libraries, with their values in the plan. The
+// entrypoint replaces DefaultOTLP by the content of OTLPURL.
 const (
 	EnvOTLPEndpoint = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 	EnvOTLPProtocol = "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"
@@ -151,7 +160,7 @@ func CodeOf(data []event.Data) *event.Bundle {
 // TerminationMessage is where Kubernetes reads a container's last words.
 const TerminationMessage = "/dev/termination-log"
 
-// Exit codes of the puller. What went wrong is its last words.
+// Exit codes of the puller. Its last line of output has the reason.
 const (
 	PullUser  = 65 // the user's data cannot be used: an archive that is none
 	PullInfra = 75 // everything else
@@ -165,7 +174,7 @@ func PathIn(dir, name string) string {
 	return path.Join(dir, name)
 }
 
-// Collect is what `bai-pod collect` is told.
+// Collect holds the settings of `bai-pod collect`.
 type Collect struct {
 	Header    event.Header `json:"header"` // of the launch; ID, run, attempt and lineage are taken from it
 	Role      string       `json:"role"`
@@ -175,17 +184,21 @@ type Collect struct {
 	Access    Access       `json:"access,omitzero"` // to the brokers
 	Token     string       `json:"token"`           // of the run
 	Metrics   []Metric     `json:"metrics,omitempty"`
-	MaxLog    int64        `json:"max_log,omitempty"`  // bytes of output that are kept, of its beginning and of its end; zero means no limit
-	MaxLine   int          `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
-	Reserve   int64        `json:"reserve,omitempty"`  // as EnvReserve: where less is free, the user is told, and below ResultsFloor of it nothing is shipped
+	// Bytes of output that are kept, of its beginning and of its end; zero means no
+	// limit.
+	MaxLog  int64 `json:"max_log,omitempty"`
+	MaxLine int   `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
+	// As EnvReserve: with less free, the user is warned, and below ResultsFloor of it
+	// nothing is shipped.
+	Reserve int64 `json:"reserve,omitempty"`
 
 	Gateway   string        `json:"gateway,omitempty"`   // URL of the gateway, which takes artifacts; empty means that none are kept
-	Artifacts []Artifact    `json:"artifacts,omitempty"` // what to keep
+	Artifacts []Artifact    `json:"artifacts,omitempty"` // artifacts to store
 	Volumes   []string      `json:"volumes,omitempty"`   // paths of the benchmark's volumes that lie below VolumesDir
 	Scrape    Scrape        `json:"scrape,omitzero"`     // where the benchmark serves numbers
 	Series    int           `json:"series,omitempty"`    // series that are kept, its share of those of the run; zero means MaxSeries
 	OTLP      bool          `json:"otlp,omitempty"`      // whether it listens for numbers that programs send
-	Drain     time.Duration `json:"drain,omitempty"`     // ns; how long it may go on once it is told to stop; zero means 25 s
+	Drain     time.Duration `json:"drain,omitempty"`     // ns; time to ship the rest after a signal to stop; zero means 25 s
 }
 
 // Access is how a pod writes to the brokers. The zero value is plain TCP.
@@ -193,32 +206,32 @@ type Access struct {
 	TLS        bool   `json:"tls,omitempty"`
 	CA         string `json:"ca,omitempty"` // PEM; empty means those that the image trusts
 	ServerName string `json:"server_name,omitempty"`
-	Mechanism  string `json:"mechanism,omitempty"` // of SASL; empty means that nobody asks who speaks
+	Mechanism  string `json:"mechanism,omitempty"` // of SASL; empty means no authentication
 	User       string `json:"user,omitempty"`
 	Password   string `json:"password,omitempty"`
 
-	Compression string `json:"compression,omitempty"` // of what it publishes; empty means that of package kafka
+	Compression string `json:"compression,omitempty"` // of its messages; empty means that of package kafka
 }
 
 // Artifact is a file or folder that is kept after the run.
 type Artifact struct {
 	Path    string `json:"path"`               // or a pattern; absolute, or relative to the benchmark's working directory
-	MaxSize int64  `json:"max_size,omitempty"` // bytes of all that it matches; what is larger is not kept; zero means no limit
+	MaxSize int64  `json:"max_size,omitempty"` // bytes of all matching files; the files beyond it are not stored; zero means no limit
 	Quiet   bool   `json:"quiet,omitempty"`    // that there is none is nothing to talk about
 }
 
-// ArtifactList is what of a benchmark's artifacts there is.
+// ArtifactList lists the artifacts of a benchmark.
 type ArtifactList struct {
 	Files   []string `json:"files,omitempty"`   // names below ArtifactsDir, in order
-	Notices []string `json:"notices,omitempty"` // what is not kept and why, for the user to read
+	Notices []string `json:"notices,omitempty"` // skipped files and the reasons, for the user to read
 }
 
 // Metric is a pattern to look for in the output.
 type Metric struct {
 	Name    string `json:"name"`
 	Unit    string `json:"unit,omitempty"`
-	Pattern string `json:"pattern"`          // RE2; see extract.Compile for what its groups are
-	Parser  string `json:"parser,omitempty"` // what the pattern is held against; empty means lines
+	Pattern string `json:"pattern"`          // RE2; see extract.Compile for its groups
+	Parser  string `json:"parser,omitempty"` // the input of the pattern; empty means lines
 	Block   Block  `json:"block,omitzero"`   // of the parser of blocks
 
 	Direction string `json:"direction,omitempty"` // event.Higher or event.Lower; empty where the descriptor says nothing
@@ -238,27 +251,32 @@ type Block struct {
 	Within time.Duration `json:"within,omitempty"` // ns from one line to the next, at most; zero means a minute
 }
 
-// Pull is what `bai-pod pull` is told.
+// Pull holds the settings of `bai-pod pull`.
 type Pull struct {
 	Header  event.Header `json:"header"`
 	Brokers []string     `json:"brokers,omitempty"`
 	Access  Access       `json:"access,omitzero"` // to the brokers
 	Token   string       `json:"token,omitempty"`
-	Store   string       `json:"store"` // URL of the object store as the pod reaches it; where {run} is in it, the run is meant, and the token lets in
-	Data    []event.Data `json:"data"`  // number n goes to data/<n>, a file, or a directory where Unpack is set
+	// URL of the object store as the pod reaches it; where {run} is in it, the run is
+	// meant, and the token lets in.
+	Store string       `json:"store"`
+	Data  []event.Data `json:"data"` // number n goes to data/<n>, a file, or a directory where Unpack is set
 
-	// Shared are the numbers of those that go to shared/<n> instead: the pod with
-	// Index 0 brings them, and the others wait until they are there.
+	// Shared are the numbers of the data sets that go to shared/<n> instead: the pod with
+	// Index 0 fetches them, and the others wait for them.
 	Shared []int `json:"shared,omitempty"`
 	Index  int   `json:"-"` // of the pod within its role
-	// Linked says that what is not writable may be the very file of an object
-	// store on this disk: the benchmark sees it through a mount that nobody can
-	// write through.
+	// Linked allows a file that is not writable to be the very file of an object store on
+	// this disk: the benchmark sees it through a read-only mount.
 	Linked bool `json:"-"`
 
-	MaxFiles    int   `json:"max_files,omitempty"`    // and folders that one archive may hold; zero means 1,000,000
-	MaxUnpacked int64 `json:"max_unpacked,omitempty"` // bytes that one archive may hold; zero means 1 GiB and 200 times its size, 1 TiB at most where it is not larger itself
-	Reserve     int64 `json:"reserve,omitempty"`      // bytes of the pod's own volume that are left free while archives are unpacked; zero means 256 MiB, less of a volume below 5 GiB
+	MaxFiles int `json:"max_files,omitempty"` // and folders that one archive may hold; zero means 1,000,000
+	// Bytes that one archive may hold; zero means 1 GiB and 200 times its size, 1 TiB at
+	// most where it is not larger itself.
+	MaxUnpacked int64 `json:"max_unpacked,omitempty"`
+	// Bytes of the pod's own volume that are left free while archives are unpacked; zero
+	// means 256 MiB, less of a volume below 5 GiB.
+	Reserve int64 `json:"reserve,omitempty"`
 }
 
 // Exit is how the benchmark's process ended.
@@ -271,8 +289,8 @@ type Exit struct {
 	User    float64   `json:"user_seconds"`
 	System  float64   `json:"system_seconds"`
 	MaxRSS  int64     `json:"max_rss_bytes"`
-	Stopped bool      `json:"stopped,omitempty"`       // it was told to end
-	Dropped int64     `json:"dropped_bytes,omitempty"` // output that was not recorded, because nobody read what came before it
+	Stopped bool      `json:"stopped,omitempty"`       // it was signalled to end
+	Dropped int64     `json:"dropped_bytes,omitempty"` // output that was not recorded, because the reader was behind
 
 	DroppedLines int64 `json:"dropped_lines,omitempty"` // line feeds in it
 }

@@ -12,7 +12,7 @@ const RecordHeader = 13
 // MaxRecord is the most data that one record holds.
 const MaxRecord = 64 << 10
 
-// ErrRecord says that what lies at a place is not a record.
+// ErrRecord reports bytes that are not a record.
 var ErrRecord = errors.New("not a record")
 
 // Record is a piece of output as the wrapper read it: not a line, but whatever
@@ -37,9 +37,9 @@ func AppendRecord(b []byte, r Record) []byte {
 	return append(b, r.Data...)
 }
 
-// ReadRecord returns the record at the beginning of b, and its whole length, 0
-// where b ends before the record does. Data is part of b. It says ErrRecord for
-// what no AppendRecord wrote.
+// ReadRecord returns the record at the beginning of b, and its whole length, 0 if b ends
+// before the record does. Data is part of b. It returns ErrRecord for bytes that
+// AppendRecord did not write.
 func ReadRecord(b []byte) (r Record, n int, err error) {
 	if len(b) < RecordHeader {
 		return r, 0, nil

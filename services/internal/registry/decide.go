@@ -25,8 +25,7 @@ const (
 	maxEntrypointBytes = 64 << 10 // bytes of an entrypoint and its arguments
 )
 
-// platformOf is the platform that settings name, on a machine whose architecture
-// arch is where that is said.
+// platformOf is the platform of the settings, or arch's if they name no architecture.
 func platformOf(settings, arch string) (v1.Platform, error) {
 	p, err := v1.ParsePlatform(cmp.Or(settings, "linux/amd64"))
 	if err != nil || p.OS == "" || p.Architecture == "" {
@@ -38,7 +37,7 @@ func platformOf(settings, arch string) (v1.Platform, error) {
 	return *p, nil
 }
 
-// parseConfig takes what an image runs from its configuration.
+// parseConfig reads the entrypoint of an image from its configuration.
 func parseConfig(text []byte) (cluster.Image, error) {
 	var c struct {
 		Config struct{ Entrypoint, Cmd []string } `json:"config"`
@@ -62,8 +61,8 @@ func parseConfig(text []byte) (cluster.Image, error) {
 	return cluster.Image{Entrypoint: c.Config.Entrypoint, Cmd: c.Config.Cmd}, nil
 }
 
-// loginsOf returns what a pull secret has for a repository of a registry, the one
-// for the longest path first.
+// loginsOf returns the logins of a pull secret for a repository of a registry, the
+// longest path first.
 func loginsOf(secret map[string][]byte, host, repository string) ([]authn.AuthConfig, error) {
 	var auths map[string]json.RawMessage
 	var config struct {
@@ -78,7 +77,7 @@ func loginsOf(secret map[string][]byte, host, repository string) ([]authn.AuthCo
 	if !ok {
 		return nil, errors.New("it has neither the key .dockerconfigjson nor .dockercfg")
 	}
-	if json.Unmarshal(bytes.TrimSpace(text), into) != nil { // its words could hold what is secret
+	if json.Unmarshal(bytes.TrimSpace(text), into) != nil { // its message could quote the secret
 		return nil, errors.New("it is not JSON as docker login writes it")
 	}
 	keys := slices.SortedFunc(maps.Keys(auths), func(a, b string) int {

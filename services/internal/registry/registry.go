@@ -1,8 +1,8 @@
-// Package registry asks the registries of images what an image runs by itself.
+// Package registry reads the entrypoint of an image from its registry.
 //
-// A registry is an address that a user named: it, the places that it redirects to
-// and those that give tokens for it are asked under a guard, for a bounded time and
-// number of bytes. No layer is ever read.
+// A registry is an address that a user named: requests to it, to its redirects and to its
+// token servers are guarded, and limited in time and bytes. The package never reads a
+// layer.
 package registry
 
 import (
@@ -132,7 +132,8 @@ func (r *Reader) logins(ctx context.Context, q cluster.ImageQuery, ref name.Refe
 
 // read asks with one login after the other until one is let in.
 func (r *Reader) read(ctx context.Context, ref name.Reference, p v1.Platform, logins []authn.Authenticator) (cluster.Image, error) {
-	bound := &limitedTransport{inner: r.inner, policy: r.policy, allowHTTP: ref.Context().Scheme() == "http", left: maxBytes, requestsLeft: maxRequests}
+	bound := &limitedTransport{inner: r.inner, policy: r.policy, allowHTTP: ref.Context().Scheme() == "http", left: maxBytes,
+		requestsLeft: maxRequests}
 	var first error
 	for _, login := range logins {
 		image, err := readWith(ctx, ref, p, login, bound)
@@ -150,7 +151,8 @@ func (r *Reader) read(ctx context.Context, ref name.Reference, p v1.Platform, lo
 }
 
 // readWith asks with one login.
-func readWith(ctx context.Context, ref name.Reference, p v1.Platform, login authn.Authenticator, t http.RoundTripper) (cluster.Image, error) {
+func readWith(ctx context.Context, ref name.Reference, p v1.Platform, login authn.Authenticator,
+	t http.RoundTripper) (cluster.Image, error) {
 	once := remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Steps: 3})
 	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithTransport(t), remote.WithAuth(login), remote.WithPlatform(p), once)
 	if err != nil {

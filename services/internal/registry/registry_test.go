@@ -46,8 +46,8 @@ func dockerConfig(host, password string) map[string][]byte {
 	return map[string][]byte{".dockerconfigjson": fmt.Appendf(nil, `{"auths": {%q: {"auth": %q}}}`, host, login)}
 }
 
-// serve serves a registry, through what stands before it where that is not nil, and
-// returns its host.
+// serve serves a registry, behind the handler before if that is not nil, and returns its
+// host.
 func serve(t *testing.T, before func(next http.Handler) http.Handler) string {
 	t.Helper()
 	h := server.New(server.Logger(zap.NewStdLog(zap.NewNop())))
@@ -189,7 +189,7 @@ func TestAnImageForSeveralArchitecturesIsThatOfTheNode(t *testing.T) {
 	}
 }
 
-// basic lets in who has a login.
+// basic lets clients with a login in.
 func basic(user, password string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -239,8 +239,8 @@ func TestAnImageIsAskedForWithItsPullSecrets(t *testing.T) {
 	}
 }
 
-// wantDiscreet checks that the reason for no answer tells no secret, and whether a
-// secret could not be read.
+// wantDiscreet checks that the reason for a missing answer has no secret, and that it
+// reports an unreadable secret.
 func wantDiscreet(t *testing.T, got cluster.Image) {
 	t.Helper()
 	if got.NoSecret != strings.Contains(got.UnreadReason, "pull secret") || strings.Contains(got.UnreadReason, "geheim") || strings.Contains(got.UnreadReason, "\x1b") {
@@ -248,7 +248,7 @@ func wantDiscreet(t *testing.T, got cluster.Image) {
 	}
 }
 
-// tokens sends who has no token to realm.
+// tokens redirects clients without a token to realm.
 func tokens(realm func() string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -285,7 +285,7 @@ func TestARegistryThatWantsATokenIsAskedWithOne(t *testing.T) {
 	}
 }
 
-// forbidden is a server that nobody may ask, on an address that is not allowed.
+// forbidden is a server on an address that is not allowed; it counts requests.
 func forbidden(t *testing.T) (u string, requests *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.2:0")
@@ -392,7 +392,7 @@ func answerInstead(match string, do http.HandlerFunc) func(http.Handler) http.Ha
 	}
 }
 
-// endless answers for as long as somebody reads.
+// endless answers until the client closes.
 func endless(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
 	for block := []byte(strings.Repeat(" ", 1<<20)); r.Context().Err() == nil; {

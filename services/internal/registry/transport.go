@@ -20,8 +20,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/egress"
 )
 
-// newTransport returns what asks only where p allows. It uses no proxy: nobody could
-// tell then where it connects.
+// newTransport returns a transport that connects only to addresses that p allows. It uses
+// no proxy, whose target could not be checked.
 func newTransport(p egress.Policy) *http.Transport {
 	return &http.Transport{
 		DialContext:            p.Dialer().DialContext,
@@ -81,7 +81,7 @@ func (b *limitedTransport) checkRequest(u *url.URL) error {
 	return nil
 }
 
-// body counts what is read of an answer.
+// body limits and counts the bytes of an answer.
 type body struct {
 	io.ReadCloser
 
@@ -106,7 +106,8 @@ func (b *body) Read(p []byte) (int, error) {
 // isLoginRefused reports whether an error says that another login may be let in.
 func isLoginRefused(err error) bool {
 	transportErr, ok := errors.AsType[*transport.Error](err)
-	return ok && (transportErr.StatusCode == http.StatusUnauthorized || transportErr.StatusCode == http.StatusForbidden || transportErr.StatusCode == http.StatusNotFound)
+	return ok && (transportErr.StatusCode == http.StatusUnauthorized || transportErr.StatusCode == http.StatusForbidden ||
+		transportErr.StatusCode == http.StatusNotFound)
 }
 
 // explain says, for the user, why a registry gave no answer.
@@ -135,7 +136,7 @@ func explain(ctx context.Context, host string, err error, within time.Duration) 
 	return oneLine(host + ": " + err.Error())
 }
 
-// describeStatus says what a registry answered.
+// describeStatus describes a registry's answer.
 func describeStatus(host string, e *transport.Error) string {
 	text := fmt.Sprintf("%s answers %d %s", host, e.StatusCode, http.StatusText(e.StatusCode))
 	if len(e.Errors) > 0 {
@@ -144,7 +145,7 @@ func describeStatus(host string, e *transport.Error) string {
 	return oneLine(text)
 }
 
-// oneLine cuts words that somebody else wrote, and has them be one line.
+// oneLine shortens a foreign text to one line.
 func oneLine(s string) string {
 	const most = 300
 	s = strings.Map(func(r rune) rune {

@@ -20,19 +20,19 @@ import (
 // Check says why something is not ready, nil if it is, or a NoteError.
 type Check func(ctx context.Context) error
 
-// NoteError is what a Check has to say of something that is ready.
+// NoteError is a Check's remark about a dependency that is ready.
 type NoteError string
 
 // Error implements error.
 func (n NoteError) Error() string { return string(n) }
 
-// Health returns the part that answers, over HTTP at addr, whether the process
-// lives (/healthz) and whether what it needs is there (/readyz: 200 and a line for each NoteError, or 503 and
-// a line for each check that fails). It serves metrics at /metrics where they are
-// not nil, and what the Go runtime knows of the process at /debug/pprof/ where
-// addr is one of loopback, to whoever names it so: a page in a browser that has
-// another name lead there is refused. It ends with an error where addr cannot be listened on.
-// An empty addr serves nobody.
+// Health returns the runnable that serves, over HTTP at addr, whether the process lives
+// (/healthz) and whether its dependencies are ready (/readyz: 200 and a line for each
+// NoteError, or 503 and a line for each check that fails). It serves metrics at /metrics
+// if they are not nil, and the Go runtime's profiles at /debug/pprof/ if addr is a
+// loopback address. Requests for a profile must name such an address: a page in a browser
+// whose own name resolves to it is refused. The runnable ends with an error if it cannot
+// listen on addr. An empty addr serves nothing.
 func Health(addr string, checks map[string]Check, metrics http.Handler) service.Runnable {
 	return func(ctx context.Context) error {
 		if addr == "" {
@@ -76,7 +76,8 @@ func loopbackOnly(next http.HandlerFunc) http.HandlerFunc {
 		}
 		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		if host != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
-			http.Error(w, fmt.Sprintf("host %.100q is not this machine: ask http://localhost or http://127.0.0.1", r.Host), http.StatusForbidden)
+			http.Error(w, fmt.Sprintf("host %.100q is not this machine: ask http://localhost or http://127.0.0.1", r.Host),
+				http.StatusForbidden)
 			return
 		}
 		next(w, r)

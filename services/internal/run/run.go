@@ -14,8 +14,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// Signals are those that tell a process to terminate: an operator's, and that its
-// terminal was closed, unless it was started to ignore that (nohup).
+// Signals are the signals that end a process: an operator's, and the one of its closed
+// terminal, unless the process ignores it since its start (nohup).
 func Signals() []os.Signal {
 	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -24,9 +24,9 @@ func Signals() []os.Signal {
 	return all
 }
 
-// UntilSignal runs the named parts until one of them ends or the process is
-// told to terminate, and returns when all have ended. It returns the first
-// error, or nil after a signal. A second signal ends the process at once.
+// UntilSignal runs the named runnables until one of them ends or a signal arrives, and
+// returns when all have ended. It returns the first error, or nil after a signal. A
+// second signal ends the process at once.
 func UntilSignal(ctx context.Context, parts map[string]service.Runnable) error {
 	ctx, stop := signal.NotifyContext(ctx, Signals()...)
 	defer stop()

@@ -64,7 +64,7 @@ func profilesAreForLoopback(t *testing.T, addr string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = resp.Body.Close() // what it says is of no use here
+		_ = resp.Body.Close() // the content does not matter here
 		if resp.StatusCode != want {
 			t.Errorf("pprof asked as %s: %s, want %d", host, resp.Status, want)
 		}
@@ -194,7 +194,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// get asks until somebody answers.
+// get retries until the server answers.
 func get(t *testing.T, addr, path string) (code int, body string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {

@@ -1,5 +1,5 @@
-// Package service is the vocabulary of what a service is made of: steps that
-// turn events into events, and parts that a process runs.
+// Package service is the vocabulary of services: steps that turn events into events, and
+// runnables of a process.
 package service
 
 import (
@@ -14,10 +14,10 @@ type Runnable func(ctx context.Context) error
 
 // Handler turns one event into the events that follow from it.
 //
-// A nil error means that the event is done with. An error means that it could
-// not be handled now, and the same event will be handed over again, unless it
-// is event.ErrPoison. What a user got wrong is not an error but an event that
-// says so. An event may come more than once whatever was returned.
+// A nil error means that the event is done. An error means that it could not be handled
+// now, and the same event will be delivered again, unless the error is event.ErrPoison. A
+// user's mistake is not an error but an event with its message. An event may be delivered
+// again whatever was returned.
 type Handler[T event.Event] func(ctx context.Context, ev T) ([]event.Event, error)
 
 // Step is a handler that has forgotten its type, and the topic that it hears.
@@ -26,22 +26,22 @@ type Step struct {
 	// MaxBatch is how many messages Handle takes at once. Messages of one call are
 	// of one topic and in order.
 	MaxBatch int
-	// Optional says that nothing depends on the step: what waits in it is no reason
-	// for a process not to be ready, and what it cannot decode is left to those who
-	// hear the topic beside it to be a dead letter.
+	// Optional means that nothing depends on the step: its backlog does not make a
+	// process unready, and messages that it cannot decode become dead letters through
+	// another consumer of the topic.
 	Optional bool
 	// Handle is done with all messages or with none. A caller to which it says
 	// event.ErrPoison for several messages hands them over again one by one.
 	Handle func(ctx context.Context, ms []event.Message) ([]event.Event, error)
 }
 
-// On makes a Step of handle. What cannot be decoded is event.ErrPoison.
+// On makes a Step of handle. A message that cannot be decoded is event.ErrPoison.
 func On[T event.Event](handle Handler[T]) Step {
 	return Batch(1, func(ctx context.Context, evs []T) ([]event.Event, error) { return handle(ctx, evs[0]) })
 }
 
-// Batch makes a Step that takes up to most events at once, for what is cheaper
-// done together. It is done with all of them or with none.
+// Batch makes a Step that handles up to maxBatch events at once, where that is cheaper.
+// All of them succeed, or none.
 func Batch[T event.Event](maxBatch int, handle func(ctx context.Context, evs []T) ([]event.Event, error)) Step {
 	var zero T
 	return Step{Topic: zero.Topic(), MaxBatch: maxBatch, Handle: func(ctx context.Context, ms []event.Message) ([]event.Event, error) {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	statsMaxAge  = 10 * time.Second // after which runs are counted anew for who asks
+	statsMaxAge  = 10 * time.Second // age after which the runs are counted again
 	statsTimeout = 5 * time.Second  // that counting may take
 )
 
-// runStats tells how many runs there are, as the store has it when somebody asks.
+// runStats reports the number of runs, as the store has it at a scrape.
 type runStats struct {
 	store         store.Counter
 	phases, ended *prometheus.Desc
@@ -26,8 +26,8 @@ type runStats struct {
 	last      store.Stats
 }
 
-// Runs has the telemetry tell how many runs there are in each phase, and have come
-// to each outcome. While the store is away it tells nothing of them.
+// Runs makes the telemetry report the number of runs in each phase and of each outcome.
+// While the store is unavailable it reports none of them.
 func (t *Telemetry) Runs(s store.Counter) {
 	t.registry.MustRegister(&runStats{
 		store:  s,

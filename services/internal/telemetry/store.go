@@ -10,24 +10,29 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// dataStore are what a store keeps.
+// dataStore is the part of a store that holds data.
 type dataStore interface {
-	store.Docs
-	store.Lister
+	docStore
 	runStore
 	store.Streams
 }
 
-// runStore are all verbs of runs.
+// docStore has all methods of documents.
+type docStore interface {
+	store.Docs
+	store.Lister
+}
+
+// runStore has all methods of runs.
 type runStore interface {
 	store.Runs
 	store.Counter
+	store.Notifier
 }
 
 // backend is the whole of a store.
 type backend interface {
 	dataStore
-	store.Notifier
 	Check(ctx context.Context) error
 	Close() error
 }
@@ -47,14 +52,15 @@ func (t *Telemetry) Store(s backend) *Store {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "bai_store_seconds", Help: "How long the store took to answer.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"verb"}),
-		failures: counter("bai_store_errors_total", "Times that the store could not: it was away, or refused what it will never keep.", "verb", "kind"),
+		failures: counter("bai_store_errors_total", "Times that the store could not: it was away, or refused what it will never keep.",
+			"verb", "kind"),
 	}
 	t.registry.MustRegister(c.duration, c.failures)
 	return c
 }
 
-// record counts one use of the store. What was not there, was there already or has
-// changed meanwhile is an answer, no error.
+// record counts one use of the store. Not found, already exists and conflict are answers,
+// no errors.
 func (s *Store) record(verb string, begun time.Time, err error) {
 	s.duration.WithLabelValues(verb).Observe(time.Since(begun).Seconds())
 	switch {

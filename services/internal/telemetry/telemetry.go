@@ -1,5 +1,5 @@
-// Package telemetry is what a process of the platform tells those who operate
-// it: numbers for Prometheus, and traces for OpenTelemetry.
+// Package telemetry exports the state of a process to its operators: metrics for
+// Prometheus, and traces for OpenTelemetry.
 package telemetry
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 )
 
-// Settings say where traces go. Numbers are there for whoever asks.
+// Settings name the receiver of traces. Metrics are always served.
 type Settings struct {
 	Traces string `toml:"traces"` // URL of an OpenTelemetry collector that takes OTLP over HTTP, as http://127.0.0.1:4318; empty means that nothing is traced
 }
@@ -50,8 +50,8 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Telemetry counts and traces what goes through a process. It implements
-// kafka.Meter and kafka.Tracer, and may be used by several goroutines.
+// Telemetry counts and traces the work of a process. It implements kafka.Meter and
+// kafka.Tracer, and may be used by several goroutines.
 type Telemetry struct {
 	registry  *prometheus.Registry
 	consumed  *prometheus.CounterVec
@@ -79,18 +79,22 @@ func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Tel
 		failures:  counter("bai_handling_failures_total", "Times that handling failed, and was tried again or given up.", "group", "topic"),
 		published: counter("bai_events_said_total", "Events that were published; those to bai.dead are dead letters.", "topic"),
 		retries:   counter("bai_retries_total", "Times that something failed which is tried again.", "part", "step"),
-		refused:   counter("bai_messages_refused_total", "Messages that lacked the seal or the token of their run, and were not handled.", "group", "topic"),
+		refused: counter("bai_messages_refused_total", "Messages that lacked the seal or the token of their run, and were not handled.",
+			"group", "topic"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "bai_handling_seconds", Help: "How long it took to handle the events that were handed over at once.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
+			Name: "bai_handling_seconds", Help: "How long it took to handle the events that were handed over at once.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"group", "topic"}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "bai_consumer_lag", Help: "Events of a partition that this process reads and has not handled yet; absent while that is not known.",
+			Name: "bai_consumer_lag",
+			Help: "Events of a partition that this process reads and has not handled yet; absent while that is not known.",
 		}, []string{"group", "topic", "partition"}),
 		copied: counter("bai_sink_copied_total", "Samples, and ends of runs, that a sink has taken, or refused for good.", "sink", "became"),
 		lags:   make(map[[2]string][]int),
 		tracer: noop.NewTracerProvider().Tracer(""),
 	}
-	t.registry.MustRegister(t.consumed, t.failures, t.published, t.retries, t.refused, t.duration, t.lag, t.copied, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.registry.MustRegister(t.consumed, t.failures, t.published, t.retries, t.refused, t.duration, t.lag, t.copied,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if s.Traces == "" {
 		return t, nil
 	}
@@ -102,7 +106,8 @@ func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Tel
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { // of the process: the exporter has no other
 		once.Do(func() { log.Warn("traces are lost", zap.String("collector", s.Traces), zap.Error(err)) })
 	}))
-	t.provider = sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithIDGenerator(ids{}), sdk.WithResource(resource.NewSchemaless(semconv.ServiceName(service))))
+	t.provider = sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithIDGenerator(ids{}),
+		sdk.WithResource(resource.NewSchemaless(semconv.ServiceName(service))))
 	t.tracer = t.provider.Tracer("github.com/benchmark-ai/bai/services")
 	return t, nil
 }
@@ -192,7 +197,8 @@ func (t *Telemetry) Begin(s kafka.Span) (string, func(error)) {
 		ctx = context.WithValue(context.Background(), rootKey{}, trace.SpanContextFromContext(parent))
 	}
 	ctx, span := t.tracer.Start(ctx, s.Name, trace.WithSpanKind(kind), trace.WithAttributes(
-		attribute.String("bai.run", s.Run), semconv.MessagingDestinationName(s.Topic), semconv.MessagingSystemKafka, semconv.MessagingBatchMessageCount(s.Events),
+		attribute.String("bai.run", s.Run), semconv.MessagingDestinationName(s.Topic), semconv.MessagingSystemKafka,
+		semconv.MessagingBatchMessageCount(s.Events),
 	))
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)

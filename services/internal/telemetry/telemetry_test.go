@@ -75,7 +75,7 @@ func (failingStore) Doc(context.Context, store.Kind, string) (store.Doc, error) 
 	return store.Doc{}, errors.New("no route to host")
 }
 
-// putRuns has a store keep two runs, and asks for what it cannot and will not do.
+// putRuns stores two runs, and makes requests that a store refuses or fails.
 func putRuns(t *testing.T, s *telemetry.Store) {
 	t.Helper()
 	queued, first := storetest.NewRun("r1", time.Unix(1, 0).UTC())
@@ -119,8 +119,8 @@ func TestARunHasOneTraceWhoeverWorksOnIt(t *testing.T) {
 	}
 }
 
-// runSpan has a process of its own do one piece of work, and returns the
-// traceparent of what follows.
+// runSpan traces one piece of work in a process of its own, and returns the traceparent
+// of its successor.
 func runSpan(t *testing.T, collector *telemetrytest.Collector, s kafka.Span) string {
 	t.Helper()
 	tell, err := telemetry.New(t.Context(), telemetry.Settings{Traces: collector.URL}, s.Name, zap.NewNop())

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// result is one number. Its JSON is what bench.json lists.
+// result is one measured number. Its JSON is an entry of bench.json.
 type result struct {
 	Name     string  `json:"name"`
 	Value    float64 `json:"value"` // 0 where it was not measured
@@ -13,7 +13,7 @@ type result struct {
 	Bar      string  `json:"bar"` // empty where the number is only reported
 	Measured bool    `json:"measured"`
 	Reached  bool    `json:"reached"` // false where there is no bar, or it was not measured
-	Against  string  `json:"against"` // what it is compared to, and its number; or why it was not measured
+	Against  string  `json:"against"` // the reference and its number; or why it was not measured
 }
 
 // atMost and least make a result with a bar.

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// pair is the time that a benchmark took without the platform and with it, in
-// seconds, one soon after the other.
+// pair is the time that a benchmark took without the platform and with it, in seconds,
+// measured in quick succession.
 type pair struct{ without, with float64 }
 
-// limits are what a comparison is held to: how far from 1 its whole interval may
-// lie, and how near to 1 the interval must come.
+// limits bound a comparison: how far from 1 its whole interval may lie, and how near to 1
+// the interval must come.
 type limits struct{ within, touches float64 }
 
 // comparison is how the times with the platform compare to those without it.
@@ -26,10 +26,10 @@ type comparison struct {
 // resamples are enough for bounds that change by less than their last digit.
 const resamples = 10_000
 
-// compare compares paired times. Intervals are percentiles of bootstrap resamples
-// of whole pairs, so that what slows both of a pair counts for neither side; see
-// Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 8 and 13.
-// The function draw returns a random number from 0 to n-1.
+// compare compares paired times. Intervals are percentiles of bootstrap resamples of
+// whole pairs, so that a disturbance of both runs of a pair has no effect; see Efron and
+// Tibshirani, An Introduction to the Bootstrap (1993), chapters 8 and 13. The function
+// draw returns a random number from 0 to n-1.
 func compare(pairs []pair, resamples int, draw func(n int) int) comparison {
 	ratios, spreads := make([]float64, resamples), make([]float64, resamples)
 	drawn := make([]pair, len(pairs))
@@ -83,7 +83,7 @@ const (
 // mostSpread is the ratio of spreads that is too much where it is certain.
 const mostSpread = 1.1
 
-// judge says whether the platform changes what it measures, and why.
+// judge decides whether the platform changes the measured times, and why.
 func judge(c comparison, l limits) (verdict, reason string) {
 	switch {
 	case c.SpreadLow > mostSpread:

@@ -17,9 +17,8 @@ import (
 // clientLib is where the client libraries lie, from the folder of the services.
 const clientLib = "../client-lib"
 
-// emission measures what a call of the client libraries costs the benchmark,
-// with what its writer does beside it. They are a module of their own: their own
-// benchmarks are run.
+// emission measures the cost of a call of the client libraries for the benchmark, with
+// its writer's work. It runs the benchmarks of the libraries' own module.
 func emission(ctx context.Context, _ bench) (results []result, err error) {
 	dir, err := os.MkdirTemp("", "bai-bench-emit-")
 	if err != nil {
@@ -58,7 +57,7 @@ func emission(ctx context.Context, _ bench) (results []result, err error) {
 	return append(results, atMost("EmitPython", cpu, "us", 15, fmt.Sprintf("of the processor, a call for one value; %.1f us by the clock", wall))), err
 }
 
-// printed returns what a command prints.
+// printed returns a command's output.
 func printed(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -88,9 +87,9 @@ func smallest(text, pattern string) (a, b float64, err error) {
 	return a, b, nil
 }
 
-// sidecar measures what the collector and the wrapper use of a processor while a
-// benchmark writes 1,000 lines, of which 100 are of a metric that a pattern
-// finds, and emits 100 samples a second.
+// sidecar measures the processor time of the collector and the entrypoint while a
+// benchmark writes 1,000 lines, 100 of which match a metric's pattern, and emits 100
+// samples a second.
 func sidecar(ctx context.Context, b bench) ([]result, error) {
 	const warm, span = 3 * time.Second, 15 * time.Second
 	self, err := os.Executable()

@@ -12,11 +12,10 @@ import (
 	"strings"
 )
 
-// indexed measures how fast the service that indexes brings a topic that was
-// filled before into Elasticsearch, next to a bare BulkIndexer with the same
-// documents, and what memory it takes. Of pairs, in turns, the best counts: both
-// share the machine with the server. It needs Kafka and Elasticsearch, which its
-// test starts where BAI_TEST_REAL is 1.
+// indexed measures the rate at which the index service brings a filled topic into
+// Elasticsearch, next to a bare BulkIndexer with the same documents, and its memory. Of
+// alternating pairs, the best counts: both share the machine with the server. It needs
+// Kafka and Elasticsearch, which its test starts if BAI_TEST_REAL is 1.
 func indexed(ctx context.Context, _ bench) (results []result, err error) {
 	const bar = 0.8
 	if os.Getenv("BAI_TEST_REAL") != "1" {

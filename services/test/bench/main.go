@@ -1,11 +1,10 @@
-// Command bench measures the platform against its bars, each next to what it is
-// compared to, in one set of processes on one machine. It prints each result in
-// the form that benchstat reads, then a table, and writes the table as JSON. Then
-// it fails if a bar was missed. A bar that could not be measured here is told as
-// not measured, never as reached.
+// Command bench measures the platform against its bars, each next to its reference, in
+// one set of processes on one machine. It prints each result in the form that benchstat
+// reads, then a table, and writes the table as JSON. It fails if a bar was missed. A bar
+// that cannot be measured on this machine is reported as not measured, never as reached.
 //
-// It needs the programs in the folder of -bin, and started as "bench -emit" or
-// "bench -work" it is the benchmark that some of its measurements run.
+// It needs the programs in the folder of -bin. Started as "bench -emit" or "bench -work"
+// it is the benchmark that some of its measurements run.
 package main
 
 import (

@@ -42,8 +42,8 @@ func validate(context.Context, bench) ([]result, error) {
 	return []result{atMost("Validate", median(times), "ms", 10, "20 of 20 faults in 1,000 lines found")}, nil
 }
 
-// submitToStart measures from the call of SubmitRun to the first thing that the
-// benchmark's process does, which is to tell the time.
+// submitToStart measures from the call of SubmitRun to the first action of the
+// benchmark's process, which is to print the time.
 func submitToStart(ctx context.Context, b bench) ([]result, error) {
 	const rounds = 50
 	var ours, bare []float64
@@ -84,7 +84,8 @@ func (p *platform) measureStart(ctx context.Context) (float64, error) {
 	return since(begin, strings.Join(lines, ""))
 }
 
-// bareStart is to a process that is started by hand what start is to a run.
+// bareStart is the start time of a process without the platform, for comparison with
+// start.
 func bareStart(ctx context.Context) (float64, error) {
 	begin := time.Now()
 	out, err := exec.CommandContext(ctx, "date", "+%s%N").Output()
@@ -121,7 +122,7 @@ func idle(ctx context.Context, b bench) ([]result, error) {
 // measureIdle measures 10 idle seconds.
 func (p *platform) measureIdle(ctx context.Context, when string) ([]result, error) {
 	const span = 10 * time.Second
-	if err := pause(ctx, 15*time.Second); err != nil { // what was begun comes to its end: the objects of runs go, their samples are summed up
+	if err := pause(ctx, 15*time.Second); err != nil { // time for the last runs' clean-up and summaries
 		return nil, err
 	}
 	before, err := p.usage()
@@ -209,7 +210,7 @@ func bareRuns(ctx context.Context, _ bench) (float64, error) {
 	return n / time.Since(begin).Seconds(), nil
 }
 
-// sentLine is what emit prints in the end.
+// sentLine is the last line of emit's output.
 const sentLine = "emitted %d samples"
 
 // emit appends samples to the metrics file at a steady rate; each value is the

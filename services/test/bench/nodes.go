@@ -48,7 +48,7 @@ func withNodes(ctx context.Context, b bench, use func(*nodes) error) (err error)
 	}, "--kubeconfig", info.Kubeconfig, "--kube-namespace", namespace, "--pod-image", podsImage)
 }
 
-// importImages brings what runs in pods to the nodes, and this program.
+// importImages imports the images of pods, and this program, on the nodes.
 func importImages(ctx context.Context, b bench, info kubecluster.Info) error {
 	dir, err := os.MkdirTemp("", "bai-bench-images-")
 	if err != nil {
@@ -112,8 +112,8 @@ func plainJob(args ...string) *batchv1.Job {
 	}}}}
 }
 
-// perform creates a Job, waits for its end, deletes it, and returns when it was
-// created and what its container benchmark printed.
+// perform creates a Job, waits for its end, deletes it, and returns its creation time and
+// the output of its container benchmark.
 func (n *nodes) perform(ctx context.Context, job *batchv1.Job) (created time.Time, text string, err error) {
 	n.count++
 	job.TypeMeta = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
@@ -149,8 +149,8 @@ func (n *nodes) kubectl(ctx context.Context, args ...string) (string, error) {
 
 var now = regexp.MustCompile(`now=(\d+)`)
 
-// nowIn finds the time of the first instruction in what a container printed, in
-// nanoseconds since 1970.
+// nowIn finds the time of the first instruction in a container's output, in nanoseconds
+// since 1970.
 func nowIn(text string) (int64, error) {
 	m := now.FindStringSubmatch(text)
 	if m == nil {

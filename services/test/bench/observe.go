@@ -21,7 +21,7 @@ import (
 // seconds, as the work itself says.
 type side func(ctx context.Context, w work, amount int) (float64, error)
 
-// observed is the result of a case. Its JSON is what observe.json lists.
+// observed is the result of a case. Its JSON is an entry of observe.json.
 type observed struct {
 	Case string `json:"case"`
 	comparison
@@ -39,9 +39,9 @@ type observer struct {
 	busy int           // times before which the machine did not come to rest
 }
 
-// observe compares benchmarks without the platform and with it, on the places of
-// on ("local", "bed"), for as long as span each, and says of each whether the
-// platform changes what it measures. It fails if one does.
+// observe compares benchmarks without the platform and with it, on the clusters of on
+// ("local", "bed"), each for span, and decides for each whether the platform changes the
+// measurement. It fails if one is changed.
 func observe(ctx context.Context, b bench, on string, span time.Duration, file string) error {
 	var all []observed
 	o := &observer{bench: b, span: span}
@@ -104,9 +104,9 @@ func (o *observer) cases(ctx context.Context, place string, without, with side) 
 	return all, nil
 }
 
-// observeWork observes one work, if it is asked for. How many pairs there are is decided
-// after the first, which does not count: who looks at the result and then goes on
-// or stops is wrong more often than an interval says.
+// observeWork observes one work, if it is selected. The number of pairs is fixed after a
+// first pair that does not count: a number that depended on the results would make the
+// interval too narrow.
 func (o *observer) observeWork(ctx context.Context, name string, w work, without, with side) ([]observed, error) {
 	if !strings.Contains(name, o.only) {
 		return nil, nil
@@ -198,7 +198,7 @@ func (o *observer) awaitIdle(ctx context.Context) error {
 	return nil
 }
 
-// cpu is what all processors have done since the boot, in ticks.
+// cpu is the work of all processors since the boot, in ticks.
 type cpu struct{ busy, all float64 }
 
 // cpuTimes reads the first line of /proc/stat; see proc(5).
@@ -245,7 +245,7 @@ func bare(ctx context.Context, w work, amount int) (float64, error) {
 
 var took = regexp.MustCompile(`took=([0-9.]+)`)
 
-// tookIn finds the time in what a work has printed.
+// tookIn finds the time in a work's output.
 func tookIn(text []byte) (float64, error) {
 	m := took.FindSubmatch(text)
 	if m == nil {

@@ -144,16 +144,16 @@ func (p *platform) lines(ctx context.Context, run string) ([]string, error) {
 	}
 }
 
-// usage is what the platform's process has used so far.
+// usage is the use of resources by the platform's process so far.
 type usage struct {
 	cpu time.Duration
 	rss float64 // MiB
 }
 
-// usage returns what the platform's process has used.
+// usage returns the use of resources by the platform's process.
 func (p *platform) usage() (usage, error) { return usageOf(p.cmd.Process.Pid) }
 
-// usageOf reads what a process has used; see proc(5), stat fields 14 and 15.
+// usageOf reads the use of resources by a process; see proc(5), stat fields 14 and 15.
 func usageOf(pid int) (usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -73,7 +73,7 @@ func highestRate(ctx context.Context, b bench) ([]result, error) {
 	return []result{atLeast("EmitToVisibleHighest", 0, "samples/s", from/10, "no rate was held")}, nil
 }
 
-// visibility is what was seen of samples that were emitted.
+// visibility records when emitted samples became visible.
 type visibility struct {
 	sent       int
 	latencies  []float64 // ms, of each sample once
@@ -88,7 +88,7 @@ func (s visibility) sustained(rate int, span time.Duration) bool {
 	return s.lost() == 0 && s.duplicates == 0 && percentile(s.latencies, 0.99) <= ms(slow) && float64(s.sent) >= 0.99*float64(rate)*span.Seconds()
 }
 
-// measureVisibility emits samples for a while, and watches them come into sight.
+// measureVisibility emits samples for a while, and records when they become visible.
 func measureVisibility(ctx context.Context, b bench, rate int, span time.Duration) (s visibility, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -114,8 +114,8 @@ func measureVisibility(ctx context.Context, b bench, rate int, span time.Duratio
 	return s, err
 }
 
-// watch queries the samples of a run until all are there, and notes for each how
-// many ms after the time that is its value it was seen.
+// watch queries the samples of a run until all are stored, and notes for each how many ms
+// after the time in its value it was seen.
 func (p *platform) watch(ctx context.Context, run string, s *visibility) error {
 	done := make(chan error, 1)
 	go func() { done <- p.awaitComplete(ctx, run) }()
@@ -147,7 +147,7 @@ func (p *platform) watch(ctx context.Context, run string, s *visibility) error {
 	return nil
 }
 
-// value is what is seen of a sample.
+// value is the visible part of a sample.
 type value struct {
 	value    float64
 	position int64
@@ -175,12 +175,11 @@ func (p *platform) samples(ctx context.Context, run, cursor string) ([]value, st
 	}
 }
 
-// samplesEndToEnd measures how many samples a second go from a metrics file to
-// the store, once a run that appends a file of them to it has begun, and how many
-// a producer and a consumer alone move through the same kind of broker, in the
-// very messages that the sidecar makes of such a file. Of several rounds, in
-// turns, the best of each counts: what else the machine does disturbs the longer
-// of the two more.
+// samplesEndToEnd measures the rate of samples from a metrics file to the store, for a
+// run that appends a file of them to it, and the rate of a bare producer and consumer
+// with the same kind of broker and the very messages that the sidecar makes of such a
+// file. Of alternating rounds, the best of each counts: other work on the machine
+// disturbs the longer of the two more.
 func samplesEndToEnd(ctx context.Context, b bench) ([]result, error) {
 	const n, rounds = 3_000_000, 3
 	messages, err := batches(ctx, n)
@@ -278,8 +277,8 @@ func bareMessages(ctx context.Context, messages [][]byte) (rate float64, err err
 	return moveMessages(ctx, k.Addr(), messages)
 }
 
-// batches returns n samples in the messages in which the sidecar sends them: they
-// are its own, of a file of samples that is there when it begins.
+// batches returns n samples in the sidecar's own messages, made of a file that exists
+// when it begins.
 func batches(ctx context.Context, n int) (messages [][]byte, err error) {
 	dir, err := os.MkdirTemp("", "bai-bench-pod-")
 	if err != nil {
@@ -309,7 +308,7 @@ func batches(ctx context.Context, n int) (messages [][]byte, err error) {
 	return sent.messages, nil
 }
 
-// recorder keeps the samples that it is to publish.
+// recorder stores the samples that it is to publish.
 type recorder struct {
 	mu       sync.Mutex
 	messages [][]byte

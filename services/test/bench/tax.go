@@ -19,9 +19,9 @@ type launches struct {
 	plain     []float64 // from the creation of a plain Job of the same image
 }
 
-// launchTax measures, on two nodes, what a run without data costs from its
-// submission to its first instruction, over a Job of the same shape (init
-// containers, volumes, sidecar) with empty programs.
+// launchTax measures, on two nodes, the time of a run without data from its submission to
+// its first instruction, over a Job of the same shape (init containers, volumes, sidecar)
+// with empty programs.
 func launchTax(ctx context.Context, b bench) ([]result, error) {
 	const rounds = 20
 	var l launches

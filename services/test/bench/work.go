@@ -23,8 +23,8 @@ type work struct {
 	limits
 }
 
-// works are the benchmarks, in the order in which they are run. What prints is
-// allowed more: somebody must read it.
+// works are the benchmarks, in the order in which they run. The limits for a work that
+// prints are wider, because a collector must read its output.
 func works() []work {
 	quiet, loud := limits{within: 0.01, touches: 0.005}, limits{within: 0.03, touches: 0.02}
 	return []work{

@@ -23,7 +23,7 @@ type check struct {
 	folder  *scratch.Folder
 	root    string   // of the checkout
 	logs    string   // folder of all logs
-	turn    string   // folder of the logs of what runs now
+	turn    string   // folder of the logs of the current round
 	env     []string // further variables of all that runs
 	servers servers
 }
@@ -50,8 +50,8 @@ const (
 	laneCluster = "cluster"
 )
 
-// everyStage is what a change must pass. The cheap stages come first; servers
-// begin while they run.
+// everyStage lists the stages that a change must pass. The cheap stages come first;
+// servers begin while they run.
 func (c *check) everyStage(o options) []stage.Stage {
 	plain := []stage.Stage{
 		{Name: "format", Budget: time.Minute, Run: c.command("format", "make", "--silent", "format")},
@@ -67,7 +67,7 @@ func (c *check) everyStage(o options) []stage.Stage {
 	return append(plain, c.realStages(o)...)
 }
 
-// realStages are the suites on real servers, and what they need.
+// realStages are the suites on real servers, and their set-up.
 func (c *check) realStages(o options) []stage.Stage {
 	stages := []stage.Stage{
 		{Name: "packages", Lane: laneServers, Setup: true, Budget: 2 * time.Minute, Run: c.command("packages", filepath.Join(c.root, ".ci", "packages"), "training")},
@@ -93,8 +93,7 @@ func (c *check) realStages(o options) []stage.Stage {
 	return append(stages, stage.Stage{Name: "nothing is left", Always: true, Budget: time.Minute, Run: c.leftovers})
 }
 
-// laneOf is the lane of what boots clusters, which can be there one at a time, or of
-// the other suites.
+// laneOf is the lane of suites that boot clusters, one at a time, or of the other suites.
 func laneOf(cluster bool) string {
 	if cluster {
 		return laneCluster
@@ -194,12 +193,12 @@ func (c *check) watched(ctx context.Context, cmd *exec.Cmd, log *os.File, limit 
 	return stage.Result{Tests: report, Err: err, CPU: cpuTime(cmd)}
 }
 
-// leftovers is the stage that finds what should have ended and been removed.
+// leftovers is the stage that finds processes and files that should be gone.
 func (c *check) leftovers(ctx context.Context) stage.Result {
 	err := c.servers.end(ctx)
 	found := c.folder.Leftovers()
 	for late := time.Now().Add(time.Minute); len(found) > 0 && time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
-		found = c.folder.Leftovers() // some end a moment after whoever began them
+		found = c.folder.Leftovers() // some processes end shortly after their parents
 	}
 	if len(found) > 0 {
 		err = errors.Join(err, fmt.Errorf("left behind:\n%s", strings.Join(found, "\n")))

@@ -8,9 +8,9 @@ import (
 	"github.com/benchmark-ai/bai/services/test/ci/stage"
 )
 
-// turns are what the suites again and again are made of.
+// turns are the stages of a repeated check.
 type turns struct {
-	before   []stage.Stage // begin what the suites need, once
+	before   []stage.Stage // set-up of the suites, once
 	suites   []stage.Stage // each turn
 	after    []stage.Stage // clear up
 	excluded []string      // names of suites that cannot run beside the others
@@ -23,8 +23,8 @@ const (
 	bootsClusters = "cluster of tests"
 )
 
-// planTurns takes the stages apart. Of those that begin servers it keeps what the
-// suites of the given names need; no names mean all suites.
+// planTurns splits the stages. Of those that start servers it takes those that the suites
+// of the given names need; no names mean all suites.
 func planTurns(all []stage.Stage, names []string) (turns, error) {
 	var t turns
 	var setup []stage.Stage

@@ -15,9 +15,9 @@ import (
 	"github.com/benchmark-ai/bai/services/test/ci/stage"
 )
 
-// flaky runs the suites again and again, in turn on the machine as it is, with one
-// core kept busy, and with one core for each program, and tells what failed how
-// often. Servers begin once.
+// flaky runs the suites repeatedly, in turn on the machine as it is, with one core kept
+// busy, and with one core for each program, and reports how often each test failed.
+// Servers begin once.
 func (c *check) flaky(ctx context.Context, o options) error {
 	plain := func(ctx context.Context) stage.Result { return c.plainTests(ctx, "-count=1", "-run="+o.run) }
 	stages := append([]stage.Stage{

@@ -1,12 +1,12 @@
 //go:build linux
 
-// Command ci runs what a change must pass, and tells what failed and why on one
-// screen.
+// Command ci runs the checks that a change must pass, and shows failures and their
+// reasons on one screen.
 //
 //	ci check [-long] [-only STAGE,…]      every stage: format, generated files, lint, build, tests, suites on real servers
 //	ci real [-long] [-only SUITE,…]       the suites on real servers alone
-//	ci flaky [-n 10] [-run RE] [-only …]  the suites again and again, also on a busy machine and on one core; what failed how often
-//	ci sweep                              clears what checks that were killed have left on this machine
+//	ci flaky [-n 10] [-run RE] [-only …]  the suites repeatedly, also on a busy machine and on one core; counts failures
+//	ci sweep                              removes leftovers of killed checks from this machine
 //
 // The whole logs are in bin/ci. It runs in the folder of the services' module.
 package main
@@ -41,7 +41,7 @@ func main() {
 
 // options are those of every verb.
 type options struct {
-	out   io.Writer // for what people read
+	out   io.Writer // for people
 	long  bool
 	only  []string // stages or suites; none means all
 	times int
@@ -92,11 +92,11 @@ func withCheck(ctx context.Context, out io.Writer, do func(context.Context, *che
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
-	_, errClear := folder.Clear(ctx) // the last stage has told what was left
+	_, errClear := folder.Clear(ctx) // the last stage has reported leftovers
 	return errors.Join(err, errClear, kubecluster.SweepAbandoned(ctx))
 }
 
-// sweep clears what checks that were killed have left, and says so.
+// sweep removes the leftovers of killed checks, and lists them.
 func sweep(ctx context.Context, out io.Writer) error {
 	found, err := scratch.Sweep(ctx, scratch.Root())
 	if len(found) > 0 {

@@ -36,7 +36,7 @@ func (*servers) own() bool {
 	return os.Getenv("KUBECONFIG") == "" && os.Getenv("BAI_TEST_KAFKA") == "" && os.Getenv("BAI_TEST_ELASTICSEARCH") == ""
 }
 
-// environ are the variables by which tests find what their suite needs.
+// environ are the variables by which tests find the servers of their suite.
 func (s *servers) environ(needs string) []string {
 	switch {
 	case needs == suite.Servers && s.keeper != nil:
@@ -47,21 +47,21 @@ func (s *servers) environ(needs string) []string {
 	return nil
 }
 
-// beginning is the stage that begins what a suite needs.
+// beginning is the stage that starts the servers of a suite.
 func (c *check) beginning(needs string) stage.Stage {
 	s := stage.Stage{Name: "begin " + needs, Lane: laneOf(needs == suite.Cluster), Setup: true, After: []string{"test bed"}, Budget: time.Minute, Run: func(ctx context.Context) stage.Result {
 		return stage.Result{Err: c.beginServers(context.WithoutCancel(ctx))} // they end with the check
 	}}
 	if needs == suite.Cluster {
 		s.Budget = 2 * time.Minute
-		s.Behind = []string{"make test"} // both at a time on two cores make each late for what it waits for
+		s.Behind = []string{"make test"} // at the same time on two cores, each would delay the other beyond its time limits
 		s.Run = c.beginCluster
 	}
 	return s
 }
 
-// buildTestBed builds the programs that begin servers, and what a cluster is made
-// of where it was never built on this machine.
+// buildTestBed builds the programs that start servers, and the parts of a cluster if this
+// machine lacks them.
 func (c *check) buildTestBed(ctx context.Context) stage.Result {
 	services := filepath.Join(c.root, "services")
 	c.servers.clusterTool = filepath.Join(c.logs, "bed")

@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/ci/gotest"
 )
 
-// watch reads the events of tests, keeps them in a log, and ends what hangs.
+// watch reads the events of tests, logs them, and ends tests that hang.
 type watch struct {
 	check *check
 	limit time.Duration

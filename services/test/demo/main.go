@@ -75,7 +75,7 @@ func (d demo) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// sample runs one sample to its end, and shows what it measured.
+// sample runs one sample to its end, and shows its metrics.
 func (d demo) sample(ctx context.Context, server, name, file string) error {
 	fmt.Fprintf(d.out, "$ baictl run %s\n", filepath.Base(file))
 	if err := d.baictl(ctx, server, "run", file, "--name", name, "--timeout", "10m").Run(); err != nil {

@@ -1,4 +1,4 @@
-// Package deploy holds what lies in the folder deploy to what it should be.
+// Package deploy checks the content of the folder deploy.
 package deploy_test
 
 import (
@@ -75,8 +75,8 @@ func settings(t *testing.T, path string) map[string]any {
 	return v
 }
 
-// What components put in place of the base's settings has the names of these, or
-// both would be read; and every file is in its kustomization.
+// A component's settings file has the name of the base's file that it replaces, or both
+// would be read; and every file is in its kustomization.
 func TestEveryFileOfSettingsIsMounted(t *testing.T) {
 	for _, dir := range []string{"base/config", "elasticsearch", "s3", "fetch-jobs", "mpi-operator", "pull-secrets"} {
 		dir = base + "/../" + dir
@@ -103,8 +103,8 @@ func TestEveryFileOfSettingsIsMounted(t *testing.T) {
 	}
 }
 
-// What opens the bucket is never in settings, but in files that a Secret has, and
-// that everybody who is told of them mounts; without a bucket it need not be there.
+// Credentials of the bucket are never in settings, but in files of a Secret that every
+// user of them mounts; without a bucket the Secret may be missing.
 func TestWhatOpensTheBucketIsASecretThatIsMounted(t *testing.T) {
 	mounted := map[string]corev1.PodSpec{"fetch-jobs": fetchJob(t).Spec.Template.Spec}
 	for _, d := range of[*appsv1.Deployment](t) {
@@ -155,9 +155,8 @@ func fetchJob(t *testing.T) *batchv1.Job {
 	return job
 }
 
-// Each service seals what it says to the others, and no other pod has the key of
-// that: neither those of runs, which are in another namespace, nor those that bring
-// data.
+// Each service signs its messages to the others, and no other pod has the signing key:
+// neither pods of runs, which are in another namespace, nor fetching Jobs.
 func TestOnlyServicesHaveTheKeyOfTheSeals(t *testing.T) {
 	path, _ := settings(t, base+"/config/kafka.toml")["kafka"].(map[string]any)["seal_key_file"].(string)
 	services := of[*appsv1.Deployment](t)
@@ -188,8 +187,8 @@ func sealVolume(s corev1.PodSpec) string {
 	return ""
 }
 
-// What pods of runs read goes by way of the gateway, under their own names: so it
-// is where the gateway says it is.
+// Pods of runs read objects through the gateway, under the objects' own names: the
+// Service that they use is the gateway's.
 func TestPodsReadObjectsByWayOfTheGateway(t *testing.T) {
 	pods, ok := settings(t, base+"/config/platform.toml")["executor"].(map[string]any)["pods"].(map[string]any)
 	if want := fmt.Sprint(pods["gateway"]) + "/v1/runs/{run}"; !ok || pods["object_store"] != want {
@@ -237,10 +236,10 @@ func TestOnlyExecutorWatcherAndGatewayMaySpeakToKubernetes(t *testing.T) {
 	}
 }
 
-// lookers is the role of who looks at what is no run's.
+// lookers is the role with read access to objects beyond runs.
 const lookers = "benchmark-ai-gateway"
 
-// looking are the rules of who is to look only.
+// looking are the rules of read-only access.
 func looking(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
@@ -351,7 +350,7 @@ func restricted(t *testing.T, name string, s corev1.PodSpec) {
 		}
 		if c.LivenessProbe == nil || c.ReadinessProbe == nil {
 			t.Errorf("%s: container %s has no probes", name, c.Name)
-		} else if c.ReadinessProbe.TimeoutSeconds < 6 { // /readyz takes 5 s at most, of which it says what is away
+		} else if c.ReadinessProbe.TimeoutSeconds < 6 { // /readyz takes up to 5 s, and names the unavailable dependencies
 			t.Errorf("%s: container %s is asked whether it is ready for %d s only", name, c.Name, c.ReadinessProbe.TimeoutSeconds)
 		}
 	}

@@ -25,8 +25,9 @@ type party struct {
 }
 
 // reaches reports whether policies let one pod reach a named port of another. See
-// https://kubernetes.io/docs/concepts/services-networking/network-policies/: what no
-// policy selects is reached by all, what some do only as one of these says.
+// https://kubernetes.io/docs/concepts/services-networking/network-policies/: a pod that
+// no policy selects accepts all connections, a selected one those that some policy
+// allows.
 func reaches(t *testing.T, policies []*networkingv1.NetworkPolicy, from, to party, port string) bool {
 	t.Helper()
 	selected := false

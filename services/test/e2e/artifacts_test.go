@@ -79,15 +79,15 @@ func TestARunThatNeedsMoreMemoryThanItMayHaveSaysSoAndKeepsWhatItLeft(t *testing
 
 // artifactCase is a run that leaves a file.
 type artifactCase struct {
-	text           string // of which OUT is a folder, and which writes kept to a file there
+	text           string // OUT stands for a folder, and the text writes a kept file there
 	more           string
 	path           string // of the folder where it is not the machine's
 	act            func(p *platform, run string)
 	reason         string // of the end; empty for a run that succeeded
-	messagePattern string // of what is not kept
+	messagePattern string // message about files that are not kept
 }
 
-// wantArtifact checks that the file is kept, or that is said why not.
+// wantArtifact checks that the file is stored, or that the user sees the reason.
 func (l artifactCase) wantArtifact(p *platform) {
 	t := p.t
 	t.Helper()

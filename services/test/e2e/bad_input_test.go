@@ -258,7 +258,7 @@ func TestAGigabyteOfOutputFillsNothing(t *testing.T) {
 	}
 }
 
-// flush sends what was written so far.
+// flush sends the bytes written so far.
 func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
 
 func write(t *testing.T, file, content string) {

@@ -10,8 +10,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 )
 
-// TestAPlatformWaitsForBrokersThatAreAway: started before them, also to replay
-// everything, it says what it waits for, and works once they are there.
+// TestAPlatformWaitsForBrokersThatAreAway: a platform that starts before its brokers,
+// also with a full replay, reports that it waits, and works once they are up.
 func TestAPlatformWaitsForBrokersThatAreAway(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"started": nil, "started to replay": {"--replay"}} {

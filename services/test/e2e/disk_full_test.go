@@ -124,7 +124,7 @@ func startOnSmallDisk(t *testing.T) (*platform, string) {
 }
 
 // watch follows a run, and returns a function that waits for its end and returns all
-// that was said.
+// statuses.
 func (p *platform) watch(run string) func() string {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), filepath.Join(bin, "baictl"), "watch", run)
@@ -140,7 +140,7 @@ func (p *platform) watch(run string) func() string {
 	}
 }
 
-// wantReadiness says what of an answer about readiness is not as wanted.
+// wantReadiness describes how a readiness answer differs from the wanted one.
 func wantReadiness(t *testing.T, url string, code int, words ...string) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -74,7 +74,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// fill leaves no space in a file system, and returns what takes it.
+// fill leaves no space in a file system, and returns the file that takes it.
 func fill(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "filler")

@@ -25,8 +25,8 @@ import (
 
 const ownSecret = "a-secret-of-the-user-4711"
 
-// exportDescriptor returns a descriptor of a run that brings something of every kind,
-// and uses a secret of the user's. It goes on until the file gate is there.
+// exportDescriptor returns a descriptor of a run with results of every kind, which uses a
+// user's secret. The run continues until the file gate exists.
 func exportDescriptor(t *testing.T, gate string) string {
 	t.Helper()
 	out := t.TempDir()
@@ -50,8 +50,8 @@ func allowMine(t *testing.T) string {
 	return writeTemp(t, "[executor.pods.allow.default]\nsecrets = [\"mine\"]\n")
 }
 
-// exportRun runs what can be exported, and returns its ID and all secret values
-// that were at hand while it ran.
+// exportRun runs an exportable run, and returns its ID and all secret values that existed
+// while it ran.
 func exportRun(t *testing.T, p *platform) (run string, secrets []string) {
 	t.Helper()
 	keep := filepath.Join(p.dir, "secrets", "mine")
@@ -200,7 +200,7 @@ func (p *platform) wantSameAgain(run, packed string) {
 	}
 }
 
-// wantExport checks what an export has.
+// wantExport checks the content of an export.
 func wantExport(t *testing.T, files map[string]string, run string) {
 	t.Helper()
 	for name, wants := range map[string][]string{
@@ -304,7 +304,7 @@ func TestAnImportThatIsKilledIsGoneOnWith(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond) // any moment of it
+		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond) // a random time during the export
 		other.kill()
 		cancel()
 		_ = cmd.Wait() // it may have come to its end
@@ -313,7 +313,7 @@ func TestAnImportThatIsKilledIsGoneOnWith(t *testing.T) {
 			t.Errorf("half a run is seen: %v", r.GetRun())
 		}
 	}
-	// Who was killed holds the right to import the run for a while.
+	// The lease of a killed importer lasts for a while.
 	eventually(t, func() error {
 		if _, stderr, code := other.baictl("import", packed); code != 0 {
 			return fmt.Errorf("exit code %d: %s", code, stderr)
@@ -346,7 +346,7 @@ func (p *platform) wantInterruptedExport(run, target string, after time.Duration
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	time.Sleep(after)                      // any moment of it
+	time.Sleep(after)                      // a random time during the import
 	_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended
 	err := cmd.Wait()
 	if err == nil {
@@ -381,7 +381,7 @@ func TestExportsOnRealServers(t *testing.T) {
 	p.wantCode(0, "export", run, packed)
 	wantNoSecret(t, files, contentOf(t, packed), secrets)
 	for _, wanted := range []string{"was imported", "was there already"} {
-		eventually(t, func() error { // what was written a moment ago may not be found yet
+		eventually(t, func() error { // recent writes may not be searchable yet
 			stdout, stderr, code := other.baictl("import", "s3://results/a/b")
 			if code != 0 || !strings.Contains(stdout, wanted) {
 				return fmt.Errorf("exit code %d: %s%s", code, stdout, stderr)

@@ -19,9 +19,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
-// TestWhatIsRecordedOfTheSampleIsWhatTheMachineSays runs the compression sample,
-// and holds what is recorded of where it ran to what this machine's own tools say,
-// and what its samples come to to what Python makes of them.
+// TestWhatIsRecordedOfTheSampleIsWhatTheMachineSays runs the compression sample, and
+// compares its environment with this machine's own tools, and its summaries with
+// Python's.
 func TestWhatIsRecordedOfTheSampleIsWhatTheMachineSays(t *testing.T) {
 	t.Parallel()
 	for tool, from := range map[string]string{"lscpu": "util-linux", "nproc": "coreutils", "uname": "coreutils", "python3": "python3", "awk": "mawk", "sha256sum": "coreutils"} {
@@ -39,7 +39,7 @@ func TestWhatIsRecordedOfTheSampleIsWhatTheMachineSays(t *testing.T) {
 	p.wantSummaries(run)
 }
 
-// wantEnvironment holds the environment of a run to what tools say.
+// wantEnvironment compares the environment of a run with the output of tools.
 func (p *platform) wantEnvironment(run, file string) {
 	t := p.t
 	t.Helper()
@@ -86,7 +86,7 @@ func (p *platform) wantEnvironment(run, file string) {
 	}
 }
 
-// commandOutput returns what a command prints, without the last line end.
+// commandOutput returns a command's output, without the last line end.
 func commandOutput(t *testing.T, command string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
@@ -113,7 +113,7 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-// metricSummary is what the samples of a metric come to.
+// metricSummary is the summary of a metric.
 type metricSummary struct {
 	Metric           string
 	N                int64
@@ -125,8 +125,8 @@ type metricSummary struct {
 	Interval         *struct{ Low, High, Level float64 }
 }
 
-// wantSummaries holds what the samples of a run come to to what Python makes of
-// what baictl prints of them.
+// wantSummaries compares the summaries of a run with Python's, made of the samples that
+// baictl prints.
 func (p *platform) wantSummaries(run string) {
 	t := p.t
 	t.Helper()

@@ -10,9 +10,9 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// TestHostileDescriptorsReadNoSecretOfAnotherRun has a descriptor ask for the Secret
-// with which the pod of another run speaks for that run, while it is there, and for
-// a secret of the machine's that no setting allows.
+// TestHostileDescriptorsReadNoSecretOfAnotherRun: a descriptor names the Secret with the
+// token of another run's pod while that pod exists, and a secret of the machine that no
+// setting allows.
 func TestHostileDescriptorsReadNoSecretOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--slots", "2", "--config", writeTemp(t, "[executor.pods.allow.default]\nsecrets = [\"*ine\"]\n[executor.pods.allow.vision]\nsecrets = [\"*\"]\n"))

@@ -9,8 +9,8 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// TestHostileBenchmarksDoNotFindTheStateOfTheirCollector has a benchmark look for the
-// files by which its collector knows how far it has shipped, while they are there.
+// TestHostileBenchmarksDoNotFindTheStateOfTheirCollector: a benchmark searches for its
+// collector's state files while they exist.
 func TestHostileBenchmarksDoNotFindTheStateOfTheirCollector(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -90,7 +90,7 @@ func (p *platform) metricValues(run string) map[string][]float64 {
 	return all
 }
 
-// wantNoNetwork checks that nothing joins pods any more.
+// wantNoNetwork checks that no network of pods is left.
 func wantNoNetwork(t *testing.T, p *platform) {
 	t.Helper()
 	eventually(t, func() error {

@@ -34,8 +34,7 @@ func TestHundredsOfThousandsOfLinesArriveOnceAndInOrder(t *testing.T) {
 	wantNumbered(t, "after the run", p.follow("logs", run))
 }
 
-// follow returns a scanner over what baictl prints on standard output, the lines
-// of both streams.
+// follow returns a scanner over the standard output of baictl, the lines of both streams.
 func (p *platform) follow(args ...string) *bufio.Scanner {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())

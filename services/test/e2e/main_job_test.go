@@ -41,8 +41,8 @@ pattern = 'speed=([0-9.]+)'`))
 	}
 }
 
-// compression is the sample's descriptor with its data at an address. A repetition
-// packs one copy, not four: nobody reads these times.
+// compression is the sample's descriptor with its data at an address. A repetition packs
+// one copy, not four: these times do not matter.
 func compression(t *testing.T, url string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../sample-benchmarks/compression/descriptor.toml")
@@ -203,7 +203,7 @@ func (p *platform) cancel(run string) {
 	}
 }
 
-// wantNoPod checks that no process of the run is there.
+// wantNoPod checks that the run has no process.
 func wantNoPod(t *testing.T, p *platform, run string) {
 	t.Helper()
 	eventually(t, func() error {

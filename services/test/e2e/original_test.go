@@ -33,7 +33,7 @@ func TestWhatWasWrittenForTheOriginalSystemRunsUnchanged(t *testing.T) {
 	}
 }
 
-// wantTrained checks what the script of the original system has left.
+// wantTrained checks the results of the original system's script.
 func (p *platform) wantTrained(run string) {
 	t := p.t
 	t.Helper()

@@ -146,7 +146,7 @@ func (p *platform) tryBegin() error {
 	return err
 }
 
-// listening reads what the platform prints until it says where it listens.
+// listening reads the platform's output up to the address on which it listens.
 func listening(out *os.File, log io.Writer) (string, error) {
 	var text []byte
 	b := make([]byte, 4096)
@@ -198,8 +198,8 @@ func (p *platform) stop() {
 	p.cmd = nil
 }
 
-// wantNothingLeft checks that no process of the platform, its pods included,
-// and no mount below its directory is there.
+// wantNothingLeft checks that the platform and its pods have left no process, and no
+// mount below its directory.
 func (p *platform) wantNothingLeft() {
 	p.t.Helper()
 	eventually(p.t, func() error {
@@ -287,7 +287,7 @@ func (p *platform) submit(descriptor string) string {
 	return r.GetRunId()
 }
 
-// get returns what is known of a run.
+// get returns a run.
 func (p *platform) get(run string) *baiv1.Run {
 	p.t.Helper()
 	r, err := p.api.GetRun(p.t.Context(), &baiv1.GetRunRequest{Run: run}, grpc.WaitForReady(true))
@@ -443,7 +443,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String returns what was written so far.
+// String returns the text written so far.
 func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

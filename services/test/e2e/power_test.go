@@ -18,8 +18,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
-// TestRunsGoOnWhereTheEndsOfTheBrokersFilesAreTorn: new runs come to their end,
-// and those that had ended keep what they had.
+// TestRunsGoOnWhereTheEndsOfTheBrokersFilesAreTorn: new runs finish, and finished runs
+// keep their data.
 func TestRunsGoOnWhereTheEndsOfTheBrokersFilesAreTorn(t *testing.T) {
 	t.Parallel()
 	p := startEmbedded(t, filepath.Join(t.TempDir(), "data"), "--slots", "4")
@@ -68,8 +68,8 @@ func tearSegments(t *testing.T, dir string) {
 	}
 }
 
-// TestAStoreThatIsSecondsOlderThanTheBrokerHearsAgainWhatItLacks: no run that had
-// ended is judged anew by what the store has forgotten.
+// TestAStoreThatIsSecondsOlderThanTheBrokerHearsAgainWhatItLacks: the events that the
+// store has lost do not change the outcome of a finished run.
 func TestAStoreThatIsSecondsOlderThanTheBrokerHearsAgainWhatItLacks(t *testing.T) {
 	t.Parallel()
 	p := startEmbedded(t, filepath.Join(t.TempDir(), "data"), "--slots", "4")
@@ -141,7 +141,7 @@ func TestAPlatformThatWasKilledIsNotScanned(t *testing.T) {
 	}
 }
 
-// cuts are what a power cut may leave of a file.
+// cuts are states of a file after a power cut.
 func cuts() map[string]func(path string) error {
 	return map[string]func(path string) error{
 		"its last bytes are missing":     powertest.Truncate,
@@ -152,10 +152,10 @@ func cuts() map[string]func(path string) error {
 	}
 }
 
-// TestAPlatformStartsAfterThePowerWasCut plays the cut on each file that the
-// platform writes, found by a walk over the data folder, on all files of the
-// broker, and on all at once. Where the start is refused, what it says to do is
-// done. Runs that had ended keep what they had, and new ones work.
+// TestAPlatformStartsAfterThePowerWasCut simulates the cut on each file that the platform
+// writes, found by a walk over the data folder, on all files of the broker, and on all at
+// once. If the start is refused, the test carries out the remedy in the message. Finished
+// runs keep their data, and new ones work.
 func TestAPlatformStartsAfterThePowerWasCut(t *testing.T) {
 	t.Parallel()
 	first := startEmbedded(t, filepath.Join(t.TempDir(), "data"), "--slots", "4")
@@ -203,7 +203,7 @@ func cutCopy(t *testing.T, from, to, file string, cut func(path string) error) {
 	}
 }
 
-// wantRetained holds runs to what they had.
+// wantRetained compares runs with their earlier state.
 func (p *platform) wantRetained(before map[string]string) {
 	p.t.Helper()
 	for run, want := range before {
@@ -213,7 +213,7 @@ func (p *platform) wantRetained(before map[string]string) {
 	}
 }
 
-// retainedState returns what is to stay of a run; empty for one that is not known.
+// retainedState returns the lasting state of a run; empty for an unknown one.
 func (p *platform) retainedState(run string) string {
 	p.t.Helper()
 	r, err := p.api.GetRun(p.t.Context(), &baiv1.GetRunRequest{Run: run}, grpc.WaitForReady(true))
@@ -223,8 +223,8 @@ func (p *platform) retainedState(run string) string {
 	return fmt.Sprint(r.GetRun().GetPhase(), r.GetRun().GetOutcome(), r.GetRun().GetReason(), p.lines(run), p.samples(run))
 }
 
-// beginAfterRemedy begins a platform, after what it says is to be done where it
-// refuses to. It ends with the test.
+// beginAfterRemedy starts a platform and, if it refuses, carries out the remedy in its
+// message first. The platform ends with the test.
 func (p *platform) beginAfterRemedy() {
 	p.t.Helper()
 	p.log = &lockedBuffer{}

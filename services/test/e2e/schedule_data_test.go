@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// mutableSource serves what it has now, and says whether that is what its client has.
+// mutableSource serves its current content, and answers whether that is the client's
+// version.
 type mutableSource struct {
 	*httptest.Server
 
@@ -54,7 +55,7 @@ func (c *mutableSource) counts() string {
 }
 
 // The data of a schedule are those of each firing's time, though its descriptor is
-// pinned: what has not changed since is asked for and not sent again.
+// pinned: unchanged data are revalidated and not sent again.
 func TestTheDataOfAScheduleAreRevalidatedAtEachFiring(t *testing.T) {
 	t.Parallel()
 	p, site := start(t), newMutableSource(t, "cats")

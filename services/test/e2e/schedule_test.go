@@ -125,7 +125,7 @@ func (d *gatewayProcess) awaitFiring(n int) {
 	})
 }
 
-// baictl runs baictl against the gateway, and returns what it prints.
+// baictl runs baictl against the gateway, and returns its output.
 func (d *gatewayProcess) baictl(args ...string) string {
 	d.t.Helper()
 	out, errs, code := baictl(d.t, d.addr, args...)

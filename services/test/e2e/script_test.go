@@ -24,7 +24,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// wanting is a descriptor that runs what was sent along with it.
+// wanting is a descriptor that runs sent code.
 const wanting = `spec_version = "0.1.0"
 [info]
 description = "code that is sent along"
@@ -43,8 +43,8 @@ units = "1"
 pattern = 'loss=([\d.]+)'
 `
 
-// codeFolder makes a folder with code: a script that is run, one that it reads,
-// a link, a file of data, and what is nobody's business.
+// codeFolder makes a folder with code: a script that is run, one that it reads, a link, a
+// file of data, and an ignored file.
 func codeFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func (p *platform) submittedID(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// wantShipped checks what a run of the shipped folder wrote.
+// wantShipped checks the output of a run of the shipped folder.
 func wantShipped(t *testing.T, p *platform, run string) {
 	t.Helper()
 	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
@@ -205,9 +205,8 @@ func zipped(t *testing.T, name, content string) []byte {
 	return b.Bytes()
 }
 
-// bomb is an archive that holds far more than it has: a file of zeros, of which one
-// piece is compressed once and then repeated, as the members of a gzip may be
-// joined.
+// bomb is an archive whose content is far larger than it: a file of zeros, of which one
+// piece is compressed once and then repeated, as the members of a gzip may be joined.
 func bomb(t *testing.T, size int64) []byte {
 	t.Helper()
 	const piece = 16 << 20
@@ -301,8 +300,8 @@ func TestCodeSurvivesTheDeathOfThePlatformAtAnyMoment(t *testing.T) {
 	}
 }
 
-// cutUpload kills the platform while code is being sent, and sees that nobody
-// can have what came of it.
+// cutUpload kills the platform during an upload of code, and checks that the partial code
+// cannot be read.
 func (p *platform) cutUpload() {
 	p.t.Helper()
 	content := bytes.Repeat([]byte("x"), 8<<20)

@@ -97,7 +97,7 @@ func (l *serverPool) broker(t *testing.T) *kafka.Server {
 	return b
 }
 
-// takeBroker returns a broker that nobody uses, or nil.
+// takeBroker returns an unused broker, or nil.
 func (l *serverPool) takeBroker() *kafka.Server {
 	l.poolMu.Lock()
 	defer l.poolMu.Unlock()
@@ -109,20 +109,20 @@ func (l *serverPool) takeBroker() *kafka.Server {
 	return b
 }
 
-// packageCleanup ends with the package what a test has begun for all.
+// packageCleanup ends resources that all tests of the package share.
 type packageCleanup struct {
 	mu       sync.Mutex
 	cleanups []func()
 	errs     []error
 }
 
-// tb returns what begins something in a test and ends it with the package.
+// tb returns a TB with which a test starts a resource that ends with the package.
 func (l *packageCleanup) tb(t *testing.T) testing.TB {
 	t.Helper()
 	return packageTB{t, l}
 }
 
-// end ends all, the last begun first, and says what went wrong then.
+// end ends all resources, the last begun first, and returns the errors.
 func (l *packageCleanup) end() error {
 	for _, end := range slices.Backward(l.cleanups) {
 		end()

@@ -25,15 +25,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// untilThere is a benchmark that ends with its own exit code once a file is there.
+// untilThere is a benchmark that exits with its own code once a file exists.
 func untilThere(file string) string {
 	return script(`echo ready; while ! [ -e ` + file + ` ]; do sleep 0.1; done; exit 7`)
 }
 
-// TestWhoHoldsAPodsCredentialsDecidesNothing: with the right to write to the broker
-// and the token of a pod that runs, somebody says that its run and another have ended, that
-// they are canceled, that the next attempt begins, and that another descriptor is to
-// be launched. The platform believes none of it.
+// TestWhoHoldsAPodsCredentialsDecidesNothing: an attacker with write access to the broker
+// and the token of a running pod publishes that its run and another have ended, that they
+// are canceled, that the next attempt begins, and that another descriptor is to be
+// launched. The platform believes none of it.
 func TestWhoHoldsAPodsCredentialsDecidesNothing(t *testing.T) {
 	t.Parallel()
 	open := filepath.Join(t.TempDir(), "open")
@@ -60,10 +60,10 @@ func TestWhoHoldsAPodsCredentialsDecidesNothing(t *testing.T) {
 	}
 }
 
-// TestAFolderOfAnEarlierVersionIsHeardAndThenSealed: the messages in the topics have
-// no seal that anybody knows, runs are in flight, and the platform says that it
-// believes every writer. Once seals are demanded forged events are refused, also in a replay
-// from the first event, and those of before are heard.
+// TestAFolderOfAnEarlierVersionIsHeardAndThenSealed: the topics hold unsigned messages,
+// runs are in flight, and the platform reports that it trusts every writer. Once
+// signatures are required, forged events are refused, also in a replay from the first
+// event, and the earlier ones are accepted.
 func TestAFolderOfAnEarlierVersionIsHeardAndThenSealed(t *testing.T) {
 	t.Parallel()
 	open := filepath.Join(t.TempDir(), "open")
@@ -114,8 +114,8 @@ func TestAFolderOfAnEarlierVersionIsHeardAndThenSealed(t *testing.T) {
 	}
 }
 
-// attacker returns what speaks with the token of a run's pod, as a user who may write
-// to every topic: without that the broker itself refuses.
+// attacker returns a bus with the token of a run's pod, as a user who may write to every
+// topic: without that right the broker itself refuses.
 func (p *platform) attacker(run string) *kafka.Bus {
 	p.t.Helper()
 	for _, text := range secretsBelow(p.t, filepath.Join(p.dir, "pods")) {
@@ -146,7 +146,7 @@ func (p *platform) brokers() kafka.Settings {
 	return now.Kafka
 }
 
-// forge says of each run what only services may: five events.
+// forge publishes for each run the five events that only services may publish.
 func forge(t *testing.T, attacker *kafka.Bus, runs ...string) {
 	t.Helper()
 	for _, run := range runs {
@@ -168,8 +168,8 @@ func forge(t *testing.T, attacker *kafka.Bus, runs ...string) {
 	}
 }
 
-// awaitRefused waits until so many forged messages are dead letters of the platform, each
-// of which was refused for its seal.
+// awaitRefused waits until that many forged messages are dead letters of the platform,
+// each with a refused signature.
 func (p *platform) awaitRefused(want int) {
 	p.t.Helper()
 	eventually(p.t, func() error {
@@ -240,8 +240,8 @@ func withoutField(t *testing.T, text []byte, field string) []byte {
 	return out
 }
 
-// TestAStoreThatIsLostDoesNotMakeThePlatformBelieveAnybody: the folder of the broker
-// knows, too, from where on messages must have a seal.
+// TestAStoreThatIsLostDoesNotMakeThePlatformBelieveAnybody: the broker's folder, too,
+// records the position from which on messages must be signed.
 func TestAStoreThatIsLostDoesNotMakeThePlatformBelieveAnybody(t *testing.T) {
 	t.Parallel()
 	p := startEmbedded(t, filepath.Join(t.TempDir(), "data"))

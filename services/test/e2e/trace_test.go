@@ -29,7 +29,7 @@ func TestOneTraceOfOneRunShowsEveryHop(t *testing.T) {
 	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("ended as %v", r)
 	}
-	metrics, lag := "", `bai_consumer_lag{group="executor-fetched"` // is told once the group has shared out partitions
+	metrics, lag := "", `bai_consumer_lag{group="executor-fetched"` // exists once the group has assigned partitions
 	for end := time.Now().Add(time.Minute); !strings.Contains(metrics, lag) && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		metrics = fetch(t, "http://"+health+"/metrics")
 	}
@@ -44,8 +44,8 @@ func TestOneTraceOfOneRunShowsEveryHop(t *testing.T) {
 	}
 }
 
-// wantHops checks that spans are one tree, with every step of the run in it: what
-// a pod says follows from the run itself.
+// wantHops checks that spans are one tree, with every step of the run in it: a pod's
+// messages follow from the run itself.
 func wantHops(t *testing.T, spans []*tracev1.Span, run string) {
 	t.Helper()
 	hops := map[string]bool{
@@ -75,7 +75,7 @@ func wantHops(t *testing.T, spans []*tracev1.Span, run string) {
 	t.Logf("the trace of run %s:\n%s", run, telemetrytest.Tree(spans))
 }
 
-// fetch returns what is at a URL.
+// fetch returns the content of a URL.
 func fetch(t *testing.T, url string) string {
 	t.Helper()
 	c := http.Client{Timeout: 10 * time.Second}

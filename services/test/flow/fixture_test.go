@@ -42,9 +42,8 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// fixture is the whole platform on an in-memory bus, with a cluster that does what
-// a scene says. It lives in the bubble of a synctest, whose time passes only
-// when nobody has anything to do.
+// fixture is the whole platform on an in-memory bus, with a scripted cluster. It lives in
+// the bubble of a synctest, whose time passes only when all goroutines wait.
 type fixture struct {
 	t        *testing.T
 	recorder *topicRecorder
@@ -56,8 +55,7 @@ type fixture struct {
 	folder   string // that data may be read from
 }
 
-// pollingStore is a store whose writes nobody is told of: who follows looks from time
-// to time.
+// pollingStore is a store without notifications: followers poll.
 type pollingStore struct{ *storetest.Memory }
 
 // Changed implements store.Notifier.
@@ -94,8 +92,8 @@ func (w *fixture) busOf(name string) recordingBus {
 	return recordingBus{bus: w.bus, recorder: w.recorder, name: name}
 }
 
-// gateway returns the parts of the gateway, and a client of it in w. What the
-// table calls "gateway record" is some of them.
+// gateway returns the runnables of the gateway, and a client of it in w. The service
+// "gateway record" of the table is some of them.
 func (w *fixture) gateway() map[string]service.Runnable {
 	w.t.Helper()
 	l := bufconn.Listen(1 << 20)
@@ -216,8 +214,7 @@ func (w *fixture) waitUntil(what string, ok func() bool) {
 	}
 }
 
-// awaitQuiescence lets time pass until everybody has done what there is to do, and all who
-// look from time to time have looked.
+// awaitQuiescence lets time pass until all work is done, and all pollers have polled.
 func (w *fixture) awaitQuiescence() {
 	time.Sleep(2 * time.Minute)
 	synctest.Wait()
@@ -277,8 +274,7 @@ func (w *fixture) runPuller(run string) string {
 	return pod.PathIn(dir, pod.Data)
 }
 
-// runCollector has the collector of a run's pod ship what its benchmark wrote to its
-// output and its metrics file.
+// runCollector ships a run's output and its metrics file by the pod's collector.
 func (w *fixture) runCollector(run, output, metrics string) {
 	w.t.Helper()
 	s := collect.Settings{Dir: w.t.TempDir()}
@@ -300,7 +296,7 @@ func (w *fixture) runCollector(run, output, metrics string) {
 	}
 }
 
-// readPodFile reads what a program in the pod of a run is told.
+// readPodFile reads the settings of a program in the pod of a run.
 func (w *fixture) readPodFile(run, file string, into any) {
 	w.t.Helper()
 	if err := json.Unmarshal(w.cluster.podSecret(run)[file], into); err != nil {

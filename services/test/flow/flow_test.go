@@ -1,5 +1,5 @@
-// Package flow_test runs all services on an in-memory bus that hands over every
-// event twice, and holds what README.md says of them to what they hear and say.
+// Package flow_test runs all services on an in-memory bus that delivers every event
+// twice, and compares README.md's table with the topics that they consume and publish.
 package flow_test
 
 import (
@@ -76,7 +76,7 @@ func TestAReplayOfEverythingAfterTheEndChangesNothing(t *testing.T) {
 	})
 }
 
-// ending returns what is known of a run.
+// ending returns the final state of a run.
 func (w *fixture) ending(run string) ending {
 	w.t.Helper()
 	r, err := w.store.Run(w.t.Context(), run)

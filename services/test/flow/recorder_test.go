@@ -50,7 +50,7 @@ func (b *topicRecorder) record(in map[string][]string, name, topic string) {
 	}
 }
 
-// topicsOf returns what is noted of a service, topics in the order of the flow.
+// topicsOf returns the recorded topics of a service, in the order of the flow.
 func (b *topicRecorder) topicsOf(name string) serviceTopics {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,15 +62,16 @@ func inOrder(topics []string) []string {
 	return slices.DeleteFunc(event.Topics(), func(t string) bool { return !slices.Contains(topics, t) })
 }
 
-// recordingBus is the bus as one service knows it: what it hears and says is noted.
+// recordingBus is one service's bus: it records the topics that the service consumes and
+// publishes.
 type recordingBus struct {
 	bus      *eventtest.Bus
 	recorder *topicRecorder
 	name     string
-	consumer string // who hears, where that is another; empty means name
+	consumer string // the consumer, if that is another; empty means name
 }
 
-// Consume notes what is heard, and what is answered to it.
+// Consume records consumed topics, and the topics of the answers.
 func (v recordingBus) Consume(group string, step service.Step) service.Runnable {
 	name := v.name
 	if v.consumer != "" {
@@ -86,7 +87,7 @@ func (v recordingBus) Consume(group string, step service.Step) service.Runnable 
 	return v.bus.Consume(group, step)
 }
 
-// Publish notes what is said.
+// Publish records published topics.
 func (v recordingBus) Publish(ctx context.Context, events ...event.Event) error {
 	name := v.name
 	if service, ok := ctx.Value(serviceKey{}).(string); ok {
@@ -96,8 +97,8 @@ func (v recordingBus) Publish(ctx context.Context, events ...event.Event) error 
 	return v.bus.Publish(ctx, events...)
 }
 
-// serviceKey is the key under which a part's context says who it is, where one
-// service of the table is only some parts of what runs.
+// serviceKey is the context key for the name of the service, where one service of the
+// table is only some of the runnables.
 type serviceKey struct{}
 
 // asService returns part, known by another name.

@@ -11,20 +11,20 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// scenario is a story of one run or more.
+// scenario is the history of one run or more.
 type scenario struct {
 	play func(w *fixture) (run string) // from the submit to the end of the run
 	want ending
 }
 
-// ending is what is to be known of a run at its end.
+// ending is the final state of a run.
 type ending struct {
 	Outcome  event.Outcome
 	Class    event.Class
 	Reason   event.Reason
 	ExitCode int // -1: none
 	Attempt  int
-	Phases   []event.Phase // that it passed, in this order; but for fetching, which may be over before it is said
+	Phases   []event.Phase // phases of the run, in this order; except fetching, which may be over before it is reported
 	Data     store.Completeness
 }
 
@@ -193,7 +193,7 @@ func refused(w *fixture) string {
 	return run
 }
 
-// refusal is what a cluster says that takes no objects.
+// refusal is the answer of a cluster that takes no objects.
 func refusal() *cluster.RefusedError {
 	return &cluster.RefusedError{Object: "Job x", Reason: string(event.LaunchRefused), Message: "not here"}
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
-// serviceTopics is what the table says of a service: topics, in the order of the flow.
+// serviceTopics is a row of the table: topics, in the order of the flow.
 type serviceTopics struct{ Consumes, Publishes []string }
 
-// readTable reads the table of services, by service, from what its text says of
-// topics.
+// readTable reads the table of services, by service, from its text about topics.
 func readTable(t *testing.T) map[string]serviceTopics {
 	t.Helper()
 	text, err := os.ReadFile("../../README.md")
@@ -76,8 +75,7 @@ func TestTheTableOfServicesSaysWhatEachHearsAndSays(t *testing.T) {
 	}
 }
 
-// wantGranted holds the rights that an operator gives to services to what they hear
-// and say.
+// wantGranted compares the rights that an operator gives to services with their topics.
 func wantGranted(t *testing.T, recorded map[string]serviceTopics) {
 	t.Helper()
 	for name, r := range recorded {
@@ -99,7 +97,7 @@ func wantGranted(t *testing.T, recorded map[string]serviceTopics) {
 	}
 }
 
-// runGatewayAlone has a gateway whose runs nobody takes: one that is given up, and
+// runGatewayAlone runs a gateway whose runs no service takes: one that is given up, and
 // one that was canceled meanwhile.
 func runGatewayAlone(w *fixture) {
 	w.t.Helper()

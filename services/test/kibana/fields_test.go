@@ -48,7 +48,7 @@ func shipped(t *testing.T) []object {
 	return all
 }
 
-// A field that no document has draws nothing, and nobody says why.
+// A panel with a field that no document has is silently empty.
 func TestEveryFieldThatIsLookedAtIsInTheMappings(t *testing.T) {
 	views := map[string]string{} // the index by the ID of its data view
 	for _, o := range shipped(t) {

@@ -103,7 +103,7 @@ func panelOf(t *testing.T, o object) panel {
 	return p
 }
 
-// ask asks what a panel asks, with what Kibana puts in place.
+// ask sends a panel's query, with Kibana's replacements.
 func ask(t *testing.T, server, prefix string, p panel) any {
 	t.Helper()
 	now := time.Now()
@@ -165,7 +165,8 @@ func substitute(v any, values map[string]any) any {
 	}
 }
 
-// drawer returns what draws specifications, with programs that it fetches once.
+// drawer returns a function that draws specifications, with programs that it fetches
+// once.
 func drawer(t *testing.T) func(t *testing.T, spec map[string]any, out string) (marks int, warnings []string) {
 	t.Helper()
 	for _, program := range []string{"node", "npm"} {
@@ -201,7 +202,7 @@ func drawer(t *testing.T) func(t *testing.T, spec map[string]any, out string) (m
 	}
 }
 
-// vega returns the folder with vega and vega-lite, named by a sum of what goes in.
+// vega returns the folder with vega and vega-lite, named by a digest of its inputs.
 func vega(t *testing.T) string {
 	t.Helper()
 	root, err := kit.Root()
@@ -237,13 +238,13 @@ func vega(t *testing.T) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("fetch vega: %v\n%s", err, out)
 	}
-	if err := os.Rename(fresh, home); err != nil && !errors.Is(err, fs.ErrExist) { // somebody was faster
+	if err := os.Rename(fresh, home); err != nil && !errors.Is(err, fs.ErrExist) { // another process was faster
 		t.Fatal(err)
 	}
 	return home
 }
 
-// runPlatform has a platform run benchmarks, the last of which is not over, and returns
+// runPlatform runs benchmarks on a platform, the last of which is not over, and returns
 // its data directory. The platform ends with the test.
 func runPlatform(t *testing.T, dir string) string {
 	t.Helper()
@@ -324,7 +325,7 @@ const failing = head + "echo no such file >&2; exit 3\n'''\n"
 
 const lasting = head + "sleep 600\n'''\n"
 
-// copyToElasticsearch writes what a platform remembers of its runs to Elasticsearch.
+// copyToElasticsearch copies a platform's stored runs to Elasticsearch.
 func copyToElasticsearch(t *testing.T, data, server, prefix string) {
 	t.Helper()
 	from, err := sqlite.Open(t.Context(), filepath.Join(data, "store.db"))
@@ -367,9 +368,9 @@ func awaitSummary(ctx context.Context, from *sqlite.Store, kind store.Kind, r st
 	}
 }
 
-// copyResults copies what a run came to, and where it ran.
+// copyResults copies the summaries and the environment of a run.
 func copyResults(ctx context.Context, from *sqlite.Store, to *elastic.Store, r store.Run) error {
-	for _, kind := range []store.Kind{store.KindEnvironment, store.KindSummary} { // what runs come to is said with where they ran
+	for _, kind := range []store.Kind{store.KindEnvironment, store.KindSummary} { // summaries are stored with environments
 		d, err := awaitSummary(ctx, from, kind, r)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-// Package links_test holds what programs link.
+// Package links_test checks the packages that programs link.
 package links_test
 
 import (

@@ -29,8 +29,8 @@ func (r rules) check(names []name) (found []string) {
 	return slices.Compact(found)
 }
 
-// compare returns what is found and not allowed, and what is allowed and not
-// found.
+// compare returns the names that are found and not allowed, and those that are allowed
+// and not found.
 func compare(found, allowed []string) (added, gone []string) {
 	for _, f := range found {
 		if !slices.Contains(allowed, f) {

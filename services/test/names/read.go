@@ -25,8 +25,8 @@ func read(root fs.FS) (names []name, err error) {
 	return names, err
 }
 
-// namesIn returns what a file names. Its own name is without what go build reads
-// from it: _test, _linux.
+// namesIn returns the names in a file. The file's own name is without the suffixes that
+// go build interprets: _test, _linux.
 func namesIn(file string, f *ast.File) []name {
 	dir := path.Dir(file)
 	base, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(path.Base(file), ".go"), "decide_"), "_")

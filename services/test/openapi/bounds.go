@@ -16,7 +16,7 @@ const (
 	counted  = "^[0-9]+$"
 )
 
-// bound says of an operation's parameters what the server refuses.
+// bound adds the server's bounds to an operation's parameters.
 func bound(op *openapi3.Operation) {
 	for _, p := range op.Parameters {
 		name := p.Value.Name[strings.LastIndexByte(p.Value.Name, '.')+1:]
@@ -37,7 +37,7 @@ func bound(op *openapi3.Operation) {
 	}
 }
 
-// boundBodies says of what is sent what the server refuses.
+// boundBodies adds the server's bounds to request bodies.
 func boundBodies(schemas openapi3.Schemas) {
 	for name, required := range map[string][]string{
 		"v1SubmitRunRequest":                  {"descriptorToml"},

@@ -14,7 +14,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// description says what holds for all operations.
+// description applies to all operations.
 const description = `The platform's API over HTTP with JSON, in the canonical JSON form of protobuf: names in camel case, 64-bit numbers as strings, bytes in base64, times as RFC 3339. It is served on the port of gRPC (bai.v1.RunService, bai.v1.DescriptorService) and does the same.
 
 Errors are a rpcStatus, whose details say, as bai.v1.Fault, what must be changed, where (file, line, column, path), under which code, and how. Streams are one JSON object a line (application/x-ndjson): each has a result, or, as the last one, an error.
@@ -58,7 +58,7 @@ func convert(swagger []byte) ([]byte, error) {
 	return write(doc)
 }
 
-// prune removes what nothing refers to: requests that are parameters.
+// prune removes unreferenced schemas: requests whose fields are parameters.
 func prune(doc *openapi3.T) error {
 	for before := -1; before != len(doc.Components.Schemas); {
 		before = len(doc.Components.Schemas)
@@ -86,8 +86,8 @@ func write(doc *openapi3.T) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// tidy says of an operation what Swagger does not: that streams are lines, and
-// that a descriptor alone is a request, too.
+// tidy adds the facts that Swagger lacks: streams are lines, and a descriptor alone is a
+// request, too.
 func tidy(op *openapi3.Operation) {
 	op.Summary, op.Description = split(op.Summary + "\n" + op.Description)
 	for _, r := range op.Responses.Map() {
@@ -102,7 +102,7 @@ func tidy(op *openapi3.Operation) {
 	}
 }
 
-// split returns the first sentence of a text, and what follows it.
+// split returns the first sentence of a text, and the rest.
 func split(text string) (first, rest string) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))
 	first, rest, found := strings.Cut(text, ". ")
@@ -112,7 +112,7 @@ func split(text string) (first, rest string) {
 	return first, rest
 }
 
-// own returns what is served that is no call.
+// own returns the paths that are no RPC.
 func own() map[string]*openapi3.PathItem {
 	run := openapi3.NewPathParameter("run").WithDescription("ID of the run, or, to read, its name.").WithSchema(openapi3.NewStringSchema())
 	name := openapi3.NewPathParameter("name").WithDescription(`Of the file: ATTEMPT/ROLE-INDEX/PATH, such as "1/benchmark-0/results/out.json". Its slashes are those of the path.`).WithSchema(openapi3.NewStringSchema())

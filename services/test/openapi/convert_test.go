@@ -95,7 +95,7 @@ func TestTheDocumentIsValid(t *testing.T) {
 	}
 }
 
-// TestTheDocumentKeepsItsRules holds it to what linters of OpenAPI ask for.
+// TestTheDocumentKeepsItsRules checks the rules of OpenAPI linters.
 func TestTheDocumentKeepsItsRules(t *testing.T) {
 	doc := load(t)
 	seen := make(map[string]bool)

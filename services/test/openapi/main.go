@@ -1,6 +1,6 @@
-// Command openapi makes the OpenAPI document of the API over HTTP, from what
-// protoc-gen-openapiv2 makes of the services, which is of an older version of
-// OpenAPI and knows nothing of what is no call.
+// Command openapi makes the OpenAPI document of the API over HTTP, from the output of
+// protoc-gen-openapiv2, which has an older version of OpenAPI and lacks the paths that
+// are no RPC.
 package main
 
 import (

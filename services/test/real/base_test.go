@@ -10,8 +10,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// TestTheBaseIsWhatTheAPIServerAccepts applies deploy/kubernetes to a cluster
-// that it may have to itself, up to what would be written.
+// TestTheBaseIsWhatTheAPIServerAccepts applies deploy/kubernetes to a cluster of its own,
+// as a server-side dry run.
 func TestTheBaseIsWhatTheAPIServerAccepts(t *testing.T) {
 	testCluster := testbed.API(t)
 	if !testCluster.Own {

@@ -24,15 +24,15 @@ const (
 	gangEvery      = 10              // one of so many runs has several pods
 )
 
-// runEnd is what a run's history has of its end.
+// runEnd is the end of a run in its history.
 type runEnd struct {
 	run  runStatus
 	ends int // facts that end it
 	at   time.Duration
 }
 
-// seedVariable is of which seed random moments are to follow; where it is not set
-// a new one is chosen, and printed.
+// seedVariable is the variable with the seed of random times; without it a new seed is
+// chosen, and printed.
 const seedVariable = "BAI_SEED"
 
 // seededRand is a source of random moments, the same for the same seed.
@@ -91,7 +91,7 @@ func TestRunsThatAreCanceledAtAnyMomentLeaveNothing(t *testing.T) {
 	awaitCleared(t, w.cluster, w.scope)
 }
 
-// check says what is wrong with an end.
+// check returns the fault of an end.
 func (e runEnd) check() error {
 	canceled := e.run.Outcome == "canceled" && e.run.Reason == "CanceledByUser"
 	if e.run.Phase != "finished" || !canceled && e.run.Outcome != "succeeded" {
@@ -111,7 +111,7 @@ func (w fixture) cancelAt(ctx context.Context, file, text string, after time.Dur
 		return e, err
 	}
 	e.run.ID = run
-	time.Sleep(after) // the moment is what is tried
+	time.Sleep(after) // the time is random
 	if out, code, err := w.try(ctx, "cancel", run); err != nil || code != 0 {
 		if r, _ := w.get(ctx, run); r.Phase != "finished" {
 			return e, fmt.Errorf("cancel it: exit code %d: %w\n%s", code, err, out)

@@ -32,14 +32,13 @@ const (
 // allServices are those that are deployed.
 var allServices = []string{"gateway", "fetcher", "executor", "watcher", "metrics-pusher"}
 
-// deployed is the platform as deploy/kubernetes/production has it: every service in
-// pods of its own, two of each, known to a Kafka that lets each do what it needs
-// and no more.
+// deployed is the platform of deploy/kubernetes/production: every service in pods of its
+// own, two of each, and a Kafka that grants each service its rights and no more.
 type deployed struct {
 	platform
 
 	cluster *testbed.Cluster
-	admin   string // the settings of who administers Kafka
+	admin   string // settings of Kafka's administrator
 }
 
 func newDeployed(t *testing.T) *deployed {
@@ -109,8 +108,8 @@ func (d *deployed) images(t *testing.T) {
 	}
 }
 
-// kafka starts a Kafka with a user for each service and one for pods, who all get
-// their rights from bai admin.
+// kafka starts a Kafka with a user for each service and one for pods, whose rights come
+// from bai admin.
 func (d *deployed) kafka(t *testing.T) *kafka.Server {
 	t.Helper()
 	broker := kafka.StartGuardedAt(t, hostForPods, password, append([]string{"operator", "pods"}, allServices...)...)
@@ -142,8 +141,8 @@ func (d *deployed) administer(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// apply brings the folder of an overlay to the cluster, and waits until all
-// services are there.
+// apply applies the folder of an overlay to the cluster, and waits until all services are
+// ready.
 func (d *deployed) apply(t *testing.T, dir, keys, ca string) {
 	t.Helper()
 	d.cluster.Run(t, "wait", "--for=delete", "namespace/"+servicesNamespace, "namespace/"+runsNamespace, "--timeout=10m") // of another test
@@ -193,7 +192,7 @@ func (d *deployed) awaitAll(t *testing.T) {
 	}
 }
 
-// logServices logs what the services say.
+// logServices logs the output of the services.
 func (d *deployed) logServices(ctx context.Context, t *testing.T) {
 	t.Helper()
 	pods, _ := d.cluster.Try(ctx, "-n", servicesNamespace, "get", "pods", "-o", "wide")
@@ -204,7 +203,7 @@ func (d *deployed) logServices(ctx context.Context, t *testing.T) {
 	}
 }
 
-// result is what a run comes to, as far as it does not depend on the machine.
+// result is the part of a run's results that does not depend on the machine.
 type result struct {
 	Values map[string]int       // of each metric, how many; of one of the system, that there are some
 	Exact  map[string][]float64 // those that no machine changes
@@ -216,7 +215,7 @@ var (
 	constant = regexp.MustCompile(`^(ratio_level_\d|packed_size)$`)
 )
 
-// results runs a descriptor, and returns what it comes to.
+// results runs a descriptor, and returns its results.
 func (p platform) results(t *testing.T, descriptor string) result {
 	t.Helper()
 	out, code := p.baictl(t, "run", descriptor)
@@ -247,9 +246,9 @@ func (p platform) results(t *testing.T, descriptor string) result {
 	return r
 }
 
-// TestThePlatformAsItIsDeployedDoesWhatOneProcessDoes runs the samples on the
-// deployed platform and on a standalone one, and compares what they come to. Then
-// it kills all pods of all services at a time, under a run.
+// TestThePlatformAsItIsDeployedDoesWhatOneProcessDoes runs the samples on the deployed
+// platform and on a standalone one, and compares the results. Then it kills all pods of
+// all services at the same time, during a run.
 func TestThePlatformAsItIsDeployedDoesWhatOneProcessDoes(t *testing.T) {
 	t.Parallel()
 	d := newDeployed(t)

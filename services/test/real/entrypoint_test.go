@@ -111,7 +111,7 @@ func TestTheOutputOfAnImagesEntrypointIsReadAlsoWhenThePlatformIsKilled(t *testi
 	wantNothingForbidden(t, calls(t, testCluster, scope, "platform"))
 }
 
-// awaitSamples waits until so many samples of a run are there.
+// awaitSamples waits until that many samples of a run are stored.
 func (w fixture) awaitSamples(t *testing.T, run string, samples int) {
 	t.Helper()
 	for late := time.Now().Add(waitTimeout); ; time.Sleep(300 * time.Millisecond) {
@@ -124,7 +124,7 @@ func (w fixture) awaitSamples(t *testing.T, run string, samples int) {
 	}
 }
 
-// wantAllWritten checks that each line and sample is there, once and in order.
+// wantAllWritten checks that each line and sample is stored, once and in order.
 func (w fixture) wantAllWritten(t *testing.T, run string) {
 	t.Helper()
 	const apart = "to standard error" // no order is kept between it and the rest

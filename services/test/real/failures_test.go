@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// runStatus is what a user is told of a run that is over.
+// runStatus is the final status of a run, as its user sees it.
 type runStatus struct {
 	ID           string `json:"id"`
 	Phase        string `json:"phase"`
@@ -30,12 +30,12 @@ type runStatus struct {
 
 // failureCase is one way in which a run does not go well.
 type failureCase struct {
-	descriptorText              string // the descriptor, in place of what follows
+	descriptorText              string // the descriptor; replaces the fields below
 	image                       string // empty for one that every node has
 	hardware, env, code, limits string // further lines of the descriptor's tables
-	pending                     string // how long it may wait for what may never come; empty for longer than any test
+	pending                     string // how long it may wait for a resource that never comes; empty for longer than any test
 
-	act            func(ctx context.Context, w fixture, run string) error // done once it runs; nil for what goes wrong by itself
+	act            func(ctx context.Context, w fixture, run string) error // called once it runs; nil for a run that fails by itself
 	want           runStatus
 	messagePattern string // pattern of the message
 }
@@ -48,7 +48,7 @@ type fixture struct {
 	scope   string
 }
 
-// sleepScript is a benchmark that lasts until somebody ends it.
+// sleepScript is a benchmark that runs until it is killed.
 const sleepScript = `'''
 #!/bin/sh
 echo $$ > /tmp/pid
@@ -59,8 +59,8 @@ exec sleep 600
 // fourth until it is released.
 const gatedCommand = `"sh -c 'for n in 1 2 3; do echo n=$n; done; until [ -e /tmp/go ]; do sleep 0.2; done; for n in 4 5 6; do echo n=$n; done'"`
 
-// killIt is what a shell does in the pod of a benchmark that has written down its
-// process.
+// killIt is the shell command that kills the benchmark of a pod, whose process ID is in a
+// file.
 const killIt = "until [ -s /tmp/pid ]; do sleep 0.2; done; kill -9 $(cat /tmp/pid)"
 
 // descriptor is that of a run of one small pod.
@@ -115,7 +115,7 @@ func failureCases() map[string]failureCase {
 			hardware: "gpus = 1\ngpu_resource = \"example.org/rationed\"", pending: "1m",
 			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, messagePattern: `exceeded quota: rationed`,
 		},
-		"quota of workers exceeded": { // the launcher, which asks for less, is there
+		"quota of workers exceeded": { // the launcher, which requests less, exists
 			descriptorText: strings.Replace(mpiSleep, "[hardware.distributed]", "gpus = 1\ngpu_resource = \"example.org/rationed\"\n[hardware.distributed]", 1) + "[limits]\npending_deadline = \"1m\"\n",
 
 			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, messagePattern: `refuses 2 of its 3 pods: .*exceeded quota: rationed`,
@@ -261,7 +261,7 @@ func newFixture(t *testing.T, settings string, args ...string) fixture {
 	return fixture{start(t, build(t, testCluster), args...), testCluster, scope}
 }
 
-// check says what is wrong with an end.
+// check returns the fault of an end.
 func (h failureCase) check(end runStatus) error {
 	var errs []error
 	if end.Phase != "finished" || end.Outcome != h.want.Outcome || end.FailureClass != h.want.FailureClass || end.Reason != h.want.Reason {
@@ -312,7 +312,7 @@ func (w fixture) submit(ctx context.Context, file, text string) (string, error) 
 	return id, nil
 }
 
-// get returns what a user is told of a run.
+// get returns the status of a run.
 func (w fixture) get(ctx context.Context, run string) (runStatus, error) {
 	var r runStatus
 	out, _, err := w.try(ctx, "get", run, "-o", "json")
@@ -419,7 +419,7 @@ func deletePod(ctx context.Context, w fixture, run string) error {
 	return deletePodNamed(ctx, w, run, "")
 }
 
-// deletePodNamed has somebody delete the pod of a run whose name holds part.
+// deletePodNamed deletes the pod of a run whose name holds part.
 func deletePodNamed(ctx context.Context, w fixture, run, part string) error {
 	p, err := w.podNamed(ctx, run, part)
 	if err != nil {

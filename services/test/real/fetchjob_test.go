@@ -56,7 +56,7 @@ type dataServer struct {
 	mu           sync.Mutex
 	requestCount map[string]int           // how often, by path
 	gates        map[string]chan struct{} // closed once it may go on, by path
-	lastClient   map[string]string        // who asked last
+	lastClient   map[string]string        // client of the last request, by path
 }
 
 func newDataServer(t *testing.T) *dataServer {
@@ -106,18 +106,17 @@ func (s *dataServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if gate != nil {
-		_ = http.NewResponseController(w).Flush() // or who asked is gone
+		_ = http.NewResponseController(w).Flush() // or the client is gone
 		select {
 		case <-gate:
 		case <-r.Context().Done():
 			return
 		}
 	}
-	_, _ = w.Write(s.content[half:]) // or who asked is gone
+	_, _ = w.Write(s.content[half:]) // or the client is gone
 }
 
-// hold has the answers for a path stop in their middle, until what it returns is
-// called.
+// hold makes the answers for a path stop in their middle, until release is called.
 func (s *dataServer) hold(path string) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +125,7 @@ func (s *dataServer) hold(path string) (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// requests says how often what lies at a path was sent, and to whom at last.
+// requests returns how often a path was requested, and the last client.
 func (s *dataServer) requests(path string) (n int, from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +176,8 @@ func newFetchFixture(t *testing.T) *fetchFixture {
 	return o
 }
 
-// core starts what has no part in data: the broker, the watcher and who keeps
-// samples. It returns with what a service joins.
+// core starts the services without a part in data: the broker, the watcher and the
+// metrics-pusher. It returns the settings for further services.
 func (o *fetchFixture) core(t *testing.T, data string) map[string]any {
 	t.Helper()
 	rest := process.New("the platform", "", filepath.Join(o.bin, "bai"), "standalone", "--data", data, "--listen", "127.0.0.1:0", "--without", "gateway,fetcher,executor",
@@ -225,9 +224,9 @@ func settingsTable(t *testing.T, of map[string]any, name string) map[string]any 
 	return some
 }
 
-// bucketForPods starts a server of S3's protocol that pods reach, with a bucket
-// "team", and returns the folder with what opens it, and the settings for who has
-// that folder somewhere. Reads by those who were given a link are told.
+// bucketForPods starts an S3 server that pods reach, with a bucket "team", and returns
+// the folder with its credentials, and the settings for a process that has that folder at
+// some path. It calls read for reads by presigned links.
 func bucketForPods(t *testing.T, read func()) (keys string, settings func(keys string) map[string]any) {
 	t.Helper()
 	server := s3bed.Start(t)
@@ -298,8 +297,8 @@ spec:
   resources: {requests: {storage: 50Gi}}
 `
 
-// jobs brings to the cluster what Jobs mount: the store, which they may write to
-// though they run as nobody, what they are told, and what opens the bucket.
+// jobs creates the mounts of Jobs in the cluster: the store, which is writable although
+// they run as nobody, their settings, and the bucket's credentials.
 func (o *fetchFixture) jobs(t *testing.T, data, keys string, bucket func(string) map[string]any) {
 	t.Helper()
 	if err := os.Chmod(data, 0o777); err != nil { //nolint:gosec // pods of the test write there
@@ -465,9 +464,9 @@ func (o *fetchFixture) awaitNoJobs(t *testing.T) {
 	}
 }
 
-// TestDataAreBroughtByJobsOfTheClusterIntoABucketThatPodsRead carries out what is
-// deployed: a Job for each source, as nobody and with no rights, from a site to a
-// bucket; the benchmark's pod reads from there.
+// TestDataAreBroughtByJobsOfTheClusterIntoABucketThatPodsRead carries out the deployed
+// set-up: a Job for each source, as nobody and with no rights, downloads from a site into
+// a bucket; the benchmark's pod reads from there.
 func TestDataAreBroughtByJobsOfTheClusterIntoABucketThatPodsRead(t *testing.T) {
 	t.Parallel()
 	o := newFetchFixture(t)
@@ -508,7 +507,7 @@ func TestDataAreBroughtByJobsOfTheClusterIntoABucketThatPodsRead(t *testing.T) {
 	o.wantRightsUsed(t)
 }
 
-// wantFetchByJob has a Job bring what a run needs.
+// wantFetchByJob fetches the data of a run by a Job.
 func (o *fetchFixture) wantFetchByJob(t *testing.T) {
 	t.Helper()
 	release := o.data.hold("/set")
@@ -561,7 +560,7 @@ func (o *fetchFixture) wantJobContinues(t *testing.T) {
 	o.awaitNoJobs(t)
 }
 
-// wantRightsUsed compares what the fetcher may do with what it did, both ways.
+// wantRightsUsed compares the rights of the fetcher with its requests, both ways.
 func (o *fetchFixture) wantRightsUsed(t *testing.T) {
 	t.Helper()
 	objects, err := manifest.Read(fetchJobs + "/rbac.yaml")

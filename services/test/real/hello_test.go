@@ -26,7 +26,7 @@ import (
 // podImage is the image of ours that the suite builds.
 const podImage = "docker.io/benchmark-ai/bai-pod:real"
 
-// built is what the suite's programs and images lie in.
+// built has the folders of the suite's programs and images.
 type built struct{ bin, pod string }
 
 // sharedBuild is where the suite's programs lie, built once by whoever needs them
@@ -83,7 +83,7 @@ func importImage(t *testing.T, testCluster *testbed.Cluster, tar string) {
 	}
 }
 
-// podImageArgs are the words by which an image is made of what runs in pods.
+// podImageArgs are the arguments that make an image of the pods' programs.
 func (b built) podImageArgs() []string {
 	return []string{"-user", "65532:65532", b.bin + "/bai-pod=/bai-pod", b.bin + "/bai-pod-ship=/bai-pod-ship"}
 }
@@ -113,7 +113,7 @@ func startIn(t *testing.T, b built, data string, args ...string) platform {
 	return platform{b, bai.AwaitOutput(t, 0, listens)[1], bai}
 }
 
-// baictl runs baictl, and returns what it prints and its exit code.
+// baictl runs baictl, and returns its output and its exit code.
 func (p platform) baictl(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	out, code, err := p.try(t.Context(), args...)
@@ -123,7 +123,7 @@ func (p platform) baictl(t *testing.T, args ...string) (string, int) {
 	return out, code
 }
 
-// try is baictl for who is not alone.
+// try is baictl with a context, for use by several goroutines.
 func (p platform) try(ctx context.Context, args ...string) (string, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()

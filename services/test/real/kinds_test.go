@@ -22,7 +22,7 @@ import (
 type successCase struct {
 	descriptor string
 	want       map[string]string      // metric → its values, in order
-	nodes      func(pods []pod) error // says what is wrong with where its pods run, which are held; nil for a run that is not
+	nodes      func(pods []pod) error // returns the fault in the placement of its pods, which are held; nil for a run without placement
 }
 
 const single = `spec_version = "0.1.0"
@@ -203,8 +203,8 @@ func (w fixture) wantSuccess(t *testing.T, k successCase) {
 	}
 }
 
-// wantIsolated holds a run of several pods to a network policy that goes with what
-// owns all of its objects. The bed's network, a plain bridge, enforces none.
+// wantIsolated compares a run of several pods with a network policy that has the owner of
+// all of its objects. The test cluster's network, a plain bridge, enforces none.
 func (w fixture) wantIsolated(t *testing.T, run string) {
 	t.Helper()
 	owners := w.cluster.Run(t, "-n", w.scope, "get", "networkpolicies", "-l", "benchmark-ai.dev/run="+run, "-o", "jsonpath={.items[*].metadata.ownerReferences[*].kind}")
@@ -213,7 +213,7 @@ func (w fixture) wantIsolated(t *testing.T, run string) {
 	}
 }
 
-// values returns what a run measured, but for what is measured of every run.
+// values returns the metrics of a run, without the system metrics.
 func (w fixture) values(t *testing.T, run string) map[string]string {
 	t.Helper()
 	text, _ := w.baictl(t, "metrics", run, "-o", "json")

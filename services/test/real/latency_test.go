@@ -97,7 +97,7 @@ func (l *latencies) take(ctx context.Context, w way) (time.Duration, error) {
 	return at.Sub(begun), err
 }
 
-// warm has the platform make a Job, of which others are copies.
+// warm makes the platform create a Job, as a template for others.
 func (l *latencies) warm(ctx context.Context) (err error) {
 	l.took, l.file = map[string][]time.Duration{}, filepath.Join(l.dir, "run.toml")
 	if err := os.WriteFile(l.file, []byte(waiting), 0o600); err != nil {
@@ -119,7 +119,7 @@ func (l *latencies) warm(ctx context.Context) (err error) {
 		return err
 	}
 	l.t.Cleanup(l.admin.Close)
-	_, err = l.created(ctx) // its connection is there
+	_, err = l.created(ctx) // opens the connection
 	return err
 }
 

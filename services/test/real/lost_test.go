@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// absentNode has a cluster have a node that is not there: pods that ask for it are
-// given to it, and nobody ever says how they are.
+// absentNode creates a Node object without a machine: pods that require it are bound to
+// it, and no kubelet ever reports their state.
 func absentNode(t *testing.T, w fixture) string {
 	t.Helper()
 	name := "ghost-" + w.scope
@@ -78,8 +78,7 @@ func TestWhatALostNodeHeldIsFreed(t *testing.T) {
 	}
 }
 
-// TestOneDeleteRemovesAllOfARun has nobody of the platform's there who could
-// delete the rest.
+// TestOneDeleteRemovesAllOfARun runs without a service that could delete the rest.
 func TestOneDeleteRemovesAllOfARun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, fleetOptions{settings: "[executor.pods]\ngrace = \"2s\"\n", args: []string{"--slots", "2"}})

@@ -19,15 +19,15 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// meteredFleet is a fleet with one executor and one watcher, of which it is told what
-// they use and ask for.
+// meteredFleet is a fleet with one executor and one watcher whose use of resources and
+// requests are measured.
 type meteredFleet struct {
 	*fleet
 
 	t *testing.T
 }
 
-// newMeteredFleet starts a farm in a namespace of its own.
+// newMeteredFleet starts a fleet in a namespace of its own.
 func newMeteredFleet(t *testing.T, testCluster *testbed.Cluster, args ...string) *meteredFleet {
 	t.Helper()
 	return &meteredFleet{newFleet(t, fleetOptions{cluster: testCluster, replicas: 1, args: args}), t}
@@ -107,14 +107,14 @@ func (f *meteredFleet) awaitAll(ctx context.Context, runs []string, ok func(*bai
 	return nil
 }
 
-// usage is what a process has used so far.
+// usage is the use of resources by a process so far.
 type usage struct {
 	cpu       time.Duration
 	now, peak float64 // MiB of memory
 }
 
-// usageByService reads what the services have used, and the process of the rest, which is
-// named platform.
+// usageByService reads the use of resources by each service, and by the process of the
+// others, which is named platform.
 func (f *meteredFleet) usageByService() map[string]usage {
 	f.t.Helper()
 	all := map[string]usage{"platform": f.processUsage(f.process.PID())}
@@ -124,7 +124,7 @@ func (f *meteredFleet) usageByService() map[string]usage {
 	return all
 }
 
-// processUsage reads what a process has used; see proc(5).
+// processUsage reads the use of resources by a process; see proc(5).
 func (f *meteredFleet) processUsage(pid int) usage {
 	f.t.Helper()
 	dir := fmt.Sprintf("/proc/%d/", pid)
@@ -154,10 +154,10 @@ func number(s string) int {
 	return n
 }
 
-// callCounts counts what was asked of the API server.
+// callCounts counts requests to the API server.
 type callCounts map[string]int // by "account verb resource"
 
-// apiCalls counts what the services of the farm have asked of the API server.
+// apiCalls counts the requests of the fleet's services to the API server.
 func (f *meteredFleet) apiCalls() callCounts {
 	f.t.Helper()
 	all := callCounts{}
@@ -169,7 +169,7 @@ func (f *meteredFleet) apiCalls() callCounts {
 	return all
 }
 
-// since returns what was asked since before.
+// since returns the requests since before.
 func (a callCounts) since(before callCounts) callCounts {
 	some := callCounts{}
 	for what, n := range a {
@@ -193,7 +193,7 @@ func writes(verb string) bool { return !slices.Contains([]string{"get", "list", 
 
 func reads(verb string) bool { return !writes(verb) }
 
-// per is the tally for each of n, the most frequent first.
+// per formats the counts divided by n, the most frequent first.
 func (a callCounts) per(n int) string {
 	names := slices.Collect(maps.Keys(a))
 	slices.SortFunc(names, func(x, y string) int { return cmp.Or(cmp.Compare(a[y], a[x]), strings.Compare(x, y)) })

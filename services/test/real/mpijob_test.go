@@ -55,9 +55,8 @@ func grantMPIJobs(t *testing.T, testCluster *testbed.Cluster, scope, account str
 	return last
 }
 
-// TestAnMPIJobIsWhatItsDefinitionAccepts has the driver do with an MPIJob, as
-// executor and as watcher, all that these do with one. What an operator would say
-// of it the test says.
+// TestAnMPIJobIsWhatItsDefinitionAccepts calls the driver's methods of executor and
+// watcher with an MPIJob. The test plays the operator.
 func TestAnMPIJobIsWhatItsDefinitionAccepts(t *testing.T) {
 	t.Parallel()
 	testCluster := testbed.API(t)
@@ -67,7 +66,7 @@ func TestAnMPIJobIsWhatItsDefinitionAccepts(t *testing.T) {
 	mpioperator.Install(t, testCluster)
 	scope := testCluster.Namespace(t)
 	drivers, roles := mpiDrivers(t, testCluster, scope)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*waitTimeout) // what collects garbage looks for new kinds every 30 s only
+	ctx, cancel := context.WithTimeout(t.Context(), 3*waitTimeout) // the garbage collector looks for new kinds only every 30 s
 	defer cancel()
 	seen := make(chan cluster.Snapshot, 1000)
 	watching, stop := context.WithCancel(ctx)
@@ -114,7 +113,7 @@ func mpiDrivers(t *testing.T, testCluster *testbed.Cluster, scope string) (map[s
 	return drivers, roles
 }
 
-// mpiEnd is a condition that an operator gives an MPIJob, and what it means.
+// mpiEnd is a condition that an operator gives an MPIJob, and its meaning.
 type mpiEnd struct {
 	condition string
 	want      watcher.Verdict
@@ -149,7 +148,8 @@ func playOperator(ctx context.Context, t *testing.T, testCluster *testbed.Cluste
 	await(ctx, t, seen, func(s cluster.Snapshot) bool { return s.Ref.Run == id && s.Job == nil })
 }
 
-// wantMPIJobsUsed checks that what roles allow was done, and nothing was forbidden.
+// wantMPIJobsUsed checks that each right of the roles was used, and no request was
+// forbidden.
 func wantMPIJobsUsed(t *testing.T, testCluster *testbed.Cluster, scope string, roles map[string]*rbacv1.Role) {
 	t.Helper()
 	for service, role := range roles {
@@ -214,9 +214,8 @@ func TestAnMPIJobIsRefusedWhereNobodyKnowsIt(t *testing.T) {
 	}
 }
 
-// TestRunsOfStrategyMPIAreCarriedOutByTheOperator has the real operator make the
-// pods: a run that succeeds with what it measured, one of which a rank fails, and
-// one that is canceled.
+// TestRunsOfStrategyMPIAreCarriedOutByTheOperator runs with the real operator: a run that
+// succeeds with its metrics, one with a failing rank, and one that is canceled.
 func TestRunsOfStrategyMPIAreCarriedOutByTheOperator(t *testing.T) {
 	t.Parallel()
 	settings := fmt.Sprintf("[executor.pods]\ngrace = \"4s\"\nmpi_operator = true\n[kubernetes]\nkinds = [%q]\n", mpijob.Resource)

@@ -13,9 +13,9 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// TestEveryPlanIsWhatTheAPIServerAccepts applies the objects of each example and
-// each kind of settings that transpile has a file of, up to what would be written,
-// where pods are held to the level of Pod Security that they promise to keep to.
+// TestEveryPlanIsWhatTheAPIServerAccepts applies the golden objects of each example and
+// each kind of settings, as a server-side dry run, with the Pod Security level that the
+// pods promise.
 func TestEveryPlanIsWhatTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
 	testCluster := testbed.API(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// checks is what preflight prints.
+// checks is the output of preflight.
 type checks struct {
 	Ready            bool
 	Faults, Warnings int
@@ -46,7 +46,7 @@ func (w fixture) preflight(t *testing.T, text string, set ...string) (checks, in
 		args = append(args, "--set", s)
 	}
 	out, code := w.baictl(t, args...)
-	begin, end := strings.Index(out, "{\n"), strings.LastIndex(out, "\n}") // what is around is standard error
+	begin, end := strings.Index(out, "{\n"), strings.LastIndex(out, "\n}") // the rest is standard error
 	if begin < 0 || end < begin {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
@@ -70,8 +70,8 @@ secrets = { TOKEN = "registry/token" }
 benchmark_code = "true"
 `
 
-// TestPreflightTellsWhatARunWouldLack asks before runs; where it says that all is
-// there, a run succeeds, and where it finds a fault, one would not.
+// TestPreflightTellsWhatARunWouldLack compares preflights with runs: if all checks pass,
+// a run succeeds, and if one finds a fault, a run would fail.
 func TestPreflightTellsWhatARunWouldLack(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "[executor.pods.allow.default]\nsecrets = [\"registry\", \"none\"]\n")
@@ -107,7 +107,7 @@ func TestPreflightTellsWhatARunWouldLack(t *testing.T) {
 	wantNothingCreated(t, w)
 }
 
-// wantNothingCreated fails the test where an object of a run is there.
+// wantNothingCreated fails the test if an object of a run exists.
 func wantNothingCreated(t *testing.T, w fixture) {
 	t.Helper()
 	if out := w.cluster.Run(t, "-n", w.scope, "get", "jobs,pods,secrets,configmaps", "-l", "benchmark-ai.dev/run", "-o", "name"); out != "" {
@@ -115,7 +115,7 @@ func wantNothingCreated(t *testing.T, w fixture) {
 	}
 }
 
-// gatewayAccount makes a service account with what deploy grants the gateway, in the
+// gatewayAccount makes a service account with the gateway's rights of deploy, in the
 // namespace and beyond, and returns its kubeconfig and these rules.
 func gatewayAccount(t *testing.T, testCluster *testbed.Cluster, scope string) (config string, rules []rbacv1.PolicyRule) {
 	t.Helper()
@@ -168,8 +168,8 @@ func grant(t *testing.T, testCluster *testbed.Cluster, scope, account, kind, nam
 	}
 }
 
-// TestTheGatewaysRolesAreWhatPreflightUses holds what deploy grants the gateway
-// to what a survey asks for, both ways.
+// TestTheGatewaysRolesAreWhatPreflightUses compares the gateway's rights of deploy with
+// the requests of a survey, both ways.
 func TestTheGatewaysRolesAreWhatPreflightUses(t *testing.T) {
 	t.Parallel()
 	testCluster := testbed.API(t)

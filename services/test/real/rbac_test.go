@@ -88,7 +88,7 @@ type record struct {
 // writes reports whether a call may change something.
 func (r record) writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
 
-// calls returns what an account has asked for, from the audit log.
+// calls returns the requests of an account, from the audit log.
 func calls(t *testing.T, testCluster *testbed.Cluster, scope, name string) []record {
 	t.Helper()
 	f, err := os.Open(testCluster.Audit)
@@ -126,8 +126,8 @@ func verbsUsed(all []record) []string {
 	return slices.Compact(verbs)
 }
 
-// verbsGranted are the verbs of a role, but for the list that comes with a watch: it
-// is asked for only where the API server cannot stream what is there.
+// verbsGranted are the verbs of a role, without the list that comes with a watch: it is
+// used only if the API server cannot stream the initial state.
 func verbsGranted(r *rbacv1.Role, also []string) []string {
 	var verbs []string
 	for _, rule := range r.Rules {
@@ -182,7 +182,7 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 	eventually(ctx, t, executor, r, func(s cluster.Snapshot, err error) bool { return err == nil && len(s.Pods) == 1 })
 	eventually(ctx, t, watcher, r, func(s cluster.Snapshot, err error) bool { return err == nil && len(s.Pods) == 1 })
 	requestLog(ctx, t, watcher, r)
-	if err := executor.Stop(ctx, r); err != nil { // its pod goes, its Job stays
+	if err := executor.Stop(ctx, r); err != nil { // its pod is deleted, its Job remains
 		t.Fatal(err)
 	}
 	eventually(ctx, t, executor, r, func(s cluster.Snapshot, err error) bool {
@@ -207,7 +207,7 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 	}
 }
 
-// wantAllUsed holds what a service may to what it did, both ways.
+// wantAllUsed compares a service's rights with its requests, both ways.
 func wantAllUsed(t *testing.T, testCluster *testbed.Cluster, scope, service string) {
 	t.Helper()
 	all := calls(t, testCluster, scope, service)
@@ -218,7 +218,7 @@ func wantAllUsed(t *testing.T, testCluster *testbed.Cluster, scope, service stri
 	}
 }
 
-// createAgain creates what is there.
+// createAgain creates objects that exist.
 func createAgain(ctx context.Context, t *testing.T, executor *kube.Cluster, objects []cluster.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -318,7 +318,7 @@ func objects(scope, run string) []cluster.Object {
 		&batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: own, Spec: batchv1.JobSpec{
 			BackoffLimit: &zero, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
-				NodeSelector: map[string]string{"benchmark-ai.dev/none": "none"}, // it stays pending
+				NodeSelector: map[string]string{"benchmark-ai.dev/none": "none"}, // it remains pending
 				Containers:   []corev1.Container{{Name: cluster.ContainerBenchmark, Image: "example.org/none:1"}},
 			}},
 		}},

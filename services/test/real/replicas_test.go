@@ -27,7 +27,7 @@ type fleet struct {
 	members []*replica
 }
 
-// fleetOptions is what a fleet is to be like.
+// fleetOptions configure a fleet.
 type fleetOptions struct {
 	cluster  *testbed.Cluster               // nil for one that runs pods
 	settings string                         // of the platform
@@ -70,7 +70,7 @@ func newFleet(t *testing.T, o fleetOptions) *fleet {
 	return f
 }
 
-// begin starts what the replicas join, once more if it was there before.
+// begin starts the processes that the replicas join, again if they were started before.
 func (f *fleet) begin(t *testing.T, args ...string) {
 	t.Helper()
 	f.platform = startIn(t, f.built, f.data, append(args, f.args...)...)

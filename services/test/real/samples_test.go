@@ -17,8 +17,7 @@ type measured struct {
 	Labels map[string]string
 }
 
-// sample runs a sample with some values put in place, and returns what it
-// measured and what it wrote.
+// sample runs a sample with some overrides, and returns its metrics and its log.
 func (w fixture) sample(t *testing.T, name string, set ...string) (values map[string][]float64, log string) {
 	t.Helper()
 	args := []string{"run", "../../../sample-benchmarks/" + name + "/descriptor.toml", "--name", name}

@@ -16,9 +16,9 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/kwok"
 )
 
-// Bounds of what many runs may cost.
+// Bounds of the cost of many runs.
 const (
-	flat       = 1.5 // times what a run costs among few, that it costs among many
+	flat       = 1.5 // factor by which a run among many may cost more than one among few
 	mostWrites = 6   // a run
 	together   = 100 // runs that may be launched at a time, however many there are
 	nodePods   = 256 // pods that a simulated node takes
@@ -43,7 +43,7 @@ func simulated(t *testing.T, nodes int) *testbed.Cluster {
 	return testCluster
 }
 
-// cost is what some runs cost, for each of them.
+// cost is the average cost of a run.
 type cost struct {
 	runs          int
 	took          time.Duration
@@ -52,7 +52,7 @@ type cost struct {
 	peak          map[string]float64 // MiB, by service
 }
 
-// ours is what executor and watcher need of a processor, in ms a run.
+// ours is the processor time of executor and watcher, in ms a run.
 func (c cost) ours() float64 { return c.cpu["executor"] + c.cpu["watcher"] }
 
 // TestManyRunsCostEachWhatFewDo runs a few, more and many runs through services of
@@ -81,7 +81,7 @@ func TestManyRunsCostEachWhatFewDo(t *testing.T) {
 		if many.reads+many.writes > flat*(few.reads+few.writes) {
 			t.Errorf("%d runs take %.1f API calls each, more than %g times the %.1f of %d", many.runs, many.reads+many.writes, flat, few.reads+few.writes, few.runs)
 		}
-		if many.ours() > flat*few.ours() && testbed.Size(1, 0) == 1 { // what has company takes more of a processor
+		if many.ours() > flat*few.ours() && testbed.Size(1, 0) == 1 { // with other work, a run takes more of a processor
 			t.Errorf("%d runs take executor and watcher %.1f ms each, more than %g times the %.1f ms of %d", many.runs, many.ours(), flat, few.ours(), few.runs)
 		}
 	}
@@ -128,7 +128,7 @@ func measureRuns(t *testing.T, testCluster *testbed.Cluster, n int) cost {
 // cancels them.
 func TestManyRunsAtATimeTakeLittleMemory(t *testing.T) {
 	t.Parallel()
-	const mostKiB, garbage = 100, 8 << 10 // KiB: of a run, and of what is not collected yet, however many runs there are
+	const mostKiB, garbage = 100, 8 << 10 // KiB: of a run, and of uncollected garbage for any number of runs
 	n := testbed.Size(1000, 200)
 	each := float64(n)
 	testCluster := simulated(t, 8)
@@ -200,8 +200,8 @@ docker_image = "local/bench:1"
 benchmark_code = "hostname"
 `
 
-// TestManyWorkersOfARun measures what a large gang costs. Its workers answer
-// nobody, being simulated, so that its launcher waits, until it is canceled.
+// TestManyWorkersOfARun measures the cost of a large gang. Its simulated workers do not
+// answer, so that its launcher waits until it is canceled.
 func TestManyWorkersOfARun(t *testing.T) {
 	t.Parallel()
 	workers := testbed.Size(1000, 100)
@@ -272,9 +272,8 @@ func TestANodeThatIsAddedAfterTheWaitEndsItWell(t *testing.T) {
 	t.Run("nobody collects what a run on it writes", func(t *testing.T) { f.wantUncollectedRunReported(t) })
 }
 
-// wantUncollectedRunReported checks that a run of which no data come, whose collector has been
-// seen to begin, is over, and that its user is told so and waits for them no
-// longer than asked for.
+// wantUncollectedRunReported checks that a run without data, whose collector has started,
+// is over, and that its user is notified and waits no longer than requested.
 func (f *meteredFleet) wantUncollectedRunReported(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "run.toml")
@@ -308,7 +307,7 @@ func (f *meteredFleet) scaled(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(c.GetMessage())
-	<-time.After(42*time.Second - time.Since(begun)) // longer than it may wait where nobody helps
+	<-time.After(42*time.Second - time.Since(begun)) // longer than its deadline
 	added := time.Now()
 	f.cluster.Apply(t, kwok.Node("scaled1", nodePods, map[string]string{"pool": "scaled"})) //nolint:contextcheck // it is the test's
 	if _, err := f.await(ctx, run, succeeded); err != nil {

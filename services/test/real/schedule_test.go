@@ -27,9 +27,9 @@ docker_image = "debian:12-slim"
 benchmark_code = "date"
 `
 
-// TestAScheduleFiresOnceAMinute has two gateways on one store, for five minutes.
-// That which fires is killed after two, and with it the broker and all the rest
-// of the platform; the other one fires from then on. The platform comes back.
+// TestAScheduleFiresOnceAMinute has two gateways on one store, for five minutes. The
+// firing one is killed after two, and with it the broker and the rest of the platform;
+// the other one fires from then on. The platform restarts.
 func TestAScheduleFiresOnceAMinute(t *testing.T) {
 	t.Parallel()
 	kill, minutes := testbed.Size(2, 1), testbed.Size(5, 2)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// oneCopy is a run whose workers read one copy of their data, and that leave what
-// they find on a volume that is made for the run.
+// oneCopy is a run whose workers read one copy of their data, and write their findings to
+// a volume of the run.
 const oneCopy = `spec_version = "1.0"
 [info]
 description = "four workers and one copy of their data"
@@ -107,7 +107,7 @@ func TestWorkersShareOneCopyOfTheirDataAndAVolumeOfTheRuns(t *testing.T) {
 		w.cluster.Apply(t, fmt.Sprintf(onNode1, volume, class, filepath.Join(t.TempDir(), name)))
 	}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(bytes.Repeat([]byte("benchmark"), 100_000)) // or nobody wants it
+		_, _ = w.Write(bytes.Repeat([]byte("benchmark"), 100_000)) // or the client is gone
 	}))
 	t.Cleanup(web.Close)
 	w.wantSuccess(t, successCase{

@@ -36,7 +36,7 @@ const (
 	stormIn    = 15 * time.Minute
 )
 
-// stormSize is what a storm needs to be one.
+// stormSize is the scale of a storm.
 type stormSize struct {
 	runs    int
 	slots   int           // runs at a time
@@ -60,7 +60,7 @@ type stormRun struct {
 	ends   []string      // outcome, class and reason
 }
 
-// newStormRun is run i, canceled at a moment if it is one of those.
+// newStormRun is run i, canceled after that time if it is one of the canceled.
 func newStormRun(i int, cancelAfter time.Duration) stormRun {
 	const well = "OUTCOME_SUCCEEDED FAILURE_CLASS_UNSPECIFIED "
 	switch {
@@ -122,8 +122,8 @@ func TestEveryRunEndsOnceWhileExecutorsAndWatchersAreKilled(t *testing.T) {
 	f.wantNoWritesInReplay(t, recorder)
 }
 
-// submitAll submits the runs of a storm. What it returns waits until those are
-// canceled and evicted that are to be, and says how many were evicted.
+// submitAll submits the runs of a storm. The returned function waits until the cancels
+// and evictions are done, and returns the number of evicted runs.
 func (f *fleet) submitAll(t *testing.T, size stormSize, rnd *rand.Rand) (runs map[string]stormRun, awaitDisruptions func() (evicted int)) {
 	t.Helper()
 	runs = make(map[string]stormRun, size.runs)
@@ -188,7 +188,7 @@ func (f *fleet) mustSubmit(t *testing.T, text string) string {
 
 func (f *fleet) cancelAfter(t *testing.T, run string, d time.Duration) {
 	t.Helper()
-	time.Sleep(d) // the moment is what is tried
+	time.Sleep(d) // the time is random
 	if _, err := f.api.CancelRun(t.Context(), &baiv1.CancelRunRequest{Run: run}); err != nil {
 		if r, gone := f.api.GetRun(t.Context(), &baiv1.GetRunRequest{Run: run}); gone != nil || r.GetRun().GetPhase() != baiv1.Phase_PHASE_FINISHED {
 			t.Errorf("cancel %s: %v", run, err)
@@ -262,14 +262,14 @@ func (f *fleet) await(t *testing.T, recorder *eventRecorder, runs []string) {
 	}
 }
 
-// eventRecorder is what the topics say of runs.
+// eventRecorder records the topics' events of runs.
 type eventRecorder struct {
 	mu         sync.Mutex
 	launchedAt map[string]time.Time            // by ID of the fact
 	finishedAt map[string]map[string]time.Time // by run and ID of the fact
 }
 
-// recordEvents hears what is launched and what ends, for as long as the test lasts.
+// recordEvents consumes launches and ends, until the test ends.
 func (f *fleet) recordEvents(t *testing.T) *eventRecorder {
 	t.Helper()
 	h := &eventRecorder{launchedAt: map[string]time.Time{}, finishedAt: map[string]map[string]time.Time{}}
@@ -369,7 +369,7 @@ func (h *eventRecorder) doneSince(service string, then time.Time) bool {
 	return false
 }
 
-// kills is what was done in a storm.
+// kills counts the kills of a storm.
 type kills struct {
 	from, to time.Time
 	recovery map[string][]time.Duration // by service: from a kill until it works on a run again and all of its processes are ready
@@ -476,8 +476,8 @@ func (f *fleet) wantNoWritesInReplay(t *testing.T, recorder *eventRecorder) {
 	}
 }
 
-// idle waits until the executors have written down that all is done: what is not
-// written down is done again.
+// idle waits until the executors have committed all work: uncommitted work would be
+// repeated.
 func (f *fleet) idle(t *testing.T) {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), filepath.Join(f.data, "store.db"))
@@ -496,8 +496,8 @@ func (f *fleet) idle(t *testing.T) {
 	}
 }
 
-// rewind ends what runs beside the replicas, and has these begin anew at the
-// first events.
+// rewind ends the processes beside the replicas, and restarts the replicas at the first
+// events.
 func (f *fleet) rewind(t *testing.T) {
 	t.Helper()
 	bus := f.bus(t)

@@ -23,10 +23,9 @@ const torchImage = "docker.io/local/torch:1"
 
 const training = "../../../sample-benchmarks/training"
 
-// TestTheTrainingSampleTrainsInAPod runs the sample in a pod whose image holds
-// Debian's PyTorch, and holds its numbers against those of the script run by hand
-// under the same package on this machine, and what is known of its image against
-// what the node says.
+// TestTheTrainingSampleTrainsInAPod runs the sample in a pod whose image holds Debian's
+// PyTorch, and compares its numbers with those of the script under the same package on
+// this machine, and the recorded image with the node's.
 func TestTheTrainingSampleTrainsInAPod(t *testing.T) {
 	t.Parallel()
 	const python = "/usr/bin/python3"

@@ -16,8 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// TestVolumesOfEveryKindAreWhatTheAPIServerAccepts applies the objects of a run
-// with shared data and volumes of every kind, up to what would be written.
+// TestVolumesOfEveryKindAreWhatTheAPIServerAccepts applies the objects of a run with
+// shared data and volumes of every kind, as a server-side dry run.
 func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
 	testCluster := testbed.API(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone asks for the story of runs
-// of which nothing is left in the cluster.
+// TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone prints the histories of runs whose
+// objects are deleted.
 func TestWhatTheClusterSaidIsToldAlsoWhenThePodsAreGone(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "[executor.pods]\ngrace = \"2s\"\n[executor.pods.allow.default]\nsecrets = [\"no-such-secret\"]\n", "--slots", "10")

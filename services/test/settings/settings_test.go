@@ -201,7 +201,7 @@ func nameOf(f *ast.Field, whole string) string {
 	return whole
 }
 
-// kind is what a value is written as.
+// kind is the TOML type of a value.
 func (r *reader) kind(t *testing.T, d declared, e ast.Expr) string {
 	t.Helper()
 	switch e := e.(type) {
@@ -347,8 +347,8 @@ func TestThePageOfSettingsIsWhatProgramsRead(t *testing.T) {
 	}
 }
 
-// wantShared holds each setting at the top and each table to what programs know of
-// those of others: all of them read one folder.
+// wantShared compares each top-level setting and each table with the list of known ones
+// in other programs: all programs read one folder.
 func wantShared(t *testing.T, tables map[string]*table) {
 	t.Helper()
 	for name, tab := range tables {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// counts is what a tree is made of. Lists are sorted, largest first.
+// counts are the sizes of a tree. Lists are sorted, largest first.
 type counts struct {
 	Production, Test int // lines, comments and blank ones counted
 	Functions        quantiles

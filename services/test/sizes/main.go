@@ -1,6 +1,6 @@
-// Command sizes counts what the tree of a module set is made of: lines, functions,
-// interfaces, packages, and the exported names that no other package uses. It
-// reads the sources as text and syntax, without compiling them.
+// Command sizes measures the tree of a module set: lines, functions, interfaces,
+// packages, and the exported names that no other package uses. It reads the sources as
+// text and syntax, without compiling them.
 //
 // Generated files and testdata are left out. Test code is *_test.go, all below
 // services/test, and packages whose name ends with "test".

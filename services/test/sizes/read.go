@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/gofiles"
 )
 
-// modulePath is what import paths of this tree begin with.
+// modulePath is the prefix of this tree's import paths.
 const modulePath = "github.com/benchmark-ai/bai/"
 
 // file is one source file.

@@ -50,7 +50,7 @@ func printNumbers(from, to int) error {
 	return err
 }
 
-// emitter returns what emits the samples of numbers.
+// emitter returns a function that emits the samples of numbers.
 func emitter(pipe string) (func(from, to int) error, error) {
 	if pipe != "" {
 		return piper()
@@ -66,8 +66,8 @@ func emitter(pipe string) (func(from, to int) error, error) {
 	}, err
 }
 
-// piper returns what writes samples to the FIFO, one after the other. While nobody
-// reads it waits.
+// piper returns a function that writes samples to the FIFO, in order. Without a reader it
+// blocks.
 func piper() (func(from, to int) error, error) {
 	f, err := os.OpenFile(os.Getenv(pod.EnvFIFO), os.O_WRONLY, 0)
 	return func(from, to int) error {

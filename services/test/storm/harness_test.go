@@ -38,8 +38,8 @@ type harness struct {
 	store  *elasticsearch.Server // nil where it is embedded
 	prefix string                // of the store's indices
 
-	platform *process.Process            // executor and watcher, and what is not on its own
-	services map[string]*process.Process // what is
+	platform *process.Process            // executor and watcher, and services without a process of their own
+	services map[string]*process.Process // services with a process of their own
 
 	api     baiv1.RunServiceClient
 	results baiv1.ResultServiceClient
@@ -48,7 +48,7 @@ type harness struct {
 // large is the size of a data set that takes a while to bring.
 const large = 96 << 20
 
-// newHarness returns a world without a process in it.
+// newHarness returns a harness without a process.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	w := &harness{t: t, dir: filepath.Join(t.TempDir(), "data"), addr: process.FreeAddr(t), services: map[string]*process.Process{}}

@@ -13,8 +13,8 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// load is what goes through a platform: runs that count, one after the other in
-// each of some lanes.
+// load is the work of a platform: counting runs, one after the other in each of some
+// lanes.
 type load struct {
 	w          *harness
 	n, rate    int // of each run: numbers, and numbers a second
@@ -27,8 +27,7 @@ type load struct {
 	planned int // numbers of runs that have begun
 }
 
-// newLoad begins a load in some lanes, of which the last emits through the FIFO
-// where piped says so.
+// newLoad starts a load in some lanes; if piped, the last one emits through the FIFO.
 func newLoad(w *harness, lanes, n, rate, least int, piped bool) *load {
 	l := &load{w: w, n: n, rate: rate, minNumbers: least}
 	for lane := range lanes {
@@ -37,8 +36,7 @@ func newLoad(w *harness, lanes, n, rate, least int, piped bool) *load {
 	return l
 }
 
-// lane runs one run after the other until it is told to stop and enough is
-// counted.
+// lane runs one run after the other until it is stopped and has counted enough.
 func (l *load) lane(lane int, pipe bool) {
 	for i := 0; l.wantsMore() && !l.w.t.Failed() && l.w.t.Context().Err() == nil; i++ {
 		c := l.w.submit(fmt.Sprintf("lane-%d-%d", lane, i), l.w.descriptor(l.n, l.rate, pipe, ""), l.n, pipe)
@@ -75,7 +73,7 @@ func (l *load) stored() (n int64) {
 	return n
 }
 
-// progress is how far what runs is stored.
+// progress is the stored progress of active runs.
 type progress map[*countingRun][2]int64
 
 func (l *load) progress() progress {
@@ -101,7 +99,7 @@ func (l *load) awaitProgress(since progress, late time.Time) {
 	}
 }
 
-// finish has what has begun come to its end.
+// finish waits until all started runs have ended.
 func (l *load) finish() {
 	l.stop.Store(true)
 	l.lanes.Wait()
@@ -153,7 +151,7 @@ func (w *harness) howItEnded(run string) (how baiv1.Outcome, err error) {
 	}
 }
 
-// wantSummary waits until what a run's samples come to is there, and checks it.
+// wantSummary waits for a run's summaries, and checks them.
 func (w *harness) wantSummary(c *countingRun) {
 	w.t.Helper()
 	for late := time.Now().Add(waitTimeout); ; time.Sleep(pollInterval) {
@@ -195,7 +193,8 @@ func (w *harness) wantInIndices(runs []*countingRun) {
 	}
 }
 
-// logPipes says what went through FIFOs and what of it was lost or stored twice.
+// logPipes logs the number of samples through FIFOs, and those that were lost or stored
+// twice.
 func (l *load) logPipes(kills int) {
 	sent, lost, twice, records := 0, 0, 0, 0
 	for _, c := range l.allRuns() {
@@ -217,7 +216,7 @@ func (l *load) logPipes(kills int) {
 		return
 	}
 	l.w.t.Logf("through the FIFO: %d samples in %d runs, %d lost, %d stored twice, with %d kills of collectors", sent, records, lost, twice, kills)
-	const held = 64 << 10 / len(`{"f": 1}`+"\n") // what the collector may have read and not yet written when it is killed
+	const held = 64 << 10 / len(`{"f": 1}`+"\n") // bytes that a killed collector may have read and not yet written
 	if twice > 0 || lost > kills*held {
 		l.w.t.Errorf("through the FIFO %d were lost and %d stored twice; at most %d may be lost, and none is stored twice", lost, twice, kills*held)
 	}

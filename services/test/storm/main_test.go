@@ -1,11 +1,10 @@
-// Package storm holds the platform to its promise: what was accepted is stored
-// once, whatever is killed or goes away meanwhile. The faults are real: kill -9 of
-// the services' own processes, of real Kafka and real Elasticsearch.
+// Package storm checks the platform's promise that accepted data are stored once,
+// whatever is killed or unavailable meanwhile. The faults are real: kill -9 of the
+// services' own processes, of real Kafka and real Elasticsearch.
 //
-// A storm takes about a minute and kills everything in turn, once; where EnvSpan
-// says how long (10m), it goes round for as long as that. EnvAway (60s) says how
-// long servers are away, a third of a minute otherwise. Where testbed.EnvShort is
-// set less goes through.
+// A storm takes about a minute and kills each victim in turn, once; if EnvSpan is set
+// (10m), it repeats for that time. EnvAway (60s) is the length of the servers' outages, a
+// third of a minute by default. With testbed.EnvShort the load is smaller.
 package storm_test
 
 import (
@@ -57,7 +56,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// needsReal skips a test that nobody asked for.
+// needsReal skips a test unless real servers are requested.
 func needsReal(t *testing.T) {
 	t.Helper()
 	if os.Getenv("BAI_TEST_REAL") == "" {

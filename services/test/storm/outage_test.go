@@ -17,11 +17,11 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
-// recoveryLimit is within which all works again once servers are back, beyond what a
-// run takes on this machine when all is well.
+// recoveryLimit is the time in which all works again once servers are back, beyond the
+// usual time of a run on this machine.
 const recoveryLimit = 15 * time.Second
 
-// server is what goes away.
+// server is a server with outages.
 type server struct {
 	name          string // as readiness says it
 	kill, restart func(testing.TB)
@@ -59,8 +59,7 @@ func (o *outage) String() string {
 	return strings.Join(names, " and ")
 }
 
-// run has the servers go away for a while, and watches what the platform makes
-// of it.
+// run takes the servers away for a while, and checks the platform.
 func (o *outage) run(span time.Duration) {
 	w := o.w
 	w.t.Helper()
@@ -138,11 +137,11 @@ func (o *outage) wantRefused(key string) {
 	o.w.t.Logf("a submission without %s: after %s %v", o, time.Since(begun).Round(10*time.Millisecond), err)
 }
 
-// logEntry is an entry of a log, but for what differs each time.
+// logEntry is a log entry without its variable fields.
 type logEntry struct{ Level, Msg, Group, Topic, Step, Run string }
 
-// wantLoggedOnce checks what the processes have logged since before the servers
-// went, which are still away: each says once what it waits for.
+// wantLoggedOnce checks the processes' logs since before the outage, which still lasts:
+// each process logs an unavailable server once.
 func (o *outage) wantLoggedOnce(before map[*process.Process]int) {
 	o.w.t.Helper()
 	for _, p := range o.w.processes() {
@@ -178,7 +177,7 @@ func TestNothingIsLostWhileThePlatformIsAway(t *testing.T) {
 	s.wantAll(1000)
 }
 
-// warningCounts are the warnings and errors in a log, and how often each is there.
+// warningCounts are the warnings and errors in a log, with their frequencies.
 func warningCounts(log string) map[logEntry]int {
 	times := map[logEntry]int{}
 	for line := range strings.Lines(log) {

@@ -10,13 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// pollInterval is how often the store is asked what is there of a run.
+// pollInterval is how often the store is queried for a run.
 const pollInterval = 500 * time.Millisecond
 
 // isUnavailable says that the platform cannot answer now, and may later.
@@ -25,7 +26,7 @@ func isUnavailable(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded
 }
 
-// countingRun is a run that counts, and what is seen of it.
+// countingRun is a run that counts, and its stored data.
 type countingRun struct {
 	w    *harness
 	id   string
@@ -38,7 +39,7 @@ type countingRun struct {
 	mu        sync.Mutex
 	piped     map[int]int // how often each number that went through the FIFO was seen
 	cursors   [2]string   // cursors
-	violation error       // what must not be
+	violation error       // the first violation of the promise
 }
 
 // descriptor is that of a run that counts.
@@ -67,8 +68,8 @@ benchmark_code = %q
 	return text
 }
 
-// submit submits until the platform has taken the run, under one key, and returns
-// the run as it is followed. It is nil where the platform said no.
+// submit retries a submission with one key until the platform has accepted the run, and
+// returns the run as it is followed. It is nil if the platform refused.
 func (w *harness) submit(key, descriptor string, n int, pipe bool) *countingRun {
 	w.t.Helper()
 	c := &countingRun{w: w, n: n, pipe: pipe, done: make(chan struct{}), piped: map[int]int{}}
@@ -83,8 +84,8 @@ func (w *harness) submit(key, descriptor string, n int, pipe bool) *countingRun 
 	return c
 }
 
-// follow reads what the run has written, by cursor, until the platform says that
-// it is complete, and then nothing may be missing.
+// follow reads the run's data, by cursor, until the platform reports that they are
+// complete, and then none may be missing.
 func (c *countingRun) follow() {
 	defer close(c.done)
 	for c.w.t.Context().Err() == nil {
@@ -112,7 +113,7 @@ func (c *countingRun) follow() {
 	}
 }
 
-// violationError returns what must not be, as far as it was read.
+// violationError returns a violation of the promise in the data read so far.
 func (c *countingRun) violationError(complete bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,25 +131,26 @@ func (c *countingRun) violationError(complete bool) error {
 
 // readSamples reads the samples that are new.
 func (c *countingRun) readSamples(ctx context.Context) error {
+	return readNew(func() (grpc.ServerStreamingClient[baiv1.QueryMetricsResponse], error) {
+		return c.w.api.QueryMetrics(ctx, &baiv1.QueryMetricsRequest{Run: c.id, Cursor: c.cursor(0), Metrics: []string{"n", "f"}})
+	}, c.recordSamples)
+}
+
+// readNew reads streams to their ends, until one has nothing new. The function record
+// reports whether a message has.
+func readNew[T any](open func() (grpc.ServerStreamingClient[T], error), record func(*T) bool) error {
 	for {
-		c.mu.Lock()
-		cursor := c.cursors[0]
-		c.mu.Unlock()
-		stream, err := c.w.api.QueryMetrics(ctx, &baiv1.QueryMetricsRequest{Run: c.id, Cursor: cursor, Metrics: []string{"n", "f"}})
+		stream, err := open()
 		if err != nil {
 			return err
 		}
 		some := false
-		for {
-			r, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			some = some || len(r.GetSamples()) > 0
-			c.recordSamples(r)
+		r, err := stream.Recv()
+		for ; err == nil; r, err = stream.Recv() {
+			some = record(r) || some
+		}
+		if !errors.Is(err, io.EOF) {
+			return err
 		}
 		if !some {
 			return nil
@@ -156,8 +158,8 @@ func (c *countingRun) readSamples(ctx context.Context) error {
 	}
 }
 
-// recordSamples takes note of samples.
-func (c *countingRun) recordSamples(r *baiv1.QueryMetricsResponse) {
+// recordSamples notes samples, and reports whether there are any.
+func (c *countingRun) recordSamples(r *baiv1.QueryMetricsResponse) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cursors[0] = r.GetCursor()
@@ -171,37 +173,24 @@ func (c *countingRun) recordSamples(r *baiv1.QueryMetricsResponse) {
 			c.violation = fmt.Errorf("sample %v where %d is next", s.GetValue(), next)
 		}
 	}
+	return len(r.GetSamples()) > 0
 }
 
 // readLines reads the lines that are new.
 func (c *countingRun) readLines(ctx context.Context) error {
-	for {
-		c.mu.Lock()
-		cursor := c.cursors[1]
-		c.mu.Unlock()
-		stream, err := c.w.api.StreamLogs(ctx, &baiv1.StreamLogsRequest{Run: c.id, Cursor: cursor})
-		if err != nil {
-			return err
-		}
-		some := false
-		for {
-			r, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			some = some || len(r.GetLines()) > 0
-			c.recordLines(r)
-		}
-		if !some {
-			return nil
-		}
-	}
+	return readNew(func() (grpc.ServerStreamingClient[baiv1.StreamLogsResponse], error) {
+		return c.w.api.StreamLogs(ctx, &baiv1.StreamLogsRequest{Run: c.id, Cursor: c.cursor(1)})
+	}, c.recordLines)
 }
 
-func (c *countingRun) recordLines(r *baiv1.StreamLogsResponse) {
+func (c *countingRun) cursor(i int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cursors[i]
+}
+
+// recordLines notes lines, and reports whether there are any.
+func (c *countingRun) recordLines(r *baiv1.StreamLogsResponse) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cursors[1] = r.GetCursor()
@@ -211,6 +200,7 @@ func (c *countingRun) recordLines(r *baiv1.StreamLogsResponse) {
 			c.violation = fmt.Errorf("line %q where %q is next", l.GetText(), want)
 		}
 	}
+	return len(r.GetLines()) > 0
 }
 
 // isDone reports whether all was read.

@@ -19,15 +19,15 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
-// victim is what a storm kills.
+// victim is a process that a storm kills.
 type victim struct {
 	name string
-	// kill kills it and begins it again, where nobody else does that, and returns
-	// when it was killed.
+	// kill kills it and, if it has no supervisor, restarts it. It returns the time of the
+	// kill.
 	kill func() time.Time
 }
 
-// killProcess returns what kills a process and begins it anew.
+// killProcess returns a victim that kills a process and restarts it.
 func (w *harness) killProcess(p *process.Process) victim {
 	return victim{p.Name, func() time.Time {
 		at := time.Now()
@@ -99,7 +99,7 @@ func (w *harness) killStore() victim {
 	}}
 }
 
-// storm is what was killed while a load went through a platform.
+// storm counts the kills during a load.
 type storm struct {
 	w        *harness
 	load     *load
@@ -238,8 +238,8 @@ func TestNothingIsLostWhateverIsKilled(t *testing.T) {
 	s.wantAll(int64(testbed.Size(30_000, 2_000)))
 }
 
-// TestEveryNumberArrivesOnceWhileWhatBringsItIsKilled kills what lies between
-// emit() and the store.
+// TestEveryNumberArrivesOnceWhileWhatBringsItIsKilled kills each process between emit()
+// and the store.
 func TestEveryNumberArrivesOnceWhileWhatBringsItIsKilled(t *testing.T) {
 	w := startSeparate(t)
 	s := &storm{w: w, load: newLoad(w, 4, 6000, 600, 200_000, true)}

@@ -48,9 +48,8 @@ func simulated(tb testing.TB) *Cluster {
 	return bootAs(tb, kubecluster.Settings{Name: "t-" + randomText(), Scheduler: true})
 }
 
-// Boot builds what is needed and boots a cluster, in a process of its own. One
-// that is owned ends with this process, or when stop is called; another when it
-// is told to.
+// Boot builds the programs and boots a cluster, in a process of its own. An owned cluster
+// ends with this process, or when stop is called; another one when it is ended by name.
 func Boot(ctx context.Context, s kubecluster.Settings, owned bool) (info kubecluster.Info, stop func() error, err error) {
 	k, err := kit.Build(ctx, kit.Want{Nodes: s.Nodes > 0, Oldest: s.Nodes == 0 && !s.Scheduler && os.Getenv(EnvOldest) != ""})
 	if err != nil {
@@ -79,7 +78,7 @@ func start(program, order string, owned bool) (info kubecluster.Info, stop func(
 			return info, nil, err
 		}
 	}
-	if !owned { // nobody reads what it says later
+	if !owned { // its later output is not read
 		log, err := os.CreateTemp("", "bai-bed-*.log")
 		if err != nil {
 			return info, nil, err

@@ -20,8 +20,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/kubecluster"
 )
 
-// requireAlone skips a test that looks at the whole machine where others work on it, and
-// undoes what others have left there.
+// requireAlone skips a test that inspects the whole machine if other users work on it,
+// and undoes earlier leftovers.
 func requireAlone(t *testing.T) {
 	t.Helper()
 	if os.Getenv(testbed.EnvReal) == "" || os.Getenv(testbed.EnvCluster) != "" || os.Getenv("KUBECONFIG") != "" {
@@ -32,17 +32,17 @@ func requireAlone(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if err := errors.Join(kit.Packages(ctx), kubecluster.Sweep(ctx)); err != nil { // what is installed stays, and is not the cluster's
+	if err := errors.Join(kit.Packages(ctx), kubecluster.Sweep(ctx)); err != nil { // installed packages remain, and are not the cluster's
 		t.Fatal(err)
 	}
 }
 
-// ours is what a line about a cluster's network has in it. Others may change
-// the network of this machine meanwhile.
+// ours matches lines about a cluster's network. Other programs may change the network of
+// this machine meanwhile.
 var ours = regexp.MustCompile(`bai-bed|KUBE|CNI|10\.(201|245|97)\.`)
 
-// machine is what a cluster could leave on this machine. A namespace without a
-// process and without a mount is none.
+// machine is the state of this machine that a cluster could change. A namespace without a
+// process and without a mount does not count.
 func machine(t *testing.T) map[string][]string {
 	t.Helper()
 	m := map[string][]string{}

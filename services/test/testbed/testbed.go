@@ -26,8 +26,8 @@ const (
 	// EnvOldest boots, where no nodes are needed, the oldest Kubernetes that the
 	// platform works with.
 	EnvOldest = "BAI_OLDEST"
-	// EnvShort has suites do less of the same, where time matters more than what
-	// they measure.
+	// EnvShort makes suites do less of the same, where their duration matters more than
+	// their numbers.
 	EnvShort = "BAI_SHORT"
 )
 
@@ -55,8 +55,8 @@ func Kubernetes(tb testing.TB) *Cluster {
 	return clusterFor(tb, 2)
 }
 
-// API returns a cluster of which only the API server, its store and the
-// controllers are needed, or skips the test.
+// API returns a cluster that has at least the API server, its store and the controllers,
+// or skips the test.
 func API(tb testing.TB) *Cluster {
 	tb.Helper()
 	return clusterFor(tb, 0)
@@ -91,7 +91,7 @@ func clusterFor(tb testing.TB, nodes int) *Cluster {
 	return boot(tb, nodes)
 }
 
-// Run runs kubectl, and returns what it prints.
+// Run runs kubectl, and returns its output.
 func (c *Cluster) Run(tb testing.TB, args ...string) string {
 	tb.Helper()
 	out, err := c.Try(tb.Context(), args...)
@@ -124,7 +124,7 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 	return name
 }
 
-// Apply creates what JSON or YAML text says.
+// Apply creates the objects of a JSON or YAML text.
 func (c *Cluster) Apply(tb testing.TB, text string) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "objects.yaml")

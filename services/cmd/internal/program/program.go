@@ -66,24 +66,29 @@ type Service interface {
 	Parts(ctx context.Context, c *Common) (map[string]service.Runnable, error)
 }
 
-// dataStore are what a store keeps.
+// dataStore is the part of a store that holds data.
 type dataStore interface {
-	store.Docs
-	store.Lister
+	docStore
 	runStore
 	store.Streams
 }
 
-// runStore are all verbs of runs.
+// docStore has all methods of documents.
+type docStore interface {
+	store.Docs
+	store.Lister
+}
+
+// runStore has all methods of runs.
 type runStore interface {
 	store.Runs
 	store.Counter
+	store.Notifier
 }
 
 // Store is the whole of a store.
 type Store interface {
 	dataStore
-	store.Notifier
 	// Check says why the store is of no use at the moment.
 	Check(ctx context.Context) error
 	Close() error

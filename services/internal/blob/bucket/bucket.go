@@ -1,6 +1,5 @@
-// Package bucket reads buckets of clouds, and of what speaks like one: those of
-// S3, of Google and of Azure. It writes nothing itself; for who does it opens
-// buckets of S3.
+// Package bucket reads buckets of S3, Google and Azure, and of compatible servers. It
+// writes nothing itself; for writers it opens buckets of S3.
 //
 // It links the clouds' own libraries: only programs that fetch import it.
 package bucket
@@ -58,8 +57,8 @@ func New(s Settings) (*Opener, error) {
 	return &Opener{settings: s}, nil
 }
 
-// Open opens the bucket of that name, whose data are asked for by client. It
-// asks for nothing: a bucket that is not there is found out by who reads it.
+// Open opens the bucket of that name, and reads it by client. It sends no request: a
+// missing bucket is an error of the first read.
 func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Client) (*Bucket, error) {
 	var (
 		b   *Bucket
@@ -81,10 +80,11 @@ func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Cli
 	return b, nil
 }
 
-// OpenForWrite opens a bucket of S3, and returns what writes to it, over connections of
-// their own that try again by themselves. They go where settings say and nowhere
-// that a user does. It logs the uploads whose parts it could not remove.
-func (o *Opener) OpenForWrite(ctx context.Context, scheme, name string, log *zap.Logger) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
+// OpenForWrite opens a bucket of S3, and returns the function that writes to it, over
+// separate connections with retries. They connect only to the addresses of the settings,
+// never to a user's. It logs the uploads whose parts it could not remove.
+func (o *Opener) OpenForWrite(ctx context.Context, scheme, name string,
+	log *zap.Logger) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
 	if scheme != "s3" {
 		return nil, nil, fmt.Errorf("open bucket %s://%s: objects are kept in buckets of S3 only: %w", scheme, name, store.ErrRefused)
 	}
@@ -101,20 +101,19 @@ func (o *Opener) OpenForWrite(ctx context.Context, scheme, name string, log *zap
 
 // Bucket is an open bucket. It may be used by several goroutines.
 //
-// Its errors are store.ErrNotFound, where it or the object is not there;
-// store.ErrRefused, where the credentials do not open it; store.ErrConflict,
-// where an object is not the one any more that was asked for; *store.BusyError,
-// where it says that it cannot answer now. Whatever else there is may work the
-// next time.
+// Its errors are store.ErrNotFound for a missing bucket or object; store.ErrRefused for
+// refused credentials; store.ErrConflict for an object that has changed since it was
+// listed; *store.BusyError for a server that asks to retry later. Any other error may be
+// temporary.
 type Bucket struct {
 	bucket       *blob.Bucket
-	keyAndTag    func(as func(any) bool) (key, tag string) // what the cloud itself says of a listed object
+	keyAndTag    func(as func(any) bool) (key, tag string) // the cloud's own key and tag of a listed object
 	escapedChars string                                    // characters that the cloud's library puts something else for in keys
 	setIfMatch   func(as func(any) bool, tag string)       // makes a read one of that tag only
 	errorInfo    func(err error) errorInfo
 }
 
-// errorInfo is what a server answered.
+// errorInfo is a server's answer.
 type errorInfo struct {
 	status     int    // 0 where it did not
 	reason     string // in a word of its own
@@ -124,10 +123,10 @@ type errorInfo struct {
 // control are characters that no key should have.
 const control = "\x00\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f"
 
-// Close gives back what the bucket holds.
+// Close releases the bucket's resources.
 func (b *Bucket) Close() error { return b.bucket.Close() }
 
-// Stat tells of one object.
+// Stat describes one object.
 func (b *Bucket) Stat(ctx context.Context, key string) (item store.BucketObject, err error) {
 	defer recoverError(&err)
 	a, err := b.bucket.Attributes(ctx, key)
@@ -156,7 +155,7 @@ func (b *Bucket) Read(ctx context.Context, item store.BucketObject, from, to int
 	return &reader{Reader: r, bucket: b}, nil
 }
 
-// reader explains what goes wrong.
+// reader explains the errors of a download.
 type reader struct {
 	*blob.Reader
 
@@ -172,8 +171,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// List tells of all objects whose keys begin with prefix, in the order of the
-// keys. It ends after an error.
+// List describes all objects whose keys begin with prefix, in the order of the keys. It
+// ends after an error.
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.BucketObject, error] {
 	return func(yield func(store.BucketObject, error) bool) {
 		for it := b.bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
@@ -197,9 +196,8 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Bucket
 	}
 }
 
-// isUnsafeKey reports whether an object cannot be asked for by the name that it is
-// listed by: the cloud's library puts something else for what the key holds, or
-// takes what it holds for something that was put there.
+// isUnsafeKey reports whether an object cannot be requested by its listed name: the
+// cloud's library rewrites some characters of a key, or takes them for its own escapes.
 func (b *Bucket) isUnsafeKey(key, listed string) bool {
 	return key != listed || strings.ContainsAny(key, b.escapedChars) || strings.Contains(key, "../")
 }
@@ -209,15 +207,15 @@ func next(ctx context.Context, it *blob.ListIterator) (o *blob.ListObject, err e
 	return it.Next(ctx)
 }
 
-// recoverError makes an error of an answer that a cloud's library does not survive:
-// some take for granted what a server that is not that cloud's leaves out.
+// recoverError turns a panic of a cloud's library into an error: some libraries expect
+// fields that compatible servers leave out.
 func recoverError(err *error) {
 	if why := recover(); why != nil {
 		*err = fmt.Errorf("the answer is not one that its protocol has: %v", why)
 	}
 }
 
-// explain makes an error one that can be told apart.
+// explain converts an error to one that callers can distinguish.
 func (b *Bucket) explain(err error) error {
 	t := b.errorInfo(err)
 	sentinel := map[gcerrors.ErrorCode]error{

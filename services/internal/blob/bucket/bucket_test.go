@@ -23,7 +23,7 @@ import (
 type fakeCloud struct {
 	objects map[string]string
 	denied  bool
-	strange bool // leaves out what Azure always says
+	strange bool // leaves out fields that Azure always sends
 	busy    bool
 }
 

@@ -12,7 +12,7 @@ const (
 // abortTry is the result of one abort of an upload.
 type abortTry struct {
 	Number     int           // from 1
-	PartsLeft  bool          // parts are listed, or the bucket cannot tell
+	PartsLeft  bool          // parts are listed, or the bucket cannot list them
 	Unanswered bool          // the server may still carry out requests of the upload
 	Quiet      time.Duration // since the first abort, or the last after which parts were listed
 }

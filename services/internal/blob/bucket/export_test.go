@@ -14,7 +14,7 @@ const (
 	AbortTimeout  = abortTimeout
 )
 
-// Uploader returns what writes to a bucket over a client.
+// Uploader returns the function that writes to a bucket over a client.
 func Uploader(api *s3.Client, bucket string, log *zap.Logger) func(ctx context.Context, key string, r io.Reader, bytes, once int) error {
 	return uploader{api: api, bucket: bucket, log: log}.upload
 }

@@ -35,7 +35,7 @@ func (s GS) open(ctx context.Context, name string, client *http.Client) (*Bucket
 		return nil, err
 	}
 	if api := (*storage.Client)(nil); b.As(&api) {
-		api.SetRetry(storage.WithPolicy(storage.RetryNever)) // who reads tries again
+		api.SetRetry(storage.WithPolicy(storage.RetryNever)) // the reader retries
 	}
 	return &Bucket{bucket: b, keyAndTag: keyAndTagGS, escapedChars: "\n\r", errorInfo: errorInfoGS}, nil
 }

@@ -15,10 +15,10 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// S3 says how buckets of S3, or of what speaks like it, are reached.
+// S3 configures the access to buckets of S3 and of compatible servers.
 type S3 struct {
 	Endpoint      string `toml:"endpoint"`        // https://host:port of another than Amazon's
-	Region        string `toml:"region"`          // empty means what the environment says, else us-east-1
+	Region        string `toml:"region"`          // empty means that of the environment, else us-east-1
 	PathStyle     bool   `toml:"path_style"`      // the bucket is a part of the path, not of the host
 	AccessKeyFile string `toml:"access_key_file"` // empty means that the environment is searched
 	SecretKeyFile string `toml:"secret_key_file"` // with access_key_file
@@ -28,7 +28,7 @@ type S3 struct {
 func (s S3) open(ctx context.Context, name string, client *http.Client) (*Bucket, error) {
 	api, err := s.client(ctx, func(o *s3.Options) {
 		o.HTTPClient = client
-		o.Retryer = aws.NopRetryer{} // who reads tries again
+		o.Retryer = aws.NopRetryer{} // the reader retries
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s S3) client(ctx context.Context, how func(*s3.Options)) (*s3.Client, erro
 	}), nil
 }
 
-// config returns what the environment and the settings say.
+// config returns the configuration of the environment and the settings.
 func (s S3) config(ctx context.Context) (aws.Config, error) {
 	var with []func(*config.LoadOptions) error
 	switch {

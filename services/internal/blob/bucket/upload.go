@@ -20,16 +20,16 @@ const (
 	abortTimeout  = 10 * time.Second // of the abort of a multipart upload
 )
 
-// uploader writes to a bucket of S3. What gocloud.dev has for that uses the same
-// library, but has 16 MiB of each object in memory beside its parts, and leaves
-// the parts of a canceled upload in the bucket.
+// uploader writes to a bucket of S3. The writer of gocloud.dev uses the same library, but
+// has 16 MiB of each object in memory beside its parts, and leaves the parts of a
+// canceled upload in the bucket.
 type uploader struct {
 	api    *s3.Client
 	bucket string
 	log    *zap.Logger
 }
 
-// upload is what OpenForWrite returns.
+// upload is the function that OpenForWrite returns.
 func (u uploader) upload(ctx context.Context, key string, r io.Reader, partSize, concurrency int) error {
 	_, err := transfermanager.New(&uploadClient{Client: u.api, log: u.log}, func(o *transfermanager.Options) {
 		o.PartSizeBytes, o.MultipartUploadThreshold, o.Concurrency = int64(partSize), int64(partSize), concurrency
@@ -42,10 +42,10 @@ func (u uploader) upload(ctx context.Context, key string, r io.Reader, partSize,
 	return err
 }
 
-// uploadClient sends the requests of one upload. A server may carry out a request
-// whose client has gone: a part that is cut off may arrive after the upload was
-// aborted, and stay. So no request is begun once its context is done, and one that
-// is under way then has finishTimeout to end.
+// uploadClient sends the requests of one upload. A server may carry out a request whose
+// client has gone: a part that is cut off may arrive after the upload was aborted, and
+// remain. So no request begins once its context is done, and a request under way then has
+// finishTimeout to end.
 type uploadClient struct {
 	*s3.Client
 
@@ -61,7 +61,8 @@ func (c *uploadClient) PutObject(ctx context.Context, in *s3.PutObjectInput, opt
 }
 
 // CreateMultipartUpload implements transfermanager.S3APIClient.
-func (c *uploadClient) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultipartUploadInput, opts ...func(*s3.Options)) (*s3.CreateMultipartUploadOutput, error) {
+func (c *uploadClient) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultipartUploadInput,
+	opts ...func(*s3.Options)) (*s3.CreateMultipartUploadOutput, error) {
 	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
 	return c.Client.CreateMultipartUpload(ctx, in, opts...)
@@ -75,7 +76,8 @@ func (c *uploadClient) UploadPart(ctx context.Context, in *s3.UploadPartInput, o
 }
 
 // CompleteMultipartUpload implements transfermanager.S3APIClient.
-func (c *uploadClient) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput, opts ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error) {
+func (c *uploadClient) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput,
+	opts ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error) {
 	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
 	return c.Client.CompleteMultipartUpload(ctx, in, opts...)
@@ -86,7 +88,8 @@ func (c *uploadClient) CompleteMultipartUpload(ctx context.Context, in *s3.Compl
 // https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html.
 // Where that does not succeed before ctx is done the log says so, as its caller
 // would lose the reason of the abort with any error.
-func (c *uploadClient) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipartUploadInput, opts ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error) {
+func (c *uploadClient) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipartUploadInput,
+	opts ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error) {
 	if err := c.abort(ctx, in, opts); err != nil {
 		c.log.Error("parts of an aborted upload may stay in the bucket: abort the upload there, or have a lifecycle rule do it",
 			zap.String("bucket", *in.Bucket), zap.String("key", *in.Key), zap.String("upload", *in.UploadId), zap.Error(err))
@@ -116,9 +119,9 @@ func (c *uploadClient) abort(ctx context.Context, in *s3.AbortMultipartUploadInp
 	}
 }
 
-// abortOnce aborts an upload, and returns how many parts it has still, as far as
-// one page of the list tells. A bucket that refuses to list them is believed that
-// an abort removes all that have arrived.
+// abortOnce aborts an upload, and returns the number of remaining parts, as far as one
+// page of the list shows them. If a bucket refuses to list parts, an abort is taken to
+// remove all that have arrived.
 func (c *uploadClient) abortOnce(ctx context.Context, in *s3.AbortMultipartUploadInput, opts []func(*s3.Options)) (parts int, err error) {
 	if _, err := c.Client.AbortMultipartUpload(ctx, in, opts...); err != nil && !noSuchUpload(err) {
 		return 0, fmt.Errorf("abort: %w", err)

@@ -23,9 +23,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 )
 
-// fakeS3 keeps what S3 promises of one upload: it carries out a request that it
-// has got whole, also where the client does not wait for the answer, and a part
-// that it gets after an abort stays until the next abort.
+// fakeS3 keeps S3's promises for one upload: it carries out a request that it has
+// received completely, even if the client does not wait for the answer, and a part that
+// arrives after an abort remains until the next abort.
 type fakeS3 struct {
 	mu     sync.Mutex
 	parts  map[int]int // number → size
@@ -39,7 +39,7 @@ type fakeS3 struct {
 	working sync.WaitGroup           // requests that are carried out
 }
 
-// name is what a request is called in the tables above.
+// name is the name of a request in the tables above.
 func name(r *http.Request) string {
 	q := r.URL.Query()
 	switch {
@@ -130,8 +130,8 @@ func (f *fakeS3) partsLeft() int {
 	return len(f.parts)
 }
 
-// upload writes so many parts and then ends: with an error, if there is one. It
-// returns what the log says, too.
+// upload writes that many parts and then ends, with end's error if there is one. It
+// returns the log, too.
 func (f *fakeS3) upload(ctx context.Context, parts int, end func() error) ([]observer.LoggedEntry, error) {
 	f.parts = map[int]int{}
 	core, logs := observer.New(zap.InfoLevel)

@@ -30,9 +30,8 @@ type File struct {
 // Size is how many bytes it had when it was found.
 func (f File) Size() int64 { return f.size }
 
-// Find returns the files of an artifact, by name, and says what is not kept of it,
-// and why. Links are followed to files, where they do not lead out of the folder
-// that the artifact's path names.
+// Find returns the files of an artifact, by name, and notices about the skipped ones.
+// Links are followed to files, unless they lead out of the folder of the artifact's path.
 func Find(a pod.Artifact) (files []File, notices []string) {
 	matches := []string{a.Path}
 	if _, err := os.Lstat(a.Path); err != nil {
@@ -43,9 +42,9 @@ func Find(a pod.Artifact) (files []File, notices []string) {
 	return selectFiles(a, matches, walk)
 }
 
-// FindInVolume is Find for somebody who sees a volume at dir that the benchmark sees at
-// path, below which the artifact lies. Whatever the benchmark has written there, no
-// file comes from outside of dir.
+// FindInVolume is Find for a process that sees a volume at dir and the benchmark sees it
+// at path, with the artifact below. Whatever the benchmark has written there, no file
+// comes from outside of dir.
 func FindInVolume(a pod.Artifact, path, dir string) (files []File, notices []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -63,7 +62,8 @@ func FindInVolume(a pod.Artifact, path, dir string) (files []File, notices []str
 		}
 	}
 	return selectFiles(a, matches, func(match string, skipped *skippedEntries) ([]File, error) {
-		return filesBelow(root, match, skipped, func(p string) File { return File{Root: dir, Path: p, Name: archiveName(filepath.Join(path, p))} })
+		return filesBelow(root, match, skipped,
+			func(p string) File { return File{Root: dir, Path: p, Name: archiveName(filepath.Join(path, p))} })
 	})
 }
 
@@ -77,7 +77,8 @@ func skippedNotice(a pod.Artifact, err error) string {
 
 // selectFiles returns the files of all that an artifact's path matches, as far as they
 // are to be kept.
-func selectFiles(a pod.Artifact, matches []string, files func(match string, skipped *skippedEntries) ([]File, error)) (all []File, notices []string) {
+func selectFiles(a pod.Artifact, matches []string,
+	files func(match string, skipped *skippedEntries) ([]File, error)) (all []File, notices []string) {
 	slices.Sort(matches)
 	size := int64(0)
 	var skipped skippedEntries
@@ -123,11 +124,11 @@ func walk(path string, skipped *skippedEntries) ([]File, error) {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // only a handle
-	return filesBelow(root, start, skipped, func(p string) File { return File{Root: base, Path: p, Name: archiveName(filepath.Join(base, p))} })
+	return filesBelow(root, start, skipped,
+		func(p string) File { return File{Root: base, Path: p, Name: archiveName(filepath.Join(base, p))} })
 }
 
-// filesBelow returns the files at a path below a folder, and notes in rest what there
-// is beside them.
+// filesBelow returns the files at a path below a folder, and notes the skipped entries.
 func filesBelow(root *os.Root, start string, skipped *skippedEntries, file func(path string) File) (files []File, err error) {
 	err = fs.WalkDir(root.FS(), start, func(p string, d fs.DirEntry, err error) error {
 		if err != nil && p != start {
@@ -153,8 +154,8 @@ func filesBelow(root *os.Root, start string, skipped *skippedEntries, file func(
 	return files, err
 }
 
-// archiveName is the name by which a file is kept: its path, without what leads to the
-// root of the file system.
+// archiveName is the name of a stored file: its path relative to the root of the file
+// system.
 func archiveName(path string) string {
 	if filepath.IsLocal(path) {
 		return filepath.Clean(path)

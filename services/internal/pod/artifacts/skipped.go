@@ -24,7 +24,7 @@ func (o *skippedEntries) add(path, reason string) {
 	}
 }
 
-// notice says what of an artifact is not kept; nothing where all is.
+// notice describes the skipped entries of an artifact; empty without any.
 func (o *skippedEntries) notice(a pod.Artifact) string {
 	if o.count == 0 {
 		return ""
@@ -44,8 +44,8 @@ func unreadableReason(path string) string {
 	return "cannot be read"
 }
 
-// notFileReason says why an entry is not kept as a file; nothing where it is. Info and
-// err are those of what it leads to.
+// notFileReason is the reason why an entry is not stored as a file; empty for a file.
+// Info and err are those of the link's target.
 func notFileReason(path string, entry fs.DirEntry, info fs.FileInfo, err error) string {
 	link := entry.Type()&fs.ModeSymlink != 0
 	switch {

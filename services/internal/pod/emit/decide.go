@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// What holds where the environment does not say.
+// Defaults of the environment's variables.
 const (
 	defaultFIFO = "/tmp/benchmark-ai/fifo"
 	defaultWait = "10" // seconds
@@ -23,14 +23,14 @@ const (
 // errHelp says that help is asked for.
 var errHelp = errors.New("help")
 
-// emission is what a command line asks to emit, as the members of a JSON object.
+// emission is the content of a command line, as the members of a JSON object.
 type emission struct {
 	metrics, units, labels []string
 	step, unit, time       string
 }
 
-// parseArgs reads a command line. The error says to its writer what is wrong with it,
-// or is errHelp.
+// parseArgs reads a command line. The error describes its fault for the user, or is
+// errHelp.
 func parseArgs(args []string) (*emission, error) {
 	e := &emission{}
 	rest, err := e.options(args)
@@ -51,7 +51,7 @@ func parseArgs(args []string) (*emission, error) {
 	return e, nil
 }
 
-// options takes the options and the metrics among them, and returns what follows
+// options takes the options and the metrics among them, and returns the arguments after
 // --.
 func (e *emission) options(args []string) (rest []string, err error) {
 	for err == nil && len(args) > 0 {
@@ -75,8 +75,8 @@ func (e *emission) options(args []string) (rest []string, err error) {
 	return args, err
 }
 
-// isOption reports whether an option has a name. Behind a metric what begins with
-// -- and is none of them is a metric, too.
+// isOption reports whether an option has a name. After a metric, an unknown name that
+// begins with -- is a metric, too.
 func isOption(name string) bool {
 	return slices.Contains([]string{"--step", "--unit", "--label", "--time"}, name)
 }
@@ -165,8 +165,8 @@ func jsonObject(members []string) string {
 	return "{" + strings.Join(members, ", ") + "}"
 }
 
-// jsonNumber returns a number as JSON writes it, or as Python does what JSON does not
-// know: its digits stay those that were given.
+// jsonNumber returns a number as JSON writes it, or as Python writes numbers that JSON
+// lacks, with the digits of its input.
 func jsonNumber(s string) (string, bool) {
 	if s == "true" || s == "false" {
 		return s, true

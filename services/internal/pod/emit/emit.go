@@ -16,16 +16,16 @@ import (
 
 // Exit codes.
 const (
-	exitDropped = 1 // what could not be written, where that is asked for
-	exitRefused = 2 // what is no line
+	exitDropped = 1 // the line could not be written, in strict mode
+	exitRefused = 2 // the arguments are invalid
 )
 
 // minWriteTime is how long a write to the FIFO is given, however short its wait is to be.
 const minWriteTime = time.Second
 
-// Run emits what a command line says, to where the environment says, and returns
-// the exit code: 0, also where the line could not be written, which is said,
-// unless BENCHMARK_AI_STRICT is 1. A line is written whole.
+// Run emits the metrics of a command line to the target of the environment, and returns
+// the exit code. It is 0 also for a line that could not be written, which Run reports on
+// stderr, unless BENCHMARK_AI_STRICT is 1. A line is written as a whole.
 func Run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	e, err := parseArgs(args)
 	if errors.Is(err, errHelp) {
@@ -74,7 +74,7 @@ func appendTo(file, line string) error {
 	return nil
 }
 
-// send writes to the FIFO once it is there and read.
+// send writes to the FIFO once it exists and has a reader.
 func (w target) send(line string) error {
 	end := time.Now().Add(w.fifoTimeout)
 	for !exists(w.fifo) {
@@ -105,7 +105,7 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// write writes to a FIFO until end. One that nobody reads is syscall.ENXIO.
+// write writes to a FIFO until end. A FIFO without a reader is syscall.ENXIO.
 func write(fifo, line string, end time.Time) error {
 	f, err := os.OpenFile(fifo, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -117,7 +117,7 @@ func write(fifo, line string, end time.Time) error {
 	return err
 }
 
-// rootCause is what the kernel says, without the place that is said already.
+// rootCause is the kernel's error without the path, which the message names already.
 func rootCause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

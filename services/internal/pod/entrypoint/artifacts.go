@@ -15,13 +15,13 @@ import (
 )
 
 // copyArtifacts copies the files of all artifacts to the pod's volume, where the
-// collector finds them, and says which there are. What cannot be kept is said to
-// the user; it fails nothing.
+// collector finds them, and lists them. Skipped files become notices for the user and no
+// errors.
 func (w *runner) copyArtifacts() error {
 	if len(w.settings.Artifacts) == 0 {
 		return nil
 	}
-	syscall.Umask(0o022) // the collector may be somebody else
+	syscall.Umask(0o022) // the collector may be another user
 	var list pod.ArtifactList
 	for _, a := range w.settings.Artifacts {
 		files, notices := artifacts.Find(a)
@@ -44,7 +44,7 @@ func (w *runner) copyArtifacts() error {
 	return w.writeJSON(pod.ArtifactsFile, list)
 }
 
-// writeJSON writes a file of the volume, by rename, as soon as there is room.
+// writeJSON writes a file of the volume, by rename, as soon as the disk has room.
 func (w *runner) writeJSON(name string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/entrypoint"
 )
 
-// keptFiles returns what a wrapper says that it kept, and the text of each file.
+// keptFiles returns the entrypoint's list of artifacts, and the text of each file.
 func (r *entrypointProcess) keptFiles(t *testing.T) (pod.ArtifactList, map[string]string) {
 	t.Helper()
 	var k pod.ArtifactList
@@ -98,7 +98,7 @@ func TestAnAbsolutePathIsKeptUnderItsName(t *testing.T) {
 	}
 }
 
-// TestFilesAreKeptHoweverTheCommandEnds: who reads of its end finds them.
+// TestFilesAreKeptHoweverTheCommandEnds: a reader of the end finds the files.
 func TestFilesAreKeptHoweverTheCommandEnds(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

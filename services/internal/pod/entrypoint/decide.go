@@ -12,12 +12,12 @@ import (
 type forwardedSignal struct {
 	signal syscall.Signal
 	group  bool // to the whole process group, not the command alone
-	kill   bool // and what does not obey is killed after the grace
+	kill   bool // and survivors are killed after the grace
 }
 
-// forward says how a signal is handed on. What is meant to end the command
-// reaches its group, as from a terminal; what has a meaning to it alone does
-// not, because it would end children that do not know it.
+// forward decides how a signal is handed on. A signal that ends the command goes to its
+// group, as from a terminal; a signal with a meaning for the command alone does not,
+// because it would end children that do not handle it.
 func forward(sig syscall.Signal) forwardedSignal {
 	switch sig { //nolint:exhaustive // all others are handed on to the command
 	case syscall.SIGTERM, syscall.SIGINT:

@@ -8,14 +8,14 @@ import (
 // maxTail is how many bytes of last words are left.
 const maxTail = 2048
 
-// tail is the end of what a command has written to its two streams. A line of one that
-// is not ended is ended where the other goes on: else the two would be one line.
+// tail is the end of a command's output on its two streams. An unfinished line of one
+// stream is ended where the other continues: else the two would become one line.
 type tail struct {
 	text  []byte
 	isErr bool // whose end it is
 }
 
-// add adds what was written to a stream.
+// add adds the output of a stream.
 func (t *tail) add(isErr bool, data []byte) {
 	if len(data) == 0 {
 		return

@@ -14,46 +14,46 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
 
-// Settings say what to run and what to keep of it.
+// Settings name the command and the files to keep.
 type Settings struct {
 	Dir            string         // of the pod's volume
 	Args           []string       // the command; at least one
 	Script         bool           // Args[0] is the text of a script, not its name
-	Shell          []string       // what runs a script; none means its first line says so, or else /bin/sh
+	Shell          []string       // interpreter of a script; none means that of its first line, or else /bin/sh
 	ReadyTimeout   time.Duration  // how long the command waits for the collector to be there; zero means not at all
 	Grace          time.Duration  // between SIGTERM and SIGKILL; zero means 10 s
-	Linger         time.Duration  // how long what outlives the command may still write; zero means 500 ms
+	Linger         time.Duration  // how long processes that outlive the command may still write; zero means 500 ms
 	MaxBacklog     int64          // bytes of the disk that output may take which the collector is not done with; zero means no limit
 	BacklogTimeout time.Duration  // how long the command then waits for the collector; zero means 10 s
-	MinFree        int64          // bytes of the volume's disk that stay free of output; zero means none
+	MinFree        int64          // bytes of the volume's disk that remain free of output; zero means none
 	Artifacts      []pod.Artifact // files to be kept once the command has ended
 
-	// OnStart, where it is not nil, is called with the command's process once that
-	// has begun, and what it returns with its end, before that is written down.
+	// OnStart, if not nil, is called with the command's process once that has begun, and
+	// the function that it returns is called with the exit, before that is written down.
 	OnStart func(pid int) func(pod.Exit) `json:"-"`
 
 	MessagePath string // file for the last words about a command that could not be started, or has failed and left none, where there is one
 }
 
-// Run runs the command until it ends, and returns the exit code that a shell
-// would: that of the command, 128 + n if signal n ended it, 127 if there is no
-// such command and 126 if it cannot be executed. Nothing that the command wrote
-// before it ended is lost; what is left of its process group is killed.
+// Run runs the command until it ends, and returns the exit code that a shell would: that
+// of the command, 128 + n if signal n ended it, 127 if there is no such command and 126
+// if it cannot be executed. No output before the command's end is lost; the rest of its
+// process group is killed.
 //
 // SIGTERM, SIGINT, SIGQUIT and SIGHUP in signals are handed on to the command's
 // process group, SIGUSR1 and SIGUSR2 to the command. After the grace that
 // follows the first SIGTERM or SIGINT the group is killed.
 //
-// The command's PATH is that of the wrapper, whose own it becomes, and at its end
-// the folder of the pod's own programs.
+// The command's PATH is that of the entrypoint, with the folder of the pod's own programs
+// at its end; the entrypoint's own PATH becomes the same.
 //
-// Files that are to be kept are copied to the pod's volume (pod.KeptDir) once the
-// command has ended, however it did.
+// Artifacts are copied to the pod's volume (pod.KeptDir) once the command has ended, with
+// any exit code.
 //
-// While the disk is full it waits, and with it whatever writes; so it does for a
-// while where the collector is behind. Once it is told to end, it waits for the disk
-// no longer than its grace: what cannot be recorded then is counted as dropped. The
-// error is one that kept it from writing how the command ended.
+// While the disk is full, Run and the command's writes wait; they also wait for a while
+// if the collector is behind. After a signal to end, Run waits for the disk no longer
+// than its grace, and counts unrecorded output as dropped. Run returns an error if it
+// could not write the command's exit.
 func Run(s Settings, signals <-chan os.Signal) (int, error) {
 	if err := os.MkdirAll(filepath.Dir(pod.PathIn(s.Dir, pod.ExitFile)), 0o777); err != nil {
 		return 0, fmt.Errorf("prepare the directory of the output: %w", err)
@@ -62,7 +62,8 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 		return 0, fmt.Errorf("extend PATH: %w", err)
 	}
 	waitForFile(pod.PathIn(s.Dir, pod.FIFO), s.ReadyTimeout)
-	w := &runner{settings: defaults(s), out: &output{path: pod.PathIn(s.Dir, pod.Output), limit: s.MaxBacklog, minFree: s.MinFree, backlogTimeout: cmp.Or(s.BacklogTimeout, 10*time.Second)}}
+	w := &runner{settings: defaults(s), out: &output{path: pod.PathIn(s.Dir, pod.Output), limit: s.MaxBacklog, minFree: s.MinFree,
+		backlogTimeout: cmp.Or(s.BacklogTimeout, 10*time.Second)}}
 	end, err := w.run(signals)
 	if err != nil {
 		return 0, err
@@ -71,9 +72,9 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 	return end.Code, w.writeExit(end)
 }
 
-// waitForFile waits until a file is there, but no longer than d. The collector makes
-// its pipe when it is ready: from then on it ships everything whatever happens,
-// and what client libraries write to is there.
+// waitForFile waits until a file exists, but no longer than d. The collector makes its
+// pipe when it is ready: from then on it ships all output, and the target of client
+// libraries exists.
 func waitForFile(path string, d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if _, err := os.Lstat(path); err == nil {
@@ -98,7 +99,7 @@ type runner struct {
 	table    *proc.Table
 }
 
-// run runs the command, records what it writes, and says how it ended.
+// run runs the command, records its output, and returns its exit.
 func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	started := time.Now()
 	if err := w.out.open(); err != nil {
@@ -125,7 +126,7 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	}
 	end := toPodExit(started, w.waitForExit(pid, signals))
 	streams.finish(w.settings.Linger)
-	_ = syscall.Kill(-pid, syscall.SIGKILL) // what is left of its group
+	_ = syscall.Kill(-pid, syscall.SIGKILL) // the rest of its group
 	if info, err := os.Stat(w.settings.MessagePath); end.Code != 0 && err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		w.writeTerminationMessage(w.out.lastLines())
 	}
@@ -133,8 +134,8 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	return end, nil
 }
 
-// writeTerminationMessage leaves the last words where a file for them is. Nobody needs them who has
-// none: the output says the same.
+// writeTerminationMessage writes the last lines of output to the container's termination
+// file. A missing file is no error: the output has the same lines.
 func (w *runner) writeTerminationMessage(message string) {
 	f, err := os.OpenFile(w.settings.MessagePath, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
@@ -181,8 +182,8 @@ func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
 	}
 }
 
-// writeExit writes how the command ended, after what it left was kept: whoever
-// reads of the end finds that.
+// writeExit writes the command's exit, after the artifacts are copied: a reader of the
+// exit finds them.
 func (w *runner) writeExit(end pod.Exit) error {
 	if err := w.copyArtifacts(); err != nil {
 		w.out.warn(fmt.Sprintf("bai: artifacts are not kept: %v\n", err))

@@ -130,8 +130,8 @@ func (r *entrypointProcess) waitUntil(t *testing.T, what string, ok func() bool)
 	}
 }
 
-// waitForExit waits for the wrapper, and returns what it says of the command. The
-// wrapper's own exit code must say the same.
+// waitForExit waits for the entrypoint, and returns the command's exit as it wrote it.
+// The entrypoint's own exit code must be the same.
 func (r *entrypointProcess) waitForExit(t *testing.T) pod.Exit {
 	t.Helper()
 	if r.Process == nil {
@@ -153,8 +153,8 @@ func (r *entrypointProcess) waitForExit(t *testing.T) pod.Exit {
 	return e
 }
 
-// records returns what was recorded, as "1:" or "2:" and the data, each joined
-// to the one before where it is of the same stream.
+// records returns the recorded output, as "1:" or "2:" and the data, where adjoining data
+// of one stream are joined.
 func (r *entrypointProcess) records(t *testing.T) (all string, stdout, stderr []byte) {
 	t.Helper()
 	var (
@@ -255,8 +255,8 @@ func TestOutputThatNobodyReadsIsDroppedAfterAWaitAndCounted(t *testing.T) {
 	}
 }
 
-// reader reads records as the collector does, and gives the disk back what it has
-// read.
+// reader reads records as the collector does, and releases the disk space of the records
+// that it has read.
 type reader struct {
 	strings.Builder
 
@@ -390,7 +390,7 @@ func TestADaemonThatKeepsTheOutputOpenHoldsNothingUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := command(t, entrypoint.Settings{Args: sh(script), Linger: 100 * time.Millisecond})
-			r.WaitDelay = time.Second // it also has what this test reads from
+			r.WaitDelay = time.Second // its standard output is also the pipe that this test reads
 			began := time.Now()
 			if e := r.waitForExit(t); e.Code != 5 {
 				t.Errorf("it ends with %d", e.Code)

@@ -21,33 +21,33 @@ import (
 
 // output is the file of records. Several streams may write to it at once.
 //
-// The collector gives back the room of what it is done with. Where it is behind,
-// whatever writes waits for it; where it stands still, the rest is not recorded.
-// Where the disk is full, whatever writes waits until there is room.
+// The collector releases the space of shipped records. If it is behind, writes wait for
+// it; if it makes no progress, the rest is not recorded. If the disk is full, writes wait
+// until it has room.
 type output struct {
 	path           string
 	limit          int64         // bytes of the disk that the file may take; zero means no limit
-	minFree        int64         // bytes of the disk that stay free; zero means none
+	minFree        int64         // bytes of the disk that remain free; zero means none
 	backlogTimeout time.Duration // how long to wait for the collector
 
 	mu           sync.Mutex
 	file         *os.File
 	written      int64 // bytes since the size was looked at
 	dropped      int64
-	droppedLines int64 // line feeds in what was dropped
-	discarding   bool  // nothing is recorded any more
+	droppedLines int64 // line feeds in dropped output
+	discarding   bool  // the rest is not recorded
 	warnFullOnce sync.Once
-	tail         tail         // of what was written
+	tail         tail         // end of the output
 	stopAt       atomic.Int64 // ns since 1970: how long the disk is waited for; zero means for ever
 }
 
 // stop has the output wait for the disk until a time, and no longer.
 func (o *output) stop(at time.Time) { o.stopAt.CompareAndSwap(0, at.UnixNano()) }
 
-// stopping reports whether the command was told to end.
+// stopping reports whether the command was signalled to end.
 func (o *output) stopping() bool { return o.stopAt.Load() != 0 }
 
-// pastStop reports whether nobody waits for the disk any more.
+// pastStop reports whether the time to wait for the disk is over.
 func (o *output) pastStop() bool {
 	until := o.stopAt.Load()
 	return until != 0 && time.Now().UnixNano() > until
@@ -61,7 +61,7 @@ func (o *output) open() error {
 	return o.retryWhileFull(func() (err error) {
 		o.file, err = os.OpenFile(o.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) //nolint:gosec // others read it
 		if err == nil {
-			_ = o.file.Chmod(0o666) // the collector, which may be somebody else, gives back its room
+			_ = o.file.Chmod(0o666) // the collector, which may be another user, releases its space
 		}
 		return err
 	})
@@ -113,7 +113,8 @@ func (o *output) waitForRoom() bool {
 			return true
 		}
 		if time.Now().After(end) {
-			printWarning(fmt.Sprintf("the output was not collected for %s (%d bytes wait): the rest is dropped", o.backlogTimeout, st.Blocks*512))
+			printWarning(fmt.Sprintf("the output was not collected for %s (%d bytes wait): the rest is dropped", o.backlogTimeout,
+				st.Blocks*512))
 			return false
 		}
 	}
@@ -171,15 +172,14 @@ func (o *output) append(b []byte) error {
 	})
 }
 
-// lastLines returns the end of what the command has written.
+// lastLines returns the end of the command's output.
 func (o *output) lastLines() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.tail.lastLines()
 }
 
-// warn records what the wrapper itself has to say to the user, and passes
-// it on.
+// warn records a message of the entrypoint to the user, and passes it on.
 func (o *output) warn(text string) {
 	o.record(true, append(make([]byte, pod.RecordHeader, pod.RecordHeader+len(text)), text...))
 	_, _ = io.WriteString(os.Stderr, text)

@@ -22,8 +22,8 @@ const (
 	notExecutable = 126
 )
 
-// start starts the command. Where it cannot, the error is the kernel's and the
-// code is what a shell would exit with.
+// start starts the command. On failure the error is the kernel's and the code is a
+// shell's exit code.
 func (w *runner) start(s *streams) (pid, code int, err error) {
 	args, err := w.args()
 	if err != nil {
@@ -78,16 +78,16 @@ func viaInterpreter(args []string) (path string, with []string, err error) {
 	return with[0], append(append(with, args[0]), args[1:]...), nil
 }
 
-// errNotExecutable says what to do about a file that is no script with an interpreter.
+// errNotExecutable is the remedy for a file that is no script with an interpreter.
 var errNotExecutable = errors.New("it is not executable: chmod +x it, or put its interpreter before it")
 
-// env returns the environment of the command: this one, but that programs find
-// the collector where it listens, unless they were told of another.
+// env returns the environment of the command: this one, with the collector's address for
+// OpenTelemetry's libraries unless the user has set another.
 func (w *runner) env() []string {
 	all := os.Environ()
 	endpoint, err := os.ReadFile(pod.PathIn(w.settings.Dir, pod.OTLPURL))
 	if err != nil {
-		return all // nobody listens
+		return all // the collector does not listen
 	}
 	for i, v := range all {
 		if v == pod.EnvOTLPEndpoint+"="+pod.DefaultOTLP {
@@ -132,8 +132,8 @@ func exitCode(err error) int {
 	return notExecutable
 }
 
-// kernelError returns what the kernel said, or would have said, of a command that
-// was looked for and not found.
+// kernelError returns the kernel's error for a command, or the kernel's error for a
+// command that was not found.
 func kernelError(err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return syscall.ENOENT

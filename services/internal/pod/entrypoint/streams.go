@@ -16,8 +16,8 @@ import (
 // pipeSize is how much a command may be ahead of the wrapper.
 const pipeSize = 1 << 20
 
-// streams are what the command writes, read by one reader in the order in which
-// it comes.
+// streams are the command's two outputs; one reader reads them in the order in which they
+// arrive.
 type streams struct {
 	stdout, stderr outputPipe
 	endWriter      *os.File       // closed once the command has ended
@@ -74,10 +74,10 @@ func (s *streams) finish(linger time.Duration) {
 	<-s.done
 }
 
-// readAll reads until both streams have ended or nobody waits for more. What
-// outlives the command may keep a stream open for ever, and write for ever:
-// when the time is over only so much is read as a pipe can hold, which is more
-// than the command had written when it ended.
+// readAll reads until both streams have ended or the time to linger is over. A process
+// that outlives the command may keep a stream open, and write, for ever: when the time is
+// over, readAll reads at most the content of a full pipe, which is more than the command
+// had written when it ended.
 func (s *streams) readAll() {
 	defer close(s.done)
 	buf := make([]byte, pod.RecordHeader+pod.MaxRecord)
@@ -117,7 +117,7 @@ func pollFor(f *os.File) unix.PollFd {
 	return unix.PollFd{Fd: int32(f.Fd()), Events: unix.POLLIN} //nolint:gosec // a descriptor
 }
 
-// drain reads what lies in the pipes.
+// drain reads the content of the pipes.
 func drain(all []*outputPipe, fds []unix.PollFd, buf []byte) {
 	for i, st := range all {
 		for got := 0; fds[i].Fd >= 0 && got < pipeSize; {
@@ -134,7 +134,7 @@ func drain(all []*outputPipe, fds []unix.PollFd, buf []byte) {
 	}
 }
 
-// readOnce reads what is there, records it and passes it on. It returns 0 at
+// readOnce reads the available bytes, records them and passes them on. It returns 0 at
 // the end of the stream.
 func (s *outputPipe) readOnce(buf []byte) int {
 	for {

@@ -15,15 +15,16 @@ import (
 // use in MiB, and the power in W.
 const dcgmFields = "203,252,155"
 
-// byDCGM is GPUs by dcgmi, of those GPUs that nvidia-smi shows here: DCGM may know of
-// others on the machine. It returns where there is no dcgmi, or nobody answers it.
+// byDCGM is GPUs by dcgmi, for the GPUs that nvidia-smi shows here: DCGM may list others
+// of the machine. It returns if dcgmi is missing or gets no answer.
 func byDCGM(ctx context.Context, every time.Duration, emit func(line []byte)) {
 	path, err := exec.LookPath("dcgmi")
 	if err != nil {
 		return
 	}
 	asking, stop := context.WithTimeout(ctx, toolTimeout)
-	cards := matchGPUs(runTool(asking, "dcgmi", "discovery", "-l"), runTool(asking, "nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"))
+	cards := matchGPUs(runTool(asking, "dcgmi", "discovery", "-l"),
+		runTool(asking, "nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"))
 	stop()
 	if len(cards) == 0 {
 		return
@@ -40,14 +41,14 @@ func byDCGM(ctx context.Context, every time.Duration, emit func(line []byte)) {
 			emit(l)
 		}
 	}
-	_ = cmd.Wait() // it was ended, or has said on its way why not
+	_ = cmd.Wait() // it was ended, or has printed its error
 }
 
 // A card is a GPU as its samples name it.
 type gpu struct{ number, uuid string }
 
-// matchGPUs returns the GPUs by DCGM's number for them, from what dcgmi and nvidia-smi
-// say. Where nvidia-smi says nothing they are all that DCGM knows.
+// matchGPUs returns the GPUs by DCGM's number for them, from the output of dcgmi and
+// nvidia-smi. If nvidia-smi prints nothing, they are all GPUs of DCGM.
 func matchGPUs(dcgm, smi string) map[int]gpu {
 	shown := make(map[string]string) // UUID → number
 	for line := range strings.Lines(smi) {

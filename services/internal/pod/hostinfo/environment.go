@@ -10,8 +10,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Environment returns what the files say of where this process runs. It takes
-// milliseconds and runs nothing.
+// Environment returns the environment of this process, from the kernel's files. It takes
+// milliseconds and runs no program.
 func (f Files) Environment() event.Environment {
 	e := event.Environment{Machine: event.Machine{
 		Kernel: f.text("/proc/sys/kernel/osrelease"), Architecture: runtime.GOARCH, OS: f.system(),
@@ -92,7 +92,7 @@ func (f Files) processors(m *event.Machine) {
 	}
 }
 
-// clock reads how fast processors run and what decides it.
+// clock reads the frequency of processors and its settings.
 func (f Files) clock(m *event.Machine) {
 	if kHz, ok := f.number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"); ok {
 		m.MaxMHz = float64(kHz) / 1000
@@ -147,8 +147,8 @@ func (f Files) quota(name string) float64 {
 	return a / b
 }
 
-// bytes reads a limit of memory; what is no number, or more than any machine
-// has, is none.
+// bytes reads a limit of memory; a text that is no number, or more than any machine has,
+// is none.
 func (f Files) bytes(name string) float64 {
 	n, ok := f.number(name)
 	if !ok || n >= 1<<60 {
@@ -157,7 +157,7 @@ func (f Files) bytes(name string) float64 {
 	return float64(n)
 }
 
-// gpus reads what the driver says without being asked by a program.
+// gpus reads the files of the GPU driver.
 func (f Files) gpus(m *event.Machine) {
 	for _, path := range f.glob("/proc/driver/nvidia/gpus/*/information") {
 		facts := f.fields(path, ":")

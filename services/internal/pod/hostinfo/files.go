@@ -1,5 +1,5 @@
-// Package hostinfo finds out where a benchmark runs and what it uses, from within
-// its container: from the kernel's files, and from programs that are there.
+// Package hostinfo finds out where a benchmark runs and which resources it uses, from
+// within its container: from the kernel's files, and from installed programs.
 package hostinfo
 
 import (
@@ -18,7 +18,7 @@ type Files struct {
 
 func (f Files) path(name string) string { return filepath.Join("/", f.Root, name) }
 
-// text returns what a small file holds, nothing where it cannot be read.
+// text returns the content of a small file, "" if it cannot be read.
 func (f Files) text(name string) string {
 	b, err := os.ReadFile(f.path(name))
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Names of what is measured of each GPU, with its number as the label "gpu".
+// Names of the metrics of each GPU, with its number as the label "gpu".
 const (
 	MetricGPU       = "system.gpu.utilization" // %
 	MetricGPUMemory = "system.gpu.memory"      // B
 	MetricGPUPower  = "system.gpu.power"       // W
 )
 
-// GPUs measures what the GPUs do, every so often until ctx is done, and hands
-// over lines as Meter.Measure returns them: by DCGM where it answers, else, and once it
-// has ended, by nvidia-smi. Where there is neither it returns at once.
+// GPUs measures the use of the GPUs at each interval until ctx is done, and hands over
+// lines as Meter.Measure returns them: by DCGM if it answers; else, and once it has
+// ended, by nvidia-smi. Without both it returns at once.
 func GPUs(ctx context.Context, every time.Duration, emit func(line []byte)) {
 	if byDCGM(ctx, every, emit); ctx.Err() == nil {
 		bySMI(ctx, every, emit)
@@ -46,7 +46,7 @@ func bySMI(ctx context.Context, every time.Duration, emit func(line []byte)) {
 			emit(l)
 		}
 	}
-	_ = cmd.Wait() // it was ended, or has said on its way why not
+	_ = cmd.Wait() // it was ended, or has printed its error
 }
 
 // gpuLine returns the samples of one line of nvidia-smi, as far as it has
@@ -83,6 +83,6 @@ func gpuSamples(now time.Time, texts []string, labels map[string]string) []byte 
 		l.values, now.Unix(), now.Nanosecond(), l.units[2:], labelsJSON)
 }
 
-// maxReading is more than any reading is: tools print a value of that kind for what
-// they cannot read.
+// maxReading is more than any valid reading: tools print such a value for a reading that
+// they lack.
 const maxReading = 1 << 40

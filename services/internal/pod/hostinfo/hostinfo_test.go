@@ -113,7 +113,7 @@ func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	}
 }
 
-// TestThisMachine holds what is found to what other programs say.
+// TestThisMachine compares the environment with the output of other programs.
 func TestThisMachine(t *testing.T) {
 	m := hostinfo.Files{}.Environment().Machine
 	if m.CPUsAllowed != runtime.NumCPU() {
@@ -366,7 +366,8 @@ func FuzzWhatDCGMSays(f *testing.F) {
 	})
 }
 
-// BenchmarkMeasure is what a second of a benchmark costs beside it.
+// BenchmarkMeasure is the cost of one measurement, which is taken every second beside a
+// benchmark.
 func BenchmarkMeasure(b *testing.B) {
 	m := hostinfo.NewMeter(hostinfo.Files{}, os.Getpid())
 	for b.Loop() {

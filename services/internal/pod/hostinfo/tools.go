@@ -26,9 +26,8 @@ for n in sys.argv[1:]:
     except Exception: pass
 `
 
-// AddTools adds what programs say: versions of tools, and what the GPUs are. It asks
-// only those that there are, and none for longer than some seconds. After it the
-// environment is final.
+// AddTools adds the versions of tools and the models of GPUs. It runs only installed
+// programs, each for some seconds at most. After it the environment is final.
 func AddTools(ctx context.Context, e *event.Environment) {
 	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
 	defer cancel()
@@ -61,8 +60,7 @@ func AddTools(ctx context.Context, e *event.Environment) {
 	e.Final = true
 }
 
-// runTool returns what a program prints, nothing where there is no such program or
-// it fails.
+// runTool returns a program's output, "" if the program is missing or fails.
 func runTool(ctx context.Context, name string, args ...string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {

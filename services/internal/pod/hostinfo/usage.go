@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Names of what is measured of the benchmark itself, and units.
+// Names of the metrics of the benchmark itself, and units.
 const (
 	MetricCPU      = "system.cpu"              // cores
 	MetricMemory   = "system.memory"           // B
@@ -20,8 +20,8 @@ const (
 	MetricTransmit = "system.network.transmit" // B/s
 )
 
-// Meter measures what a benchmark uses: by the control group of its container
-// where that holds nothing else, else by its tree of processes.
+// Meter measures a benchmark's use of resources: by the control group of its container if
+// that holds nothing else, else by its tree of processes.
 type Meter struct {
 	files          Files
 	groupExclusive bool // the control groups are the benchmark's alone
@@ -30,7 +30,7 @@ type Meter struct {
 	last           reading
 }
 
-// reading is what counters said at one time.
+// reading is the state of the counters at one time.
 type reading struct {
 	at                time.Time
 	cpu               float64 // seconds
@@ -69,9 +69,8 @@ func (m *Meter) isGroupExclusive() bool {
 	return true
 }
 
-// Measure returns what was used since it was last called, as a line that the
-// platform's client libraries would emit, nothing where too little time has
-// passed.
+// Measure returns the use since the last call, as a line of the platform's client
+// libraries, or nil if too little time has passed.
 func (m *Meter) Measure() []byte {
 	now := m.read()
 	span := now.at.Sub(m.last.at).Seconds()
@@ -130,8 +129,8 @@ func (m *Meter) group(r *reading) {
 	}
 }
 
-// usedMemory returns the memory in use: without pages of files that nobody has used
-// for a while.
+// usedMemory returns the memory in use: without pages of files that have been idle for a
+// while.
 func (f Files) usedMemory(current, stat, idle string) float64 {
 	n, ok := f.number(current)
 	if !ok {
@@ -227,7 +226,7 @@ func (l *line) end() []byte {
 	return fmt.Appendf(nil, "{%s\"@time\": %d.%09d, \"@unit\": {%s}}\n", l.values, l.at.Unix(), l.at.Nanosecond(), l.units[2:])
 }
 
-// process is what /proc says of one.
+// process is one process in /proc.
 type process struct {
 	pid, parent int
 	ticks       float64 // of itself and of children that have ended

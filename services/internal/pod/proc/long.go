@@ -25,8 +25,10 @@ func TooLong(err error, args, env []string) error {
 	for _, v := range env {
 		if all += len(v) + 1; len(v) > maxString {
 			name, _, _ := strings.Cut(v, "=")
-			return fmt.Errorf("the variable %.100q has %d bytes with its name, and the kernel takes %d: put its value into a file", name, len(v), maxString)
+			return fmt.Errorf("the variable %.100q has %d bytes with its name, and the kernel takes %d: put its value into a file", name,
+				len(v), maxString)
 		}
 	}
-	return fmt.Errorf("arguments and variables have %d bytes in all, more than the kernel takes (a quarter of ulimit -s): put some into files", all)
+	return fmt.Errorf(
+		"arguments and variables have %d bytes in all, more than the kernel takes (a quarter of ulimit -s): put some into files", all)
 }

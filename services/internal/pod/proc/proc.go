@@ -107,7 +107,7 @@ func (s *Starter) Do(f func()) {
 	<-done
 }
 
-// Ends tells how each process ended that Start started.
+// Ends sends the exit of each process that Start started.
 func (t *Table) Ends() <-chan Exit { return t.ends }
 
 // startAll starts every process from one thread that never ends: the kernel
@@ -115,7 +115,7 @@ func (t *Table) Ends() <-chan Exit { return t.ends }
 func (s *Starter) startAll(enter func() error, entered chan<- error) {
 	runtime.LockOSThread()
 	err := enter()
-	// What this thread may do in a user namespace is not for its children.
+	// Children do not inherit this thread's capabilities in a user namespace.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if entered <- err; err != nil {
 		return // and the thread with it

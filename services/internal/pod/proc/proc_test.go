@@ -62,7 +62,7 @@ func TestATable(t *testing.T) {
 	}
 }
 
-// run runs a command, and returns what it wrote and how it ended.
+// run runs a command, and returns its output and its exit.
 func run(t *testing.T, table *proc.Table, c proc.Command) (string, proc.Exit) {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

@@ -1,10 +1,10 @@
 //go:build linux
 
-// Package sockets gives a process sockets of a network namespace that it is not in:
-// somebody who is there makes them and passes them on, since a socket belongs to the
-// namespace that it was made in. Who takes sockets needs no right for that, and nobody
-// else has the way to ask. Package dial is what uses them; it is apart because the
-// program that gives sockets is to stay small.
+// Package sockets gives a process sockets of a network namespace that it is not in: a
+// process inside makes them and passes them on, since a socket belongs to the namespace
+// that it was made in. The receiver needs no privilege, and no other process can send
+// requests. Package dial uses the sockets; it is separate so that the serving program
+// stays small.
 package sockets
 
 import (
@@ -24,8 +24,8 @@ func Pair() (server, client int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// Serve makes sockets for who asks, where do carries out what makes them, until the other
-// end is closed. It closes its own.
+// Serve makes sockets on request, in the namespace in which do calls its argument, until
+// the peer closes. It closes its own end.
 func Serve(server int, do func(func())) {
 	defer unix.Close(server) //nolint:errcheck // only a handle
 	request := make([]byte, 8)

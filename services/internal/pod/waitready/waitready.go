@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Settings say what to wait for.
+// Settings list the targets.
 type Settings struct {
 	Targets   []string      // tcp://host:port, or a URL of HTTP that answers with 200 to 399
 	Within    time.Duration // all of them must answer in this time
@@ -55,8 +55,8 @@ func Parse(args []string) (Settings, error) {
 // maxConcurrent is how many addresses are asked at a time.
 const maxConcurrent = 64
 
-// Run returns when every target has answered well as often as is asked for. Its
-// error says which did not in time, and what the first of them said last.
+// Run returns when every target has succeeded as often as required. Its error lists the
+// targets that timed out, and the last answer of the first of them.
 func Run(ctx context.Context, s Settings) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Within)
 	defer cancel()
@@ -128,12 +128,13 @@ func (s Settings) probe(ctx context.Context, target string) error {
 	return probeHTTP(ctx, target)
 }
 
-// probeHTTP asks over HTTP, as a kubelet does: whoever answers is not asked for proof
-// of who it is.
+// probeHTTP probes over HTTP, as a kubelet does: it does not verify certificates.
 func probeHTTP(ctx context.Context, target string) error {
-	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a readiness probe
+	transport := &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a readiness probe
 	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return err

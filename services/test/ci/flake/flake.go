@@ -26,7 +26,7 @@ const (
 // Modes returns all modes, in the order in which turns take them.
 func Modes() []Mode { return []Mode{Idle, Busy, OneCore} }
 
-// Record is what several turns came to. The zero value is empty.
+// Record holds the results of several rounds. The zero value is empty.
 type Record struct {
 	turns  map[Mode]int
 	failed map[string]*record // by test
@@ -71,8 +71,8 @@ func (r *record) add(mode Mode, lines []string) {
 	r.failureModes = append(r.failureModes, failureMode{key, 1, lines})
 }
 
-// keyOf is the first line that places a failure, without what differs from turn to
-// turn.
+// keyOf is the first line that locates a failure, without the parts that differ between
+// rounds.
 func keyOf(lines []string) string {
 	place := regexp.MustCompile(`\w+\.go:\d+`)
 	for _, line := range lines {

@@ -80,9 +80,8 @@ func isCrash(line string) bool {
 	return false
 }
 
-// failureLines returns the lines that say why a test failed: of a crash its beginning and
-// the lines of the tests' own stack, else the first and the last of what the test
-// said.
+// failureLines returns the lines with the reason of a failure: of a crash its beginning
+// and the lines of the tests' own stack, else the first and the last lines of the test.
 func failureLines(x *excerpt) []string {
 	if x == nil {
 		return nil
@@ -97,8 +96,8 @@ func failureLines(x *excerpt) []string {
 	return shorten(x.ends(maxFailureLines))
 }
 
-// ends returns at most n lines of what was printed before a crash, the last ones
-// being more telling than those in the middle.
+// ends returns at most n lines of the output before a crash: the last ones are more
+// useful than those in the middle.
 func (x *excerpt) ends(n int) []string {
 	all := slices.Concat(x.first, x.last)
 	if len(all) <= n {

@@ -1,5 +1,5 @@
-// Package gotest reads the events that `go test -json` and test2json print, and
-// tells how the tests ended.
+// Package gotest reads the events of `go test -json` and test2json, and reports the
+// results of the tests.
 package gotest
 
 import (
@@ -74,8 +74,8 @@ type Reader struct {
 	builds  map[string]*excerpt
 }
 
-// Write takes what the command prints. Lines that are no events, such as those of
-// another test runner, are left out. It never fails.
+// Write reads the output of the command. Lines that are no events, such as those of
+// another test runner, are skipped. It never fails.
 func (r *Reader) Write(b []byte) (int, error) {
 	r.rest = append(r.rest, b...)
 	for {
@@ -203,8 +203,8 @@ type Overdue struct {
 	Since         time.Time
 }
 
-// Overdue returns the tests that run since before a moment, and do not merely
-// wait for a subtest. Tests that wait for their turn do not run.
+// Overdue returns the tests that have been running since before a time, without those
+// that only wait for a subtest or for their turn.
 func (r *Reader) Overdue(before time.Time) []Overdue {
 	var all []Overdue
 	for n, since := range r.running {

@@ -64,8 +64,8 @@ func statFields(pid int) []string {
 	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 }
 
-// startTime tells a process from others that had its number before or have it
-// later. It is empty where the process is gone.
+// startTime distinguishes a process from others with its number at other times. It is
+// empty if the process is gone.
 func startTime(pid int) string {
 	fields := statFields(pid)
 	if len(fields) < 20 || fields[0] == "Z" {

@@ -2,12 +2,11 @@
 
 // Package scratch keeps a machine clean before and after a check.
 //
-// A check has a folder of its own below /tmp. The folder says which process made
-// it, by number and start time, before anything else happens. Every process of
-// the check carries the folder's name in its environment, and every file and mount
-// that tests make lies below it, as it is their TMPDIR. Whoever
-// begins a check later ends and removes what a check has left whose process is
-// gone; nothing else is touched.
+// A check has a folder of its own below /tmp. Its first content is the process that made
+// it, by number and start time. Every process of the check carries the folder's name in
+// its environment, and every file and mount that tests make lies below it, as it is their
+// TMPDIR. A later check ends and removes the leftovers of checks whose process is gone,
+// and nothing else.
 package scratch
 
 import (
@@ -61,15 +60,14 @@ func (f *Folder) Environ() []string {
 	return append(os.Environ(), Variable+"="+f.Path, "TMPDIR="+f.Path)
 }
 
-// Clear ends the processes of the check, but this one, and removes its mounts and
-// its folder. It returns what it found beside the folder, for nothing should have
-// been left.
+// Clear ends the processes of the check, except this one, and removes its mounts and its
+// folder. It returns its findings beside the folder, as nothing should be left.
 func (f *Folder) Clear(ctx context.Context) (found []string, err error) {
 	return removeAllOf(ctx, f.Path)
 }
 
-// Sweep clears what checks have left below root whose own process is gone, and
-// returns what it found.
+// Sweep removes the leftovers below root of checks whose own process is gone, and returns
+// its findings.
 func Sweep(ctx context.Context, root string) (found []string, err error) {
 	folders, err := filepath.Glob(filepath.Join(root, "bai-check-*"))
 	if err != nil {
@@ -115,8 +113,8 @@ func ownedByUs(info fs.FileInfo) bool {
 	return !ok || int(stat.Uid) == os.Getuid()
 }
 
-// removeAllOf ends and removes what belongs to one folder, and returns what it found
-// beside files.
+// removeAllOf ends and removes the processes, mounts and files of one folder, and returns
+// its findings beside files.
 func removeAllOf(ctx context.Context, path string) (found []string, err error) {
 	killed, err := endProcesses(ctx, path)
 	for _, p := range killed {
@@ -136,7 +134,7 @@ func removeAllOf(ctx context.Context, path string) (found []string, err error) {
 	return found, nil
 }
 
-// unmount removes what is mounted below a folder, the innermost first.
+// unmount unmounts the mounts below a folder, the innermost first.
 func unmount(path string) (found []string, err error) {
 	points, err := mountsBelow(path)
 	if err != nil {

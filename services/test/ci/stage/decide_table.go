@@ -69,7 +69,7 @@ func state(outcomes []Outcome) State {
 	return Failed
 }
 
-// failures lists what is to be mended of a stage.
+// failures lists the failures of a stage.
 func failures(o Outcome) string {
 	var b strings.Builder
 	for _, f := range o.Result.Tests.Failures {
@@ -125,7 +125,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 }
 
-// clock is a moment of the check.
+// clock formats a time of the check.
 func clock(d time.Duration) string {
 	d = d.Round(time.Second)
 	return fmt.Sprintf("%02d:%02d", int(d.Minutes()), int(d.Seconds())%60)

@@ -1,5 +1,4 @@
-// Package stage runs the stages of a check, in lanes side by side, and tells how
-// they ended.
+// Package stage runs the stages of a check, in parallel lanes, and reports their results.
 package stage
 
 import (
@@ -18,19 +17,19 @@ import (
 type Stage struct {
 	Name string
 	Lane string // stages of one lane run one after the other, in the order given
-	// After names stages, listed earlier, that must have passed before. A stage
-	// whose condition cannot come true any more is not run.
+	// After names stages, listed earlier, that must have passed before. A stage whose
+	// condition has become impossible is not run.
 	After []string
 	// Behind names stages that must have ended before, whatever became of them: those
 	// with which it would compete for the machine.
 	Behind []string
 	Budget time.Duration // how long it should take; one that takes longer is marked, and does not fail for that
-	Setup  bool          // it prepares what others need, and tests nothing
-	Always bool          // it clears up: it runs when all others have ended, whatever became of them, also once the check was told to stop
+	Setup  bool          // it prepares other stages, and tests nothing
+	Always bool          // it cleans up: it runs when all others have ended, with any result, also after the check was stopped
 	Run    func(ctx context.Context) Result
 }
 
-// Result is what a stage came to.
+// Result is the result of a stage.
 type Result struct {
 	Tests gotest.Report
 	Err   error         // why the stage failed where no test says so

@@ -30,8 +30,8 @@ type Suite struct {
 	Cluster  bool     // it boots clusters, or needs the one: such suites run one after the other, beside the others
 	Packages []string // folders below services, or a module of its own as ../FOLDER
 	Form     string   // "long" where the short form leaves the suite out
-	Short    string   // what the short form has
-	Long     string   // what only the long form has
+	Short    string   // content of the short form
+	Long     string   // content of the long form only
 	Run      string
 	Skip     string
 	LongRun  string            `toml:"long_run"`

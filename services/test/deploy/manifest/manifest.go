@@ -26,8 +26,8 @@ type Object interface {
 	runtime.Object
 }
 
-// Read returns the objects of a file of YAML documents. A field that Kubernetes
-// does not know, and one that is there twice, is an error.
+// Read returns the objects of a file of YAML documents. An unknown field, and a duplicate
+// one, is an error.
 func Read(path string) ([]Object, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the caller's
 	if err != nil {

@@ -2,14 +2,14 @@
 
 // Command bed boots Kubernetes on this machine, for tests.
 //
-//	bed build                  build or fetch what clusters, Kafka and Elasticsearch are made of, once on a machine
-//	bed up NAME [NODES]        boot, 2 nodes if nothing else is said, and leave it up; print the kubeconfig's path
+//	bed build                  build or fetch the parts of clusters, Kafka and Elasticsearch, once on a machine
+//	bed up NAME [NODES]        boot, 2 nodes by default, and leave it up; print the kubeconfig's path
 //	bed down NAME              end it, and leave nothing
-//	bed info NAME              say how it is reached, as JSON
+//	bed info NAME              print its addresses, as JSON
 //	bed load NAME TAR…         import images on every node
 //	bed exec NAME MACHINE CMD… run a program inside a machine
 //
-// keep and machine are what it runs itself.
+// keep and machine are commands for its own use.
 package main
 
 import (
@@ -77,8 +77,8 @@ func dispatch(ctx context.Context, args []string) error {
 	return errors.New("usage: bed build | up NAME [NODES] | down NAME | info NAME | load NAME TAR… | exec NAME MACHINE CMD…")
 }
 
-// build has ready what servers of tests are made of. Nodes need root: without it
-// there is the control plane.
+// build builds the parts of test servers. Nodes need root: without it only the control
+// plane is built.
 func build(ctx context.Context) error {
 	nodes := os.Geteuid() == 0
 	_, err := kit.Build(ctx, kit.Want{Nodes: nodes})
@@ -98,7 +98,7 @@ func build(ctx context.Context) error {
 	return err
 }
 
-// order is what a keeper is told.
+// order holds the settings of a keeper.
 type order struct {
 	Settings kubecluster.Settings
 	Owned    bool // it ends with its standard input

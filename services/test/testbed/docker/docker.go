@@ -59,7 +59,7 @@ func (c *Container) Kill(tb testing.TB) {
 	}
 }
 
-// Restart starts the server anew, on the data that are there.
+// Restart restarts the server with its data.
 func (c *Container) Restart(tb testing.TB) {
 	tb.Helper()
 	if err := c.c.Start(tb.Context()); err != nil {

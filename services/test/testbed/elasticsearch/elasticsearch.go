@@ -1,13 +1,11 @@
 // Package elasticsearch gives a test a real Elasticsearch.
 //
-// That is the one at BAI_TEST_ELASTICSEARCH (a URL) where this is set. Else, and
-// only where BAI_TEST_REAL is 1, it is one in a container where Docker answers,
-// or the server itself, made of artefacts of the JVM package registry: a node
-// with security and most modules left out, which answers what it lacks with an
-// error. Without either the test is skipped.
+// It is the one at BAI_TEST_ELASTICSEARCH (a URL) if this is set. Else, and only if
+// BAI_TEST_REAL is 1, it is one in a container if Docker answers, or the server itself,
+// made of artefacts of the JVM package registry: a node without security and most
+// modules, which answers requests for them with an error. Otherwise the test is skipped.
 //
-// The way by containers was never run on the machines where this was written:
-// they have no Docker.
+// Containers have never been tested: the developers' machines have no Docker.
 package elasticsearch
 
 import (
@@ -57,9 +55,8 @@ func Start(tb testing.TB) *Server {
 	return startLocal(tb)
 }
 
-// Own starts a server for as long as the test lasts, whatever BAI_TEST_ELASTICSEARCH
-// says: nobody else uses it, and it may be killed. Without BAI_TEST_REAL the test
-// is skipped.
+// Own starts a server for the test alone, whatever BAI_TEST_ELASTICSEARCH is, which may
+// be killed. Without BAI_TEST_REAL the test is skipped.
 func Own(tb testing.TB) *Server {
 	tb.Helper()
 	if os.Getenv("BAI_TEST_REAL") != "1" {
@@ -84,7 +81,7 @@ func (s *Server) Kill(tb testing.TB) {
 	}
 }
 
-// Restart starts the server anew after Kill, on the data that are there.
+// Restart restarts the server after Kill, with its data.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	if s.process != nil {
@@ -94,8 +91,8 @@ func (s *Server) Restart(tb testing.TB) {
 	s.container.Restart(tb)
 }
 
-// Prefix returns one for the names of indices and templates that nobody else
-// has. They go with the test.
+// Prefix returns a unique prefix for the names of indices and templates, which are
+// deleted with the test.
 func (s *Server) Prefix(tb testing.TB) string {
 	tb.Helper()
 	prefix := "t" + strings.ToLower(rand.Text())
@@ -154,7 +151,7 @@ func startLocal(tb testing.TB) *Server {
 	return s
 }
 
-// configure writes what the server reads.
+// configure writes the server's configuration.
 func configure(tb testing.TB, home *jvm.Home, dir string, ports []int) {
 	tb.Helper()
 	for _, name := range []string{"jvm.options", "log4j2.properties"} {

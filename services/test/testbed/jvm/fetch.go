@@ -36,7 +36,7 @@ type artifact struct{ sum, group, name, version, kind string }
 
 func (a artifact) file() string { return a.name + "-" + a.version + "." + a.kind }
 
-// artifacts returns what a set is made of.
+// artifacts returns the artefacts of a set.
 func artifacts(set string) (all []artifact, err error) {
 	for line := range strings.Lines(list) {
 		fields := strings.Fields(line)

@@ -22,7 +22,7 @@ import (
 type Home struct {
 	Dir string
 
-	user *syscall.Credential // whom root drops to; nil for who is not root
+	user *syscall.Credential // user of the server if this process is root; else nil
 }
 
 // NewHome makes the folder of a server, and removes it when the test has ended.
@@ -129,7 +129,7 @@ func (h *Home) Begin(tb testing.TB, ready func(context.Context) error, env []str
 	return p
 }
 
-// Restart starts the server anew, after Kill or End, on the data that are there.
+// Restart restarts the server, after Kill or End, with its data.
 func (p *Process) Restart(tb testing.TB) {
 	tb.Helper()
 	out, err := os.OpenFile(p.home.Path("output.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -244,7 +244,7 @@ func Java() (string, error) {
 	return home, nil
 }
 
-// version returns the major version of the Java in a folder, 0 if none is there.
+// version returns the major version of the Java in a folder, 0 without one.
 func version(home string) int {
 	if _, err := os.Stat(filepath.Join(home, "bin", "java")); err != nil {
 		return 0
@@ -303,7 +303,7 @@ func serverPID(dir string) int {
 	return pid
 }
 
-// startTime returns what tells a process from others of its PID, "" if none is there.
+// startTime distinguishes a process from others with its PID, "" if it is gone.
 func startTime(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -317,7 +317,7 @@ func startTime(pid int) string {
 	return fields[19]
 }
 
-// sweep ends and removes what processes left that were killed.
+// sweep ends and removes the leftovers of killed processes.
 func sweep(root string) error {
 	dirs, err := os.ReadDir(root)
 	if err != nil {

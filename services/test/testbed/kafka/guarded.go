@@ -26,11 +26,10 @@ type Mutual struct {
 	KeyFile  string // PEM
 }
 
-// StartGuarded returns a broker that speaks TLS only, asks by SCRAM-SHA-512, or
-// SCRAM-SHA-256, who speaks, and lets them do what they were given the right to:
-// of users, who all have one password, the first may do everything. Another of
-// its addresses knows clients by their certificates. It is always the test's own,
-// made of artefacts, and only where BAI_TEST_REAL is 1; else the test is skipped.
+// StartGuarded returns a broker with TLS only, SCRAM-SHA-512 or SCRAM-SHA-256, and access
+// control: all users have one password, and the first may do everything. Another of its
+// addresses authenticates clients by certificates. It is always the test's own, made of
+// artefacts, and only if BAI_TEST_REAL is 1; else the test is skipped.
 func StartGuarded(tb testing.TB, password string, users ...string) *Server {
 	tb.Helper()
 	return StartGuardedAt(tb, "127.0.0.1", password, users...)

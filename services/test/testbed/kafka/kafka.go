@@ -38,7 +38,7 @@ type Server struct {
 	Addr string // HOST:PORT
 
 	// Of a guarded broker.
-	CA     string // path of the PEM file of who signed its certificate
+	CA     string // path of the PEM file of its CA
 	Mutual Mutual
 
 	process   *jvm.Process
@@ -61,9 +61,9 @@ func Start(tb testing.TB) *Server {
 	return startLocal(tb)
 }
 
-// OwnUnkilled starts a broker for as long as the test lasts, whatever BAI_TEST_KAFKA
-// says: nobody else uses it, and it may be emptied. It is not to be killed: so it
-// is not given up where a busy machine does not let it speak for a second.
+// OwnUnkilled starts a broker for the test alone, whatever BAI_TEST_KAFKA is, which may
+// be emptied. It must not be killed: its long session timeouts survive pauses of a busy
+// machine.
 func OwnUnkilled(tb testing.TB) *Server {
 	tb.Helper()
 	if docker.Healthy(tb.Context()) {
@@ -72,9 +72,8 @@ func OwnUnkilled(tb testing.TB) *Server {
 	return startLocal(tb, "broker.session.timeout.ms=60000")
 }
 
-// Own starts a broker for as long as the test lasts, whatever BAI_TEST_KAFKA says:
-// nobody else uses it, and it may be killed. Without BAI_TEST_REAL the test is
-// skipped.
+// Own starts a broker for the test alone, whatever BAI_TEST_KAFKA is, which may be
+// killed. Without BAI_TEST_REAL the test is skipped.
 func Own(tb testing.TB) *Server {
 	tb.Helper()
 	if os.Getenv("BAI_TEST_REAL") != "1" {
@@ -99,7 +98,7 @@ func (s *Server) Kill(tb testing.TB) {
 	}
 }
 
-// Restart starts the broker anew after Kill, on the data that are there.
+// Restart restarts the broker after Kill, with its data.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	if s.process != nil {
@@ -136,7 +135,7 @@ func begin(tb testing.TB, addr string, settings, format []string) *Server {
 	home.Write(tb, "log4j2.properties", logging)
 	name, _ := os.Hostname() // it may have none
 	home.Write(tb, "hosts", strings.TrimSpace("127.0.0.1 localhost "+name)+"\n")
-	// Stopping at the first compiler saves two fifths of what a start costs.
+	// Stopping at the first compiler saves two fifths of the start time.
 	argv := []string{
 		filepath.Join(java, "bin", "java"), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		// A broker asks for its own name at each connection, and takes no other until a
@@ -184,7 +183,8 @@ func common() []string {
 		"share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1",
 		// Tests name their topics: a wrong name must fail.
 		"auto.create.topics.enable=false",
-		// Nobody waits for more members before a group begins, nor long for one that was killed.
+		// Groups do not wait for more members before they begin, nor long for a killed
+		// one.
 		"group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000",
 		// A broker that was killed may come back only when its old session has ended: 9 s by default.
 		"broker.session.timeout.ms=1000", "broker.heartbeat.interval.ms=300",

@@ -19,7 +19,7 @@ type Debian struct {
 	Program string
 }
 
-// Bench has what benchmarks of several pods need, and the program of the sample
+// Bench has the packages of benchmarks with several pods, and the program of the sample
 // mpi-pingpong.
 func Bench() Debian {
 	return Debian{"docker.io/local/bench:1", "openssh-server,openmpi-bin,python3-mpi4py", "sample-benchmarks/mpi-pingpong/pingpong.c"}
@@ -70,8 +70,8 @@ func (b builder) image(ctx context.Context, d Debian) (string, error) {
 	})
 }
 
-// compile compiles a program in C against the Open MPI of the Debian that images
-// are made of, with that one's compiler, because this machine need have none.
+// compile compiles a C program against the Open MPI of the images' Debian, with its
+// compiler, because this machine may have none.
 func compile(ctx context.Context, source, program string) error {
 	err := strap(ctx, os.DevNull, "--include=gcc,libc6-dev,libopenmpi-dev",
 		"--customize-hook=copy-in "+source+" /tmp",

@@ -1,7 +1,7 @@
-// Package kit builds what a test bed is made of, once: Kubernetes as one
-// program, the program that keeps a cluster, and images from plain files. What
-// this tree alone needs lies in bin/testbed; what other checkouts need too lies in
-// Cache, below a name that is a sum of all that goes in.
+// Package kit builds the parts of a test bed, once: Kubernetes as one program, the
+// program that keeps a cluster, and images from plain files. Parts of this tree alone lie
+// in bin/testbed; parts that checkouts share lie in Cache, below a name that is a digest
+// of their inputs.
 package kit
 
 import (
@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Kit is what was built.
+// Kit has the paths of the built parts.
 type Kit struct {
 	Bin    string // folder with Kubernetes, under the name of each of its parts
 	Keeper string // the program that keeps a cluster
@@ -40,16 +40,15 @@ func parts() []string {
 	return []string{"coredns", "etcd", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet"}
 }
 
-// Want says what is wanted of a kit.
+// Want selects parts.
 type Want struct {
-	Nodes bool // with images, and what nodes need of Debian's packages is installed
+	Nodes bool // with images, and the nodes' Debian packages are installed
 	// Oldest is the oldest Kubernetes that the platform works with instead of the
 	// newest. It has no nodes.
 	Oldest bool
 }
 
-// Build builds a kit, or finds what was built before. The first time takes some
-// minutes.
+// Build builds a kit, or finds an earlier one. The first time takes some minutes.
 func Build(ctx context.Context, w Want) (Kit, error) {
 	b, unlock, err := begin()
 	if err != nil {
@@ -59,7 +58,7 @@ func Build(ctx context.Context, w Want) (Kit, error) {
 	return k, errors.Join(err, unlock())
 }
 
-// begin waits until nobody else builds.
+// begin waits until no other process builds.
 func begin() (b builder, unlock func() error, err error) {
 	root, err := Root()
 	if err != nil {
@@ -99,10 +98,9 @@ func Root() (string, error) {
 	return "", errors.New("the project's folder, with go.work, is not found")
 }
 
-// Cache returns the folder of what is built or fetched once for all checkouts on
-// this machine: that of BAI_TESTBED_CACHE; else /var/cache/benchmark-ai/testbed for
-// root, whose servers run as other users and must read it; else one in the user's
-// cache.
+// Cache returns the folder for parts that all checkouts on this machine share: that of
+// BAI_TESTBED_CACHE; else /var/cache/benchmark-ai/testbed for root, whose servers run as
+// other users and must read it; else one in the user's cache.
 func Cache() (string, error) {
 	dir := os.Getenv("BAI_TESTBED_CACHE")
 	if dir == "" && os.Geteuid() == 0 {
@@ -118,8 +116,7 @@ func Cache() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755) //nolint:gosec // read by the users that servers run as
 }
 
-// builder builds into out what belongs to the tree at root, and into cache what
-// other trees use too.
+// builder builds the parts of the tree at root into out, and shared parts into cache.
 type builder struct{ root, out, cache string }
 
 func (b builder) build(ctx context.Context, w Want) (k Kit, err error) {
@@ -145,7 +142,7 @@ func (b builder) build(ctx context.Context, w Want) (k Kit, err error) {
 	return k, err
 }
 
-// keeper is built each time: it is small, and what is unchanged is quick.
+// keeper is built each time: it is small, and Go's cache makes it fast.
 func (b builder) keeper(ctx context.Context) (string, error) {
 	path := filepath.Join(b.out, "bed")
 	return path, run(ctx, filepath.Join(b.root, "services"), nil, "go", "build", "-trimpath", "-o", path, "./test/testbed/cmd")
@@ -265,8 +262,8 @@ func pack(ctx context.Context, dir, tar string) error {
 	return run(ctx, dir, nil, "tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "-cf", tar, ".")
 }
 
-// cached makes a folder in the cache whose name is a sum of src's Go files, unless
-// it is there.
+// cached makes a folder in the cache, named by a digest of src's Go files, unless it
+// exists.
 func (b builder) cached(name, src string, fill func(dir string) error) (string, error) {
 	sum, err := sumOf(src)
 	if err != nil {
@@ -275,9 +272,9 @@ func (b builder) cached(name, src string, fill func(dir string) error) (string, 
 	return b.cachedBySum(name, sum, fill)
 }
 
-// cachedBySum makes a folder in the cache for a sum of all that goes in, unless it is
-// there. Those of other sums stay, for other checkouts, until nobody has used them
-// for a month.
+// cachedBySum makes a folder in the cache for a digest of all inputs, unless it exists.
+// Those of other digests remain, for other checkouts, until they have been unused for a
+// month.
 func (b builder) cachedBySum(name, sum string, fill func(dir string) error) (string, error) {
 	dir, now := filepath.Join(b.cache, name+"-"+sum), time.Now()
 	if err := os.Chtimes(dir, now, now); err == nil {
@@ -294,7 +291,7 @@ func (b builder) cachedBySum(name, sum string, fill func(dir string) error) (str
 	return dir, os.Rename(fresh, dir)
 }
 
-// evict removes the folders of a name that were last used before a moment.
+// evict removes the folders of a name that were last used before a time.
 func (b builder) evict(name string, before time.Time) {
 	all, _ := filepath.Glob(filepath.Join(b.cache, name+"-*")) // none, then
 	for _, path := range all {

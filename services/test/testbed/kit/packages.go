@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// programs are what nodes need of Debian's packages.
+// programs are the nodes' programs of Debian packages.
 func programs() map[string]string {
 	return map[string]string{
 		"containerd": "containerd", "ctr": "containerd", "runc": "runc", "iptables": "iptables", "ip": "iproute2",

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Program builds a program of somebody else's, or finds what was built before,
-// and returns its path. The module in the folder program below name, beside this
-// package, pins it.
+// Program builds a third-party program, or finds an earlier build, and returns its path.
+// The module in the folder program below name, beside this package, pins it.
 func Program(ctx context.Context, name, pkg string) (string, error) {
 	b, unlock, err := begin()
 	if err != nil {

@@ -18,8 +18,8 @@ func Start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// starts returns what one thread does that never ends: the kernel ends a process
-// with the thread that started it, and Go ends threads when it likes.
+// starts returns the queue of one thread that never ends: the kernel ends a process with
+// the thread that started it, and Go ends threads at any time.
 var starts = sync.OnceValue(func() chan<- func() { //nolint:gochecknoglobals // a process has one
 	all := make(chan func())
 	go func() {

@@ -30,7 +30,7 @@ func (i Info) Created(ctx context.Context, resource, name string) (at time.Time,
 	return at, err
 }
 
-// created returns when an object was created, if that is what a line says.
+// created returns when an object was created, if an audit line records that.
 func created(line []byte, resource, name string) time.Time {
 	if !bytes.Contains(line, fmt.Appendf(nil, "%q", name)) {
 		return time.Time{}

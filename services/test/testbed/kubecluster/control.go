@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// auditPolicy records who did what, but not what Kubernetes does for itself
-// all the time.
+// auditPolicy records requests with their users, without Kubernetes' own constant ones.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -43,8 +42,8 @@ const dnsConfig = `cluster.local:53 in-addr.arpa:53 {
 }
 `
 
-// controlPlane starts the store, the API server, and once that is ready what
-// works with it.
+// controlPlane starts the store and the API server and, once that is ready, the other
+// components.
 func (m *machine) controlPlane(ctx context.Context) error {
 	if err := m.etcd(); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (m *machine) apiserver() error {
 	}
 	if m.sharesHostNetwork() {
 		args = append(args, "--endpoint-reconciler-type", "none")
-		if m.NoControllers { // who makes service accounts, then?
+		if m.NoControllers { // service accounts are then made here
 			args = append(args, "--disable-admission-plugins", "ServiceAccount")
 		}
 	} else {

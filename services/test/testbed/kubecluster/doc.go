@@ -1,17 +1,16 @@
-// Package kubecluster boots a real Kubernetes on one machine, for tests: a control
-// plane and nodes without a container engine of the host's, or the API server
-// and its store alone.
+// Package kubecluster boots a real Kubernetes on one machine, for tests: a control plane
+// and nodes without a container engine of the host's, or the API server and its store
+// alone.
 //
-// A machine of the cluster is one process that is the first in namespaces of its
-// own, so the kernel ends all that runs there with it, and takes its mounts and
-// links away. It ends when the pipe from its keeper does. The keeper, one process
-// for a cluster, ends when the pipe from its owner does, and undoes whatever the
-// kernel does not: the bridge, control groups, kernel settings, folders. So
-// nothing is left of a test that was killed; and what is left of a keeper that
-// was killed is undone by the next that starts, which tells the dead from the
-// living by their locks.
+// A machine of the cluster is one process that is the first in namespaces of its own, so
+// the kernel ends all that runs there with it, and takes its mounts and links away. It
+// ends when the pipe from its keeper does. The keeper, one process for a cluster, ends
+// when the pipe from its owner does, and undoes all other changes: the bridge, control
+// groups, kernel settings, folders. So a killed test leaves nothing; and the next keeper
+// that starts undoes the leftovers of killed keepers, which it recognises by their
+// unlocked files.
 //
-// Traps, and what is done about them:
+// Traps, and their solutions:
 //   - A sandbox's OOM score cannot be lowered without CAP_SYS_RESOURCE:
 //     containerd restricts it.
 //   - Control groups of version 1 need failCgroupV1: false and the cgroupfs

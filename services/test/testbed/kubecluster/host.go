@@ -19,13 +19,13 @@ import (
 	reservation "github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
-// hostChanges is what a cluster changes on this machine outside its namespaces, written
-// down before it is done.
+// hostChanges are a cluster's changes of this machine outside its namespaces, recorded
+// before they are made.
 type hostChanges struct {
 	Bridge  bool
 	Groups  []string          // control groups, by name
 	Folders []string          // made because they were not there, in that order
-	Sysctls map[string]string // what they were
+	Sysctls map[string]string // earlier values
 }
 
 // groupOf is the control group of a machine, in every hierarchy.
@@ -36,7 +36,7 @@ func kernelSettings() []string {
 	return []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 }
 
-// prepare does what a cluster with nodes needs on this machine.
+// prepare prepares this machine for a cluster with nodes.
 func (k *keeper) prepare(ctx context.Context) error {
 	if k.settings.Nodes == 0 {
 		return nil
@@ -102,8 +102,8 @@ func makeGroups(names []string) error {
 	return nil
 }
 
-// makeGroup makes a control group with the processors and memory of the one that
-// it lies in, of which a new one has none.
+// makeGroup makes a control group with the processors and memory of its parent, as a new
+// one has none.
 func makeGroup(top, name string) error {
 	if err := os.Mkdir(filepath.Join(top, name), 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as others there
 		return err
@@ -143,7 +143,7 @@ func (k *keeper) network(ctx context.Context) error {
 func link(ctx context.Context, number, pid int) error {
 	end := bridge + "-" + strconv.Itoa(number)
 	_ = command("ip", "link", "del", end) // of a machine that was switched off, which the kernel may be slow to remove
-	// Its address stays that of the number, so that no neighbour remembers another.
+	// Each number has a fixed address, so that no neighbour has a stale one.
 	address := fmt.Sprintf("02:00:00:00:00:%02x", number)
 	if err := command("ip", "link", "add", end, "type", "veth", "peer", "name", "eth0", "address", address, "netns", strconv.Itoa(pid)); err != nil {
 		return err
@@ -162,7 +162,7 @@ func link(ctx context.Context, number, pid int) error {
 	return ctx.Err()
 }
 
-// reservePorts returns two that nobody else is given while this process lives.
+// reservePorts reserves two ports while this process lives.
 func reservePorts() (ports, error) {
 	r, err := reservation.Reserve(2)
 	if err != nil {
@@ -171,8 +171,8 @@ func reservePorts() (ports, error) {
 	return ports{Etcd: r.Ports[0], API: r.Ports[1]}, nil
 }
 
-// Sweep waits until no cluster with nodes is up, and undoes what is left of those
-// whose keepers were killed.
+// Sweep waits until no cluster with nodes is up, and undoes the leftovers of those whose
+// keepers were killed.
 func Sweep(ctx context.Context) error {
 	if err := os.MkdirAll(Root(), 0o700); err != nil {
 		return err
@@ -184,8 +184,8 @@ func Sweep(ctx context.Context) error {
 	return errors.Join(sweep(ctx, ""), turn.Close())
 }
 
-// Abandoned returns the names of the clusters of this user whose keepers are dead
-// and of which something is left.
+// Abandoned returns the names of this user's clusters that have leftovers of dead
+// keepers.
 func Abandoned() []string {
 	all, err := os.ReadDir(Root())
 	if err != nil {
@@ -208,8 +208,8 @@ func SweepAbandoned(ctx context.Context) error {
 	return Sweep(ctx)
 }
 
-// sweep undoes what is left of clusters whose keepers are dead, and of the one
-// called mine, whose lock is held.
+// sweep undoes the leftovers of clusters whose keepers are dead, and of the cluster mine,
+// whose lock is held.
 func sweep(ctx context.Context, mine string) error {
 	all, err := os.ReadDir(Root())
 	if err != nil {
@@ -236,7 +236,7 @@ func undo(ctx context.Context, dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// undoInFolder undoes what undo does, but leaves the folder with its lock.
+// undoInFolder is undo, but leaves the folder with its lock.
 func undoInFolder(ctx context.Context, dir string) error {
 	var l hostChanges
 	b, err := os.ReadFile(filepath.Join(dir, changesFile))

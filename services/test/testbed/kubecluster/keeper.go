@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keep boots a cluster, says how it is reached once it is up, and keeps it until
-// ctx is done. Nothing of it is left when Keep returns, whatever it returns. It
-// begins with what keepers that were killed have left.
+// Keep boots a cluster, calls up with its addresses once it is up, and keeps it until ctx
+// is done. All of it is gone when Keep returns, with or without an error. Keep begins
+// with the leftovers of killed keepers.
 func Keep(ctx context.Context, s Settings, up func(Info) error) (err error) {
 	if err := s.check(); err != nil {
 		return err
@@ -51,19 +51,19 @@ func Keep(ctx context.Context, s Settings, up func(Info) error) (err error) {
 			if name == machineCP {
 				return fmt.Errorf("the machine %s of the cluster %s has ended%s", name, s.Name, k.lastOutput())
 			}
-			k.off++ // a node that is switched off stays so until somebody asks for it
+			k.off++ // a node that is switched off remains so until switchOn
 		}
 	}
 }
 
-// switchOn is the signal by which a keeper is asked to start the machines of
-// which the folder has a file called onFile.
+// switchOn is the signal by which a keeper starts the machines whose folders have a file
+// called onFile.
 const (
 	switchOn = syscall.SIGHUP
 	onFile   = "on"
 )
 
-// switchOn starts the machines that somebody has asked for.
+// switchOn starts the requested machines.
 func (k *keeper) switchOn(ctx context.Context) error {
 	specs, err := k.specs()
 	if err != nil {
@@ -71,7 +71,7 @@ func (k *keeper) switchOn(ctx context.Context) error {
 	}
 	for _, s := range specs {
 		if os.Remove(s.path(onFile)) != nil {
-			continue // nobody has
+			continue // no request
 		}
 		if err := k.machine(ctx, s); err != nil {
 			return fmt.Errorf("switch the machine %s on: %w", s.Name, err)
@@ -83,7 +83,7 @@ func (k *keeper) switchOn(ctx context.Context) error {
 // machineCP is the machine without which there is no cluster.
 const machineCP = "cp"
 
-// keeper is who keeps one cluster.
+// keeper keeps one cluster.
 type keeper struct {
 	settings Settings
 	dir      string
@@ -94,10 +94,10 @@ type keeper struct {
 	running  []*exec.Cmd
 	pipes    []*os.File
 	ended    chan string
-	off      int // machines that have ended, and were told of
+	off      int // machines that have ended, as reported
 }
 
-// begin takes the locks, and undoes what is left of the dead.
+// begin takes the locks, and undoes the leftovers of the dead.
 func (k *keeper) begin(ctx context.Context) (err error) {
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return fmt.Errorf("make the cluster's folder: %w", err)
@@ -116,7 +116,7 @@ func (k *keeper) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// hostLockFile is locked by who keeps the one cluster with nodes.
+// hostLockFile is locked by the keeper of the one cluster with nodes.
 const hostLockFile = "/run/bai-bed.lock"
 
 // acquireLock locks a file, which ends with the process.
@@ -179,7 +179,7 @@ func (k *keeper) boot(ctx context.Context) error {
 	return writeJSON(filepath.Join(k.dir, infoFile), k.info)
 }
 
-// specs are what the machines are told, the control plane's first.
+// specs are the settings of the machines, the control plane's first.
 func (k *keeper) specs() ([]machineSpec, error) {
 	base := machineSpec{
 		PKI: filepath.Join(k.dir, "pki"), Bin: k.settings.Bin, Nodes: k.settings.Nodes, Images: k.settings.Images,
@@ -242,8 +242,8 @@ func (k *keeper) machine(ctx context.Context, s machineSpec) error {
 	return link(ctx, s.Number, cmd.Process.Pid)
 }
 
-// attributes are the namespaces of a machine. One that has no network of its
-// own needs no right, so that it is made as anybody.
+// attributes are the namespaces of a machine. One without a network of its own needs no
+// privilege, so any user may make it.
 func attributes(s machineSpec) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS}
 	if !s.sharesHostNetwork() {
@@ -304,7 +304,7 @@ func (k *keeper) describe(cp machineSpec) Info {
 	return i
 }
 
-// end ends the machines and undoes what the kernel does not.
+// end ends the machines and undoes the changes that the kernel does not undo.
 func (k *keeper) end(ctx context.Context) error {
 	for _, p := range k.pipes {
 		_ = p.Close() // a machine ends with it

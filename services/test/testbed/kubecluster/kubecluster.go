@@ -45,7 +45,7 @@ type Settings struct {
 	Scheduler bool
 }
 
-// PauseImage is what holds the namespaces of a pod.
+// PauseImage is the image of the process that holds the namespaces of a pod.
 const PauseImage = "docker.io/local/pause:1"
 
 // Info is how a cluster is reached.
@@ -59,7 +59,7 @@ type Info struct {
 	Host       string   `json:"host"` // address of this machine as pods reach it, empty where there are no nodes
 	Nodes      []string `json:"nodes"`
 	Keeper     int      `json:"keeper"`    // process ID
-	Simulator  string   `json:"simulator"` // kubeconfig of who simulates nodes; what it does is not audited
+	Simulator  string   `json:"simulator"` // kubeconfig of the simulator of nodes; its requests are not audited
 }
 
 // Root is the folder of all clusters of this user. It is the same whatever TMPDIR
@@ -118,10 +118,10 @@ func (s Settings) timeout() time.Duration {
 	return s.Timeout
 }
 
-// machineSpec is what a machine is told by its keeper, in a file.
+// machineSpec holds the settings of a machine, which its keeper writes to a file.
 type machineSpec struct {
 	Name          string
-	Dir           string // its own, which is there
+	Dir           string // its own folder, which exists
 	PKI           string
 	Bin           string
 	Number        int      // last part of its address

@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is the life of the first process of a machine, whose folder is dir. It
-// starts what runs there, and then waits for whom nobody else waits for, until
-// its standard input ends. It returns only where the machine cannot be started:
-// the process ends then, and all others in there with it.
+// Machine is the main function of a machine's first process, whose folder is dir. It
+// starts the machine's programs, and then reaps orphans until its standard input ends. It
+// returns only if the machine cannot be started: the process ends then, and all others in
+// the machine with it.
 func Machine(ctx context.Context, dir string) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -70,7 +70,7 @@ func memoryFolders() []string {
 	return []string{"/run/netns", "/run/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers", "/etc/cni/net.d", "/opt/cni"}
 }
 
-// node starts what runs pods.
+// node starts the programs that run pods.
 func (m *machine) node(ctx context.Context) error {
 	// A process of the node itself needs some way to a Service's address, before
 	// the proxy's rules replace it. There is no way out: a pull fails at once.

@@ -27,7 +27,7 @@ type authority struct {
 	serial int64
 }
 
-// holder is who a certificate is for.
+// holder is the subject of a certificate.
 type holder struct {
 	file        string
 	name, group string

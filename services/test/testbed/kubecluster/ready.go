@@ -36,7 +36,7 @@ func newAPI(pki, server string) (*api, error) {
 	return &api{server: server, client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config}}}, nil
 }
 
-// get returns what lies at a path.
+// get returns the content of a path.
 func (a *api) get(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.server+path, http.NoBody)
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *api) get(ctx context.Context, path string) ([]byte, error) {
 	return body, err
 }
 
-// await looks until ok, and says what it saw last where that takes too long.
+// await polls until ok, and after a timeout returns the last error.
 func await(ctx context.Context, every time.Duration, what string, ok func() error) error {
 	t := time.NewTicker(every)
 	defer t.Stop()

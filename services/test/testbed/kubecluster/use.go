@@ -51,7 +51,7 @@ func (i Info) inside(ctx context.Context, machine string, in *os.File, args ...s
 	return cmd.CombinedOutput()
 }
 
-// PowerOff ends a machine as a power cut does. It stays off until PowerOn.
+// PowerOff ends a machine as a power cut does. It remains off until PowerOn.
 func (i Info) PowerOff(machine string) error {
 	pid, err := i.pid(machine)
 	if err != nil {
@@ -60,7 +60,7 @@ func (i Info) PowerOff(machine string) error {
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// PowerOn starts a machine that is off, with what its disk had. It is up when its
+// PowerOn starts a machine that is off, with the content of its disk. It is up when its
 // node is Ready again.
 func (i Info) PowerOn(ctx context.Context, machine string) error {
 	if err := os.WriteFile(filepath.Join(i.Dir, machine, onFile), nil, 0o600); err != nil {
@@ -91,7 +91,7 @@ func (i Info) pid(machine string) (int, error) {
 	return pid, nil
 }
 
-// Down tells a cluster's keeper to end, and waits until it has.
+// Down ends a cluster's keeper, and waits for its end.
 func (i Info) Down(ctx context.Context) error {
 	if err := syscall.Kill(i.Keeper, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("end the cluster %s: %w", i.Name, err)

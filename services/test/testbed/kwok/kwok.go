@@ -1,8 +1,8 @@
-// Package kwok gives a test nodes that run nothing: KWOK of the Kubernetes
-// project, which says of nodes and pods what a kubelet would say of them.
+// Package kwok gives a test simulated nodes: KWOK of the Kubernetes project sets the
+// states of nodes and pods as a kubelet would.
 //
-// What becomes of a pod is said in stages.yaml. There is no container: no line of
-// output, no exit message and no data ever come of such a pod.
+// The file stages.yaml defines the life of a pod. Such a pod has no container: it has no
+// output, no exit message and no data.
 package kwok
 
 import (
@@ -27,8 +27,7 @@ const EndsAfter = "ends-after"
 //go:embed stages.yaml
 var stages []byte
 
-// Build builds KWOK, or finds what was built before. The first time takes some
-// minutes.
+// Build builds KWOK, or finds an earlier build. The first time takes some minutes.
 func Build(ctx context.Context) (string, error) {
 	return kit.Program(ctx, "kwok", "sigs.k8s.io/kwok/cmd/kwok")
 }

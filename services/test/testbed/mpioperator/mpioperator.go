@@ -19,13 +19,13 @@ import (
 // program is the operator's own name for itself.
 const program = "github.com/kubeflow/mpi-operator"
 
-// patience is how long the API server may take to know MPIJobs.
+// patience is how long the API server may take to serve MPIJobs.
 const patience = 5 * time.Minute
 
 // definition is the name of that of MPIJobs.
 const definition = "crd/mpijobs.kubeflow.org"
 
-// users are the tests of this process that need MPIJobs at the moment.
+// users counts the tests of this process that need MPIJobs now.
 var users struct { //nolint:gochecknoglobals // a cluster has one definition
 	sync.Mutex
 
@@ -33,8 +33,8 @@ var users struct { //nolint:gochecknoglobals // a cluster has one definition
 	ours  map[string]bool // clusters that did not know MPIJobs before
 }
 
-// Build builds the operator, or finds what was built before. The first time takes
-// some minutes.
+// Build builds the operator, or finds an earlier build. The first time takes some
+// minutes.
 func Build(ctx context.Context) (string, error) {
 	return kit.Program(ctx, "mpioperator", program+"/cmd/mpi-operator")
 }

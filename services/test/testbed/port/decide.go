@@ -2,8 +2,7 @@ package port
 
 import "fmt"
 
-// Ports that may be reserved. Below the first are those that servers of others are
-// told to listen on by their manuals.
+// Ports that may be reserved. Many servers have default ports below the first.
 const (
 	first = 10000
 	last  = 65535

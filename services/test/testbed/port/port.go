@@ -1,6 +1,6 @@
-// Package port reserves TCP ports for servers that tests start, stop and start
-// again. A port that was free a moment ago may be somebody else's now; a reserved
-// one is not, until the test ends:
+// Package port reserves TCP ports for servers that tests start, stop and start again. A
+// free port may be taken by another process at any time; a reserved one is not, until the
+// test ends:
 //
 //   - A reservation is a socket that is bound to the port and does not listen. The
 //     kernel gives such a port to nobody who asks for any port, neither to a
@@ -15,9 +15,9 @@
 //   - Ports lie outside of the range that outgoing connections have, so that none
 //     that exists already is in the way of a server.
 //
-// A file that is locked, one for each port, would keep out only those who look at
-// it. Not even a reservation keeps out a program that was told to listen on the
-// very same port: it lies above 10000, where few programs have a port of their own.
+// A locked file for each port would keep out only cooperating processes. Not even a
+// reservation keeps out a program that is configured to listen on the very same port: it
+// lies above 10000, where few programs have a default port.
 package port
 
 import (
@@ -103,8 +103,8 @@ func reserve(from []int, n int) (*Reservation, error) {
 	return nil, errors.Join(fmt.Errorf("reserve %d ports: %d were to be had; %s", n, len(r.Ports), strings.Join(why, "; ")), r.Release())
 }
 
-// bind returns a socket that is bound to a port of all addresses, and lets others
-// listen on it who set SO_REUSEADDR.
+// bind returns a socket that is bound to a port of all addresses, and allows listeners
+// with SO_REUSEADDR.
 func bind(port int) (socket int, err error) {
 	syscall.ForkLock.RLock() // no child has the socket
 	socket, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

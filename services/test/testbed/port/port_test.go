@@ -91,7 +91,7 @@ func startHolder(t *testing.T, from []int) (cmd *exec.Cmd, held func() []int) {
 	}
 }
 
-// some are 100 ports, of which others may have some.
+// some are 100 ports, some of which other processes may have.
 func some(t *testing.T) []int {
 	t.Helper()
 	r, err := port.Reserve(100)
@@ -163,8 +163,8 @@ func TestAServerListensOnAReservedPortAgainAndAgain(t *testing.T) {
 	}
 }
 
-// serveOnce listens on a port, takes one connection and closes both. The server's
-// side of it stays with the kernel for a while.
+// serveOnce listens on a port, accepts one connection and closes both. The server's side
+// of it remains in the kernel for a while.
 func serveOnce(t *testing.T, host string, port int) {
 	t.Helper()
 	l := listen(t, fmt.Sprintf("%s:%d", host, port))

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// PodProcesses returns the processes of the platform's own in the pods of a data
-// directory on this machine that do a job: "collect" or "pull". They are told by
-// the supervisor above them, which names the directory.
+// PodProcesses returns the platform's own processes in the pods of a data directory on
+// this machine that do a job: "collect" or "pull". Their supervisor names the directory.
 func PodProcesses(dir, job string) []int {
 	all := table()
 	var found []int

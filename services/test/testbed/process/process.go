@@ -24,12 +24,11 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
-// patience is how long a program may take to end once it is told to.
+// patience is how long a program may take to end after its signal.
 const patience = 5 * time.Minute
 
-// Build builds all programs as make build does, which is quick where they are
-// built, and puts them into a folder, where they stay as they are while others
-// build.
+// Build builds all programs as make build does, which is fast if they are built, and
+// copies them into a folder, where later builds do not change them.
 func Build(into string) (err error) {
 	root, err := kit.Root()
 	if err != nil {
@@ -112,8 +111,8 @@ func (p *Process) Begin(tb testing.TB) {
 	p.current = l
 }
 
-// EndWith has the program stop with the test, which logs what it printed where it
-// has failed.
+// EndWith ends the program with the test. If the test has failed, it logs the program's
+// output.
 func (p *Process) EndWith(tb testing.TB) {
 	tb.Helper()
 	tb.Cleanup(func() {
@@ -163,7 +162,7 @@ func (p *Process) Stop(tb testing.TB) {
 	p.current = nil
 }
 
-// wantRunning says that the program has ended though nobody told it to.
+// wantRunning fails the test if the program has ended by itself.
 func (p *Process) wantRunning(tb testing.TB) {
 	tb.Helper()
 	if p.current == nil {
@@ -211,8 +210,8 @@ func (p *Process) AwaitReady(tb testing.TB) {
 	}
 }
 
-// AwaitOutput waits until the program has printed what a pattern matches since the
-// first n bytes, and returns that match and its groups.
+// AwaitOutput waits until the program's output after the first n bytes matches a pattern,
+// and returns that match and its groups.
 func (p *Process) AwaitOutput(tb testing.TB, n int, pattern *regexp.Regexp) []string {
 	tb.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -225,14 +224,14 @@ func (p *Process) AwaitOutput(tb testing.TB, n int, pattern *regexp.Regexp) []st
 	}
 }
 
-// FreeAddr returns an address of loopback whose port nobody else is given until
-// the test has ended: a program may begin on it again and again.
+// FreeAddr returns an address of loopback whose port is reserved until the test has
+// ended: a program may listen on it repeatedly.
 func FreeAddr(tb testing.TB) string {
 	tb.Helper()
 	return port.Addr(tb)
 }
 
-// Log is what a program prints. It may be read meanwhile.
+// Log is a program's output. It may be read meanwhile.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -252,7 +251,7 @@ func (l *Log) Len() int {
 	return l.text.Len()
 }
 
-// Since returns what was printed after the first n bytes.
+// Since returns the output after the first n bytes.
 func (l *Log) Since(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 // Server is a receiver that a test may use alone.
 type Server struct{ URL string }
 
-// DataPoint is what a receiver has.
+// DataPoint is one point in a receiver.
 type DataPoint struct {
 	Labels map[string]string
 	MS     int64

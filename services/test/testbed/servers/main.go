@@ -48,7 +48,7 @@ func serve() error {
 	return errors.Join(err, o.failed())
 }
 
-// fakeTB is what the servers believe to be a test: it lasts as long as the program.
+// fakeTB stands for a test: it lasts as long as the program.
 type fakeTB struct {
 	testing.TB
 
@@ -95,7 +95,7 @@ func (o *fakeTB) failed() error {
 	return errors.Join(o.errs...)
 }
 
-// end ends what was started, the last first.
+// end ends all servers, the last first.
 func (o *fakeTB) end() {
 	for _, end := range slices.Backward(o.cleanups) {
 		end()

@@ -1,6 +1,5 @@
-// Package bucket keeps exports of runs in S3, or in what speaks like it. Who may
-// do what there is said by the user's own environment, as for Amazon's tools: the
-// platform's credentials are not used.
+// Package bucket stores exports of runs in S3 or a compatible store. The credentials come
+// from the user's own environment, as for Amazon's tools, not from the platform.
 package bucket
 
 import (
@@ -51,9 +50,9 @@ type Bucket struct {
 	api      *s3.Client
 }
 
-// Open returns what reaches a place. It does so when it is first used.
+// Open returns a client for a location. It connects on first use.
 func Open(ctx context.Context, p Location) (*Bucket, error) {
-	c, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // what goes wrong is told by errors
+	c, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // errors report failures; no log is needed
 	if err != nil {
 		return nil, fmt.Errorf("use %s: %w", p, err)
 	}
@@ -70,7 +69,7 @@ func Open(ctx context.Context, p Location) (*Bucket, error) {
 
 func (b *Bucket) key(name string) *string { return aws.String(b.location.Prefix + "/" + name) }
 
-// wrapError says what went wrong, without what only this program's makers read.
+// wrapError describes a failure, without details that only developers read.
 func (b *Bucket) wrapError(doing, name string, err error) error {
 	action := fmt.Sprintf("%s %s/%s", doing, b.location, name)
 	var apiErr smithy.APIError

@@ -15,7 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/bai/archive"
 )
 
-// Sizes of what is sent at once.
+// Sizes of the parts of an upload.
 const (
 	large = 256 << 20 // bytes from which on a file is sent in parts
 	part  = 64 << 20
@@ -31,10 +31,10 @@ type sink struct {
 	done    bool
 }
 
-// Sink returns what writes an export to the place. The manifest comes last: what
-// lies there without one is no export. Where something lies there already it says
-// *archive.ExistsError, unless force is given: then an export is overwritten, and
-// nothing else is removed.
+// Sink returns a sink that writes an export to the location. The manifest comes last: an
+// export without it is incomplete. If the location has objects and force is false, Sink
+// returns *archive.ExistsError; with force an export is overwritten, and other objects
+// remain.
 func (b *Bucket) Sink(ctx context.Context, force bool) (archive.Sink, error) { //nolint:ireturn // as archive has it
 	s := &sink{Bucket: b, ctx: ctx}
 	empty, err := b.empty(ctx)
@@ -109,16 +109,17 @@ func (s *sink) parts(name string, content io.ReaderAt, size int64) error {
 func (s *sink) abortUpload(name string, id *string) {
 	ctx, cancel := s.cleanupContext()
 	defer cancel()
-	_, _ = s.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.location.Bucket, Key: s.key(name), UploadId: id}) // the bucket's own rules do it too
+	// The bucket's own rules do it too.
+	_, _ = s.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.location.Bucket, Key: s.key(name), UploadId: id})
 }
 
-// cleanupContext is a context for what is to be done although the export has ended.
+// cleanupContext is a context for clean-up after the export's context has ended.
 func (s *sink) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(s.ctx), 10*time.Second)
 }
 
-// Commit implements archive.Sink: it removes what the export that was
-// overwritten had and the new one has not.
+// Commit implements archive.Sink: it removes the objects of the overwritten export that
+// the new one does not have.
 func (s *sink) Commit() error {
 	s.done = true
 	for _, name := range s.old {

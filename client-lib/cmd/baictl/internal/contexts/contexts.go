@@ -17,11 +17,11 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// A Context is a platform, and who one is there. Empty fields say nothing.
+// A Context names a platform and the user's identity there. Empty fields have no effect.
 type Context struct {
 	Server    string `toml:"server" json:"server,omitempty"`       // HOST:PORT
-	Owner     string `toml:"owner" json:"owner,omitempty"`         // who submits, and whose names are meant
-	Namespace string `toml:"namespace" json:"namespace,omitempty"` // the team of what is submitted
+	Owner     string `toml:"owner" json:"owner,omitempty"`         // who submits runs, and whose run names are used
+	Namespace string `toml:"namespace" json:"namespace,omitempty"` // the team of submitted runs
 	Kibana    string `toml:"kibana" json:"kibana,omitempty"`       // URL of the Kibana that shows that platform's runs
 
 	KibanaPrefix string `toml:"kibana_prefix" json:"kibanaPrefix,omitempty"` // of the names of the dashboards in it; empty means bai
@@ -33,14 +33,14 @@ type Contexts struct {
 	All     map[string]Context `toml:"contexts"`
 }
 
-// A FileError says what is wrong with the file.
+// A FileError is a fault in the file.
 type FileError struct {
 	Path         string
 	Line, Column int // from 1; 0 where it concerns the whole file
 	Message      string
 }
 
-// Error is file:line:column: what is wrong.
+// Error is file:line:column: message.
 func (e *FileError) Error() string {
 	if e.Line == 0 {
 		return e.Path + ": " + e.Message
@@ -63,8 +63,8 @@ func Path(getenv func(string) string) string {
 	return filepath.Join(dir, "bai", "config.toml")
 }
 
-// Load reads the file at path. Where there is none there are no contexts. What
-// is wrong with its content is a FileError.
+// Load reads the file at path. A missing file has no contexts. Faulty content is a
+// FileError.
 func Load(path string) (Contexts, error) {
 	if path == "" {
 		return Contexts{}, nil
@@ -101,7 +101,9 @@ func toFileError(path string, err error) error {
 	if e, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(e.Errors) > 0 {
 		first := e.Errors[0]
 		line, column := first.Position()
-		return &FileError{path, line, column, fmt.Sprintf("%s: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana, .kibana_prefix)", strings.Join(first.Key(), "."))}
+		return &FileError{path, line, column, fmt.Sprintf(
+			"%s: unknown key (known: current, contexts.NAME.server, .owner, .namespace, .kibana, .kibana_prefix)",
+			strings.Join(first.Key(), "."))}
 	}
 	if e, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := e.Position()
@@ -113,8 +115,7 @@ func toFileError(path string, err error) error {
 // Names are those of the contexts, sorted.
 func (c Contexts) Names() []string { return slices.Sorted(maps.Keys(c.All)) }
 
-// CheckName says what is wrong with a context's name; nothing where that is
-// empty.
+// CheckName returns the fault of a context's name; "" for a valid one.
 func CheckName(name string) string {
 	const most = 63
 	if name == "" || len(name) > most {
@@ -128,7 +129,7 @@ func CheckName(name string) string {
 	return ""
 }
 
-// Text is what Parse reads back.
+// Text is the form that Parse reads.
 func (c Contexts) Text() string {
 	var b strings.Builder
 	b.WriteString("# The platforms that baictl talks to: see baictl config --help.\n")
@@ -138,7 +139,8 @@ func (c Contexts) Text() string {
 	for _, name := range c.Names() {
 		fmt.Fprintf(&b, "\n[contexts.%s]\n", quote(name))
 		one := c.All[name]
-		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace}, {"kibana", one.Kibana}, {"kibana_prefix", one.KibanaPrefix}} {
+		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace},
+			{"kibana", one.Kibana}, {"kibana_prefix", one.KibanaPrefix}} {
 			if f.value != "" {
 				fmt.Fprintf(&b, "%s = %s\n", f.key, quote(f.value))
 			}
@@ -184,7 +186,7 @@ func (c Contexts) Save(path string) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // what stays is a hidden file
+		_ = os.Remove(f.Name()) // a leftover is a hidden file
 		return fmt.Errorf("save the contexts at %q: %w", path, err)
 	}
 	return nil

@@ -2,7 +2,7 @@ package contexts
 
 import "fmt"
 
-// A ResolveInput is what a command line and its environment say.
+// A ResolveInput holds the settings of a command line and its environment.
 type ResolveInput struct {
 	Context, Server, Owner string // flags; empty: not given
 
@@ -11,10 +11,10 @@ type ResolveInput struct {
 	DefaultServer, DefaultOwner string
 }
 
-// Resolve says which platform is meant, and who one is there. What is typed wins
-// over the environment, that over the context that is current, that over the
-// defaults; a context that is typed counts as typed, one that the environment
-// names is that which is current. It is an error where there is no such context.
+// Resolve returns the platform and the user's identity there. Flags win over the
+// environment, the environment over the current context, and that over the defaults. A
+// context named by a flag counts as a flag; one named by the environment replaces the
+// current one. An unknown context is an error.
 func (c Contexts) Resolve(ch ResolveInput) (Context, error) {
 	typed, err := c.lookup(ch.Context, "--context")
 	if err != nil {
@@ -61,7 +61,7 @@ func firstNonEmpty(all ...string) string {
 // An UnknownError says that there is no such context.
 type UnknownError struct {
 	Name  string
-	From  string // what named it
+	From  string // the flag, variable or file that named it
 	Known []string
 }
 

@@ -40,11 +40,10 @@ type NameError struct{ Name, Why string }
 // Error says which, and why.
 func (e *NameError) Error() string { return fmt.Sprintf("artifact %q is refused: %s", e.Name, e.Why) }
 
-// sumDigits is how many digits of a digest tell contents of one name apart.
+// sumDigits is how many digits of a digest distinguish contents of one name.
 const sumDigits = 12
 
-// partial is where the bytes of a file lie until all are there. Another content
-// has another place.
+// partial is the path of an incomplete download. Each content has its own path.
 func partial(name, digest string) string {
 	base := path.Base(name)
 	if sum := sha256.Sum256([]byte(base)); len(base)+len("...part")+sumDigits > longest {

@@ -19,7 +19,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// A Checker reads what arrives of a file, and says whether it is what was kept.
+// A Checker reads a file's bytes and verifies their digest.
 type Checker struct {
 	artifact *baiv1.Artifact
 	sum      hash.Hash
@@ -35,7 +35,7 @@ func (c *Checker) Write(p []byte) (int, error) {
 	return c.sum.Write(p)
 }
 
-// Err is a DamagedError where what was read is not what was kept.
+// Err is a DamagedError if the bytes differ from the stored file.
 func (c *Checker) Err() error {
 	if c.done != c.artifact.GetSize() {
 		return &DamagedError{c.artifact.GetName(), fmt.Sprintf("it has %d bytes, it had %d", c.done, c.artifact.GetSize())}
@@ -50,10 +50,10 @@ func (c *Checker) Err() error {
 // are in it.
 type Saver struct {
 	Root  *os.Root
-	Force bool // overwrite files that are there
+	Force bool // overwrite existing files
 	// Read returns the bytes of a file from an offset on.
 	Read func(name string, offset int64) iter.Seq2[[]byte, error]
-	// OnProgress, if not nil, is told how much of a file is there.
+	// OnProgress, if not nil, is called with the bytes stored so far.
 	OnProgress func(done int64)
 }
 
@@ -65,7 +65,7 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("%s is there already and is another file (overwrite it: --force)", e.Path)
 }
 
-// A DamagedError says that a file is not what it was when it was kept.
+// A DamagedError is a file that differs from the stored artifact.
 type DamagedError struct{ Name, Why string }
 
 // Error says which, and why.
@@ -79,9 +79,9 @@ type Saved struct {
 	Already bool   // it was there before
 }
 
-// Save brings a file. What an interrupted Save has left is used. A file that is
-// there already with the same content is left as it is. A name that the system,
-// or the disk, does not have is escaped as filename.Escape does it.
+// Save downloads a file. It resumes an interrupted Save, and leaves a file with the same
+// content as it is. Save escapes a name that the system or the disk does not allow, as
+// filename.Escape does it.
 func (s Saver) Save(a *baiv1.Artifact) (Saved, error) {
 	if err := CheckName(a.GetName()); err != nil {
 		return Saved{}, err
@@ -112,7 +112,7 @@ func (s Saver) save(a *baiv1.Artifact, local string) (Saved, error) {
 	return Saved{Path: local}, nil
 }
 
-// exists says whether the file is there already. Another one in its place is an
+// exists reports whether the file is complete already. Another file in its place is an
 // ExistsError, unless it may be overwritten.
 func (s Saver) exists(a *baiv1.Artifact, local string) (bool, error) {
 	info, err := s.Root.Lstat(local)
@@ -145,8 +145,8 @@ func (s Saver) sum(name string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// fetch makes part the whole file, checked. What is damaged is thrown away; what
-// was interrupted stays, to be gone on with.
+// fetch completes and verifies part. It removes damaged bytes, and keeps an interrupted
+// download to resume it.
 func (s Saver) fetch(a *baiv1.Artifact, part string) error {
 	f, err := s.Root.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -192,7 +192,7 @@ func (b *partialDownload) run() error {
 	return nil
 }
 
-// resume takes into account what an earlier try has left.
+// resume reads the bytes of an earlier try.
 func (b *partialDownload) resume() error {
 	n, err := io.Copy(b.check, b.file)
 	if err != nil {
@@ -232,7 +232,7 @@ func (s Saver) move(part, name string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return &ExistsError{Path: path.Join(s.Root.Name(), name)}
 	}
-	if err != nil { // a disk without links: it was not there a moment ago
+	if err != nil { // a disk without links: the file did not exist before
 		return s.Root.Rename(part, name)
 	}
 	return s.Root.Remove(part)

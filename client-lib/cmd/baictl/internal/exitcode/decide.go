@@ -86,7 +86,7 @@ func FromRun(run *baiv1.Run) error {
 	})
 }
 
-// Line is an error on one line, with what to do about it.
+// Line is an error on one line, with the remedy.
 func Line(err error) string {
 	text := printer.Clean(strings.TrimSpace(err.Error()))
 	if r := remedy(err); r != "" {
@@ -95,7 +95,7 @@ func Line(err error) string {
 	return text
 }
 
-// remedy is what to do about an error; empty where nothing is known.
+// remedy is the remedy for an error; empty without one.
 func remedy(err error) string {
 	if e, ok := errors.AsType[*DetachedError](err); ok {
 		return resumeHint(e)
@@ -110,7 +110,8 @@ func remedy(err error) string {
 		return "look again: baictl get " + e.ID
 	}
 	if e, ok := errors.AsType[*bai.NotFoundError](err); ok {
-		return map[string]string{"": "see baictl list", "descriptor": "see baictl descriptors list", "data": "see baictl data list", "schedule": "see baictl schedule list"}[e.What]
+		return map[string]string{"": "see baictl list", "descriptor": "see baictl descriptors list", "data": "see baictl data list",
+			"schedule": "see baictl schedule list"}[e.What]
 	}
 	if e, ok := errors.AsType[*bai.ExistsError](err); ok && e.RunID != "" {
 		return "it belongs to run " + e.RunID

@@ -1,5 +1,5 @@
-// Package exitcode judges how a command line ended: the exit code, what is said,
-// and what to do about it.
+// Package exitcode maps the end of a command line to an exit code, a message and a
+// remedy.
 package exitcode
 
 import (
@@ -22,13 +22,13 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("timed out after %s", printer.Duration(e.After))
 }
 
-// A UsageError is what the user typed wrong.
+// A UsageError is a mistake in the command line.
 type UsageError struct {
 	Message string
 	Help    string // the command that says how it is typed right
 }
 
-// Error is what is wrong.
+// Error is the message.
 func (e *UsageError) Error() string { return e.Message }
 
 // A FaultsError says that descriptors are invalid. It does not say why: the
@@ -60,8 +60,8 @@ func (e *OutcomeError) Error() string {
 	return fmt.Sprintf("run %s failed: %s", e.ID, FailureText(e.Reason, e.Class, e.Message))
 }
 
-// A MissingError says that a run would not find what it needs. It does not say
-// what: the checks were printed.
+// A MissingError is a run whose needs are not met. It does not list them: the printed
+// checks do.
 type MissingError struct {
 	File             string
 	Faults, Warnings int
@@ -73,19 +73,20 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("a run of %q would fail: %s", e.File, Plural(e.Faults, "fault"))
 }
 
-// A DataError says that not all of a run's data are there.
+// A DataError is a run whose data are incomplete.
 type DataError struct {
 	ID           string
 	After        time.Duration
 	Completeness *baiv1.Completeness
 }
 
-// Error says what is there and what is not.
+// Error lists the stored and the missing data.
 func (e *DataError) Error() string {
-	return fmt.Sprintf("the data of run %s are not complete after %s: %s", e.ID, printer.Duration(e.After), CompletenessText(e.Completeness))
+	return fmt.Sprintf("the data of run %s are not complete after %s: %s", e.ID, printer.Duration(e.After),
+		CompletenessText(e.Completeness))
 }
 
-// A DetachedError says that nobody waits any more for a run that goes on.
+// A DetachedError is a command that stopped following a run that continues.
 type DetachedError struct {
 	ID    string
 	Cause error

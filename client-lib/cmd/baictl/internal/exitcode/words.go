@@ -21,7 +21,7 @@ func FailureText(reason string, class baiv1.FailureClass, message string) string
 	return strings.TrimPrefix(strings.TrimSpace(s.String()), ": ")
 }
 
-// CompletenessText says which data of a run are there, and which are not.
+// CompletenessText lists the stored and the missing data of a run.
 func CompletenessText(c *baiv1.Completeness) string {
 	if c == nil {
 		return "the platform does not say what is there"
@@ -36,7 +36,7 @@ func CompletenessText(c *baiv1.Completeness) string {
 	return strings.Join(parts, "; ")
 }
 
-// StoredText says how many data of a run are there.
+// StoredText counts the stored data of a run.
 func StoredText(c *baiv1.Completeness) string {
 	text := fmt.Sprintf("%s, %s", Plural(int(c.GetSamples()-c.GetSystemSamples()), "sample"), Plural(int(c.GetLines()), "line"))
 	if n := c.GetSystemSamples(); n > 0 {

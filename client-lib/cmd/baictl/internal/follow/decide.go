@@ -13,7 +13,7 @@ import (
 // window is how far back the rate of a transfer looks.
 const window = 5 * time.Second
 
-// Describe says what there is to know about a change, after its phase.
+// Describe describes a change, without its phase.
 func Describe(c *baiv1.Change) string {
 	var parts []string
 	if outcome := printer.Word(c.GetOutcome()); outcome != "" {
@@ -31,8 +31,8 @@ func Describe(c *baiv1.Change) string {
 	return printer.Clean(strings.Join(parts, ", "))
 }
 
-// isNotable says whether a change deserves a line that lasts: anything but progress
-// within what is known.
+// isNotable reports whether a change gets a lasting line: all but progress with unchanged
+// totals.
 func isNotable(last, now *baiv1.Change) bool {
 	return last == nil || last.GetPhase() != now.GetPhase() || last.GetAttempt() != now.GetAttempt() ||
 		last.GetReason() != now.GetReason() || last.GetMessage() != now.GetMessage() && now.GetProgress() == nil
@@ -93,8 +93,7 @@ func (m *meter) rate() int64 {
 	return int64(float64(last.done-first.done) / took)
 }
 
-// liveLine is the live line: phase, time since the run was submitted, and what
-// can be counted.
+// liveLine is the live line: phase, time since the submission, and counts.
 func liveLine(c *baiv1.Change, elapsed time.Duration, rate int64) string {
 	parts := []string{printer.Word(c.GetPhase()), printer.Duration(elapsed.Truncate(time.Second))}
 	if p := c.GetProgress(); p != nil {

@@ -1,4 +1,4 @@
-// Package follow shows what happens to a run while it happens.
+// Package follow shows the progress of a run.
 package follow
 
 import (
@@ -18,8 +18,8 @@ type Watcher interface {
 	Watch(ctx context.Context, run string, after int64) iter.Seq2[*baiv1.Change, error]
 }
 
-// A Follower shows what happens to one run: lines that last and, on a terminal,
-// one that is live.
+// A Follower shows the progress of one run: lasting lines and, on a terminal, one live
+// line.
 type Follower struct {
 	Screen   *screen.Screen
 	Watcher  Watcher
@@ -38,8 +38,8 @@ type update struct {
 	err    error
 }
 
-// Follow shows what happens until the run's end, and returns the terminal
-// change. If ctx ends before, it returns a LeftError.
+// Follow shows the progress until the run's end, and returns the terminal change. If ctx
+// ends before, it returns a DetachedError.
 func (f *Follower) Follow(ctx context.Context) (*baiv1.Change, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -72,7 +72,7 @@ func (f *Follower) watch(ctx context.Context, changes chan<- update) {
 	}
 }
 
-// detachedError is the error after which nobody follows the run any more.
+// detachedError is the error of a run that is not followed any longer.
 func (f *Follower) detachedError(ctx context.Context, err error) error {
 	ended := f.last.GetPhase() == baiv1.Phase_PHASE_FINISHED
 	if ctx.Err() != nil && !ended {

@@ -10,19 +10,19 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 )
 
-// reconnectDelay is how long the platform answers before the user is told: one that
-// comes and goes is not there.
+// reconnectDelay is how long the platform must answer before the user is notified, so
+// that a flapping connection is not reported as restored.
 const reconnectDelay = 500 * time.Millisecond
 
-// Notices tell the user once that the connection is lost, and once that it is
-// back. They may be used from any goroutine.
+// Notices notify the user once of a lost connection, and once of a restored one. They may
+// be used from any goroutine.
 type Notices struct {
 	Screen *screen.Screen
 	Server string // the platform's address
 
 	mu             sync.Mutex
-	lost           bool        // the user was told so
-	reconnectTimer *time.Timer // tells that it is back; nil: it is not
+	lost           bool        // the loss was reported
+	reconnectTimer *time.Timer // reports the restored connection; nil if none is pending
 }
 
 // Lost is called after each failure that will be repeated.

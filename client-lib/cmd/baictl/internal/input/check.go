@@ -8,7 +8,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// CheckResult is what there is to say about a document.
+// CheckResult holds the diagnostics of a document.
 type CheckResult struct {
 	Descriptor *descriptors.Descriptor // nil where a fault is an error
 	Effective  []byte                  // the text with the overrides in it; nil where they cannot be put in

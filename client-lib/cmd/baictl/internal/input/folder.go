@@ -17,7 +17,7 @@ import (
 // An Entry is a name that was given, or a file of a folder that was.
 type Entry struct {
 	Name  string
-	Found bool           // in a folder: nobody says that it is a descriptor
+	Found bool           // found in a folder, so it may be no descriptor
 	Fault []*baiv1.Fault // why a folder brought nothing
 }
 

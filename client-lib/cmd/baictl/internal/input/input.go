@@ -17,7 +17,7 @@ import (
 // Stdin is how the standard input is called in faults.
 const Stdin = "<stdin>"
 
-// Stored is what the name of a descriptor begins with that the platform keeps.
+// Stored is the prefix of the name of a descriptor that the platform stores.
 const Stored = "stored:"
 
 // A Document is a descriptor as it was read.
@@ -77,7 +77,7 @@ func (r Reader) local(name string) (Document, []*baiv1.Fault) {
 
 func unreadable(name string, err error) []*baiv1.Fault {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err // the rest is said already
+		err = e.Err // the caller adds the path
 	}
 	return []*baiv1.Fault{{File: name, Message: "cannot be read: " + err.Error()}}
 }

@@ -64,7 +64,7 @@ func TestWhatIsClearlyNoDescriptor(t *testing.T) {
 		"spec_version = 1\n":        false,
 		"[info]\n":                  false,
 		"[hardware]\n[x]\n":         false,
-		"[project\n":                false, // who knows
+		"[project\n":                false, // ambiguous
 		"\xff":                      false,
 	} {
 		if got := input.IsForeign([]byte(text)); got != want {

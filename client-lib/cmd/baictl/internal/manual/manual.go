@@ -1,4 +1,4 @@
-// Package manual writes what the commands say of themselves as a manual.
+// Package manual writes the commands' help as a manual.
 package manual
 
 import (
@@ -131,7 +131,7 @@ func Man(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// literal is a section whose lines stay as they are.
+// literal is a section of unchanged lines.
 func literal(b *strings.Builder, title, text string) {
 	fmt.Fprintf(b, ".SH %s\n.nf\n", title)
 	for line := range strings.Lines(text) {

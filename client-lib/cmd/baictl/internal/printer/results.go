@@ -13,7 +13,7 @@ import (
 // mostMetrics is how many metrics of a run are shown in a line each.
 const mostMetrics = 20
 
-// Metrics are what the samples of a run come to, for people, in a line each.
+// Metrics are the summaries of a run's metrics, for people, a line each.
 func Metrics(all []*baiv1.MetricSummary) []string {
 	var lines []string
 	for _, m := range all {
@@ -25,8 +25,8 @@ func Metrics(all []*baiv1.MetricSummary) []string {
 	return lines
 }
 
-// SplitSystem returns the metrics of a run that are its own, and those that the platform
-// measured: what the benchmark used of its machine.
+// SplitSystem separates the metrics of the benchmark from the system metrics that the
+// platform measured.
 func SplitSystem(all []*baiv1.MetricSummary) (own, system []*baiv1.MetricSummary) {
 	for _, m := range all {
 		if strings.HasPrefix(m.GetMetric(), "system.") {
@@ -84,11 +84,13 @@ func Environment(e *baiv1.Environment) []Line {
 func pod(p *baiv1.PodEnvironment) []Line {
 	m := p.GetMachine()
 	lines := []Line{
-		{"Pod", fmt.Sprintf("%s-%d, attempt %d, platform %s", p.GetRole(), p.GetIndex(), p.GetAttempt(), orUnknown(p.GetPlatformVersion()))},
+		{"Pod", fmt.Sprintf("%s-%d, attempt %d, platform %s", p.GetRole(), p.GetIndex(), p.GetAttempt(),
+			orUnknown(p.GetPlatformVersion()))},
 		{"Ran", p.GetImageDigest()},
 		{"Node", list(m.GetNode(), m.GetHypervisor())},
 		{"System", list("Linux "+m.GetKernel(), m.GetArchitecture(), m.GetOs())},
-		{"Processor", list(m.GetCpuModel(), countText(m.GetCpus(), "logical processor"), countText(m.GetCores(), "core"), countText(m.GetSockets(), "socket"), countText(m.GetNumaNodes(), "NUMA node"))},
+		{"Processor", list(m.GetCpuModel(), countText(m.GetCpus(), "logical processor"), countText(m.GetCores(), "core"),
+			countText(m.GetSockets(), "socket"), countText(m.GetNumaNodes(), "NUMA node"))},
 		{"Clock", clock(m)},
 		{"Memory", Bytes(m.GetMemory())},
 		{"Container", container(m)},
@@ -129,7 +131,7 @@ func container(m *baiv1.Machine) string {
 	return list(countText(m.GetCpusAllowed(), "processor")+" to run on", limit, memory)
 }
 
-// list joins what is there.
+// list joins the parts that are not empty.
 func list(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }

@@ -24,7 +24,7 @@ func TimeIn(t *timestamppb.Timestamp, zone string) string {
 	return t.AsTime().In(loc).Format(time.RFC3339)
 }
 
-// Title is what a schedule is called: its name, or else its ID.
+// Title is the name of a schedule, or its ID without one.
 func Title(s *baiv1.Schedule) string {
 	if s.GetName() != "" {
 		return s.GetName()

@@ -8,10 +8,9 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// A Summary is what the samples of one metric, with one unit and one set of
-// labels, say together.
+// A Summary summarises the samples of one metric, with one unit and one set of labels.
 type Summary struct {
-	Run        string // whose; empty where runs are not told apart
+	Run        string // run of the samples; empty if runs are merged
 	Metric     string
 	Unit       string
 	Labels     string

@@ -149,7 +149,7 @@ func (t Table) widths(rows [][]string, limit int) []int {
 		}
 		total += widths[i]
 	}
-	if limit == 0 { // what is cut here is lost
+	if limit == 0 { // the rest of the text is lost
 		last := len(widths) - 1
 		if remaining := Page - (total - widths[last]); t.Columns[last].Wrap && remaining >= narrowestText {
 			widths[last] = min(widths[last], remaining)

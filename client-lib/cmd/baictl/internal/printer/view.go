@@ -1,5 +1,5 @@
-// Package printer turns what the platform says into what people and programs read:
-// words, tables, JSON and YAML.
+// Package printer formats answers of the platform for people and programs: words, tables,
+// JSON and YAML.
 package printer
 
 import (
@@ -20,10 +20,10 @@ import (
 
 // JSON is a message of the API on one line.
 //
-// Fields have their names in lowerCamelCase and the order of the API. Enums are
-// their words in lower case ("running"), integers are numbers, times RFC 3339 in
-// UTC; NaN and infinities are the strings that protobuf's JSON has for them.
-// Numbers and booleans are always there; what is empty otherwise is left out.
+// Fields have their names in lowerCamelCase and the order of the API. Enums are their
+// words in lower case ("running"), integers are numbers, times RFC 3339 in UTC; NaN and
+// infinities are the strings of protobuf's JSON. Numbers and booleans are always present;
+// other empty fields are left out.
 func JSON(m proto.Message) json.RawMessage {
 	var b bytes.Buffer
 	writeMessage(&b, m.ProtoReflect())
@@ -55,7 +55,7 @@ func YAML(text json.RawMessage) (string, error) {
 	return b.String(), nil
 }
 
-// plain takes the style of JSON from a tree. Strings stay strings.
+// plain removes the style of JSON from a tree. Strings remain strings.
 func plain(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {

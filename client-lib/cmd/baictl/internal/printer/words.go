@@ -35,7 +35,7 @@ func Parse(e protoreflect.EnumDescriptor, text string) (protoreflect.EnumNumber,
 	return 0, false
 }
 
-// Words are what Parse knows.
+// Words are the values that Parse accepts.
 func Words(e protoreflect.EnumDescriptor) []string {
 	var all []string
 	for i := 1; i < e.Values().Len(); i++ {
@@ -52,8 +52,8 @@ func Status(run *baiv1.Run) string {
 	return Word(run.GetPhase())
 }
 
-// Clean is text without what could play tricks with a terminal or a table:
-// control characters, line feeds, marks that change the direction of writing.
+// Clean is text without characters that could corrupt a terminal or a table: control
+// characters, line feeds, marks that change the direction of writing.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -67,8 +67,8 @@ func Clean(text string) string {
 	}, text)
 }
 
-// Safe is text in which what could play tricks with a terminal is written as Go
-// writes it: \x1b, \r, \u202e. Tabs stay.
+// Safe is text in which characters that could corrupt a terminal are escaped as Go
+// escapes them: \x1b, \r, \u202e. Tabs are kept.
 func Safe(text string) string {
 	if !strings.ContainsFunc(text, tricky) {
 		return text
@@ -88,8 +88,8 @@ func tricky(r rune) bool {
 	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
 
-// Name is a file's name as a user can see it and type it: as it is, or quoted as
-// Go quotes it where it holds what Clean takes away, or is such a quotation.
+// Name is a file's name as a user can see and type it: unchanged, or quoted as Go quotes
+// it if it holds characters that Clean removes, or is such a quotation itself.
 func Name(name string) string {
 	if Clean(name) == name && !strings.HasPrefix(name, `"`) {
 		return name
@@ -224,7 +224,7 @@ func Fault(f *baiv1.Fault) string {
 	if f.GetLine() > 0 {
 		fmt.Fprintf(&s, ":%d:%d", f.GetLine(), f.GetColumn())
 	}
-	if s.Len() > 0 { // what is wrong with a request is in no file
+	if s.Len() > 0 { // faults of a request have no file
 		s.WriteString(": ")
 	}
 	if f.GetPath() != "" {

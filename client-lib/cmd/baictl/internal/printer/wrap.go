@@ -39,8 +39,8 @@ func Hang(begin, text string, width int) string {
 	return begin + strings.Join(lines, "\n"+indent)
 }
 
-// Indent4 is text with four spaces before each line that is not empty, and
-// without what could play tricks.
+// Indent4 is text with four spaces before each line that is not empty, made safe for a
+// terminal.
 func Indent4(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

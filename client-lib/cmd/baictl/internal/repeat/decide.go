@@ -1,4 +1,5 @@
-// Package repeat says how a run is repeated, and what cannot be.
+// Package repeat decides how a run is repeated, and lists the parts that cannot be
+// reproduced.
 package repeat
 
 import (
@@ -19,22 +20,23 @@ type Gap struct {
 	Remedy  string // may be empty
 }
 
-// OriginState is what there is to know, now, of the place that a descriptor came from.
+// OriginState is the current state of the place that a descriptor came from.
 type OriginState struct {
 	Checked bool
-	Sha256  string // of what is there now
+	Sha256  string // of the current content
 	Fault   string // why it cannot be read; empty where it can
 }
 
-// Gaps are what cannot be repeated of a run. The descriptor is nil where it is
-// invalid by now, and so is the environment where it is not known.
+// Gaps are the parts of a run that cannot be reproduced. The descriptor is nil if it is
+// invalid by now, and the environment is nil if it is unknown.
 func Gaps(run *baiv1.Run, d *descriptors.Descriptor, environment *baiv1.Environment, now OriginState) []Gap {
 	gaps := origin(run.GetOrigination(), now)
 	if run.GetDescriptorToml() == "" {
 		return append(gaps, Gap{"the descriptor", "the platform does not have it any more", ""})
 	}
 	if d == nil {
-		return append(gaps, Gap{"the descriptor", "it is invalid for this baictl", "see baictl validate, with the text of baictl repro --descriptor"})
+		return append(gaps, Gap{"the descriptor", "it is invalid for this baictl",
+			"see baictl validate, with the text of baictl repro --descriptor"})
 	}
 	own := programs(environment, d)
 	gaps = append(gaps, own...)
@@ -55,13 +57,14 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, environment *baiv1.Environm
 	return append(gaps, environmentGaps(d)...)
 }
 
-// noImage is what ran in a pod of the local cluster.
+// noImage is the image of pods on the local cluster.
 const noImage = "none"
 
 // programs says that a machine's own programs ran, not those of an image, and which,
 // where that is so.
 func programs(environment *baiv1.Environment, d *descriptors.Descriptor) []Gap {
-	pods := slices.DeleteFunc(slices.Clone(environment.GetPods()), func(p *baiv1.PodEnvironment) bool { return p.GetImageDigest() != noImage })
+	pods := slices.DeleteFunc(slices.Clone(environment.GetPods()),
+		func(p *baiv1.PodEnvironment) bool { return p.GetImageDigest() != noImage })
 	if len(pods) == 0 {
 		if d.Info.ExecutionEngine == "local" {
 			return []Gap{{"the programs", "the local engine runs those of its machine, not the image's", ""}}
@@ -110,12 +113,13 @@ func programNames(d *descriptors.Descriptor) []string {
 	return names
 }
 
-// code says what of the code that was sent along is not held fast.
+// code is the gap of sent code that is not pinned.
 func code(script *baiv1.Script, d *descriptors.Descriptor) []Gap {
 	switch {
 	case script != nil:
 		return []Gap{{
-			"the code", fmt.Sprintf("it was sent along, with sha256 %s; this platform keeps it for a while, others have to be sent it", script.GetSha256()),
+			"the code", fmt.Sprintf("it was sent along, with sha256 %s; this platform keeps it for a while, others have to be sent it",
+				script.GetSha256()),
 			"keep what was sent: the same files have the same digest",
 		}}
 	case d.ML != nil && d.ML.Script != nil:
@@ -129,9 +133,11 @@ func origin(o *baiv1.Origination, now OriginState) []Gap {
 	case o == nil || !now.Checked:
 		return nil
 	case now.Fault != "":
-		return []Gap{{"the origin", fmt.Sprintf("%s cannot be read now: %s", o.GetUri(), now.Fault), "the run's own copy is used, it is the same as it was"}}
+		return []Gap{{"the origin", fmt.Sprintf("%s cannot be read now: %s", o.GetUri(), now.Fault),
+			"the run's own copy is used, it is the same as it was"}}
 	case now.Sha256 != o.GetSha256():
-		return []Gap{{"the origin", fmt.Sprintf("%s is another text now (sha256 %.12s, it was %.12s)", o.GetUri(), now.Sha256, o.GetSha256()), "the run's own copy is used, it is the same as it was"}}
+		return []Gap{{"the origin", fmt.Sprintf("%s is another text now (sha256 %.12s, it was %.12s)", o.GetUri(), now.Sha256,
+			o.GetSha256()), "the run's own copy is used, it is the same as it was"}}
 	}
 	return nil
 }
@@ -140,17 +146,19 @@ func image(subject, name string) []Gap {
 	if name == "" || strings.Contains(name, "@sha256:") {
 		return nil
 	}
-	return []Gap{{subject, fmt.Sprintf("%s is named by a tag, which may name another image by now", name), "name it by its digest: NAME@sha256:…"}}
+	return []Gap{{subject, fmt.Sprintf("%s is named by a tag, which may name another image by now", name),
+		"name it by its digest: NAME@sha256:…"}}
 }
 
-// data says what of a source is not held fast by the descriptor.
+// data is the gap of a source that the descriptor does not pin.
 func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
 	if s.SHA256 != "" || s.MD5 != "" {
 		return nil
 	}
 	g := Gap{Subject: "the data at " + s.Path, Why: fmt.Sprintf("nothing holds %s to what it was", s.Src)}
 	atPath := func(d *baiv1.DataSet) bool { return d.GetPath() == s.Path }
-	i := slices.IndexFunc(fetched, func(d *baiv1.DataSet) bool { return atPath(d) && d.GetSource() == s.Src }) // roles may have others there
+	// Roles may have others there.
+	i := slices.IndexFunc(fetched, func(d *baiv1.DataSet) bool { return atPath(d) && d.GetSource() == s.Src })
 	if i < 0 {
 		i = slices.IndexFunc(fetched, atPath)
 	}
@@ -162,14 +170,16 @@ func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
 	return []Gap{g}
 }
 
-// environmentGaps are the gaps in what surrounds the program.
+// environmentGaps are the gaps in the program's environment.
 func environmentGaps(d *descriptors.Descriptor) []Gap {
 	var gaps []Gap
 	if len(d.Env.Secrets) > 0 {
-		gaps = append(gaps, Gap{"the secrets", fmt.Sprintf("%s: their values are not kept", strings.Join(slices.Sorted(maps.Keys(d.Env.Secrets)), ", ")), ""})
+		gaps = append(gaps, Gap{"the secrets", fmt.Sprintf("%s: their values are not kept",
+			strings.Join(slices.Sorted(maps.Keys(d.Env.Secrets)), ", ")), ""})
 	}
 	if d.Hardware.InstanceType == "" && len(d.Hardware.NodeSelector) == 0 {
-		gaps = append(gaps, Gap{"the machine", "any that is large enough may be taken", "name hardware.instance_type or hardware.node_selector"})
+		gaps = append(gaps, Gap{"the machine", "any that is large enough may be taken",
+			"name hardware.instance_type or hardware.node_selector"})
 	}
 	return gaps
 }

@@ -11,7 +11,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// log is what SARIF 2.1.0 requires, and what readers go by.
+// log is the part of SARIF 2.1.0 that readers use.
 type log struct {
 	Version string
 	Runs    []struct {

@@ -1,5 +1,5 @@
-// Package screen writes lines for people: on a terminal above one live line that
-// tells how things stand, plainly elsewhere.
+// Package screen writes lines for people: on a terminal above one live status line,
+// elsewhere plainly.
 package screen
 
 import (
@@ -38,7 +38,7 @@ type Screen struct {
 	colour bool
 
 	mu   sync.Mutex
-	live string // what the live line shows; empty: there is none
+	live string // text of the live line; empty for none
 	page int    // lines of the page that is shown
 }
 
@@ -91,9 +91,8 @@ func (s *Screen) Paint(style Style, text string) string {
 // Line writes a line that lasts, above the live line.
 func (s *Screen) Line(text string) { s.writeLine(s.out, text) }
 
-// Fold is text as the screen shows it: on a terminal it is broken between words,
-// with the lines after the first indented; elsewhere it stays a line, which tools
-// read.
+// Fold is text as the screen shows it: on a terminal it is broken between words, with the
+// lines after the first indented; elsewhere it is one line, for tools.
 func (s *Screen) Fold(text string) string {
 	if !s.tty {
 		return text
@@ -111,7 +110,7 @@ func (s *Screen) writeLine(w io.Writer, text string) {
 	defer s.mu.Unlock()
 	live := s.live
 	s.draw("")
-	s.page = 0                   // it stays where it is
+	s.page = 0                   // the page remains on the screen
 	_, _ = fmt.Fprintln(w, text) // a writer that fails remembers it
 	s.draw(live)
 }
@@ -127,8 +126,8 @@ func (s *Screen) Live(text string) {
 	s.draw(text)
 }
 
-// Page shows lines in place of those of the last page, cut to what the terminal
-// holds. What was written in between stays above.
+// Page shows lines in place of those of the last page, cut to the height of the terminal.
+// Lines written in between remain above.
 func (s *Screen) Page(lines []string) {
 	if !s.smart {
 		return

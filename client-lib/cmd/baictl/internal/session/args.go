@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 )
 
-// everyFormat is what -o may be where a verb does not say otherwise.
+// everyFormat lists the values of -o, unless a verb has its own.
 const everyFormat = "table wide json yaml name"
 
 // formatsKey is the annotation with the formats that a verb has.
@@ -35,7 +35,7 @@ func formats(cmd *cobra.Command) []string {
 	return strings.Fields(everyFormat)
 }
 
-// UsageErrorf is what the user typed wrong.
+// UsageErrorf is a mistake in the command line.
 func UsageErrorf(cmd *cobra.Command, format string, args ...any) error {
 	return &exitcode.UsageError{Message: fmt.Sprintf(format, args...), Help: cmd.CommandPath() + " --help"}
 }

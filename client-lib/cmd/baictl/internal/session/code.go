@@ -7,7 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 )
 
-// Pack packs what --script names. Close it after use.
+// Pack packs the path of --script. Close it after use.
 func Pack(path string) (*script.Archive, error) {
 	a, err := script.Pack(path)
 	if err != nil {
@@ -16,8 +16,8 @@ func Pack(path string) (*script.Archive, error) {
 	return a, nil
 }
 
-// CheckPack says why what --script names cannot be sent along, and whether it names
-// anything.
+// CheckPack returns an error if the path of --script cannot be packed, and reports
+// whether a path is set.
 func CheckPack(path string) (bool, error) {
 	if path == "" {
 		return false, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/bai"
 )
 
-// A Completion offers what an argument may be.
+// A Completion offers values for an argument.
 type Completion = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
 // most is how many are offered.

@@ -13,21 +13,22 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// Sources is said by each verb that reads a descriptor.
+// Sources is the help of each verb that reads a descriptor.
 const Sources = `FILE is a file, "-" for the standard input, or a place that the platform reads:
 https://…, s3://… or stored:NAME[@VERSION] (see baictl descriptors).`
 
-// Detaching is said by each verb that follows a run.
-const Detaching = `Ctrl-C detaches: the run goes on, baictl says how to come back and exits with 4,
-as after --timeout: the outcome is not known. A second Ctrl-C ends baictl at
-once. A broken connection is said once and mended.`
+// Detaching is the help of each verb that follows a run.
+const Detaching = `Ctrl-C detaches: the run goes on, baictl says how to come back and exits with
+4, as after --timeout: the outcome is not known. A second Ctrl-C ends baictl at
+once. A broken connection is reported once and restored.`
 
 // SetFlag is the flag that puts values in place of a descriptor's.
 func SetFlag(cmd *cobra.Command, set *[]string) {
-	cmd.PersistentFlags().StringArrayVar(set, "set", nil, "put a value in place of one of the descriptor's: `PATH=VALUE`, as hardware.gpus=4; PATH= takes the key away; may be repeated")
+	cmd.PersistentFlags().StringArrayVar(set, "set", nil,
+		"put a value in place of one of the descriptor's: `PATH=VALUE`, as hardware.gpus=4; PATH= takes the key away; may be repeated")
 }
 
-// Overrides reads what --set says.
+// Overrides parses the values of --set.
 func Overrides(cmd *cobra.Command, set []string) ([]*baiv1.Override, error) {
 	all, err := input.Overrides(set)
 	if err != nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ParseTime reads a time: RFC 3339, how long ago, or a date, also with a time of
-// the day, as clocks in a zone show it: the first moment at which they do, or,
-// where they are put forward past it, the moment that they are. It is the zero
-// time for nothing.
+// ParseTime reads a time: RFC 3339, an age, or a date, also with a time of the day, as
+// clocks in a zone show it. It is the first instant at which they show it or, if they are
+// put forward past it, the instant of the change. It is the zero time for an empty text.
 func ParseTime(cmd *cobra.Command, flag, text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -29,8 +28,8 @@ func ParseTime(cmd *cobra.Command, flag, text string, now time.Time, zone *time.
 	return time.Time{}, UsageErrorf(cmd, "--%s %q: want how long ago, as 90s, 2h or 3d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag, text)
 }
 
-// first returns the first moment at which clocks in a zone show what clocks in UTC
-// show at another, or the first after it.
+// first returns the first instant at which clocks in a zone show the time that clocks in
+// UTC show at another instant, or the first after it.
 func first(shown time.Time, zone *time.Location) time.Time {
 	t := time.Date(shown.Year(), shown.Month(), shown.Day(), shown.Hour(), shown.Minute(), shown.Second(), shown.Nanosecond(), zone)
 	since, until := t.ZoneBounds()

@@ -15,7 +15,7 @@ import (
 // An Entry is a field of an object that baictl itself makes.
 type Entry struct {
 	Name  string
-	Value any // what encoding/json knows, or a json.RawMessage
+	Value any // a value for encoding/json, or a json.RawMessage
 }
 
 // Object is JSON with fields in the order given.

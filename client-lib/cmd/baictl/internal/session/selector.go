@@ -14,7 +14,7 @@ import (
 
 // A RunSelector is which runs a user means.
 type RunSelector struct {
-	Since, Until time.Time // what --since and --until say, once Filter was called
+	Since, Until time.Time // --since and --until, once Filter was called
 
 	everybody bool
 	namespace string
@@ -31,8 +31,8 @@ type RunSelector struct {
 	until     string
 }
 
-// Flags are those that say which; since and until are about what is done then:
-// "submitted ".
+// Flags adds the flags that select runs. The word done names the event that since and
+// until refer to: "submitted ".
 func (ch *RunSelector) Flags(cmd *cobra.Command, done string) {
 	flags := cmd.PersistentFlags()
 	flags.BoolVarP(&ch.everybody, "all", "A", false, "everybody's runs")
@@ -56,7 +56,8 @@ func (ch *RunSelector) Flags(cmd *cobra.Command, done string) {
 
 // completeEnum completes a flag with the words of an enum.
 func completeEnum(cmd *cobra.Command, flag string, e protoreflect.EnumDescriptor) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(printer.Words(e), cobra.ShellCompDirectiveNoFileComp)) // fails for flags that do not exist
+	// Fails for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(printer.Words(e), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Filter is the choice but for its times, which it reads.
@@ -74,7 +75,8 @@ func (ch *RunSelector) Filter(cmd *cobra.Command, s *Session, now time.Time) (ba
 	if ch.Until, err = ParseTime(cmd, "until", ch.until, now, time.Local); err != nil {
 		return bai.Filter{}, err
 	}
-	f := bai.Filter{Namespace: ch.namespace, Labels: labels, Text: ch.text, Framework: ch.framework, FrameworkVersion: ch.version, DataID: ch.data}
+	f := bai.Filter{Namespace: ch.namespace, Labels: labels, Text: ch.text, Framework: ch.framework, FrameworkVersion: ch.version,
+		DataID: ch.data}
 	if f.Phases, err = values[baiv1.Phase](cmd, "phase", ch.phases); err != nil {
 		return bai.Filter{}, err
 	}
@@ -92,7 +94,8 @@ func (ch *RunSelector) Filter(cmd *cobra.Command, s *Session, now time.Time) (ba
 // ChangedFlags are the flags that say which runs are meant, as far as they were typed.
 func (ch *RunSelector) ChangedFlags(cmd *cobra.Command) []string {
 	var changed []string
-	for _, name := range []string{"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule", "framework", "framework-version", "data-id"} {
+	for _, name := range []string{"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule", "framework",
+		"framework-version", "data-id"} {
 		if cmd.Flags().Changed(name) {
 			changed = append(changed, "--"+name)
 		}

@@ -1,5 +1,5 @@
-// Package session is a command line being carried out: what it was given of the
-// world, the flags that every verb has, and how its results are written.
+// Package session executes a command line: its inputs, the flags that every verb has, and
+// its output.
 package session
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 )
 
-// Env is what a command line is given of the world.
+// Env is the environment of a command line.
 type Env struct {
 	In      io.Reader
 	Out     io.Writer // results
 	Err     io.Writer // everything else
 	Getenv  func(string) string
-	Version string // of baictl; empty for what the build says
+	Version string // version of baictl; empty for that of the build
 	// Interrupts returns a context that ends with cause when the user
 	// interrupts the program. Before it is called, and at a second interrupt,
 	// the program ends at once.
@@ -39,7 +39,7 @@ type Env struct {
 type Session struct {
 	Env    Env
 	Screen *screen.Screen
-	Output string // what -o says
+	Output string // value of -o
 
 	context string // --context
 	server  string // --server
@@ -63,8 +63,10 @@ func New(env Env) *Session {
 func (s *Session) Flags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&s.context, "context", "", "`NAME` of the platform to use, see baictl config (env BAI_CONTEXT)")
-	flags.StringVar(&s.server, "server", "", "`ADDRESS` of the platform (env BAI_SERVER; default: that of the context, or \""+bai.DefaultTarget+"\")")
-	flags.StringVar(&s.owner, "owner", "", "`WHO` submits, and whose names are meant (env BAI_OWNER; default: that of the context, or the user)")
+	flags.StringVar(&s.server, "server", "",
+		"`ADDRESS` of the platform (env BAI_SERVER; default: that of the context, or \""+bai.DefaultTarget+"\")")
+	flags.StringVar(&s.owner, "owner", "",
+		"`WHO` submits, and whose names are meant (env BAI_OWNER; default: that of the context, or the user)")
 	flags.StringVarP(&s.Output, "output", "o", "table", "`FORMAT` of the output: table, wide, json, yaml or name")
 	flags.DurationVar(&s.timeout, "timeout", 0, "give up after so `LONG`, as 90s or 10m (default: never)")
 	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -75,8 +77,8 @@ func (s *Session) Flags(root *cobra.Command) {
 	})
 }
 
-// Begin checks what every verb has in common, and sets the clock of --timeout.
-// It is called before each verb.
+// Begin checks the common flags, and starts the clock of --timeout. It is called before
+// each verb.
 func (s *Session) Begin(ctx context.Context, cmd *cobra.Command) error {
 	if allowed := formats(cmd); !slices.Contains(allowed, s.Output) {
 		return UsageErrorf(cmd, "%s has no output %q, only %s", cmd.Name(), s.Output, strings.Join(allowed, ", "))
@@ -92,8 +94,7 @@ func (s *Session) Begin(ctx context.Context, cmd *cobra.Command) error {
 	return nil
 }
 
-// End gives back what the verb took. It returns why not all of the output could
-// be written.
+// End releases the verb's resources. It returns an error if output could not be written.
 func (s *Session) End() error {
 	s.Screen.Live("")
 	for _, c := range s.clients {
@@ -121,8 +122,8 @@ func (s *Session) ContextNames() []string {
 	return all.Names()
 }
 
-// ResolveContext says which platform is meant, and who one is there. What is wrong with
-// the file of contexts, or with the name of one, is a UsageError.
+// ResolveContext returns the platform and the user's identity there. A fault in the file
+// of contexts, or in the name of one, is a UsageError.
 func (s *Session) ResolveContext() (contexts.Context, error) {
 	if s.resolved != nil {
 		return *s.resolved, nil
@@ -143,12 +144,12 @@ func (s *Session) ResolveContext() (contexts.Context, error) {
 	return where, nil
 }
 
-// FlagContext is what the flags alone say.
+// FlagContext is the context that the flags define.
 func (s *Session) FlagContext() contexts.Context {
 	return contexts.Context{Server: s.server, Owner: s.owner}
 }
 
-// CheckServer says what is wrong with the address of a platform.
+// CheckServer returns the fault of a platform's address.
 func CheckServer(address string) error {
 	c, err := bai.Dial(address) // connects when it is first used
 	if err != nil {
@@ -158,7 +159,7 @@ func CheckServer(address string) error {
 	return nil
 }
 
-// CheckKibana says what is wrong with the URL of a Kibana; an empty one is none.
+// CheckKibana returns the fault of a Kibana's URL; an empty one is valid.
 func CheckKibana(address string) error {
 	if address == "" {
 		return nil
@@ -218,7 +219,7 @@ func (s *Session) dial(settings bai.Settings) (*bai.Client, error) {
 	return c, nil
 }
 
-// PrintError writes what went wrong on one line.
+// PrintError writes an error on one line.
 func (s *Session) PrintError(err error) {
 	text := "baictl: " + exitcode.Line(err)
 	if _, detached := errors.AsType[*exitcode.DetachedError](err); !detached { // its commands are copied

@@ -1,5 +1,5 @@
-// Package timeline tells why a run took the time and the end that it did: what
-// happened, in order, and how long each phase took.
+// Package timeline explains a run's end and duration: its steps, in order, and the time
+// spent in each phase.
 package timeline
 
 import (
@@ -28,7 +28,7 @@ type PhaseSpan struct {
 	Waiting bool // for something that was not the run's own work
 }
 
-// A History is what happened to a run.
+// A History is the sequence of a run's steps and phases.
 type History struct {
 	Steps  []Step
 	Phases []PhaseSpan
@@ -37,7 +37,7 @@ type History struct {
 	Ended  bool
 }
 
-// Build makes a story of a run's changes, in order of their revisions. Clocks of
+// Build makes a history of a run's changes, in order of their revisions. Clocks of
 // different machines may disagree: no time is negative.
 func Build(run *baiv1.Run, changes []*baiv1.Change, now time.Time) History {
 	s := History{Ended: run.GetPhase() == baiv1.Phase_PHASE_FINISHED}
@@ -102,7 +102,7 @@ func same(a, b *baiv1.Change) bool {
 	return a.GetPhase() == b.GetPhase() && a.GetAttempt() == b.GetAttempt()
 }
 
-// enterPhase ends the stay that c ends, and begins the one that c begins.
+// enterPhase ends the span that c ends, and begins the one that c begins.
 func (t *builder) enterPhase(c *baiv1.Change, since time.Duration) {
 	if t.last != nil && same(t.last, c) {
 		return
@@ -111,7 +111,8 @@ func (t *builder) enterPhase(c *baiv1.Change, since time.Duration) {
 	if c.GetPhase() == baiv1.Phase_PHASE_FINISHED {
 		return
 	}
-	t.history.Phases = append(t.history.Phases, PhaseSpan{Phase: c.GetPhase(), Attempt: c.GetAttempt(), From: since, Open: true, Waiting: isWaiting(c.GetPhase())})
+	t.history.Phases = append(t.history.Phases, PhaseSpan{Phase: c.GetPhase(), Attempt: c.GetAttempt(), From: since, Open: true,
+		Waiting: isWaiting(c.GetPhase())})
 }
 
 func (t *builder) leavePhase(since time.Duration) {
@@ -135,8 +136,7 @@ func (t *builder) end(now time.Time) {
 	}
 }
 
-// isWaiting says whether a phase is spent waiting for somebody else: the
-// platform, a slot, the cluster.
+// isWaiting reports whether a phase waits for the platform, a slot or the cluster.
 func isWaiting(p baiv1.Phase) bool {
 	switch p {
 	case baiv1.Phase_PHASE_SUBMITTED, baiv1.Phase_PHASE_QUEUED, baiv1.Phase_PHASE_PENDING:

@@ -23,11 +23,11 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/transfer"
 )
 
-// Env is what a command line is given of the world.
+// Env is the environment of a command line.
 type Env = session.Env
 
-// Main does what a command line asks and returns the program's exit code. What
-// went wrong is one line on env.Err.
+// Main executes a command line and returns the program's exit code. It writes an error as
+// one line to env.Err.
 func Main(ctx context.Context, env Env, args []string) int {
 	s := session.New(env)
 	root := rootCommand(s) //nolint:contextcheck // each command is given ctx when it is executed
@@ -48,7 +48,7 @@ func Main(ctx context.Context, env Env, args []string) int {
 	return exitcode.Code(err)
 }
 
-// checkArgs refuses what cannot be sent to a platform.
+// checkArgs refuses arguments that cannot be sent to a platform.
 func checkArgs(args []string) error {
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
@@ -69,10 +69,12 @@ func commandGroups(s *session.Session) []commandGroup {
 		{"author", "Descriptors:", []*cobra.Command{
 			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), catalog.Descriptors(s),
 		}},
-		{"launch", "Making runs:", []*cobra.Command{launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s), schedule.Schedule(s)}},
+		{"launch", "Making runs:", []*cobra.Command{launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s),
+			schedule.Schedule(s)}},
 		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), explain.Why(s), explain.Repro(s), runs.Cancel(s)}},
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
-		{"results", "What runs brought:", []*cobra.Command{results.Metrics(s), results.Logs(s), results.Artifacts(s), results.Environment(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s)}},
+		{"results", "What runs brought:", []*cobra.Command{results.Metrics(s), results.Logs(s), results.Artifacts(s),
+			results.Environment(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s)}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},
 	}
 }

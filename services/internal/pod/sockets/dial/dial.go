@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package dial listens and connects in the network of who gives sockets.
+// Package dial listens and connects in the network of the process that serves sockets.
 package dial
 
 import (
@@ -23,7 +23,8 @@ import (
 // machine to be there.
 const socketTimeout = 5 * time.Second
 
-// Network is the network of who gives the sockets. Any goroutine may use it.
+// Network is the network of the process that serves the sockets. Any goroutine may use
+// it.
 type Network struct {
 	mu     sync.Mutex
 	client int

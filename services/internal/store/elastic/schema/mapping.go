@@ -60,7 +60,7 @@ func flag(name, description string) Field {
 }
 
 func labels(description string) Field {
-	return Field{Name: "labels", Type: "flattened", Description: description + " One field whatever keys there are: the mapping never grows.", options: map[string]any{"ignore_above": MaxTerm}}
+	return Field{Name: "labels", Type: "flattened", Description: description + " One field for all keys: the mapping never grows.", options: map[string]any{"ignore_above": MaxTerm}}
 }
 
 // storedField is a field that is returned but never searched.
@@ -87,17 +87,17 @@ func Indices() []Index {
 		{Name: Sources, ByMonth: true, Description: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
 		{Name: Metrics, ByMonth: true, Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
 		{Name: Logs, ByMonth: true, Description: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
-		{Name: Results, ByMonth: true, Description: "One document for each series of a run's samples, once they are summarised: what they come to, for dashboards. It is read by nobody else. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
+		{Name: Results, ByMonth: true, Description: "One document for each series of a run's samples, once they are summarised, for dashboards only. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
 	}
 }
 
 func docFields() []Field {
 	return []Field{
-		keyword("kind", "what it is about"),
+		keyword("kind", "its subject"),
 		keyword("key", "its name within the kind"),
 		{Name: "version", Type: "long", Description: "counts writes, from 1", options: map[string]any{"index": false}},
 		storedField("value", "JSON"),
-		{Name: "bytes", Type: "binary", Description: "in place of `value`, what is not text"},
+		{Name: "bytes", Type: "binary", Description: "in place of `value`, if it is not text"},
 	}
 }
 
@@ -107,7 +107,7 @@ func runFields() []Field {
 		keyword("run.id", "ULID, lower case"),
 		keyword("run.name", "chosen by the user, unique for each owner"),
 		keyword("run.namespace", "team"),
-		keyword("run.owner", "who submitted it"),
+		keyword("run.owner", "user who submitted it"),
 		keyword("run.file", "where the user read the descriptor"),
 		keyword("run.task", "label `task_name`"),
 		keyword("run.phase", "submitted, fetching, queued, launching, pending, running, canceling or finished"),
@@ -118,7 +118,7 @@ func runFields() []Field {
 		number("run.attempt", "integer", "the last"),
 		number("run.exit_code", "integer", "of the benchmark"),
 		number("run.revision", "long", "number of changes"),
-		stamp("run.updated", "when the last change was said"),
+		stamp("run.updated", "when the last change was published"),
 		stamp("run.started", "when the benchmark's process began"),
 		stamp("run.ended", "when the run came to its end"),
 		number("run.duration", "double", "seconds from `run.started` to `run.ended`"),
@@ -131,8 +131,8 @@ func runFields() []Field {
 		keyword("run.rerun_of", "the run that it repeats"),
 		labels("Of the descriptor and the request."),
 		number("find.created", "long", "`@timestamp` in ns, also outside of its range"),
-		keyword("find.begin", "what a search by text may begin: ID, name and file, lower case, the first 1024 bytes"),
-		keyword("find.task", "what a search by text may be: the task, lower case"),
+		keyword("find.begin", "prefixes for a search by text: ID, name and file, lower case, the first 1024 bytes"),
+		keyword("find.task", "the task, lower case, for a search by text"),
 		keyword("find.labels", "digest of each label's key and value, and of framework, its version and the IDs of data"),
 		storedObject("doc", "the whole run"),
 		storedObject("change", "the whole of its newest change"),
@@ -141,11 +141,11 @@ func runFields() []Field {
 
 func statusFields() []Field {
 	return []Field{
-		{Name: "@timestamp", Type: "date_nanos", Description: "when it was said"},
+		{Name: "@timestamp", Type: "date_nanos", Description: "when it was published"},
 		keyword("run.id", "of which run"),
 		number("revision", "long", "of the run, once this had happened"),
 		keyword("event.id", "of the event"),
-		keyword("event.topic", "where it was said"),
+		keyword("event.topic", "topic on which it was published"),
 		keyword("run.phase", "of the run, once this had happened"),
 		keyword("run.outcome", "of a run that finished"),
 		keyword("run.class", "whose fault a failure is"),
@@ -184,8 +184,8 @@ func sourceFields() []Field {
 func orderFields() []Field {
 	return []Field{
 		sortField("seq", "long", "byte offset in the source"),
-		number("place", "long", "first bits of the digest of the source, then `seq` as far as 40 bits go: finds what follows in a source without looking at what precedes"),
-		storedField("exact", "JSON of the whole, where the other fields cannot say it: names over 1024 bytes, odd labels, times before 1970"),
+		number("place", "long", "first bits of the digest of the source, then `seq` as far as 40 bits go: finds the next documents of a source without reading earlier ones"),
+		storedField("exact", "JSON of the whole, if the other fields cannot express it: names over 1024 bytes, odd labels, times before 1970"),
 	}
 }
 
@@ -207,7 +207,7 @@ func logFields() []Field {
 	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Description: "when it was read"}}, originFields()...)
 	return append(append(fields, orderFields()...),
 		Field{Name: "message", Type: "text", Description: "the line", options: map[string]any{"norms": false}},
-		Field{Name: "tokens", Type: "keyword", Description: "what the line is found by: its runs of letters, digits and `_ . -`, lower case, and the parts of those that are joined. Lines of versions before 3 have none and are not found by them. Since version 3", options: map[string]any{"doc_values": false}},
+		Field{Name: "tokens", Type: "keyword", Description: "search words of the line: its runs of letters, digits and `_ . -`, lower case, and the parts of those that are joined. Lines of versions before 3 have none and are not found by them. Since version 3", options: map[string]any{"doc_values": false}},
 		flag("log.error", "written to standard error"),
 		flag("log.cut", "`message` ends early: the line was over the limit"),
 		flag("log.open", "the benchmark ended without a line feed"),
@@ -221,18 +221,18 @@ func resultFields() []Field {
 		keyword("run.id", "of which run"),
 		keyword("run.name", "chosen by the user"),
 		keyword("run.namespace", "team"),
-		keyword("run.owner", "who submitted it"),
+		keyword("run.owner", "user who submitted it"),
 		keyword("run.task", "label `task_name`"),
-		number("run.attempt", "integer", "whose samples they are: the last"),
+		number("run.attempt", "integer", "attempt of the samples: the last"),
 		keyword("run.outcome", "succeeded, failed or canceled, as far as it was known"),
 		keyword("run.set", "the set that it belongs to"),
 		keyword("run.cell", "of the set's sweep"),
 		number("run.repetition", "integer", "of the cell"),
 		flag("run.warmup", "it does not count"),
 		keyword("run.schedule", "the schedule that fired"),
-		keyword("run.version", "of what is measured: label `version`, else the digests of the images that ran"),
+		keyword("run.version", "version of the benchmark: label `version`, else the digests of the images that ran"),
 		labels("Of the descriptor and the request."),
-		keyword("machine.name", "what the pods ran on, in words: GPUs, CPUs, memory"),
+		keyword("machine.name", "machines of the pods, in words: GPUs, CPUs, memory"),
 		keyword("machine.fingerprint", "the same for machines whose numbers may be compared"),
 		keyword("metric.name", "of the metric"),
 		keyword("metric.unit", "as the descriptor or the benchmark says"),

@@ -65,15 +65,15 @@ const preface = `
 
 # Data model in Elasticsearch
 
-What the platform keeps in Elasticsearch, mapping version %d. The names begin with ` + "`bai`" + ` unless ` + "`elasticsearch.prefix`" + ` says otherwise.
+The indices of the platform in Elasticsearch, mapping version %d. The names begin with ` + "`bai`" + ` unless ` + "`elasticsearch.prefix`" + ` says otherwise.
 
-* **Mappings are strict**: a field that is not named here is refused, so no benchmark can make a mapping grow. Labels are one flattened field. Their version is in ` + "`_meta.bai.version`" + `. A program adds what it needs to templates and indices of an older version, and refuses to work with a newer one.
-* **Months**: indices by month are named by the time in the run's ID (UTC), not by the clock, so a write that is repeated later finds its first copy. What belongs to a run whose ID has no time is in ` + "`-other`" + `. To forget old runs whole indices of a month are deleted, and with them the documents of ` + "`bai-runs`" + ` that are as old: ` + "`bai admin store forget`" + `.
-* **IDs** are derived from what a document is about, and documents are created, never overwritten (` + "`op_type: create`" + `), but for those of ` + "`bai-docs` and `bai-runs`" + `, which are replaced by compare-and-set on sequence number and primary term, and ` + "`bai-results`" + `, where newer summaries of a run take the place of older ones (external versions).
-* **Search**: a line is found by ` + "`tokens`" + `, which the platform makes itself, never by what an analyzer makes of ` + "`message`" + `. Documents of versions before 3 have none.
+* **Mappings are strict**: a field that is not listed here is refused, so no benchmark can make a mapping grow. Labels are one flattened field. Their version is in ` + "`_meta.bai.version`" + `. A program adds missing fields to templates and indices of an older version, and refuses to work with a newer one.
+* **Months**: indices by month are named by the time in the run's ID (UTC), not by the clock, so a repeated write finds its first copy. Documents of a run whose ID has no time are in ` + "`-other`" + `. To forget old runs, ` + "`bai admin store forget`" + ` deletes whole indices of a month, and the documents of ` + "`bai-runs`" + ` of the same age.
+* **IDs** are derived from a document's subject, and documents are created, never overwritten (` + "`op_type: create`" + `), except those of ` + "`bai-docs` and `bai-runs`" + `, which are replaced by compare-and-set on sequence number and primary term, and ` + "`bai-results`" + `, where newer summaries of a run replace older ones (external versions).
+* **Search**: a line is found by ` + "`tokens`" + `, which the platform makes itself, never by an analyzer of ` + "`message`" + `. Documents of versions before 3 have none.
 * **Copies**: searches of one run's documents name the run as ` + "`preference`" + `, so that they see one copy of each shard.
 * **Order**: all documents of one source are in one shard (routing: the source's ID) and are written in their order.
-* **Long texts**: what is searched by is kept up to 1024 bytes; in place of what is longer there is its digest, ` + "`sha256:…`" + `. The whole is in ` + "`doc`, `origin` or `exact`" + `.
-* **Rights**: services need ` + "`monitor`, and on `bai-*` `create_index`, `read`, `write`, `view_index_metadata` and `maintenance`" + `; who sets up the store (services at their start, unless ` + "`elasticsearch.manual_setup`" + ` is set) also ` + "`manage_index_templates` and on `bai-*` `manage`" + `.
-* **On its size**: bulk requests are at most ` + "`writers` × `bulk_bytes`" + ` in flight for each process (4 × 2 MiB); keep the sum below 10 %% of the heap of a node.
+* **Long texts**: searchable texts are kept up to 1024 bytes; a longer one is replaced by its digest, ` + "`sha256:…`" + `. The whole text is in ` + "`doc`, `origin` or `exact`" + `.
+* **Rights**: services need ` + "`monitor`, and on `bai-*` `create_index`, `read`, `write`, `view_index_metadata` and `maintenance`" + `; the program that sets up the store (services at their start, unless ` + "`elasticsearch.manual_setup`" + ` is set) also needs ` + "`manage_index_templates` and on `bai-*` `manage`" + `.
+* **Sizes**: bulk requests are at most ` + "`writers` × `bulk_bytes`" + ` in flight for each process (4 × 2 MiB); keep the sum below 10 %% of the heap of a node.
 `

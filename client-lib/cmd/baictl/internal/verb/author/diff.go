@@ -19,10 +19,10 @@ func Diff(s *session.Session) *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
 		Use:   "diff FILE RUN",
-		Short: "Say what a descriptor changes against an earlier run",
-		Long: `Says which keys a descriptor has otherwise than an earlier run had them: what
-the run had, and what the descriptor has. Order, comments and what is a default
-anyway are no difference. It exits with 0 whether there are any or not.
+		Short: "Compare a descriptor with an earlier run",
+		Long: `Lists the keys with different values in a descriptor and an earlier run: the
+run's value, and the descriptor's. Order, comments and what is a default anyway
+are no difference. It exits with 0 whether there are any or not.
 
 ` + session.Sources + `
 
@@ -85,13 +85,15 @@ func printDifferences(s *session.Session, file, run string, all []descriptors.Di
 	case "json", "yaml":
 		objects := make([]json.RawMessage, len(all))
 		for i, d := range all {
-			text, err := session.Object(session.Entry{Name: "path", Value: d.Path}, session.Entry{Name: "run", Value: d.Old}, session.Entry{Name: "file", Value: d.New})
+			text, err := session.Object(session.Entry{Name: "path", Value: d.Path}, session.Entry{Name: "run", Value: d.Old},
+				session.Entry{Name: "file", Value: d.New})
 			if err != nil {
 				return err
 			}
 			objects[i] = text
 		}
-		text, err := session.Object(session.Entry{Name: "run", Value: run}, session.Entry{Name: "file", Value: file}, session.Entry{Name: "differences", Value: objects})
+		text, err := session.Object(session.Entry{Name: "run", Value: run}, session.Entry{Name: "file", Value: file},
+			session.Entry{Name: "differences", Value: objects})
 		if err != nil {
 			return err
 		}

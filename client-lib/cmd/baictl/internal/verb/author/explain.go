@@ -16,8 +16,8 @@ import (
 func Explain(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [CODE]",
-		Short: "Say what a fault of a descriptor is, with an example",
-		Long: `Says what a fault of a descriptor is by its code, as validate -o wide, json and
+		Short: "Explain a fault of a descriptor, with an example",
+		Long: `Explains a fault of a descriptor by its code, as validate -o wide, json and
 sarif show it, with an example that has the fault and one that is mended.
 Without a code it lists all.
 
@@ -61,7 +61,8 @@ func completeCodes() []string {
 
 func explanation(e descriptors.Explanation) (json.RawMessage, error) {
 	return session.Object(session.Entry{Name: "code", Value: e.Code}, session.Entry{Name: "title", Value: e.Title},
-		session.Entry{Name: "text", Value: e.Text}, session.Entry{Name: "example", Value: e.Example}, session.Entry{Name: "mended", Value: e.Mended})
+		session.Entry{Name: "text", Value: e.Text}, session.Entry{Name: "example", Value: e.Example},
+		session.Entry{Name: "mended", Value: e.Mended})
 }
 
 func explainOne(s *session.Session, e descriptors.Explanation) error {
@@ -76,7 +77,8 @@ func explainOne(s *session.Session, e descriptors.Explanation) error {
 		return session.WriteText(s.Env.Out, e.Code+"\n")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n\n%s\n\nWrong:\n\n%s", e.Code, e.Title, strings.Join(printer.Wrap(e.Text, 80), "\n"), printer.Indent4(e.Example))
+	fmt.Fprintf(&b, "%s  %s\n\n%s\n\nWrong:\n\n%s", e.Code, e.Title, strings.Join(printer.Wrap(e.Text, 80), "\n"),
+		printer.Indent4(e.Example))
 	if e.Mended != "" {
 		fmt.Fprintf(&b, "\nRight:\n\n%s", printer.Indent4(e.Mended))
 	}

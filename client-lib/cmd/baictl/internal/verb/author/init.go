@@ -45,7 +45,8 @@ be there yet, or to standard output. --kind says for what kind of benchmark:
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", descriptors.Templates()[0], "`KIND` of benchmark")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(descriptors.Templates(), cobra.ShellCompDirectiveNoFileComp)) // fails for flags that do not exist
+	// Fails for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(descriptors.Templates(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-// Package author has the verbs for who writes descriptors.
+// Package author has the verbs for authors of descriptors.
 package author
 
 import (
@@ -129,7 +129,7 @@ func printFaults(s *session.Session, faults []*baiv1.Fault) {
 	}
 }
 
-// line is what is said of a file that is not refused.
+// line is the output for a valid file.
 func (v checkedFile) line(output string) string {
 	switch {
 	case v.skipped && output != "name":

@@ -1,4 +1,4 @@
-// Package catalog has the verbs for descriptors that the platform keeps.
+// Package catalog has the verbs for descriptors that the platform stores.
 package catalog
 
 import (
@@ -24,7 +24,8 @@ func Descriptors(s *session.Session) *cobra.Command {
 stored:NAME is the newest version, stored:NAME@VERSION is that one.`,
 	}, pushCommand(s, &namespace), listCommand(s, &namespace), getCommand(s, &namespace))
 	cmd.Aliases = []string{"descriptor"}
-	cmd.PersistentFlags().StringVar(&namespace, "namespace", "", "`TEAM` that the descriptors belong to (default: that of the context, or \"default\")")
+	cmd.PersistentFlags().StringVar(&namespace, "namespace", "",
+		"`TEAM` that the descriptors belong to (default: that of the context, or \"default\")")
 	return cmd
 }
 
@@ -77,7 +78,8 @@ func pushOne(cmd *cobra.Command, s *session.Session, namespace, name string, doc
 		return s.FailIfInvalid(err)
 	}
 	if s.Structured() {
-		text, err := session.Merge(printer.JSON(got.StoredDescriptor), session.Entry{Name: "repeated", Value: got.Repeated}, session.Entry{Name: "warnings", Value: session.Array(got.Warnings)})
+		text, err := session.Merge(printer.JSON(got.StoredDescriptor), session.Entry{Name: "repeated", Value: got.Repeated},
+			session.Entry{Name: "warnings", Value: session.Array(got.Warnings)})
 		if err != nil {
 			return err
 		}
@@ -160,7 +162,8 @@ func descriptorTable(all []*baiv1.StoredDescriptor, wide bool) printer.Table {
 		t.Columns = append(t.Columns, printer.Column{Title: "NAMESPACE"})
 	}
 	for _, d := range all {
-		row := []string{d.GetName(), fmt.Sprint(d.GetVersion()), d.GetOwner(), fmt.Sprintf("%.*s", digits, d.GetSha256()), printer.Time(d.GetCreateTime())}
+		row := []string{d.GetName(), fmt.Sprint(d.GetVersion()), d.GetOwner(), fmt.Sprintf("%.*s", digits, d.GetSha256()),
+			printer.Time(d.GetCreateTime())}
 		if wide {
 			row = append(row, d.GetNamespace())
 		}
@@ -193,7 +196,8 @@ With -o json or yaml: {"uri", "sha256", "descriptorToml"}.`,
 			if !s.Structured() {
 				return session.WriteText(s.Env.Out, string(doc.Text))
 			}
-			text, err := session.Object(session.Entry{Name: "uri", Value: doc.Name}, session.Entry{Name: "sha256", Value: doc.Origin.GetSha256()},
+			text, err := session.Object(session.Entry{Name: "uri", Value: doc.Name},
+				session.Entry{Name: "sha256", Value: doc.Origin.GetSha256()},
 				session.Entry{Name: "descriptorToml", Value: string(doc.Text)})
 			if err != nil {
 				return err

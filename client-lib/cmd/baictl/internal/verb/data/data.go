@@ -30,9 +30,9 @@ func list(s *session.Session) *cobra.Command {
 	var unneeded bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what is stored",
-		Long: `Lists what is stored: its digest, its size, when a run was last given it, how
-many runs need it, and where it came from. -o wide adds which runs.
+		Short: "List stored data sets",
+		Long: `Lists stored data sets: digest, size, time of the last use by a run, how many
+runs need it, and where it came from. -o wide adds which runs.
 
 With -o json or yaml: {"data": [...]}. With -o name: the digests.`,
 		Args: session.Arguments(0, 0, ""),
@@ -51,7 +51,7 @@ With -o json or yaml: {"data": [...]}. With -o name: the digests.`,
 			return printList(s, all)
 		},
 	}
-	cmd.Flags().BoolVar(&unneeded, "unneeded", false, "only what no run needs")
+	cmd.Flags().BoolVar(&unneeded, "unneeded", false, "only data that no run needs")
 	return cmd
 }
 
@@ -124,7 +124,7 @@ func digits(sha256 string, wide bool) string {
 	return printer.Clean(fmt.Sprintf("%.12s", sha256))
 }
 
-// choose returns what is meant by the beginnings of digests, or all where all is
+// choose returns the data sets whose digests begin with the prefixes, or all if all is
 // set.
 func choose(cmd *cobra.Command, c *bai.Client, all bool, prefixes []string) ([]*baiv1.StoredData, error) {
 	if all == (len(prefixes) > 0) {
@@ -159,10 +159,11 @@ func findByPrefix(all []*baiv1.StoredData, prefix string) (*baiv1.StoredData, er
 	case 1:
 		return found[0], nil
 	}
-	return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", prefix, len(found)), Help: "baictl data list -o name"}
+	return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", prefix, len(found)),
+		Help: "baictl data list -o name"}
 }
 
-// digests offers the digests of what is stored.
+// digests offers the digests of stored data.
 func digests(s *session.Session) session.Completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var offered []string
@@ -172,7 +173,8 @@ func digests(s *session.Session) session.Completion {
 				return
 			}
 			for _, d := range all {
-				offered = append(offered, cobra.CompletionWithDesc(digits(d.GetSha256(), false), printer.Clean(strings.Join(d.GetSources(), " "))))
+				offered = append(offered, cobra.CompletionWithDesc(digits(d.GetSha256(), false),
+					printer.Clean(strings.Join(d.GetSources(), " "))))
 			}
 		})
 		return offered, cobra.ShellCompDirectiveNoFileComp

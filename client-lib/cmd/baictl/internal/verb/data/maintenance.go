@@ -12,14 +12,14 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// result is what was done to one data set.
+// result is the outcome for one data set.
 type result struct {
 	data *baiv1.StoredData
 	word string // whole, damaged, evicted, needed
 	why  string // it is needed
 }
 
-// entries are the fields of what was done, beside those of the data.
+// entries are the outcome's fields, beside those of the data.
 func (d result) entries() []session.Entry {
 	all := []session.Entry{{Name: "result", Value: d.word}}
 	if d.why != "" {
@@ -40,10 +40,10 @@ func verify(s *session.Session) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "verify {DIGEST... | --all}",
-		Short: "Read data sets again, and say whether they are what was fetched",
-		Long: `Has the platform read data sets again, and says whether they are what was
-fetched. Data that are damaged are forgotten, and fetched again when a run wants
-them; then baictl exits with 3.
+		Short: "Read data sets again, and verify their digests",
+		Long: `Makes the platform read data sets again, and reports whether they are what was
+fetched. Data that are damaged are forgotten, and fetched again when a run
+wants them; then baictl exits with 3.
 
 With -o json or yaml: {"data": [{"result": "whole" | "damaged", ...}]}. With -o
 name: the digests of those that are damaged.`,
@@ -85,7 +85,8 @@ func verifyAll(cmd *cobra.Command, s *session.Session, c *bai.Client, chosen []*
 	}
 	err := printResults(s, all, "damaged")
 	if err == nil && damaged > 0 {
-		err = fmt.Errorf("%d of %d data sets are damaged: they are forgotten, and fetched again when a run wants them", damaged, len(chosen))
+		err = fmt.Errorf("%d of %d data sets are damaged: they are forgotten, and fetched again when a run wants them", damaged,
+			len(chosen))
 	}
 	return err
 }
@@ -136,7 +137,7 @@ func evictAll(cmd *cobra.Command, s *session.Session, c *bai.Client, chosen []*b
 	return printResults(s, all, "evicted")
 }
 
-// printResults says what was done; with -o name, to which it was done as named.
+// printResults prints the outcomes; with -o name, the named ones.
 func printResults(s *session.Session, all []result, named string) error {
 	if s.Structured() {
 		return printObjects(s, all)

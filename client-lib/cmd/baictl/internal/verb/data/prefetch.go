@@ -16,7 +16,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// printArray prints what was done, as json or yaml.
+// printArray prints results as json or yaml.
 func printArray(s *session.Session, array []byte) error {
 	text, err := session.Object(session.Entry{Name: "data", Value: json.RawMessage(array)})
 	if err != nil {
@@ -25,7 +25,7 @@ func printArray(s *session.Session, array []byte) error {
 	return s.Print(text)
 }
 
-// prefetchFlags is what a user wants to have fetched.
+// prefetchFlags are the flags of prefetch.
 type prefetchFlags struct {
 	file   string
 	md5    string
@@ -68,7 +68,7 @@ the digests.`,
 	return cmd
 }
 
-// sources are what the command line names.
+// sources are the sources of the command line.
 func (w prefetchFlags) sources(cmd *cobra.Command, s *session.Session, args []string) ([]bai.Wanted, error) {
 	switch pinned := w.md5 != "" || w.sha256 != ""; {
 	case (w.file == "") == (len(args) == 0):
@@ -145,7 +145,7 @@ func (w prefetchFlags) fetch(cmd *cobra.Command, s *session.Session, c *bai.Clie
 	return errors.Join(printFetched(s, all, ended), failed)
 }
 
-// showWaiting says what a source waits for.
+// showWaiting shows the reason for which a source is delayed.
 func (prefetchFlags) showWaiting(s *session.Session, src, why string) {
 	if why == "" {
 		s.Screen.Live("fetching " + printer.Clean(src))
@@ -164,7 +164,8 @@ func printFetched(s *session.Session, all []bai.Wanted, ended []*baiv1.GetPrefet
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHED && s.Output == "name":
 			line = res.GetSha256() + "\n"
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHED:
-			line = fmt.Sprintf("%s fetched (%s) from %s\n", digits(res.GetSha256(), s.Output == "wide"), printer.Bytes(res.GetSize()), printer.Clean(all[i].Src))
+			line = fmt.Sprintf("%s fetched (%s) from %s\n", digits(res.GetSha256(), s.Output == "wide"), printer.Bytes(res.GetSize()),
+				printer.Clean(all[i].Src))
 		case state == baiv1.GetPrefetchResponse_STATE_FETCHING && s.Output != "name":
 			line = "fetching " + printer.Clean(all[i].Src) + "\n"
 		}

@@ -26,7 +26,7 @@ func Repro(s *session.Session) *cobra.Command {
 	var text bool
 	cmd := &cobra.Command{
 		Use:   "repro RUN",
-		Short: "Say how a run is repeated exactly, and what cannot be",
+		Short: "Show how to repeat a run exactly, and the parts that cannot be repeated",
 		Long: `Says how a run was asked for, the commands that repeat it on this platform and
 on any other, the digests of its data, what cannot be repeated exactly and how
 to mend that, and shows the exact descriptor, with what was put in place of its
@@ -86,8 +86,8 @@ func repro(ctx context.Context, s *session.Session, name string, text bool) erro
 	return session.WriteText(s.Env.Out, r.describe(s.Screen.Width()))
 }
 
-// runEnvironment is where a run ran, nil where that cannot be said: a platform that is
-// older does not know.
+// runEnvironment is the environment of a run, nil if an older platform does not record
+// it.
 func runEnvironment(ctx context.Context, c *bai.Client, run *baiv1.Run) *baiv1.Environment {
 	e, err := c.Environment(ctx, run.GetId())
 	if err != nil {
@@ -166,20 +166,23 @@ func (r reproduction) describe(width int) string {
 func (r reproduction) object() (json.RawMessage, error) {
 	gaps := make([]json.RawMessage, len(r.gaps))
 	for i, g := range r.gaps {
-		text, err := session.Object(session.Entry{Name: "what", Value: g.Subject}, session.Entry{Name: "why", Value: g.Why}, session.Entry{Name: "remedy", Value: g.Remedy})
+		text, err := session.Object(session.Entry{Name: "what", Value: g.Subject}, session.Entry{Name: "why", Value: g.Why},
+			session.Entry{Name: "remedy", Value: g.Remedy})
 		if err != nil {
 			return nil, err
 		}
 		gaps[i] = text
 	}
-	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: r.originalCommand}, {Name: "commands", Value: r.commands}}
+	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: r.originalCommand},
+		{Name: "commands", Value: r.commands}}
 	if r.run.GetOrigination() != nil {
 		fields = append(fields, session.Entry{Name: "origination", Value: printer.JSON(r.run.GetOrigination())})
 	}
 	if r.run.GetScript() != nil {
 		fields = append(fields, session.Entry{Name: "script", Value: printer.JSON(r.run.GetScript())})
 	}
-	fields = append(fields, session.Entry{Name: "overrides", Value: session.Array(r.run.GetOverrides())}, session.Entry{Name: "data", Value: session.Array(r.run.GetData())},
+	fields = append(fields, session.Entry{Name: "overrides", Value: session.Array(r.run.GetOverrides())},
+		session.Entry{Name: "data", Value: session.Array(r.run.GetData())},
 		session.Entry{Name: "gaps", Value: gaps}, session.Entry{Name: "descriptorSha256", Value: digest([]byte(r.run.GetDescriptorToml()))},
 		session.Entry{Name: "descriptorToml", Value: r.run.GetDescriptorToml()})
 	return session.Object(fields...)

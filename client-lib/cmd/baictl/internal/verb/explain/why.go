@@ -26,11 +26,11 @@ func Why(s *session.Session) *cobra.Command {
 	return session.WithNoun(&cobra.Command{
 		Use:   "why RUN",
 		Short: "Tell why a run took the time and the end that it did",
-		Long: `Tells everything that happened to a run, in order: what, why, how long after the
-submission and after what came before; then how long each phase took, and how
-much of that was waiting: for the platform, for a slot, for the cluster. Reports
-of progress are left out but for the first and the last of a row. -o wide adds
-times and the kinds of the events.
+		Long: `Shows every step of a run, in order: what, why, how long after the submission
+and after the step before; then how long each phase took, and how much of that
+was waiting: for the platform, for a slot, for the cluster. Reports of progress
+are left out but for the first and the last of a row. -o wide adds times and
+the kinds of the events.
 
 With -o json or yaml: {"run", "steps": [{"sinceSeconds", "afterSeconds", "more",
 "change"}], "phases": [{"phase", "attempt", "fromSeconds", "seconds", "waiting",
@@ -68,7 +68,7 @@ func why(ctx context.Context, s *session.Session, name string) error {
 	return session.WriteText(s.Env.Out, renderHistory(s, run, history))
 }
 
-// listChanges returns what happened to a run so far.
+// listChanges returns the changes of a run so far.
 func listChanges(ctx context.Context, c *bai.Client, run *baiv1.Run) ([]*baiv1.Change, error) {
 	if run.GetRevision() == 0 {
 		return nil, nil
@@ -120,11 +120,12 @@ func headline(run *baiv1.Run, history timeline.History) string {
 	return text
 }
 
-// eventColumn is where a table of steps has what happened.
+// eventColumn is the column of the event in a table of steps.
 const eventColumn = 2
 
 func stepTable(s *session.Session, history timeline.History) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "SINCE", Right: true}, {Title: "AFTER", Right: true}, {Title: "PHASE"}, {Title: "WHAT", Flex: true, Wrap: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "SINCE", Right: true}, {Title: "AFTER", Right: true}, {Title: "PHASE"},
+		{Title: "WHAT", Flex: true, Wrap: true}}}
 	wide := s.Output == "wide"
 	if wide {
 		t.Columns = append([]printer.Column{{Title: "TIME"}, {Title: "EVENT"}}, t.Columns...)
@@ -156,7 +157,8 @@ func stepText(step timeline.Step) string {
 }
 
 func phaseTable(history timeline.History) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "PHASE"}, {Title: "ATTEMPT", Right: true}, {Title: "TOOK", Right: true}, {Title: "OF ALL", Right: true}, {Title: ""}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "PHASE"}, {Title: "ATTEMPT", Right: true}, {Title: "TOOK", Right: true},
+		{Title: "OF ALL", Right: true}, {Title: ""}}}
 	for _, span := range history.Phases {
 		note := " "
 		switch {
@@ -167,7 +169,8 @@ func phaseTable(history timeline.History) printer.Table {
 		case span.Waiting:
 			note = "waiting"
 		}
-		t.Rows = append(t.Rows, []string{printer.Word(span.Phase), fmt.Sprint(span.Attempt), printer.Precise(span.Took), share(span.Took, history.Total), note})
+		t.Rows = append(t.Rows, []string{printer.Word(span.Phase), fmt.Sprint(span.Attempt), printer.Precise(span.Took),
+			share(span.Took, history.Total), note})
 	}
 	return t
 }
@@ -180,13 +183,15 @@ func share(part, all time.Duration) string {
 }
 
 func waitedText(history timeline.History) string {
-	return fmt.Sprintf("waited %s of %s (%s)", printer.Precise(history.Waited), printer.Precise(history.Total), share(history.Waited, history.Total))
+	return fmt.Sprintf("waited %s of %s (%s)", printer.Precise(history.Waited), printer.Precise(history.Total),
+		share(history.Waited, history.Total))
 }
 
 func historyObject(run *baiv1.Run, history timeline.History) (json.RawMessage, error) {
 	steps := make([]json.RawMessage, len(history.Steps))
 	for i, step := range history.Steps {
-		text, err := session.Object(session.Entry{Name: "sinceSeconds", Value: step.Since.Seconds()}, session.Entry{Name: "afterSeconds", Value: step.After.Seconds()},
+		text, err := session.Object(session.Entry{Name: "sinceSeconds", Value: step.Since.Seconds()},
+			session.Entry{Name: "afterSeconds", Value: step.After.Seconds()},
 			session.Entry{Name: "more", Value: step.More}, session.Entry{Name: "change", Value: printer.JSON(step.Change)})
 		if err != nil {
 			return nil, err
@@ -195,7 +200,8 @@ func historyObject(run *baiv1.Run, history timeline.History) (json.RawMessage, e
 	}
 	phases := make([]json.RawMessage, len(history.Phases))
 	for i, span := range history.Phases {
-		text, err := session.Object(session.Entry{Name: "phase", Value: printer.Word(span.Phase)}, session.Entry{Name: "attempt", Value: span.Attempt},
+		text, err := session.Object(session.Entry{Name: "phase", Value: printer.Word(span.Phase)},
+			session.Entry{Name: "attempt", Value: span.Attempt},
 			session.Entry{Name: "fromSeconds", Value: span.From.Seconds()}, session.Entry{Name: "seconds", Value: span.Took.Seconds()},
 			session.Entry{Name: "waiting", Value: span.Waiting}, session.Entry{Name: "open", Value: span.Open})
 		if err != nil {
@@ -203,6 +209,8 @@ func historyObject(run *baiv1.Run, history timeline.History) (json.RawMessage, e
 		}
 		phases[i] = text
 	}
-	return session.Object(session.Entry{Name: "run", Value: run.GetId()}, session.Entry{Name: "steps", Value: steps}, session.Entry{Name: "phases", Value: phases},
-		session.Entry{Name: "seconds", Value: history.Total.Seconds()}, session.Entry{Name: "waitedSeconds", Value: history.Waited.Seconds()})
+	return session.Object(session.Entry{Name: "run", Value: run.GetId()}, session.Entry{Name: "steps", Value: steps},
+		session.Entry{Name: "phases", Value: phases},
+		session.Entry{Name: "seconds", Value: history.Total.Seconds()},
+		session.Entry{Name: "waitedSeconds", Value: history.Waited.Seconds()})
 }

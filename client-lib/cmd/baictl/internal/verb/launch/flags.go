@@ -15,7 +15,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// A wish is what a user says of a run beside its descriptor.
+// submitFlags are the settings of a run beside its descriptor.
 type submitFlags struct {
 	name         string
 	namespace    string
@@ -60,7 +60,7 @@ func (w *submitFlags) files(cmd *cobra.Command, args []string) ([]string, error)
 	return args, nil
 }
 
-// submission is the wish, without a descriptor.
+// submission is the submission of the flags, without a descriptor.
 func (w *submitFlags) submission(cmd *cobra.Command, s *session.Session) (bai.Submission, error) {
 	labels, err := session.Pairs(cmd, "label", w.labels)
 	if err != nil {
@@ -139,7 +139,8 @@ func submitOne(ctx context.Context, s *session.Session, c *bai.Client, submissio
 		made, err := c.Schedule(ctx, got.ScheduleID)
 		return submitResult{file: submission.File, Submitted: got, schedule: made}, err
 	case got.RunID == "":
-		return submitResult{}, fmt.Errorf("submit %q: the platform made set %s, which this baictl does not know: it is older than the platform", submission.File, got.SetID)
+		return submitResult{}, fmt.Errorf(
+			"submit %q: the platform made set %s, which this baictl does not know: it is older than the platform", submission.File, got.SetID)
 	}
 	return submitResult{file: submission.File, Submitted: got}, nil
 }
@@ -152,8 +153,9 @@ func unansweredError(ctx context.Context, err error, key string) error {
 	return fmt.Errorf("%w, before the platform answered: the run may exist, submit again with --idempotency-key %s", err, key)
 }
 
-// rerunSubmission is the submission that repeats a run, with what is wished.
-func (w *submitFlags) rerunSubmission(cmd *cobra.Command, s *session.Session, run *baiv1.Run, labels map[string]string) (bai.Submission, error) {
+// rerunSubmission is the submission that repeats a run, with the flags applied.
+func (w *submitFlags) rerunSubmission(cmd *cobra.Command, s *session.Session, run *baiv1.Run,
+	labels map[string]string) (bai.Submission, error) {
 	submission, err := w.submission(cmd, s)
 	if err != nil {
 		return bai.Submission{}, err

@@ -22,11 +22,11 @@ func Preflight(s *session.Session) *cobra.Command {
 	var script string
 	cmd := &cobra.Command{
 		Use:   "preflight FILE",
-		Short: "Tell before a run whether it would find what it needs",
-		Long: `Holds what a run of a descriptor would need against what the platform can reach
-now: permissions, kinds of objects, nodes with their GPUs, CPUs and memory,
-quotas, disk, secrets, this machine's programs where it runs no images, and
-where data may be read from. Each is ok, a warning (it may be missing, or
+		Short: "Check before a run whether its needs are met",
+		Long: `Compares the needs of a descriptor with the resources that the platform can
+reach now: permissions, kinds of objects, nodes with their GPUs, CPUs and
+memory, quotas, disk, secrets, this machine's programs where it runs no images,
+and where data may be read from. Each is ok, a warning (it may be missing, or
 could not be seen) or a fault (a run would fail), with what to do about it.
 
 It looks at what there is, not at what is free at the moment, and changes
@@ -94,8 +94,7 @@ func preflight(ctx context.Context, s *session.Session, name string, set []*baiv
 	return nil
 }
 
-// missingOf counts what is missing. It is the platform's to mend where all of it
-// is.
+// missingOf counts the failed checks. The fault is the platform's if all of them are.
 func missingOf(file string, checks []*baiv1.Check) *exitcode.MissingError {
 	e := &exitcode.MissingError{File: file, Platform: true}
 	for _, c := range checks {
@@ -124,7 +123,8 @@ func printChecks(s *session.Session, file string, checks []*baiv1.Check, missing
 			if c.GetGrade() == baiv1.Grade_GRADE_FINE {
 				continue
 			}
-			if err := session.WriteText(s.Env.Out, printer.Clean(strings.TrimSuffix(c.GetTopic()+"/"+c.GetSubject(), "/"))+"\n"); err != nil {
+			if err := session.WriteText(s.Env.Out,
+				printer.Clean(strings.TrimSuffix(c.GetTopic()+"/"+c.GetSubject(), "/"))+"\n"); err != nil {
 				return err
 			}
 		}

@@ -89,8 +89,8 @@ func runOne(cmd *cobra.Command, s *session.Session, w submitFlags, file string, 
 	return waitAndPrint(ctx, s, client, got.RunID, last, dataTimeout)
 }
 
-// waitAndPrint waits for a run's data, prints the run, and returns what is wrong with
-// it: first its outcome, then its data.
+// waitAndPrint waits for a run's data, prints the run, and returns its failure: first its
+// outcome, then its data.
 func waitAndPrint(ctx context.Context, s *session.Session, client *bai.Client, id string, last *baiv1.Change, wait time.Duration) error {
 	short, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// scriptHelp says in the help of a verb what code is sent along.
+// scriptHelp is the help of --script.
 const scriptHelp = `With --script code is sent along: what is in the folder DIR, a file, or an
 archive (tar, tar.gz, tar.bz2, tar.zst, zip). The benchmark finds it, unpacked,
 in the folder that BAI_SCRIPTS_PATH names: "$(BAI_SCRIPTS_PATH)/run.sh" as
@@ -26,20 +26,21 @@ id_rsa, .aws/, .kube/ and the like) are left out and named; the line !NAME in
 // codeScript is the code of the fault of a descriptor that wants code.
 const codeScript = "BAI9010"
 
-// requireScript refuses a descriptor that wants code where none is sent along, before
-// anything is sent. What cannot be read is left to the platform.
+// requireScript refuses a descriptor that needs code if none is sent along, before
+// anything is sent. Files that cannot be read are left to the platform.
 func (w *submitFlags) requireScript(s *session.Session, doc input.Document, set []*baiv1.Override) error {
 	d := doc.Check(set, false).Descriptor
 	if w.script != "" || d == nil || d.ML == nil || d.ML.Script == nil {
 		return nil
 	}
 	return s.FailWithFaults([]*baiv1.Fault{{
-		File: doc.Name, Path: "ml.script", Code: codeScript, Message: fmt.Sprintf("the descriptor wants code to be sent along (%s)", d.ML.Script.Archive),
-		Remedy: "say where it is: --script DIR",
+		File: doc.Name, Path: "ml.script", Code: codeScript,
+		Message: fmt.Sprintf("the descriptor wants code to be sent along (%s)", d.ML.Script.Archive),
+		Remedy:  "say where it is: --script DIR",
 	}})
 }
 
-// uploadScript sends what --script names, once, and returns its digest; empty for none.
+// uploadScript sends the code of --script, once, and returns its digest; empty for none.
 func (w *submitFlags) uploadScript(ctx context.Context, s *session.Session, c *bai.Client) (string, error) {
 	if w.script == "" || w.scriptDigest != "" {
 		return w.scriptDigest, nil
@@ -65,7 +66,7 @@ func (w *submitFlags) uploadScript(ctx context.Context, s *session.Session, c *b
 // maxGuarded is how many files that are left out are named.
 const maxGuarded = 10
 
-// skippedNote says what of n files and folders is left out, of which some are named.
+// skippedNote counts n skipped files and folders, and names some of them.
 func skippedNote(some []string, n int) string {
 	names := make([]string, len(some))
 	for i, name := range some {

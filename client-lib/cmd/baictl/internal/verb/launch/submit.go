@@ -79,7 +79,7 @@ func submit(cmd *cobra.Command, s *session.Session, w submitFlags, files []strin
 	return ended
 }
 
-// submitAll returns what was accepted, and why not all of it was.
+// submitAll returns the accepted runs, and an error if one was refused.
 func submitAll(cmd *cobra.Command, s *session.Session, c *bai.Client, w submitFlags, files []string) ([]submitResult, error) {
 	var all []submitResult
 	refused := &exitcode.FaultsError{Of: len(files)}

@@ -95,7 +95,7 @@ func printArtifacts(s *session.Session, run string, files []*baiv1.Artifact) err
 	return s.PrintTable(t)
 }
 
-// A fetching is what a user wants to have, and where.
+// downloadFlags select files and a target.
 type downloadFlags struct {
 	folder string
 	force  bool
@@ -159,7 +159,8 @@ func selectFiles(files []*baiv1.Artifact, run string, names []string) ([]*baiv1.
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(files, func(f *baiv1.Artifact) bool { return matches(name, f) }) {
-			return nil, &exitcode.UsageError{Message: fmt.Sprintf("no file %q is kept of run %q", name, run), Help: "baictl artifacts list " + run}
+			return nil, &exitcode.UsageError{Message: fmt.Sprintf("no file %q is kept of run %q", name, run),
+				Help: "baictl artifacts list " + run}
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(files), func(f *baiv1.Artifact) bool {
@@ -185,7 +186,7 @@ func writeOut(ctx context.Context, s *session.Session, c *bai.Client, run string
 	return check.Err()
 }
 
-// savedFile is what came of one file.
+// savedFile is the outcome for one file.
 type savedFile struct {
 	path    string
 	already bool
@@ -200,7 +201,7 @@ func (f downloadFlags) save(cmd *cobra.Command, s *session.Session, c *bai.Clien
 	if err != nil {
 		return &exitcode.UsageError{Message: err.Error()}
 	}
-	defer func() { _ = root.Close() }() // what was written in it is closed
+	defer func() { _ = root.Close() }() // written files are closed already
 	ctx, release := s.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
 	var all []savedFile
@@ -216,7 +217,8 @@ func (f downloadFlags) save(cmd *cobra.Command, s *session.Session, c *bai.Clien
 			continue
 		}
 		if done.Path != file.GetName() {
-			s.Screen.Note(fmt.Sprintf("baictl: this system has no file %s: it is written as %s", printer.Name(file.GetName()), printer.Name(done.Path)))
+			s.Screen.Note(fmt.Sprintf("baictl: this system has no file %s: it is written as %s", printer.Name(file.GetName()),
+				printer.Name(done.Path)))
 		}
 		all = append(all, savedFile{path.Join(f.folder, done.Path), done.Already, file})
 	}
@@ -258,7 +260,8 @@ func (e *incompleteError) Unwrap() error {
 	return slices.MaxFunc(e.faults, func(a, b error) int { return cmp.Compare(exitcode.Code(a), exitcode.Code(b)) })
 }
 
-func (f downloadFlags) saver(ctx context.Context, s *session.Session, c *bai.Client, run string, root *os.Root, file *baiv1.Artifact) download.Saver {
+func (f downloadFlags) saver(ctx context.Context, s *session.Session, c *bai.Client, run string, root *os.Root,
+	file *baiv1.Artifact) download.Saver {
 	shown := time.Time{}
 	return download.Saver{
 		Root: root, Force: f.force,

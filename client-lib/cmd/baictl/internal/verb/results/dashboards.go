@@ -66,7 +66,8 @@ set-context NAME --kibana URL); then baictl get prints the link of a run. A
 	f.StringVar(&a.keyFile, "api-key-file", "", "`FILE` with an API key")
 	f.StringVar(&a.server.User, "user", "", "`NAME` to log in with, instead of a key")
 	f.StringVar(&a.pwFile, "password-file", "", "`FILE` with that user's password")
-	f.StringVar(&a.prefix, "prefix", "", "`TEXT` with which the names of the platform's indices begin; empty means that of the context, or bai")
+	f.StringVar(&a.prefix, "prefix", "",
+		"`TEXT` with which the names of the platform's indices begin; empty means that of the context, or bai")
 	return cmd
 }
 
@@ -78,7 +79,8 @@ func (a *kibanaFlags) keepPrefix(s *session.Session) error {
 	}
 	changed := false
 	for name, one := range all.All {
-		if strings.TrimSuffix(one.Kibana, "/") != strings.TrimSuffix(a.server.URL, "/") || cmp.Or(one.KibanaPrefix, kibana.Prefix) == a.prefix {
+		if strings.TrimSuffix(one.Kibana, "/") != strings.TrimSuffix(a.server.URL, "/") ||
+			cmp.Or(one.KibanaPrefix, kibana.Prefix) == a.prefix {
 			continue
 		}
 		one.KibanaPrefix, changed = a.prefix, true
@@ -90,7 +92,7 @@ func (a *kibanaFlags) keepPrefix(s *session.Session) error {
 	return all.Save(s.ConfigPath())
 }
 
-// resolve reads what is named, and says what is missing.
+// resolve reads the flags, and reports missing ones.
 func (a *kibanaFlags) resolve(s *session.Session) error {
 	where, err := s.ResolveContext()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 func Environment(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "environment RUN",
-		Short: "Show where a run ran, and of what it was made",
+		Short: "Show the machine, system, programs and image of a run",
 		Long: `Shows the machines of a run's pods as their containers saw them, and the digests
 of its descriptor and data.
 

@@ -1,4 +1,4 @@
-// Package results has the verbs that show what runs brought.
+// Package results has the verbs that show the results of runs.
 package results
 
 import (
@@ -34,7 +34,7 @@ func Logs(s *session.Session) *cobra.Command {
 	var v logFlags
 	cmd := &cobra.Command{
 		Use:         "logs RUN",
-		Short:       "Show what a run's processes wrote",
+		Short:       "Show the output of a run",
 		Annotations: session.OnlyFormats("table", "wide", "json", "yaml"),
 		Long: `Shows the lines that a run's processes wrote to standard output and error, in
 the order in which they were read. Characters that could play with a terminal
@@ -47,8 +47,8 @@ itself and by its parts "cuda" and "error", and not by "err". The platform looks
 for them where the lines are kept.
 
 With -f it goes on until the run is over and all its lines are there. Ctrl-C
-ends it with exit code 4; the run goes on. A broken connection is said once and
-mended.`,
+ends it with exit code 4; the run goes on. A broken connection is reported once
+and restored.`,
 		Args:              session.Arguments(1, 1, "a RUN"),
 		ValidArgsFunction: s.OneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,7 +73,7 @@ mended.`,
 	flags.StringVar(&v.since, "since", "", "only lines read at `TIME` or later: how long ago, as 10m, or as 2026-01-31T15:04:05Z")
 	flags.StringVar(&v.Search, "grep", "", "only lines that have every one of these `WORDS`")
 	flags.BoolVar(&v.timestamps, "timestamps", false, "the time before each line")
-	flags.BoolVar(&v.raw, "raw", false, "the lines as they are, also what could play with a terminal")
+	flags.BoolVar(&v.raw, "raw", false, "the lines as they are, also with control characters")
 	flags.BoolVar(&v.stdout, "stdout", false, "only standard output")
 	flags.BoolVar(&v.stderr, "stderr", false, "only standard error")
 	return session.WithNoun(cmd)

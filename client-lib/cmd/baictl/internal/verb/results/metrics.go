@@ -24,7 +24,7 @@ func Metrics(s *session.Session) *cobra.Command {
 	var choice session.RunSelector
 	cmd := &cobra.Command{
 		Use:         "metrics [RUN]",
-		Short:       "Summarise what a run, or many runs, measured",
+		Short:       "Summarise the metrics of a run, or of many runs",
 		Annotations: session.ExtraFormats("csv"),
 		Long: `Shows for each metric of a run the number of samples, their median, minimum and
 maximum, separately for each unit and each set of labels; -o wide adds mean and
@@ -62,7 +62,7 @@ it, with the method; -o csv is one line for each metric.`,
 	}
 	choice.Flags(cmd, "measured ")
 	cmd.PersistentFlags().StringArrayVar(&only, "metric", nil, "only the metric with this `NAME`; may be repeated")
-	cmd.PersistentFlags().BoolVar(&summary, "summary", false, "show what the platform computed of all samples, once the run was over")
+	cmd.PersistentFlags().BoolVar(&summary, "summary", false, "show the platform's summaries of all samples, once the run was over")
 	return session.WithNoun(cmd)
 }
 
@@ -128,7 +128,8 @@ func printSamples(ctx context.Context, s *session.Session, c *bai.Client, q bai.
 func printCSV(ctx context.Context, s *session.Session, c *bai.Client, q bai.Query) error {
 	w := csv.NewWriter(s.Env.Out)
 	defer w.Flush()
-	if err := w.Write([]string{"time", "metric", "value", "unit", "step", "labels", "attempt", "role", "index", "container", "stream", "sequence", "sub", "run", "direction"}); err != nil {
+	if err := w.Write([]string{"time", "metric", "value", "unit", "step", "labels", "attempt", "role", "index", "container", "stream",
+		"sequence", "sub", "run", "direction"}); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	for m, err := range c.Samples(ctx, q) {
@@ -171,7 +172,8 @@ func printSummaries(s *session.Session, q bai.Query, all []printer.Summary) erro
 	}
 	for _, m := range all {
 		if m.NotNumbers > 0 {
-			s.Screen.Note(fmt.Sprintf("baictl: %s of metric %s: not a number", exitcode.Plural(m.NotNumbers, "sample"), printer.Clean(m.Metric)))
+			s.Screen.Note(fmt.Sprintf("baictl: %s of metric %s: not a number", exitcode.Plural(m.NotNumbers, "sample"),
+				printer.Clean(m.Metric)))
 		}
 	}
 	return s.PrintTable(summaryTable(all, q.Run == "", s.Output == "wide"))

@@ -13,7 +13,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// printSummary shows what the platform computed of a run.
+// printSummary shows the platform's summaries of a run.
 func printSummary(ctx context.Context, s *session.Session, q bai.Query) error {
 	c, err := s.Client()
 	if err != nil {
@@ -24,7 +24,8 @@ func printSummary(ctx context.Context, s *session.Session, q bai.Query) error {
 		return err
 	}
 	if len(q.Metrics) > 0 {
-		res.Summaries = slices.DeleteFunc(res.GetSummaries(), func(m *baiv1.MetricSummary) bool { return !slices.Contains(q.Metrics, m.GetMetric()) })
+		res.Summaries = slices.DeleteFunc(res.GetSummaries(),
+			func(m *baiv1.MetricSummary) bool { return !slices.Contains(q.Metrics, m.GetMetric()) })
 	}
 	switch {
 	case s.Structured():
@@ -46,7 +47,7 @@ func printSummary(ctx context.Context, s *session.Session, q bai.Query) error {
 	return s.PrintTable(summaries(res.GetSummaries(), s.Output == "wide"))
 }
 
-// remark says what must be known of summaries to read them rightly.
+// remark is the note that a reader of summaries needs.
 func remark(res *baiv1.GetSummariesResponse) string {
 	run := printer.Clean(res.GetRunId())
 	switch {
@@ -124,15 +125,18 @@ func numbers(form func(float64) string, values ...float64) []string {
 
 func summaryCSV(s *session.Session, res *baiv1.GetSummariesResponse) error {
 	w := csv.NewWriter(s.Env.Out)
-	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99", "mean", "sd", "first", "last", "run", "direction"}}
+	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99",
+		"mean", "sd", "first", "last", "run", "direction"}}
 	for _, m := range res.GetSummaries() {
-		row := []string{m.GetMetric(), m.GetUnit(), printer.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()), printer.Exact(m.GetMedian())}
+		row := []string{m.GetMetric(), m.GetUnit(), printer.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()),
+			printer.Exact(m.GetMedian())}
 		if i := m.GetInterval(); i != nil {
 			row = append(row, numbers(printer.Exact, i.GetLow(), i.GetHigh(), i.GetLevel())...)
 		} else {
 			row = append(row, "", "", "")
 		}
-		row = append(row, numbers(printer.Exact, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99(), m.GetMean(), m.GetSd(), m.GetFirst(), m.GetLast())...)
+		row = append(row, numbers(printer.Exact, m.GetMin(), m.GetMax(), m.GetP90(), m.GetP95(), m.GetP99(), m.GetMean(), m.GetSd(),
+			m.GetFirst(), m.GetLast())...)
 		rows = append(rows, append(row, res.GetRunId(), m.GetDirection()))
 	}
 	if err := w.WriteAll(rows); err != nil {

@@ -5,8 +5,9 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// cancelStatus says what became of the wish that a run end. One that neither has ended
-// nor is canceling yet was asked to: its own state would sound as if nothing was done.
+// cancelStatus describes a canceled run. For a run that has not ended and is not
+// canceling yet, it confirms the request: the run's own state would sound as if the
+// request had failed.
 func cancelStatus(run *baiv1.Run) string {
 	switch run.GetPhase() { //nolint:exhaustive // all others go on
 	case baiv1.Phase_PHASE_FINISHED, baiv1.Phase_PHASE_CANCELING:

@@ -22,5 +22,6 @@ func longRunHint(run *baiv1.Run, now time.Time) string {
 	if d == nil || d.Limits.Deadline > 0 {
 		return ""
 	}
-	return fmt.Sprintf("running for %s without limits.deadline; baictl cancel %s ends it", printer.Duration(now.Sub(began.AsTime())), run.GetId())
+	return fmt.Sprintf("running for %s without limits.deadline; baictl cancel %s ends it", printer.Duration(now.Sub(began.AsTime())),
+		run.GetId())
 }

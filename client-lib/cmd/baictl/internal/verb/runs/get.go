@@ -23,12 +23,12 @@ func Get(s *session.Session) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "get RUN",
-		Short: "Show what is known of a run",
-		Long: `Shows what is known of a run, and exits with 0 whatever its outcome. -o wide
-adds what was put in place of its descriptor's values, the files that were kept
-of it, where it ran, and its descriptor. With -o json or yaml: the run;
-"artifacts" are its files, "summaries" what its samples come to (see baictl
-metrics --summary), "environment" is where it ran (see baictl environment).`,
+		Short: "Show a run",
+		Long: `Shows a run, and exits with 0 for any outcome. -o wide adds what was put in
+place of its descriptor's values, the files that were kept of it, where it ran,
+and its descriptor. With -o json or yaml: the run; "artifacts" are its files,
+"summaries" what its samples come to (see baictl metrics --summary),
+"environment" is where it ran (see baictl environment).`,
 		Args:              session.Arguments(0, 1, ""),
 		ValidArgsFunction: s.OneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,15 +74,15 @@ func get(ctx context.Context, s *session.Session, name string) error {
 	return s.Print(text)
 }
 
-// details is what is known of a run beside the run.
+// details are answers about a run beside the run itself.
 type details struct {
 	files       []*baiv1.Artifact
 	summaries   *baiv1.GetSummariesResponse
 	environment *baiv1.Environment
 }
 
-// fetchDetails asks for what is shown beside a run. What the platform is too old to
-// have is left out.
+// fetchDetails requests the details of a run. Details that the platform does not support
+// are left out.
 func fetchDetails(ctx context.Context, s *session.Session, c *bai.Client, run *baiv1.Run) (e details, err error) {
 	if e.summaries, err = c.Summaries(ctx, run.GetId()); err != nil && !bai.Unsupported(err) {
 		return e, err
@@ -185,7 +185,7 @@ func widthOf(s *session.Session) int {
 	return s.Screen.Width()
 }
 
-// describeMetrics says which numbers a run brought, and what it brought that is not there.
+// describeMetrics lists a run's metrics, and the missing ones.
 func describeMetrics(addLine func(what, value string), run *baiv1.Run, more details) {
 	for _, note := range run.GetCompleteness().GetNotes() {
 		addLine("Dropped", printer.Clean(note))
@@ -212,7 +212,7 @@ func dashboard(s *session.Session, run *baiv1.Run) string {
 	return kibana.Link(where.Kibana, cmp.Or(where.KibanaPrefix, kibana.Prefix), run.GetId(), run.GetCreateTime().AsTime(), end)
 }
 
-// code is what was sent along with a run.
+// code describes the code that was sent along with a run.
 func code(c *baiv1.Script) string {
 	if c == nil {
 		return ""

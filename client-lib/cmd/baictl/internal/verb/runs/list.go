@@ -45,8 +45,9 @@ whenever its status changes.`,
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&l.sort, "sort", "newest", "`ORDER`: newest or oldest first")
 	flags.IntVar(&l.limit, "limit", 50, "at most so `MANY`; 0 means all")
-	flags.BoolVarP(&l.watch, "watch", "w", false, "go on, and show what changes")
-	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp)) // fails for flags that do not exist
+	flags.BoolVarP(&l.watch, "watch", "w", false, "continue, and show changes")
+	// Fails for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp))
 	return session.WithNoun(cmd)
 }
 
@@ -90,7 +91,7 @@ func (l listFlags) once(ctx context.Context, s *session.Session, filter bai.Filt
 	return nil
 }
 
-// read returns the runs that are there, and whether there are more than wanted.
+// read returns the runs, and whether more match.
 func (l listFlags) read(ctx context.Context, c *bai.Client, filter bai.Filter) (runs []*baiv1.Run, more bool, err error) {
 	for run, err := range c.List(ctx, filter) {
 		if err != nil {
@@ -138,7 +139,8 @@ func noMatchText(owner string) string {
 const statusColumn = 2
 
 func table(s *session.Session, runs []*baiv1.Run, now time.Time) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "STATUS"}, {Title: "REASON", Flex: true}, {Title: "TOOK", Right: true}, {Title: "AGE", Right: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "STATUS"},
+		{Title: "REASON", Flex: true}, {Title: "TOOK", Right: true}, {Title: "AGE", Right: true}}}
 	wide := s.Output == "wide"
 	if wide {
 		for _, title := range []string{"OWNER", "NAMESPACE", "ATTEMPT", "DESCRIPTOR", "LABELS", "MESSAGE"} {
@@ -146,9 +148,11 @@ func table(s *session.Session, runs []*baiv1.Run, now time.Time) printer.Table {
 		}
 	}
 	for _, r := range runs {
-		row := []string{r.GetId(), r.GetName(), printer.Status(r), r.GetReason(), printer.Span(r.GetStartTime(), r.GetEndTime()), printer.Age(now.Sub(r.GetCreateTime().AsTime()))}
+		row := []string{r.GetId(), r.GetName(), printer.Status(r), r.GetReason(), printer.Span(r.GetStartTime(), r.GetEndTime()),
+			printer.Age(now.Sub(r.GetCreateTime().AsTime()))}
 		if wide {
-			row = append(row, r.GetOwner(), r.GetNamespace(), fmt.Sprint(r.GetAttempt()), r.GetDescriptorFile(), printer.Labels(r.GetLabels()), r.GetMessage())
+			row = append(row, r.GetOwner(), r.GetNamespace(), fmt.Sprint(r.GetAttempt()), r.GetDescriptorFile(),
+				printer.Labels(r.GetLabels()), r.GetMessage())
 		}
 		t.Rows = append(t.Rows, row)
 	}

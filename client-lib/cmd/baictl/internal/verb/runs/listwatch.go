@@ -50,7 +50,7 @@ func (l listFlags) follow(cmd *cobra.Command, s *session.Session, filter bai.Fil
 	}
 }
 
-// ignoreDetach is nil where the user ended what has no other end.
+// ignoreDetach is nil if the user ended an endless list.
 func ignoreDetach(ctx context.Context) error {
 	if err := context.Cause(ctx); !errors.Is(err, exitcode.ErrDetached) {
 		return err
@@ -80,7 +80,7 @@ func redraw(s *session.Session, runs []*baiv1.Run, owner string) error {
 	return nil
 }
 
-// Changes tell which runs stand otherwise than when they were last seen.
+// changeTracker finds the runs that have changed since the last time.
 type changeTracker struct {
 	last          map[string]string
 	titlesPrinted bool

@@ -16,9 +16,9 @@ import (
 func Watch(s *session.Session) *cobra.Command {
 	return session.WithNoun(&cobra.Command{
 		Use:   "watch RUN",
-		Short: "Show what happened to a run, and what happens, until its end",
-		Long: `Shows all that happened to a run and what happens to it until its end, and
-exits with the code of its outcome (see baictl --help).
+		Short: "Show the history of a run, and its progress until its end",
+		Long: `Shows the whole history of a run and its progress until its end, and exits with
+the code of its outcome (see baictl --help).
 
 ` + session.Detaching + `
 

@@ -41,7 +41,7 @@ With -o json or yaml: {"missing": [...], "present": n}, times in UTC. With
 			if v.from == "" {
 				return session.UsageErrorf(cmd, "--from is missing: the first time that is looked at, as 2026-01-31 or 3d")
 			}
-			if _, _, err := v.resolve(cmd, time.UTC); err != nil { // before anybody is asked
+			if _, _, err := v.resolve(cmd, time.UTC); err != nil { // before the platform is called
 				return err
 			}
 			c, err := s.Client()
@@ -51,7 +51,8 @@ With -o json or yaml: {"missing": [...], "present": n}, times in UTC. With
 			return v.run(cmd, s, c, args[0])
 		},
 	}
-	cmd.Flags().StringVar(&v.from, "from", "", "the first `TIME` that is looked at: how long ago, as 2h or 3d, or as 2026-01-31 in the schedule's zone")
+	cmd.Flags().StringVar(&v.from, "from", "",
+		"the first `TIME` that is looked at: how long ago, as 2h or 3d, or as 2026-01-31 in the schedule's zone")
 	cmd.Flags().StringVar(&v.to, "to", "", "only `TIMES` before this one (default: now)")
 	return cmd
 }

@@ -19,8 +19,8 @@ import (
 func get(s *session.Session) *cobra.Command {
 	return oneScheduleCommand(s, &cobra.Command{
 		Use:   "get SCHEDULE",
-		Short: "Show a schedule, when it fires, and what it fired",
-		Long: `Shows a schedule, when it fires next, and what became of its last firings, the
+		Short: "Show a schedule, its next firing, and its last ones",
+		Long: `Shows a schedule, its next firing, and the outcome of its last firings, the
 latest first. A firing that is missed has no run, or had one that went on when
 the schedule was to fire again. Times are in the zone of the schedule.
 
@@ -43,7 +43,7 @@ With -o json or yaml: the schedule, with its descriptor. With -o name: its ID.`,
 	})
 }
 
-// describe says what a schedule is, a line for each that there is to say.
+// describe describes a schedule, a line for each field that is set.
 func describe(got *baiv1.Schedule, on *screen.Screen) string {
 	width := printer.Unbound // scripts look for its lines
 	if on.IsTerminal() {
@@ -77,7 +77,8 @@ func describe(got *baiv1.Schedule, on *screen.Screen) string {
 		line("paused", "by "+cmp.Or(got.GetPausedBy(), "its descriptor")+", "+printer.TimeIn(got.GetUpdateTime(), zone))
 	}
 	for _, b := range got.GetBackfills() {
-		line("backfill", fmt.Sprintf("from %s, to %s, at %s", printer.TimeIn(b.GetFrom(), zone), printer.TimeIn(b.GetTo(), zone), printer.TimeIn(b.GetNext(), zone)))
+		line("backfill", fmt.Sprintf("from %s, to %s, at %s", printer.TimeIn(b.GetFrom(), zone), printer.TimeIn(b.GetTo(), zone),
+			printer.TimeIn(b.GetNext(), zone)))
 	}
 	for i, at := range got.GetNextFirings() {
 		line([]string{"next", ""}[min(i, 1)], printer.TimeIn(at, zone))
@@ -93,7 +94,8 @@ func span(seconds int64) string {
 }
 
 func firings(got *baiv1.Schedule) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED", Optional: true}, {Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED", Optional: true},
+		{Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
 	for _, f := range got.GetFirings() {
 		at := printer.TimeIn(f.GetTime(), got.GetTimezone())
 		if f.GetCount() > 1 {

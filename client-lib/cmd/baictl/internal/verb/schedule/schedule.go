@@ -100,7 +100,8 @@ func printList(s *session.Session, all []*baiv1.Schedule) error {
 
 func table(all []*baiv1.Schedule, wide bool) printer.Table {
 	t := printer.Table{Columns: []printer.Column{
-		{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "SCHEDULING", Flex: true}, {Title: "ZONE", Flex: true, Optional: true}, {Title: "NEXT"},
+		{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "SCHEDULING", Flex: true}, {Title: "ZONE", Flex: true, Optional: true},
+		{Title: "NEXT"},
 	}}
 	if wide {
 		for _, title := range []string{"CONCURRENCY", "MISSED", "VERSION", "OWNER", "NAMESPACE", "DESCRIPTOR", "DESCRIPTION"} {
@@ -117,7 +118,8 @@ func table(all []*baiv1.Schedule, wide bool) printer.Table {
 		}
 		row := []string{one.GetId(), one.GetName(), one.GetScheduling(), one.GetTimezone(), next}
 		if wide {
-			row = append(row, one.GetConcurrency(), one.GetMissed(), fmt.Sprint(one.GetVersion()), one.GetOwner(), one.GetNamespace(), one.GetDescriptorFile(), one.GetDescription())
+			row = append(row, one.GetConcurrency(), one.GetMissed(), fmt.Sprint(one.GetVersion()), one.GetOwner(), one.GetNamespace(),
+				one.GetDescriptorFile(), one.GetDescription())
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -144,7 +146,8 @@ func complete(s *session.Session) session.Completion {
 }
 
 // oneScheduleCommand is a verb about one schedule.
-func oneScheduleCommand(s *session.Session, cmd *cobra.Command, run func(ctx context.Context, c *bai.Client, name string) error) *cobra.Command {
+func oneScheduleCommand(s *session.Session, cmd *cobra.Command,
+	run func(ctx context.Context, c *bai.Client, name string) error) *cobra.Command {
 	cmd.Args = session.Arguments(1, 1, "a SCHEDULE")
 	cmd.ValidArgsFunction = complete(s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -46,7 +46,7 @@ func (c configEditor) load() (contexts.Contexts, error) {
 	return all, nil
 }
 
-// configEditor changes the file, and says what was done.
+// configEditor changes the file, and prints the change.
 type configEditor struct {
 	s *session.Session
 }
@@ -115,7 +115,8 @@ func listContexts(s *session.Session) error {
 		s.Screen.Note("baictl: there are no contexts (make one: baictl config set-context NAME --server HOST:PORT)")
 		return nil
 	}
-	t := printer.Table{Columns: []printer.Column{{Title: "CURRENT"}, {Title: "NAME", Flex: true}, {Title: "SERVER", Flex: true}, {Title: "OWNER", Flex: true}, {Title: "NAMESPACE", Flex: true}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "CURRENT"}, {Title: "NAME", Flex: true}, {Title: "SERVER", Flex: true},
+		{Title: "OWNER", Flex: true}, {Title: "NAMESPACE", Flex: true}}}
 	for _, name := range all.Names() {
 		one, mark := all.All[name], " "
 		if name == all.Current {
@@ -131,7 +132,8 @@ func contextObjects(all contexts.Contexts) (json.RawMessage, error) {
 	for _, name := range all.Names() {
 		one := all.All[name]
 		text, err := session.Object(session.Entry{Name: "name", Value: name}, session.Entry{Name: "current", Value: name == all.Current},
-			session.Entry{Name: "server", Value: one.Server}, session.Entry{Name: "owner", Value: one.Owner}, session.Entry{Name: "namespace", Value: one.Namespace},
+			session.Entry{Name: "server", Value: one.Server}, session.Entry{Name: "owner", Value: one.Owner},
+			session.Entry{Name: "namespace", Value: one.Namespace},
 			session.Entry{Name: "kibana", Value: one.Kibana})
 		if err != nil {
 			return nil, err
@@ -186,7 +188,8 @@ value away. The first context becomes the current one.`,
 	}
 	cmd.Flags().StringVar(&more.Namespace, "namespace", "", "`TEAM` of what is submitted")
 	cmd.Flags().StringVar(&more.Kibana, "kibana", "", "`URL` of the Kibana that shows the platform's runs")
-	cmd.Flags().StringVar(&more.KibanaPrefix, "kibana-prefix", "", "`TEXT` that the dashboards were installed with (baictl dashboards install --prefix)")
+	cmd.Flags().StringVar(&more.KibanaPrefix, "kibana-prefix", "",
+		"`TEXT` that the dashboards were installed with (baictl dashboards install --prefix)")
 	return cmd
 }
 
@@ -200,7 +203,8 @@ func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, 
 		flag  string
 		value string
 		field *string
-	}{{"server", typed.Server, &one.Server}, {"owner", typed.Owner, &one.Owner}, {"namespace", more.Namespace, &one.Namespace}, {"kibana", more.Kibana, &one.Kibana}, {"kibana-prefix", more.KibanaPrefix, &one.KibanaPrefix}} {
+	}{{"server", typed.Server, &one.Server}, {"owner", typed.Owner, &one.Owner}, {"namespace", more.Namespace, &one.Namespace},
+		{"kibana", more.Kibana, &one.Kibana}, {"kibana-prefix", more.KibanaPrefix, &one.KibanaPrefix}} {
 		if cmd.Flags().Changed(f.flag) {
 			*f.field = f.value
 		}
@@ -250,7 +254,7 @@ func configDelete(s *session.Session) *cobra.Command {
 func configView(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "view",
-		Short: "Show what counts now, and where the file is",
+		Short: "Show the current settings, and the path of the file",
 		Long: `Shows which platform is used, as whom, and for which team, after all flags,
 variables and contexts. With -o json or yaml: {"file", "current", "server",
 "owner", "namespace", "kibana"}. With -o name: the platform's address.`,

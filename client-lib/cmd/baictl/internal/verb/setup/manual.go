@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 )
 
-// Manual is the verb manual, for who packs baictl.
+// Manual is the verb manual, for packagers of baictl.
 func Manual(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:    "manual markdown|man [FOLDER]",

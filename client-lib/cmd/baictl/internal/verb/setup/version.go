@@ -78,7 +78,7 @@ func serverVersion(ctx context.Context, s *session.Session) (any, error) {
 	}
 	about, err := c.About(ctx)
 	if _, old := errors.AsType[*bai.UnsupportedError](err); old {
-		about, err = bai.About{Version: "unknown", Revision: 1}, nil // from before platforms said it
+		about, err = bai.About{Version: "unknown", Revision: 1}, nil // a platform older than this call
 	}
 	if err != nil {
 		return nil, err
@@ -108,9 +108,12 @@ func serverVersion(ctx context.Context, s *session.Session) (any, error) {
 func skew(server int32) string {
 	switch {
 	case server < bai.Revision:
-		return fmt.Sprintf("the platform is older: it understands revision %d of the API, this baictl %d; what it lacks is refused with a message", server, bai.Revision)
+		return fmt.Sprintf(
+			"the platform is older: it understands revision %d of the API, this baictl %d; what it lacks is refused with a message", server,
+			bai.Revision)
 	case server > bai.Revision:
-		return fmt.Sprintf("this baictl is older: it understands revision %d of the API, the platform %d; everything that it has works", bai.Revision, server)
+		return fmt.Sprintf("this baictl is older: it understands revision %d of the API, the platform %d; everything that it has works",
+			bai.Revision, server)
 	}
 	return ""
 }

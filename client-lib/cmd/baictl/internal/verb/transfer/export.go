@@ -17,7 +17,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// An exporting is what a user wants to have, and where.
+// An exporter carries out an export.
 type exporter struct {
 	session *session.Session
 	client  *bai.Client
@@ -115,7 +115,7 @@ func (e *exporter) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// usage tells what the user has to type in another way.
+// usage turns an error of the command line into a usage error.
 func (e *exporter) usage(err error) error {
 	if _, exists := errors.AsType[*archive.ExistsError](err); exists {
 		return &exitcode.UsageError{Message: err.Error()}
@@ -123,7 +123,7 @@ func (e *exporter) usage(err error) error {
 	return err
 }
 
-// exportInterrupted says that nothing is left of what the user interrupted.
+// exportInterrupted reports that an interrupted export left no files.
 func exportInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: nothing was written", context.Cause(ctx))
@@ -138,9 +138,10 @@ type IncompleteError struct {
 	Awaited []string
 }
 
-// Error says what.
+// Error lists the missing data.
 func (e *IncompleteError) Error() string {
-	return "the export of run " + e.Run + " lacks data: " + exitcode.CompletenessText(&baiv1.Completeness{Missing: e.Missing, Awaited: e.Awaited})
+	return "the export of run " + e.Run + " lacks data: " +
+		exitcode.CompletenessText(&baiv1.Completeness{Missing: e.Missing, Awaited: e.Awaited})
 }
 
 // write exports the run to a sink.
@@ -166,11 +167,11 @@ func (e *exporter) write(ctx context.Context, sink archive.Sink) (archive.Manife
 // errNoHeader says that a platform breaks its word.
 var errNoHeader = errors.New("the platform does not say what it sends")
 
-// An intake writes what comes.
+// An exportWriter writes the pieces of an export.
 type exportWriter struct {
 	screen *screen.Screen
 	sink   archive.Sink
-	writer *archive.Writer // once it is said what comes
+	writer *archive.Writer // nil until the first piece has arrived
 	bytes  int64
 	shown  time.Time
 }
@@ -202,7 +203,7 @@ func manifestOf(x *baiv1.Export) archive.Manifest {
 	}
 }
 
-// waitForData waits for what a run that is over has not brought yet.
+// waitForData waits for the missing data of a finished run.
 func (e *exporter) waitForData(ctx context.Context) error {
 	end := time.Now().Add(e.wait)
 	for {
@@ -249,5 +250,6 @@ func (e *exporter) print(m archive.Manifest) error {
 	case s.Output == "name":
 		return session.WriteText(s.Env.Out, printer.Clean(e.target)+"\n")
 	}
-	return session.WriteText(s.Env.Out, fmt.Sprintf("exported run %s to %s (%s, %s)\n", m.Run, printer.Clean(e.target), exitcode.Plural(len(m.Files), "file"), printer.Bytes(bytes)))
+	return session.WriteText(s.Env.Out, fmt.Sprintf("exported run %s to %s (%s, %s)\n", m.Run, printer.Clean(e.target),
+		exitcode.Plural(len(m.Files), "file"), printer.Bytes(bytes)))
 }

@@ -24,7 +24,7 @@ func Import(s *session.Session) *cobra.Command {
 		Short: "Have a platform remember a run that was exported from another",
 		Long: `Reads an export of a run back, into another platform or the same, as the same
 run: its ID, its submitter, its times, its history, samples, log, summaries and
-files. Nothing is run, and nobody is told, because of it.
+files. An import runs nothing, and sends no notification.
 
 The export is checked first: sizes, digests, names, and every line of JSON. With
 --check that is all, and no platform is needed.
@@ -82,7 +82,7 @@ func importInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// badArchive says that what is wrong is with what the user gave.
+// badArchive reports a fault in the user's archive.
 func badArchive(location string, err error) error {
 	_, faulty := errors.AsType[*archive.FaultError](err)
 	_, newer := errors.AsType[*archive.FormatError](err)
@@ -103,7 +103,8 @@ func importOf(c *archive.Checked) bai.Importing {
 func printCheck(s *session.Session, location string, c *archive.Checked) error {
 	switch {
 	case s.Structured():
-		text, err := session.Object(session.Entry{Name: "run", Value: c.Run}, session.Entry{Name: "complete", Value: c.Complete}, session.Entry{Name: "files", Value: len(c.Manifest.Files)})
+		text, err := session.Object(session.Entry{Name: "run", Value: c.Run}, session.Entry{Name: "complete", Value: c.Complete},
+			session.Entry{Name: "files", Value: len(c.Manifest.Files)})
 		if err != nil {
 			return err
 		}
@@ -115,13 +116,15 @@ func printCheck(s *session.Session, location string, c *archive.Checked) error {
 	if !c.Complete {
 		state = "not complete"
 	}
-	return session.WriteText(s.Env.Out, fmt.Sprintf("%s: run %s, %s, %s\n", printer.Clean(location), printer.Clean(c.Run), exitcode.Plural(len(c.Manifest.Files), "file"), state))
+	return session.WriteText(s.Env.Out, fmt.Sprintf("%s: run %s, %s, %s\n", printer.Clean(location), printer.Clean(c.Run),
+		exitcode.Plural(len(c.Manifest.Files), "file"), state))
 }
 
 func printImport(s *session.Session, done *baiv1.Imported) error {
 	switch {
 	case s.Structured():
-		text, err := session.Object(session.Entry{Name: "run", Value: done.GetRunId()}, session.Entry{Name: "already", Value: done.GetAlready()}, session.Entry{Name: "notes", Value: append([]string{}, done.GetNotes()...)})
+		text, err := session.Object(session.Entry{Name: "run", Value: done.GetRunId()}, session.Entry{Name: "already",
+			Value: done.GetAlready()}, session.Entry{Name: "notes", Value: append([]string{}, done.GetNotes()...)})
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 )
 
-// sinkAt returns what writes an archive where the user wants it.
+// sinkAt returns a sink that writes an archive to the target.
 func sinkAt(ctx context.Context, target string, force bool) (archive.Sink, error) { //nolint:ireturn // as archive has it
 	sink, err := sinkOf(ctx, target, force)
 	_, exists := errors.AsType[*archive.ExistsError](err)
@@ -38,12 +38,14 @@ func sinkOf(ctx context.Context, target string, force bool) (archive.Sink, error
 	case strings.HasSuffix(target, archive.Suffix):
 		return archive.Tar(target, force)
 	case isPacked(target):
-		return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q: exports are folders or %s files: use %q, or %q for a folder of that name", target, archive.Suffix, trimSuffixes(target)+archive.Suffix, target+"/")}
+		return nil, &exitcode.UsageError{Message: fmt.Sprintf(
+			"%q: exports are folders or %s files: use %q, or %q for a folder of that name", target, archive.Suffix,
+			trimSuffixes(target)+archive.Suffix, target+"/")}
 	}
 	return archive.Folder(target, force)
 }
 
-// suffixes are those of files that hold others, of which baictl writes none.
+// suffixes are those of archive formats that baictl does not write.
 func suffixes() []string {
 	return []string{".zip", ".tar", ".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz", ".zst", ".tzst", ".7z"}
 }
@@ -93,5 +95,6 @@ func openBucket(ctx context.Context, target string) (*bucket.Bucket, error) {
 }
 
 func badTargetError(target string) error {
-	return &exitcode.UsageError{Message: fmt.Sprintf("%q: want a folder, a file that ends in %s, or s3://BUCKET/PREFIX", target, archive.Suffix)}
+	return &exitcode.UsageError{Message: fmt.Sprintf("%q: want a folder, a file that ends in %s, or s3://BUCKET/PREFIX", target,
+		archive.Suffix)}
 }

@@ -1,7 +1,6 @@
-// Command kube is Kubernetes in one binary: the control plane, its store, what
-// runs on a node, cluster DNS and kubectl. The name that it is called by, which
-// is a link's, chooses the part; so does its first argument. One binary links
-// once and shares its text in memory.
+// Command kube is Kubernetes in one binary: the control plane, its store, the programs of
+// a node, cluster DNS and kubectl. The name by which it is called, a link's, chooses the
+// part; so does its first argument. One binary links once and shares its text in memory.
 package main
 
 import (
@@ -35,7 +34,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// parts are what can be run. Each reads os.Args as its own program does.
+// parts are the programs. Each reads os.Args as its own.
 func parts() map[string]func() {
 	return map[string]func(){
 		"coredns": dns,

@@ -1,5 +1,5 @@
-// Command pause is the process that holds a pod's namespaces: it reaps whom
-// nobody else waits for, and ends when it is told to.
+// Command pause is the process that holds a pod's namespaces: it reaps orphans, and ends
+// on a signal.
 package main
 
 import (
