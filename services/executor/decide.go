@@ -45,7 +45,10 @@ func Decide(run event.Fetched, f launch.Facts, p plan.Planner) Decision {
 
 // noProgressEvent is the end of a run that the platform has lost documents of.
 func noProgressEvent(h event.Header, message string) event.Finished {
-	return event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.NoProgress, Message: message}
+	return event.Finished{
+		Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassPlatform,
+		Reason: event.NoProgress, Message: message,
+	}
 }
 
 // queuedStatus tells the user that a run waits.

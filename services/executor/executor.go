@@ -60,7 +60,8 @@ func (e *executor) onRetried(ctx context.Context, ev event.Retried) ([]event.Eve
 		return nil, err
 	}
 	if plan == nil || plan.NoLaunch {
-		return []event.Event{noProgressEvent(ev.Header, fmt.Sprintf("attempt %d cannot follow attempt %d, of which there is no plan", ev.Attempt, before.Attempt))}, nil
+		message := fmt.Sprintf("attempt %d cannot follow attempt %d, of which there is no plan", ev.Attempt, before.Attempt)
+		return []event.Event{noProgressEvent(ev.Header, message)}, nil
 	}
 	if err := e.releaseSlots(ctx, func(en slots.Allocation) (bool, bool) { return en.AttemptKey == before, true }); err != nil {
 		return nil, err

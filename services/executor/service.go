@@ -95,8 +95,8 @@ func (s Settings) quota() slots.Quota {
 	return slots.Quota{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
 }
 
-// Planner returns the planner of all who judge or launch descriptors by these
-// settings. It asks no registries where noRegistry is true.
+// Planner returns the planner that judges, previews and launches descriptors by
+// these settings. It asks no registries where noRegistry is true.
 func (s Settings) Planner(noRegistry bool) plan.Planner {
 	return plan.New(s.Engine, s.Pods, noRegistry)
 }

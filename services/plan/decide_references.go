@@ -66,6 +66,7 @@ func (p Planner) CheckLabels(run event.Fetched, r descriptors.Reference, has map
 	}
 	return &cluster.RefusedError{
 		Object: fmt.Sprintf("%s %s", r.Kind, r.Name), Reason: string(event.InvalidDescriptor), Class: event.ClassUser,
-		Message: fmt.Sprintf("%s may name an object that has the label %s, or that executor.pods.allow.%q names", r.Path, strings.Join(want, " or "), teamOf(run)),
+		Message: fmt.Sprintf("%s may name an object that has the label %s, or that executor.pods.allow.%q names",
+			r.Path, strings.Join(want, " or "), teamOf(run)),
 	}
 }

@@ -14,8 +14,8 @@ import (
 // already excepted, and returns the UID of the one whose end ends the run if it is
 // among those created.
 //
-// In Kubernetes the first, a ConfigMap, owns all others: whoever deletes it, where
-// the platform is no more, deletes all of the run. Whoever deletes the Job deletes
+// In Kubernetes the first, a ConfigMap, owns all others: a user who deletes it, where
+// the platform is no more, deletes all of the run. A user who deletes the Job deletes
 // its pods; the watcher then ends the run, and the rest is deleted by its labels.
 // The Job owns nothing, because it comes last: were its pods there before their
 // Secret, and the platform died in between, their node would wait for longer and
@@ -35,8 +35,8 @@ func (l *Launcher) createInOrder(ctx context.Context, p Plan, objects []cluster.
 	return uid, nil
 }
 
-// ownedBy says that an object goes with its owner. It holds nothing up: nobody
-// needs a right to the owner for it.
+// ownedBy says that an object goes with its owner. It needs no right to the
+// owner, and does not delay the deletion of that.
 func ownedBy(owner cluster.Object) metav1.OwnerReference {
 	version, kind := owner.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID()}

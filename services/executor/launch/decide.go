@@ -48,7 +48,10 @@ func makePlan(run event.Fetched, d *descriptors.Descriptor, f Facts, p plan.Plan
 // RefusedEvent is the end of a run that cannot be launched: as the user wrote it, or
 // where it is the platform that lacks what every run needs.
 func RefusedEvent(h event.Header, err error) event.Finished {
-	f := event.Finished{Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassUser, Reason: event.LaunchRefused, Message: err.Error()}
+	f := event.Finished{
+		Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassUser,
+		Reason: event.LaunchRefused, Message: err.Error(),
+	}
 	if descriptor, ok := errors.AsType[*transpile.RefusedError](err); ok {
 		f.Reason, f.Message = descriptor.Reason, descriptor.Message
 	}
@@ -63,7 +66,10 @@ func RefusedEvent(h event.Header, err error) event.Finished {
 
 // CanceledEvent is the end of a run that was never launched.
 func CanceledEvent(h event.Header) *event.Finished {
-	return &event.Finished{Header: h.Cause("finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled before it was launched"}
+	return &event.Finished{
+		Header: h.Cause("finished", ""), Outcome: event.Canceled,
+		Reason: event.CanceledByUser, Message: "canceled before it was launched",
+	}
 }
 
 // stopReason is why a launch does not go on.
@@ -131,8 +137,8 @@ func allScheduled(seen cluster.Snapshot, pods int) bool {
 	return n >= pods
 }
 
-// launchingStatus is the status of a run that has its slot. d is its descriptor, and
-// noLimits the reason why the local cluster enforces no limits.
+// launchingStatus is the status of a run that has its slot and the descriptor d; noLimits
+// is the reason why the local cluster enforces no limits.
 func launchingStatus(p Plan, d *descriptors.Descriptor, planner plan.Planner, noLimits string) event.Status {
 	run := p.Run
 	h, msg := run.Header, "creating its objects"

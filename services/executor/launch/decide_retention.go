@@ -13,9 +13,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Retained is a document of an attempt whose objects stay in the cluster for a while
+// retainedObjects is a document of an attempt whose objects stay in the cluster for a while
 // after its end. They hold no slot: nothing of them runs.
-type Retained struct {
+type retainedObjects struct {
 	Ref   cluster.Ref `json:"ref"`
 	Until time.Time   `json:"until"`
 }

@@ -81,5 +81,6 @@ func (d Documents) Deferred() skew.Queue[DeferredAttempt] {
 // Defer puts an attempt aside whose descriptor this executor cannot read. The first
 // time counts for how long it may wait.
 func (d Documents) Defer(ctx context.Context, run event.Fetched, now time.Time) (DeferredAttempt, error) {
-	return d.Deferred().PutIfAbsent(ctx, slots.AttemptKey{Run: run.Run, Attempt: run.Attempt}.DocKey(), DeferredAttempt{Run: run, Since: now.UTC()})
+	h := slots.AttemptKey{Run: run.Run, Attempt: run.Attempt}
+	return d.Deferred().PutIfAbsent(ctx, h.DocKey(), DeferredAttempt{Run: run, Since: now.UTC()})
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// Plan is the document that decides, by who creates it, what becomes of an
-// attempt: its objects are created, once, or it is never launched. It is
-// written once and stays. It holds no secret value.
+// Plan is the document that decides about an attempt: its objects are created, once, or
+// it is never launched. The first process to create it decides; it is written once and
+// stays. It holds no secret value.
 type Plan struct {
 	// NoLaunch says that the attempt is not launched. FinalEvent is then the end of its
 	// run, where it is the executor that published one.

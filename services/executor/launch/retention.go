@@ -16,12 +16,12 @@ import (
 )
 
 // kindRetained are the documents of attempts whose objects are retained: run, attempt →
-// Retained.
+// retainedObjects.
 const kindRetained store.Kind = "kept"
 
 // retainObjects records that an attempt's objects stay for a while, if they do, and
 // reports whether they do. It ends a server or a worker that still runs before, because
-// retained objects hold no slot. Objects of which a pod may run in spite of that do not
+// retained objects hold no slot. Objects whose pods may run in spite of that do not
 // stay, whatever the settings.
 func (l *Launcher) retainObjects(ctx context.Context, e slots.Allocation, p Plan) (bool, error) {
 	run, err := l.awaitOutcome(ctx, e, p)
@@ -36,7 +36,7 @@ func (l *Launcher) retainObjects(ctx context.Context, e slots.Allocation, p Plan
 	if err != nil || !ended {
 		return false, err
 	}
-	err = store.Create(ctx, l.deps.Docs.Store, kindRetained, e.DocKey(), Retained{Ref: p.Ref(), Until: l.deps.Clock().Add(d)})
+	err = store.Create(ctx, l.deps.Docs.Store, kindRetained, e.DocKey(), retainedObjects{Ref: p.Ref(), Until: l.deps.Clock().Add(d)})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return false, fmt.Errorf("keep the objects of %s: %w", p.Job, err)
 	}
@@ -110,7 +110,7 @@ func (l *Launcher) Sweep(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	l.nextSweep = now.Add(l.settings.Reconcile)
-	for doc, err := range store.All[Retained](ctx, l.deps.Docs.Store, kindRetained, "") {
+	for doc, err := range store.All[retainedObjects](ctx, l.deps.Docs.Store, kindRetained, "") {
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (l *Launcher) Sweep(ctx context.Context, now time.Time) error {
 }
 
 // deleteExpired deletes objects whose retention is over.
-func (l *Launcher) deleteExpired(ctx context.Context, doc store.Document[Retained], now time.Time) error {
+func (l *Launcher) deleteExpired(ctx context.Context, doc store.Document[retainedObjects], now time.Time) error {
 	k := doc.Value
 	if now.Before(k.Until) {
 		return nil

@@ -94,8 +94,8 @@ func (e Allocation) nextTask() Task {
 }
 
 // queuePositions returns events about the positions in the queue that changed since
-// lastReported, which it updates. blocked has the limit that bars an attempt. Positions
-// of another time are other events.
+// lastReported, which it updates, with the limit in blocked that bars an attempt.
+// Positions of another time are other events.
 func queuePositions(queue []Item, blocked, lastReported map[AttemptKey]string, now time.Time) []event.Event {
 	var events []event.Event
 	current := make(map[AttemptKey]string, len(queue))

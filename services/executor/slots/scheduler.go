@@ -83,9 +83,10 @@ type Scheduler struct {
 
 // NewScheduler returns a scheduler.
 func NewScheduler(s Settings, d Deps) *Scheduler {
+	lease := control.LeaderSettings{Now: d.Clock, Log: d.Log}
 	a := &Scheduler{
 		settings: s, deps: d,
-		leader:      control.NewLeader(d.Docs.Store, leaseName, cmp.Or(s.Name, rand.Text()), s.Lease, control.LeaderSettings{Now: d.Clock, Log: d.Log}),
+		leader:      control.NewLeader(d.Docs.Store, leaseName, cmp.Or(s.Name, rand.Text()), s.Lease, lease),
 		tasks:       queue.New(d.Log, queue.Settings[AttemptKey]{First: s.Poll, Max: s.Poll, Fields: logFields}),
 		transitions: make(map[AttemptKey]Transition), releasing: make(map[AttemptKey]Allocation), lastReported: make(map[AttemptKey]string),
 	}

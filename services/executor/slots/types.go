@@ -15,7 +15,7 @@ type AttemptKey struct {
 	Attempt int    `json:"attempt"`
 }
 
-// docKey is the key of the attempt's documents.
+// DocKey is the key of the attempt's documents.
 func (h AttemptKey) DocKey() string { return fmt.Sprintf("%s/%d", h.Run, h.Attempt) }
 
 // QueuedRun is a document of the queue.

@@ -22,6 +22,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -486,7 +487,7 @@ func (f *fleet) idle(t *testing.T) {
 	}
 	defer s.Close() //nolint:errcheck // only read
 	for late := time.Now().Add(waitTimeout); ; time.Sleep(50 * time.Millisecond) {
-		ledger, _, err := store.Get[executor.SlotTable](t.Context(), s, store.KindSlotTable, "slots")
+		ledger, _, err := store.Get[slots.Table](t.Context(), s, store.KindSlotTable, "slots")
 		if err == nil && len(ledger.Allocations) == 0 {
 			return
 		}
