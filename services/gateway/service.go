@@ -118,14 +118,17 @@ type DatasetCache interface {
 func New(s Settings, d Deps) map[string]service.Runnable {
 	scripts := bundle.New(s.Scripts, d.Objects, d.Store, time.Now)
 	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: submit.NewIDs(d.Entropy), StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
-	scheduleDeps := schedule.Deps{Store: d.Store, Submitter: submitter, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log}
+	scheduleDeps := schedule.Deps{
+		Store: d.Store, Submitter: submitter, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log,
+	}
 	runner := schedule.NewRunner(s.Schedules, scheduleDeps)
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
 		Submitter: submitter, Store: d.Store, Catalog: catalog.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
 		Preflight: newPreflight(s.Preflight, d.Preflight), Parser: d.Parser,
 		Archiver: archive.New(archive.Deps{Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter, Version: d.Version.Version, Now: time.Now}),
-		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, runner.Wake), Ready: d.Ready, Version: d.Version, Log: d.Log,
+		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, runner.Wake),
+		Ready: d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
 	inProcess := rest.NewInProcessListener()

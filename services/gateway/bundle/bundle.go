@@ -142,9 +142,10 @@ func (k *Store) Pin(ctx context.Context, owner, digest, run string) (event.Bundl
 // recordUse stores that an owner uses code now.
 func (k *Store) recordUse(ctx context.Context, owner string, code event.Bundle) error {
 	mine := Bundle{Owner: owner, SHA256: code.SHA256, Size: code.Size, Used: k.now().UTC().Round(0)}
-	_, err := store.Update(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), func(is Bundle, found bool) (Bundle, bool, error) {
+	touch := func(is Bundle, found bool) (Bundle, bool, error) {
 		return mine, !found || is.needsTouch(mine.Used), nil
-	})
+	}
+	_, err := store.Update(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), touch)
 	return err
 }
 
