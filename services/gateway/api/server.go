@@ -1,8 +1,8 @@
 // Package api has the handlers of all gRPC services of the platform, bai.v1.RunService
 // and its neighbours, with the standard health service and reflection beside them.
 //
-// caller.go decides who calls, page.go has the rule of pages, and status.go turns every
-// error into a status.
+// One file decides who calls (caller.go), one has the rule of pages (page.go), and one
+// turns every error into a status (status.go).
 package api
 
 import (
