@@ -1,9 +1,10 @@
-// Package gateway is where users meet the platform: it takes runs in, keeps what
-// is known of each, and answers for them.
+// Package gateway serves the users of the platform: it accepts runs, projects their
+// events into a state, and answers requests about them.
 //
-// Its packages are the steps: intake (a request → bai.submitted), record (events
-// → runs in the store), shelf, artifact and script (descriptors, files that runs
-// leave and code that is sent along with them, as they are kept), transfer (whole runs, out of the platform and into it), api (gRPC) and rest (the same over HTTP, on the same port).
+// Its packages are the steps: submit (a request → bai.submitted), projection (events
+// → runs in the store), catalog, artifact and bundle (stored descriptors, files of runs
+// and code of users), schedule (runs again and again), archive (export and import of
+// runs), api (every gRPC handler) and rest (the same over HTTP, on the same port).
 package gateway
 
 import (
@@ -55,15 +56,15 @@ func (s Settings) Validate() error {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns the part that hands what step hears to step, and carries
-	// on what step answers. Parts of one group share the events.
+	// Consume returns the runnable that hands the events of a topic to step, and
+	// publishes its answers. Runnables of one group share the events.
 	Consume(group string, step service.Step) service.Runnable
-	// Publish returns when the events are kept for all who hear them. With an
+	// Publish returns when the events are stored for all consumers. With an
 	// error some of them may be.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Store keeps what is remembered and known of runs, and what they wrote.
+// Store stores runs, documents, samples and lines.
 type Store interface {
 	store.Docs
 	store.Lister
@@ -71,13 +72,13 @@ type Store interface {
 	StreamStore
 }
 
-// StreamStore is what runs wrote, and how to follow it.
+// StreamStore stores samples and lines, and notifies of new ones.
 type StreamStore interface {
 	store.Streams
 	store.Notifier
 }
 
-// Deps are what the service needs from others.
+// Deps are the dependencies of the service.
 type Deps struct {
 	Bus          Bus
 	Store        Store
@@ -99,32 +100,35 @@ type Deps struct {
 	Log          *zap.Logger
 }
 
-// Objects keeps content.
+// Objects stores content.
 type Objects interface {
 	artifact.Objects
 	bundle.Objects
 	rest.Objects
 }
 
-// DatasetCache is what the object store holds, and how it comes to hold more.
+// DatasetCache lists, verifies, evicts and prefetches data sets.
 type DatasetCache interface {
 	data.Cache
 	data.Prefetcher
 }
 
-// New returns the parts of the service, by name. The names are unique among
+// New returns the runnables of the service, by name. The names are unique among
 // all services, so that one process can run several.
 func New(s Settings, d Deps) map[string]service.Runnable {
 	scripts := bundle.New(s.Scripts, d.Objects, d.Store, time.Now)
 	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: submit.NewIDs(d.Entropy), StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
-	scheduleDeps := schedule.Deps{Store: d.Store, Submitter: submitter, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log}
+	scheduleDeps := schedule.Deps{
+		Store: d.Store, Submitter: submitter, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log,
+	}
 	runner := schedule.NewRunner(s.Schedules, scheduleDeps)
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
 		Submitter: submitter, Store: d.Store, Catalog: catalog.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
 		Preflight: newPreflight(s.Preflight, d.Preflight), Parser: d.Parser,
 		Archiver: archive.New(archive.Deps{Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter, Version: d.Version.Version, Now: time.Now}),
-		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, runner.Wake), Ready: d.Ready, Version: d.Version, Log: d.Log,
+		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, runner.Wake),
+		Ready: d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
 	inProcess := rest.NewInProcessListener()
@@ -142,8 +146,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	return parts
 }
 
-// newPreflight returns who tells whether a run would find what it needs; nil where
-// there is nothing to hold it against.
+// newPreflight returns the preflight of runs, nil where there is no cluster.
 func newPreflight(s preflight.Settings, d preflight.Deps) api.Preflight { //nolint:ireturn // nil is none
 	if d.Cluster == nil || d.Planner == nil {
 		return nil
@@ -151,7 +154,7 @@ func newPreflight(s preflight.Settings, d preflight.Deps) api.Preflight { //noli
 	return preflight.New(s, d)
 }
 
-// newDataServer returns who serves what the object store holds; nil where there is none.
+// newDataServer returns the handlers of data sets, nil without a dataset cache.
 func newDataServer(s DatasetCache) baiv1.DataServiceServer { //nolint:ireturn // nil is none
 	if s == nil {
 		return nil

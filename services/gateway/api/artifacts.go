@@ -13,11 +13,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Artifacts are the files that are kept of runs.
+// Artifacts stores the files of runs.
 type Artifacts interface {
-	// List is that of artifact.Keeper.
+	// List is that of artifact.Repository.
 	List(ctx context.Context, run string) ([]artifact.File, error)
-	// Open is that of artifact.Keeper.
+	// Open is that of artifact.Repository.
 	Open(ctx context.Context, run, name string, offset int64) (artifact.File, io.ReadCloser, error)
 }
 

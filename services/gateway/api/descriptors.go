@@ -14,17 +14,17 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Catalog keeps descriptors.
+// Catalog stores descriptors.
 type Catalog interface {
-	// Push is that of shelf.Shelf.
+	// Push is that of catalog.Catalog.
 	Push(ctx context.Context, p catalog.Push) (kept catalog.StoredDescriptor, repeated bool, warnings descriptors.Faults, err error)
-	// List is that of shelf.Shelf.
+	// List is that of catalog.Catalog.
 	List(ctx context.Context, namespace, name, token string, limit int) (kept []catalog.StoredDescriptor, next string, err error)
-	// Find is that of shelf.Shelf.
+	// Find is that of catalog.Catalog.
 	Find(ctx context.Context, namespace, uri string) (text []byte, from event.Provenance, err error)
 }
 
-// Renderer says which objects a run would be.
+// Renderer renders the objects of a run without creating them.
 type Renderer interface {
 	// Render returns the objects of a run of d, which was read from text, as
 	// YAML documents, or why there can be none, for the user: of a run with

@@ -52,8 +52,8 @@ func (s *Server) submitSchedule(ctx context.Context, req submit.Request, schedul
 	}, nil
 }
 
-// checkRerun says why a run that is said to be repeated is none. What is not of the
-// form of an ID is left to the intake, which tells it beside the other faults.
+// checkRerun refuses a request that repeats a run which does not exist. A text that is
+// not of the form of an ID is left to submit, which reports it beside the other faults.
 func (s *Server) checkRerun(ctx context.Context, id string) error {
 	if !submit.IsRunID(id) {
 		return nil
@@ -111,11 +111,11 @@ func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*bai
 	}
 }
 
-// maxFilterText is how many bytes the text of a filter can have.
+// maxFilterText is the number of bytes that the text of a filter can have.
 const maxFilterText = 1024
 
-// checkFilter says what is wrong with the runs that are asked for: words that
-// this server does not know would find nothing, or all.
+// checkFilter refuses a filter with values that this server does not know: they would
+// find no run, or all.
 func checkFilter(req *baiv1.ListRunsRequest) error {
 	for _, p := range req.GetPhases() {
 		if _, known := baiv1.Phase_name[int32(p)]; !known || p == baiv1.Phase_PHASE_UNSPECIFIED {
@@ -165,7 +165,7 @@ type runRequest interface {
 }
 
 // find returns the run that a request names, by its ID or by the name that its
-// owner gave it, or says NOT_FOUND.
+// owner gave it, or returns NOT_FOUND.
 func (s *Server) find(ctx context.Context, req runRequest) (store.Run, error) {
 	ref := req.GetRun()
 	if ref == "" {
@@ -184,8 +184,8 @@ func (s *Server) find(ctx context.Context, req runRequest) (store.Run, error) {
 	return s.run(ctx, id)
 }
 
-// run returns what is known of a run: its projection, and what was submitted
-// where that is not part of it yet.
+// run returns the projection of a run, with its submission where that is not part of
+// the projection yet.
 func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 	run, err := s.store.Run(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -215,7 +215,7 @@ func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 	return projection.WithSubmission(projected, sub), nil
 }
 
-// completeness says what is stored of what a run wrote.
+// completeness reports how much of the output of a run is stored.
 func (s *Server) completeness(ctx context.Context, run store.Run) (store.Completeness, error) {
 	streams, err := s.store.Streams(ctx, run.ID)
 	if err != nil {

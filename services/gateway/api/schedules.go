@@ -71,8 +71,8 @@ func (s *scheduleServer) GetSchedule(ctx context.Context, req *baiv1.GetSchedule
 
 func firingOf(f schedule.PastFiring) *baiv1.Firing {
 	return &baiv1.Firing{
-		Time: timeOf(f.Time), LastTime: timeOf(f.Last), Count: int32Of(f.Count), RunId: f.Run, Phase: phaseOf(f.Phase), Outcome: outcomeOf(f.Outcome),
-		Reason: string(f.Reason), Message: f.Message, Missed: f.Missed,
+		Time: timeOf(f.Time), LastTime: timeOf(f.Last), Count: int32Of(f.Count), RunId: f.Run, Phase: phaseOf(f.Phase),
+		Outcome: outcomeOf(f.Outcome), Reason: string(f.Reason), Message: f.Message, Missed: f.Missed,
 	}
 }
 
@@ -120,7 +120,8 @@ func (s *scheduleServer) BackfillSchedule(ctx context.Context, req *baiv1.Backfi
 	if req.GetFrom() == nil {
 		return nil, invalidArgument("from", "is missing", "give the first time that is to be looked at")
 	}
-	missing, present, err := s.schedules.Backfill(ctx, owner(ctx, req), req.GetSchedule(), timeFrom(req.GetFrom()), timeFrom(req.GetTo()), caller(ctx))
+	from, to := timeFrom(req.GetFrom()), timeFrom(req.GetTo())
+	missing, present, err := s.schedules.Backfill(ctx, owner(ctx, req), req.GetSchedule(), from, to, caller(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
-// Package api serves what users may ask of the platform: bai.v1.RunService,
-// bai.v1.DescriptorService and bai.v1.ScriptService, with the standard health service and reflection
-// beside them.
+// Package api has the handlers of all gRPC services of the platform, bai.v1.RunService
+// and its neighbours, with the standard health service and reflection beside them.
+//
+// One file decides who calls (caller.go), one has the rule of pages (page.go), and one
+// turns every error into a status (status.go).
 package api
 
 import (
@@ -68,24 +70,24 @@ const (
 	maxResponse = 900 << 10 // bytes of what a response lists; together with the rest it is below 1 MiB
 )
 
-// Submitter takes runs in.
+// Submitter accepts runs.
 type Submitter interface {
-	// Submit is that of intake.Intake.
+	// Submit is that of submit.Submitter.
 	Submit(ctx context.Context, req submit.Request) (submit.Accepted, error)
-	// Cancel is that of intake.Intake.
+	// Cancel is that of submit.Submitter.
 	Cancel(ctx context.Context, run store.Run, by string) error
-	// RunByName is that of intake.Intake.
+	// RunByName is that of submit.Submitter.
 	RunByName(ctx context.Context, owner, name string) (run string, err error)
 }
 
-// Runs is what is known of runs: part of store.Runs.
+// Runs reads runs: part of store.Runs.
 type Runs interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
 	Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error)
 }
 
-// Store is what the server reads.
+// Store is the store that the server reads.
 type Store interface {
 	Runs
 	store.Reader
@@ -94,26 +96,26 @@ type Store interface {
 	Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error)
 }
 
-// Version says what the server is.
+// Version is the version of the server.
 type Version struct {
 	Version string // empty means "devel"
 	Commit  string
 }
 
-// Deps are what a Server needs from others.
+// Deps are the dependencies of a Server.
 type Deps struct {
 	Submitter Submitter
 	Store     Store
 	Catalog   Catalog
 	Renderer  Renderer // nil: nothing is rendered
 	Parser    descriptors.Parser
-	Preflight Preflight // nil: nobody is told whether a run would find what it needs
+	Preflight Preflight // nil: runs are not checked before they begin
 	Artifacts Artifacts
 	Scripts   Scripts
 	Data      baiv1.DataServiceServer         // nil: this server looks after no data
 	Archiver  Archiver                        // nil: this server neither exports nor imports runs
 	Schedules *schedule.Schedules             // nil: this server has no schedules
-	Ready     func(ctx context.Context) error // says why calls would fail now; nil: they would not
+	Ready     func(ctx context.Context) error // returns the reason why calls would fail now; nil: they would not
 	Version   Version
 	Log       *zap.Logger
 }
@@ -155,10 +157,10 @@ func New(s Settings, d Deps) *Server {
 	}
 }
 
-// Serve returns the part that serves all of ls until it is told to stop. It
-// closes them. The health service says SERVING while calls can be expected to succeed.
-// Streams end with UNAVAILABLE when the part stops: clients go on with whoever
-// serves next.
+// Serve returns the runnable that serves all of ls until its context is done, and
+// closes them. The health service answers SERVING while calls can be expected to succeed.
+// Streams end with UNAVAILABLE when the runnable stops: clients go on with another
+// server.
 func (s *Server) Serve(ls ...net.Listener) service.Runnable {
 	return func(ctx context.Context) error {
 		streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
@@ -203,13 +205,13 @@ func (s *Server) Serve(ls ...net.Listener) service.Runnable {
 		defer force.Stop()
 		g.GracefulStop()
 		for range remaining {
-			first = cmp.Or(first, <-served) // nil: it was told to stop
+			first = cmp.Or(first, <-served) // nil: it was stopped
 		}
 		return first
 	}
 }
 
-// serve serves until it is told to stop, which may be before it begins.
+// serve serves until the server is stopped, which may be before it begins.
 func serve(g *grpc.Server, l net.Listener) error {
 	if err := g.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
@@ -225,7 +227,7 @@ const (
 	readyInterval   = 5 * time.Second
 )
 
-// watchHealth keeps the health service's answer right.
+// watchHealth updates the answer of the health service.
 func (s *Server) watchHealth(ctx context.Context, h *health.Server) {
 	for {
 		servingStatus, pause := healthv1.HealthCheckResponse_SERVING, readyInterval
@@ -283,7 +285,7 @@ func (s *Server) newGRPCServer(streams context.Context) *grpc.Server {
 	)
 }
 
-// checkRequest says why a request is not looked at.
+// checkRequest refuses a request that is too large or of another revision.
 func (s *Server) checkRequest(ctx context.Context, method string, req any) error {
 	if m, ok := req.(proto.Message); ok && proto.Size(m) > maxRequest {
 		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, %d at most; a descriptor has %d at most: name data and code in it instead of writing them into it", proto.Size(m), maxRequest, descriptors.MaxSize)

@@ -5,8 +5,8 @@
 // anything because of it.
 //
 // Rules are in decide*.go: decide.go has the decision about an import, the others
-// the files with their form and checks. export.go and import.go serve requests,
-// store.go and rows.go write to the store.
+// have the files with their form and checks. Requests are served in export.go and
+// import.go; store.go and rows.go write to the store.
 package archive
 
 import (

@@ -104,12 +104,12 @@ func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 		}
 	}
 	result := Result{Run: in.begin.Run}
-	named, err := in.deps.Names.RestoreName(ctx, in.importedRun.run)
+	named, err := in.deps.Names.RestoreName(ctx, in.run)
 	if err != nil {
 		return Result{}, err
 	}
 	if !named {
-		result.Notes = append(result.Notes, fmt.Sprintf("another run of %q is called %q here: this one is found by its ID only", in.importedRun.run.Owner, in.importedRun.run.Name))
+		result.Notes = append(result.Notes, fmt.Sprintf("another run of %q is called %q here: this one is found by its ID only", in.run.Owner, in.run.Name))
 	}
 	if err := in.storeHistory(ctx, p.after); err != nil {
 		return Result{}, err

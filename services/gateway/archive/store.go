@@ -70,7 +70,7 @@ func (in *importer) storedHistory(ctx context.Context, id string) ([]store.Chang
 // as it is in the end, with the part of its history that is stored.
 func (in *importer) storeHistory(ctx context.Context, after int64) error {
 	for _, c := range in.events[min(after, int64(len(in.events))):] {
-		r := in.importedRun.run
+		r := in.run
 		r.Revision = c.Revision
 		err := in.deps.Store.PutRun(ctx, r, c)
 		if err != nil && !errors.Is(err, store.ErrExists) {
@@ -109,7 +109,7 @@ func (in *importer) storeEnds(ctx context.Context) error {
 // storeDocuments stores the documents beside the run.
 func (in *importer) storeDocuments(ctx context.Context) error {
 	id := in.begin.Run
-	if in.original != in.importedRun.run.Descriptor {
+	if in.original != in.run.Descriptor {
 		if err := put(ctx, in.deps.Store, store.KindOriginalDescriptor, id, store.OriginalDescriptor{Descriptor: in.original}); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package artifact keeps files that runs leave, and gives them back.
+// Package artifact stores the files of runs.
 //
 // The content lies in the object store under a key that says nothing but whose
 // it is; a create-only document says its name, size and digest, and is what makes
@@ -43,7 +43,7 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Objects keeps content.
+// Objects stores content.
 type Objects interface {
 	// Put stores what fill writes as the object key, which is used once, and
 	// says its size and sums. Nobody sees the object before it is whole; after
@@ -56,7 +56,7 @@ type Objects interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// Index keeps what is known of files.
+// Index stores the documents of files.
 type Index interface {
 	store.Docs
 	store.Lister
@@ -71,7 +71,7 @@ type File struct {
 	Time   time.Time `json:"time"`   // when it was kept
 }
 
-// Repository keeps files. It may be used by several goroutines, and by several
+// Repository stores files. It may be used by several goroutines, and by several
 // processes on one store.
 type Repository struct {
 	settings Settings
@@ -212,7 +212,7 @@ func (k *Repository) checkSame(existing File, size int64, body io.Reader) (File,
 	return existing, true, nil
 }
 
-// List returns the files that are kept of a run, by name.
+// List returns the files of a run, by name.
 func (k *Repository) List(ctx context.Context, run string) ([]File, error) {
 	var files []File
 	for d, err := range store.All[File](ctx, k.index, store.KindArtifact, run+"!") {

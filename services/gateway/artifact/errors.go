@@ -8,13 +8,13 @@ import (
 
 var errNoObjects = errors.New("this server has no object store")
 
-// NameError says why a name is not one of a file.
+// NameError refuses the name of a file.
 type NameError struct{ Name, Reason string }
 
 // Error implements error.
 func (e *NameError) Error() string { return fmt.Sprintf("name %.100q %s", e.Name, e.Reason) }
 
-// ContentConflictError says that another content is kept under a name.
+// ContentConflictError refuses a file because another content is stored under its name.
 type ContentConflictError struct{ Name string }
 
 // Error implements error.
@@ -22,13 +22,13 @@ func (e *ContentConflictError) Error() string {
 	return fmt.Sprintf("artifact %q is kept already, with another content: what is kept never changes", e.Name)
 }
 
-// LimitError says that something is more than is kept.
+// LimitError refuses a file that is too large.
 type LimitError struct{ Message string }
 
 // Error implements error.
 func (e *LimitError) Error() string { return e.Message }
 
-// OffsetError says that a file has no such place.
+// OffsetError refuses an offset behind the end of a file.
 type OffsetError struct {
 	Name         string
 	Offset, Size int64
@@ -39,7 +39,7 @@ func (e *OffsetError) Error() string {
 	return fmt.Sprintf("offset %d: artifact %q has %d bytes", e.Offset, e.Name, e.Size)
 }
 
-// BodyError says that what was to be kept could not be read to its end.
+// BodyError ends an upload that could not be read to its end.
 type BodyError struct{ Err error }
 
 // Error implements error.
@@ -48,7 +48,7 @@ func (e *BodyError) Error() string { return fmt.Sprintf("read what is sent: %v",
 // Unwrap implements errors.Unwrap.
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// bodyReader tells the errors of what is read from those of what is written.
+// bodyReader wraps the errors of the reader as *BodyError.
 type bodyReader struct{ from io.Reader }
 
 // Read implements io.Reader.

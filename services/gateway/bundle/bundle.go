@@ -1,14 +1,14 @@
-// Package bundle keeps code that is sent along with runs: archives, each once
+// Package bundle stores code that is sent along with runs: archives, each once
 // in the object store whoever sends it, under the digest of its bytes.
 //
-// # What is written, and why
+// # Order of the writes, and the reason for it
 //
 //   - The content lies under a key that says nothing. The document of
 //     store.KindObject, made when all of it is there and its digest is right, is
 //     what makes it visible. Of an upload that is cut nobody sees anything, and
 //     what is left of it is an object that nobody remembers, which the sweep of
 //     the object store removes.
-//   - store.KindScript says for which owners it is kept: an owner has so many
+//   - store.KindCodeBundle says for which owners it is kept: an owner has so many
 //     bytes of code, and what was not used for the longest time makes room. What
 //     nobody keeps and no run needs is removed by the same sweep.
 //   - store.KindPin says that a run needs it, from before the run is remembered
@@ -49,7 +49,7 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Objects keeps content.
+// Objects stores content.
 type Objects interface {
 	// Put stores what fill writes as the object key, which is used once, and
 	// says its size and sums. Nobody sees the object before it is whole; after
@@ -61,13 +61,13 @@ type Objects interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// Index keeps what is known of code.
+// Index stores the documents of code.
 type Index interface {
 	store.Docs
 	store.Lister
 }
 
-// Store keeps code. It may be used by several goroutines, and by several
+// Store stores code. It may be used by several goroutines, and by several
 // processes on one store.
 type Store struct {
 	settings Settings
@@ -120,8 +120,9 @@ func (k *Store) findObject(ctx context.Context, digest string) (store.Object, er
 	return o, err
 }
 
-// Pin has code stay for a run until that is over, and keeps it for the run's
-// owner. It says store.ErrNotFound for code that is not kept. It can be repeated.
+// Pin has code stay for a run until that is over, and stores its use by the run's
+// owner. The error is store.ErrNotFound for code that is not stored. It can be
+// repeated.
 func (k *Store) Pin(ctx context.Context, owner, digest, run string) (event.Bundle, error) {
 	pin := store.Pin{Run: run, At: k.now().UTC().Round(0)}
 	err := store.Create(ctx, k.index, store.KindPin, store.PinKey(digest, run), pin)
@@ -141,16 +142,17 @@ func (k *Store) Pin(ctx context.Context, owner, digest, run string) (event.Bundl
 // recordUse stores that an owner uses code now.
 func (k *Store) recordUse(ctx context.Context, owner string, code event.Bundle) error {
 	mine := Bundle{Owner: owner, SHA256: code.SHA256, Size: code.Size, Used: k.now().UTC().Round(0)}
-	_, err := store.Update(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), func(is Bundle, found bool) (Bundle, bool, error) {
+	touch := func(is Bundle, found bool) (Bundle, bool, error) {
 		return mine, !found || is.needsTouch(mine.Used), nil
-	})
+	}
+	_, err := store.Update(ctx, k.index, store.KindCodeBundle, keyOf(owner, code.SHA256), touch)
 	return err
 }
 
-// Put keeps body, which has that size and digest, for an owner, and reports
-// whether the same was kept before. What has another size or digest is
-// *DigestError, what is too much *LimitError; body's own errors come back as
-// *BodyError. With an error nothing is kept.
+// Put stores body, which has that size and digest, for an owner, and reports
+// whether the same was stored before. The error is *DigestError for another size or
+// digest, *LimitError for too much code, and *BodyError for an error of body. With an
+// error nothing is stored.
 func (k *Store) Put(ctx context.Context, owner, digest string, size int64, body io.Reader) (event.Bundle, bool, error) {
 	if err := k.settings.check(digest, size); err != nil {
 		return event.Bundle{}, false, err

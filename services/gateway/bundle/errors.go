@@ -8,19 +8,19 @@ import (
 
 var errNoObjects = errors.New("this server has no object store")
 
-// DigestError says why a digest is not that of what was sent.
+// DigestError refuses code whose digest differs from the announced one.
 type DigestError struct{ Message string }
 
 // Error implements error.
 func (e *DigestError) Error() string { return e.Message }
 
-// LimitError says that code is more than is kept.
+// LimitError refuses code that is too large.
 type LimitError struct{ Message string }
 
 // Error implements error.
 func (e *LimitError) Error() string { return e.Message }
 
-// BodyError says that code could not be read to its end.
+// BodyError ends an upload that could not be read to its end.
 type BodyError struct{ Err error }
 
 // Error implements error.
@@ -29,7 +29,7 @@ func (e *BodyError) Error() string { return fmt.Sprintf("read what is sent: %v",
 // Unwrap implements errors.Unwrap.
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// bodyReader tells the errors of what is read from those of what is written.
+// bodyReader wraps the errors of the reader as *BodyError.
 type bodyReader struct{ from io.Reader }
 
 // Read implements io.Reader.

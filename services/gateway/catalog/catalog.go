@@ -1,8 +1,8 @@
-// Package catalog keeps descriptors under names, each as a row of versions, and
-// finds those that lie elsewhere.
+// Package catalog stores descriptors under names, each as a row of versions, and
+// fetches those of other addresses.
 //
-// Versions are create-only documents, one for each, so that who pushes at the
-// same time gets versions of his own and nothing is ever overwritten.
+// Each version is a create-only document, so that two users who push at the same
+// time get different versions and no version is ever overwritten.
 package catalog
 
 import (
@@ -27,17 +27,17 @@ type Settings struct {
 	HTTP bool `toml:"http"` // descriptors may be read over http, too
 }
 
-// Store keeps versions.
+// Store stores versions.
 type Store interface {
 	store.Docs
 	store.Lister
 }
 
-// Source reads what lies elsewhere.
+// Source reads descriptors of other addresses.
 type Source interface {
-	// Read returns all that lies at a URL, or, as *SourceError, why it cannot be
-	// had. It reads nothing that users may not reach through the platform, no
-	// more than a descriptor may have, and not for ever.
+	// Read returns the content of a URL, or *SourceError. It reads nothing that
+	// users may not reach through the platform, no more bytes than a descriptor
+	// may have, and ends after a time.
 	Read(ctx context.Context, url string) ([]byte, error)
 }
 
@@ -46,13 +46,13 @@ type StoredDescriptor struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	Version   int       `json:"version"` // from 1
-	Owner     string    `json:"owner"`   // who pushed it
+	Owner     string    `json:"owner"`   // the user who pushed it
 	SHA256    string    `json:"sha256"`  // of Text, hex
 	Created   time.Time `json:"created"`
 	Text      string    `json:"text,omitempty"`
 }
 
-// Catalog keeps descriptors. It may be used by several goroutines, and by several
+// Catalog stores descriptors. It may be used by several goroutines, and by several
 // processes on one store.
 type Catalog struct {
 	settings Settings
@@ -62,22 +62,23 @@ type Catalog struct {
 	now      func() time.Time
 }
 
-// New returns a Shelf, whose descriptors p judges. Without a source it finds only
-// what it keeps.
+// New returns a Catalog, whose descriptors p checks. Without a source it finds only
+// stored descriptors.
 func New(s Settings, docs Store, source Source, p descriptors.Parser, now func() time.Time) *Catalog {
 	return &Catalog{settings: s, store: docs, source: source, parser: p, now: now}
 }
 
-// Push is a descriptor that somebody wants kept.
+// Push is the request to store a descriptor.
 type Push struct {
 	Namespace, Name, Owner string
 	File                   string // where the user read it; used in faults
 	Text                   []byte
 }
 
-// Push keeps a descriptor as the next version of its name, and reports whether
-// it is the newest already; then that is what is returned. What the user must
-// change is an *intake.InvalidError. The warnings come with what is kept.
+// Push stores a descriptor as the next version of its name, and reports whether
+// it is the newest already, which is returned then. The error is
+// *submit.InvalidError where the user must change the request. The warnings are those
+// of the descriptor.
 func (s *Catalog) Push(ctx context.Context, p Push) (stored StoredDescriptor, repeated bool, warnings descriptors.Faults, err error) {
 	_, _, faults := submit.Parse(s.parser.In(p.Namespace), p.File, p.Text, nil)
 	faults = slices.Concat(submit.CheckName(p.Name), submit.CheckNamespace(p.Namespace), submit.CheckOwner(p.Owner), faults)
@@ -102,8 +103,8 @@ func (s *Catalog) Push(ctx context.Context, p Push) (stored StoredDescriptor, re
 	}
 }
 
-// newest returns the newest version of a name; version 0 is none. What a list
-// does not show yet is looked for by its key.
+// newest returns the newest version of a name; version 0 is none. A version
+// that a list does not show yet is looked for by its key.
 func (s *Catalog) newest(ctx context.Context, namespace, name string) (StoredDescriptor, error) {
 	var newest StoredDescriptor
 	docs, err := s.store.Docs(ctx, store.KindDescriptor, prefixOf(namespace, name), 1)
@@ -140,10 +141,10 @@ func decodeDoc(d store.Doc) (StoredDescriptor, error) {
 	return k, nil
 }
 
-// List returns up to limit of what is kept, without its text, and the token of
+// List returns up to limit descriptors, without their text, and the token of
 // the next page, empty after the last: all versions of a name, newest first, or,
-// without a name, the newest version of each, by name. It says store.ErrCursor
-// for a token that it never gave for this list.
+// without a name, the newest version of each, by name. The error is
+// store.ErrCursor for a token that it never gave for this list.
 func (s *Catalog) List(ctx context.Context, namespace, name, token string, limit int) ([]StoredDescriptor, string, error) {
 	at, ok := parseToken(namespace, name, token)
 	if !ok {
@@ -179,9 +180,9 @@ func (s *Catalog) List(ctx context.Context, namespace, name, token string, limit
 }
 
 // Find returns the text of the descriptor that a URI names, and where it came
-// from, without credentials. It says *RefError for what names nothing,
-// *MissingError for what is not kept, *SourceError for what cannot be had from
-// elsewhere, and *intake.InvalidError for what is no descriptor there.
+// from, without credentials. The error is *RefError for a URI of no meaning,
+// *MissingError for a descriptor that is not stored, *SourceError for a source that
+// cannot be read, and *submit.InvalidError for a file that is no descriptor.
 func (s *Catalog) Find(ctx context.Context, namespace, uri string) ([]byte, event.Provenance, error) {
 	ref, err := ParseRef(uri, s.settings)
 	if err != nil {

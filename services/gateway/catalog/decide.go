@@ -30,14 +30,14 @@ func keyOf(namespace, name string, version int) string {
 // keyAfter comes after the keys of all versions of a name.
 func keyAfter(namespace, name string) string { return prefixOf(namespace, name) + "~" }
 
-// Ref is what a URI of a descriptor means.
+// Ref is the meaning of a descriptor's URI.
 type Ref struct {
-	Name    string // of a descriptor that is kept
+	Name    string // of a stored descriptor
 	Version int    // of it; 0 means the newest
-	URL     string // of one that lies elsewhere; empty for one that is kept
+	URL     string // of a descriptor of another address; empty for a stored one
 }
 
-// ParseRef says what a URI means, or why it means nothing: *RefError.
+// ParseRef returns the meaning of a URI, or *RefError.
 func ParseRef(uri string, s Settings) (Ref, error) {
 	if stored, ok := strings.CutPrefix(uri, "stored:"); ok {
 		return parseStored(stored)
@@ -78,12 +78,12 @@ func parseStored(stored string) (Ref, error) {
 	return ref, nil
 }
 
-// provenance says where a descriptor that is kept came from.
+// provenance returns the provenance of a stored descriptor.
 func (k StoredDescriptor) provenance() event.Provenance {
 	return event.Provenance{URI: fmt.Sprintf("stored:%s@%d", k.Name, k.Version), SHA256: k.SHA256}
 }
 
-// redactURL returns a URL without what may be secret.
+// redactURL returns a URL without the parts that may be secret.
 func redactURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

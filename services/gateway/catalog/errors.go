@@ -2,7 +2,7 @@ package catalog
 
 import "fmt"
 
-// RefError says why a URI names no descriptor.
+// RefError refuses a URI that names no descriptor.
 type RefError struct {
 	Message string
 	Remedy  string
@@ -11,7 +11,7 @@ type RefError struct {
 // Error implements error.
 func (e *RefError) Error() string { return e.Message }
 
-// MissingError says that a descriptor is not kept.
+// MissingError refuses a request for a descriptor that is not stored.
 type MissingError struct {
 	Namespace string
 	Ref       Ref
@@ -25,7 +25,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("version %d of descriptor %q of namespace %q does not exist", e.Ref.Version, e.Ref.Name, e.Namespace)
 }
 
-// SourceError says why what lies elsewhere cannot be had.
+// SourceError is the reason why a descriptor cannot be fetched.
 type SourceError struct {
 	Message string // names the source, without its secrets
 	User    bool   // it is for the user to change something; else it may work later

@@ -18,7 +18,7 @@ type stallState struct {
 	Tries    int       // how often something was done about it at that revision
 }
 
-// action is what is done about a run that stands still.
+// action is the remedy for a run that stands still.
 type action string
 
 // Remedies.

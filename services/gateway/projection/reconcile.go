@@ -70,7 +70,9 @@ func NewReconciler(s Settings, reader Reader, bus Publisher, log *zap.Logger) *R
 // Run reconciles all runs from time to time until ctx is done.
 func (r *Reconciler) Run(ctx context.Context) error {
 	reconcile := func(ctx context.Context) (time.Duration, error) { return 0, r.ReconcileAll(ctx, time.Now()) }
-	return control.NewLoop("reconciler", r.settings.Interval, r.log, reconcile, control.LoopSettings{Failing: "reconciler waits", Working: "reconciler goes on"}).Run(ctx)
+	return control.NewLoop("reconciler", r.settings.Interval, r.log, reconcile, control.LoopSettings{
+		Failing: "reconciler waits", Working: "reconciler goes on",
+	}).Run(ctx)
 }
 
 // ReconcileAll looks once at every run that is not over. One goroutine at a time may

@@ -76,7 +76,7 @@ const retryAfter = "5"
 
 // Files keeps what runs leave.
 type Files interface {
-	// Put is that of artifact.Keeper.
+	// Put is that of artifact.Repository.
 	Put(ctx context.Context, run, name string, size int64, body io.Reader) (f artifact.File, repeated bool, err error)
 }
 

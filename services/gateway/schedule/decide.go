@@ -24,10 +24,10 @@ const (
 
 	maxBackfill     = 10_000 // firings of one backfill: nearly a minutely schedule's week
 	backfillBatch   = 200    // of them that are looked at at one look
-	maxBackfillRuns = 100    // runs of a schedule that go on where a backfill makes no more: the ledger has them all
+	maxBackfillRuns = 100    // runs of a schedule that go on where a backfill makes no more: the firing log has them all
 )
 
-// Rules are what a descriptor says about when its schedule fires.
+// Rules are the part of a descriptor by which its schedule fires.
 type Rules struct {
 	Cron        string        `json:"cron"`
 	Zone        string        `json:"zone"`
@@ -150,12 +150,12 @@ type activeRun struct {
 	Run      string
 	Time     time.Time // that was fired for
 	Reported bool      // that it had not ended in time
-	// Triggered says that somebody asked for it beside the schedule's times: it is no
-	// firing's run, whatever its time.
+	// Triggered reports that a user asked for the run beside the schedule's times: it is
+	// no firing's run, whatever its time.
 	Triggered bool
 }
 
-// state is what is known of a schedule at a time.
+// state is the input of the decision about a schedule at a time.
 type state struct {
 	Rules  Rules
 	Times  firingTimes
@@ -173,7 +173,7 @@ const (
 	NotEnded event.Reason = "NotEnded" // there is one, which went on for too long
 )
 
-// firingResult is what becomes of a firing, or of several in a row.
+// firingResult is the decision about a firing, or about several in a row.
 type firingResult struct {
 	Time    time.Time
 	Last    time.Time    // of several; zero for one
@@ -183,11 +183,11 @@ type firingResult struct {
 	Cancel  []string     // runs that are to end, for which this one is made
 }
 
-// decision is what is to be done about a schedule.
+// decision is the plan for a schedule.
 type decision struct {
 	Results []firingResult // in order
-	Until   time.Time      // what Look.Since is once they are carried out
-	Overdue []activeRun    // runs of which it is to be said that they have not ended in time
+	Until   time.Time      // the value of state.Since once they are carried out
+	Overdue []activeRun    // runs to report because they have not ended in time
 	Wake    time.Time      // when there is more to do by itself; zero for never
 
 	blocked bool // a firing waits for the end of a run
@@ -204,7 +204,7 @@ func isDue(l state) (due bool, wake time.Time) {
 	return !at.After(l.Now), at
 }
 
-// decide says what is to be done about a schedule now.
+// decide returns the plan for a schedule now.
 //
 //   - A firing whose time came within the last minute is on time.
 //   - A firing that is later was missed. It is lost where missed is skip, where
@@ -215,8 +215,8 @@ func isDue(l state) (due bool, wake time.Time) {
 //     else they are lost.
 //   - replace: the runs that go on are canceled, and the last firing that is due
 //     is made; those before it are lost.
-//   - Of a run that goes on when the schedule fires again it is said, once, that
-//     it has not ended in time.
+//   - A run that goes on when the schedule fires again is reported, once, as not
+//     ended in time.
 func decide(l state) decision {
 	decision := decision{Until: l.Since}
 	due, skipped := l.dueFirings()
@@ -270,8 +270,8 @@ func (l state) dueFirings() (due []time.Time, skipped firingResult) {
 	return due, skipped
 }
 
-// skipReason says what became of firings that were too late, given all of them in a row.
-// One that waits for its turn grows late while the platform is there.
+// skipReason returns the reason for firings in a row that were too late. A firing that
+// waits for its turn grows late while the platform is there.
 func (l state) skipReason(skipped firingResult) (event.Reason, string) {
 	late := l.Now.Sub(skipped.Time.Add(l.Rules.Delay)).Truncate(time.Second)
 	serial := l.Rules.Concurrency == descriptors.Forbid && l.Rules.Missed == descriptors.AllMissed
@@ -382,8 +382,8 @@ func firstRun(active []activeRun) string {
 	return " (" + active[0].Run + ")"
 }
 
-// decideTrigger says what becomes of the runs that go on when another is asked for
-// beside the times: forbid lets none be made while one goes on, replace ends them.
+// decideTrigger returns the runs that go on and block or are ended by another that is
+// asked for beside the times: forbid lets one block it, replace ends them.
 func decideTrigger(r Rules, active []activeRun) (blocking string, ends []string) {
 	if len(active) == 0 || r.Concurrency == descriptors.Allow {
 		return "", nil
@@ -397,7 +397,7 @@ func decideTrigger(r Rules, active []activeRun) (blocking string, ends []string)
 	return "", ends
 }
 
-// decideBackfill says how many of the missing firings of a backfill may be made
+// decideBackfill returns how many of the missing firings of a backfill may be made
 // now, given how many runs go on: one where none does, or, where runs may go on
 // side by side, some, as long as that is no crowd.
 func decideBackfill(r Rules, active int) int {
@@ -407,7 +407,7 @@ func decideBackfill(r Rules, active int) int {
 	return max(0, min(maxPerPass, maxBackfillRuns-active))
 }
 
-// firingKey is what a firing is known by: it is the same for every version of the
+// firingKey returns the key of a firing, which is the same for every version of the
 // schedule, and for every clock.
 func firingKey(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
@@ -441,7 +441,7 @@ func trimRecords(all []record, history int) []record {
 	})
 }
 
-// errFenced says that another gateway fires now.
+// errFenced reports that another gateway fires now.
 var errFenced = errors.New("another gateway fires schedules now")
 
 // earlier returns the earlier of two times, where zero is never.

@@ -46,7 +46,9 @@ func NewRunner(s Settings, d Deps) *Runner {
 		leader:     control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
 		firingLogs: make(map[string]storedFiringLog),
 	}
-	r.loop = control.NewLoop("schedules", s.Interval, d.Log, r.work, control.LoopSettings{Eager: true, Failing: "schedules wait", Working: "schedules go on"})
+	r.loop = control.NewLoop("schedules", s.Interval, d.Log, r.work, control.LoopSettings{
+		Eager: true, Failing: "schedules wait", Working: "schedules go on",
+	})
 	return r
 }
 

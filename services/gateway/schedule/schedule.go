@@ -22,7 +22,7 @@
 // while it slept makes at most the same firings, and its write of KindFirings is
 // refused by its fence.
 //
-// A schedule that is deleted leaves a document that says so: its ID is that of its
+// A schedule that is deleted leaves a document with the time of its deletion: its ID is that of its
 // owner and name, and a late process must not take a new one for the old.
 //
 // Rules are in decide*.go; documents has the store, runs the runs of schedules,

@@ -7,7 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// InvalidError says what a user must change in a request.
+// InvalidError refuses a request that a user must change.
 type InvalidError struct {
 	Faults descriptors.Faults // in order of place; those of the request itself, which have none, first
 }
@@ -17,7 +17,7 @@ func (e *InvalidError) Error() string {
 	return (&descriptors.InvalidError{Faults: e.Faults}).Error()
 }
 
-// UnsupportedError says that a request asks for what this platform has not.
+// UnsupportedError refuses a request for a feature that this platform does not have.
 type UnsupportedError struct {
 	Feature string // in the plural: schedules
 }
@@ -25,8 +25,8 @@ type UnsupportedError struct {
 // Error implements error.
 func (e *UnsupportedError) Error() string { return "this platform does not have " + e.Feature }
 
-// ScheduleError says that a request, which is good, asks for a schedule, not for
-// a run.
+// ScheduleError is returned for a valid request that asks for a schedule, not for a
+// run.
 type ScheduleError struct {
 	Descriptor *descriptors.Descriptor
 	Text       []byte             // of the descriptor, with the values that were put into it
@@ -40,7 +40,7 @@ func (e *ScheduleError) Error() string {
 	return fmt.Sprintf("this platform does not have schedules (info.scheduling = %q)", e.Descriptor.Info.Scheduling)
 }
 
-// NotUniqueError says that what must be unique stands for something else.
+// NotUniqueError refuses a key or name that another run has.
 type NotUniqueError struct {
 	Field string // of the request: idempotency_key or name
 	Value string
@@ -55,14 +55,14 @@ func (e *NotUniqueError) Error() string {
 	return fmt.Sprintf("run %s has the %s %q: choose another, or leave it empty", e.Run, e.Field, e.Value)
 }
 
-// StorageFullError says that the platform has no room for another run now.
+// StorageFullError refuses a request because the platform has no room for another run.
 type StorageFullError struct{ Reason string }
 
 // Error implements error.
 func (e *StorageFullError) Error() string { return e.Reason }
 
-// UnavailableError says that a request could not be carried through now. It may
-// be sent again.
+// UnavailableError ends a request that could not be carried through now. It may be
+// sent again.
 type UnavailableError struct {
 	Run string // that may still be run, empty where none will
 	Err error

@@ -17,7 +17,9 @@ import (
 // time, until ctx is done.
 func (in *Submitter) RunOutboxRelay(ctx context.Context) error {
 	relay := func(ctx context.Context) (time.Duration, error) { return 0, in.RelayOutbox(ctx) }
-	return control.NewLoop("outbox", in.settings.OutboxInterval, in.log, relay, control.LoopSettings{Failing: "outbox waits", Working: "outbox goes on"}).Run(ctx)
+	return control.NewLoop("outbox", in.settings.OutboxInterval, in.log, relay, control.LoopSettings{
+		Failing: "outbox waits", Working: "outbox goes on",
+	}).Run(ctx)
 }
 
 // RelayOutbox publishes the entries that lie in the outbox for longer than a submit

@@ -27,11 +27,11 @@
 // Two that do this for one key at a time agree in 1 on one run. One that is
 // overtaken between 1 and 2 writes an entry for a run that was published and
 // forgotten, and publishes the same event once more. Two runs that want one name
-// are told apart in 3: the second is forgotten (6) and its user told; its key
+// meet in 3: the second is forgotten (6) and its user gets an error; its key
 // goes on standing for it, so the same request gets the same answer.
 //
 // An answer "accepted" comes after 5 only, and once 1 to 4 are on the disk. A
-// broker that loses 5 with the power is told again by Resubmit.
+// broker that loses 5 with the power gets it again from Resubmit.
 package submit
 
 import (
@@ -194,7 +194,7 @@ func (in *Submitter) acceptRequest(ctx context.Context, req Request, sub Submiss
 	return acc, nil
 }
 
-// checkStorage says why there is no room for what a request asks for. What was asked for
+// checkStorage refuses a request for which there is no room. A request that was sent
 // before has its run already.
 func (in *Submitter) checkStorage(ctx context.Context, req Request) error {
 	if in.storageFull == nil {
@@ -212,9 +212,9 @@ func (in *Submitter) checkStorage(ctx context.Context, req Request) error {
 	return &StorageFullError{Reason: reason}
 }
 
-// Resubmit publishes once more what was submitted and is of no run that is known:
-// the broker lost it, as it does where the machine stops. It returns how many those
-// were, and may be repeated.
+// Resubmit publishes the submissions of runs that do not exist once more: the broker
+// lost them, as it does where the machine stops. It returns their number, and may be
+// repeated.
 func (in *Submitter) Resubmit(ctx context.Context, exists func(ctx context.Context, run string) (bool, error)) (int, error) {
 	n := 0
 	for d, err := range store.AllDocs(ctx, in.store, store.KindSubmission, "") {
@@ -245,8 +245,8 @@ func (in *Submitter) republish(ctx context.Context, d store.Doc) error {
 	return nil
 }
 
-// claimRequestKey returns what the key of a request stands for: from now on for the
-// plan's run, or for what it stood for before, if that is the same request.
+// claimRequestKey returns the claim of the key of a request: a new one of the plan's
+// run, or the earlier one, if that is of the same request.
 func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Submission) (claim, error) {
 	sub := plan.Submitted
 	mine := claim{Run: sub.Run, Owner: req.Owner, Value: req.Key, Digest: plan.Digest, At: sub.Time}
@@ -260,7 +260,7 @@ func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Subm
 	return first, nil
 }
 
-// commit does what is left to do for a run, from the outbox on. A run of an
+// commit does the remaining steps for a run, from the outbox on. A run of an
 // earlier request may be there already.
 func (in *Submitter) commit(ctx context.Context, acc Accepted) error {
 	if acc.Repeated {
@@ -339,7 +339,7 @@ func (in *Submitter) isPublished(ctx context.Context, run string) (bool, error) 
 	return true, nil
 }
 
-// publishSubmission does what is left to do for a run that is in the outbox.
+// publishSubmission does the remaining steps for a run that is in the outbox.
 func (in *Submitter) publishSubmission(ctx context.Context, sub event.Submitted) error {
 	if err := in.claimName(ctx, sub); err != nil {
 		return err
@@ -391,7 +391,7 @@ func (in *Submitter) RestoreName(ctx context.Context, run store.Run) (named bool
 	return first.Run == run.ID, err
 }
 
-// createSubmission stores what was submitted and returns it, or what was stored for
+// createSubmission stores the submission and returns it, or the one that was stored for
 // the run before: two that carry one request through need not have read it from
 // files of one name, but must say the same.
 func (in *Submitter) createSubmission(ctx context.Context, sub event.Submitted) (event.Submitted, error) {
@@ -406,7 +406,7 @@ func (in *Submitter) createSubmission(ctx context.Context, sub event.Submitted) 
 	return stored, nil
 }
 
-// createClaim stores c under key unless something is there, and returns what is.
+// createClaim stores c under key unless a claim is stored, and returns the stored one.
 func (in *Submitter) createClaim(ctx context.Context, kind store.Kind, key string, c claim) (claim, error) {
 	err := store.Create(ctx, in.store, kind, key, c)
 	if !errors.Is(err, store.ErrExists) {
