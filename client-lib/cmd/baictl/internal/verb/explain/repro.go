@@ -26,7 +26,7 @@ func Repro(s *session.Session) *cobra.Command {
 	var text bool
 	cmd := &cobra.Command{
 		Use:   "repro RUN",
-		Short: "Show how to repeat a run exactly, and the parts that cannot be repeated",
+		Short: "Show how to repeat a run exactly, and its unrepeatable parts",
 		Long: `Says how a run was asked for, the commands that repeat it on this platform and
 on any other, the digests of its data, what cannot be repeated exactly and how
 to mend that, and shows the exact descriptor, with what was put in place of its
