@@ -22,8 +22,7 @@ import (
 // Cluster is a driver.
 type Cluster interface {
 	cluster.Creator
-	cluster.Deleter
-	cluster.Stopper
+	cluster.Ender
 	cluster.Observer
 }
 

@@ -61,15 +61,25 @@ type Doc struct {
 
 // Docs is the part of a store that keeps small documents.
 type Docs interface {
-	// CreateDoc stores d as version 1, or says ErrExists.
-	CreateDoc(ctx context.Context, d Doc) error
-	// Doc returns the document, as last written by anybody, or ErrNotFound.
+	Getter
+	DocWriter
+}
+
+// Getter reads documents.
+type Getter interface {
+	// Doc returns the document, as last written by any process, or ErrNotFound.
 	Doc(ctx context.Context, kind Kind, key string) (Doc, error)
+}
+
+// DocWriter writes documents.
+type DocWriter interface {
+	// CreateDoc stores d as version 1, or returns ErrExists.
+	CreateDoc(ctx context.Context, d Doc) error
 	// ReplaceDoc stores d in place of the version that it names, and returns
-	// the new version, or says ErrConflict if that is not what is there.
+	// the new version, or ErrConflict where another version is there.
 	ReplaceDoc(ctx context.Context, d Doc) (int64, error)
 	// DeleteDoc removes the version that d names, or any where that is 0. It
-	// says ErrConflict if another version is there, and nothing if none is.
+	// returns ErrConflict where another version is there, and nil where none is.
 	DeleteDoc(ctx context.Context, d Doc) error
 }
 
@@ -79,11 +89,6 @@ type Lister interface {
 	// in the byte order of their keys. A document that was written a moment ago
 	// may be missing.
 	Docs(ctx context.Context, kind Kind, after string, limit int) ([]Doc, error)
-}
-
-// Getter reads documents, as Docs does.
-type Getter interface {
-	Doc(ctx context.Context, kind Kind, key string) (Doc, error)
 }
 
 // Get reads the document of kind and key as a T, and its version.

@@ -135,15 +135,21 @@ func (r Run) SearchTexts() (begin []string, task string) {
 // Fold returns text in lower case: all texts that differ in case only are one.
 func Fold(text string) string { return strings.ToLower(text) }
 
-// Runs is the part of a store that keeps runs and what happened to them.
+// Runs is the part of a store that keeps runs and their changes.
 type Runs interface {
+	RunReader
+
 	// PutRun stores r and the change c that led to it, both or neither, as far
 	// as any reader can see. c.Revision is r.Revision and follows the stored
 	// run's without a gap, else ErrConflict. If an event of c's ID was recorded
 	// for this run before, nothing is stored and ErrExists returned, whatever
 	// the revision.
 	PutRun(ctx context.Context, r Run, c Change) error
-	// Run returns the run, as last written by anybody, or ErrNotFound.
+}
+
+// RunReader reads runs and their changes.
+type RunReader interface {
+	// Run returns the run, as last written by any process, or ErrNotFound.
 	Run(ctx context.Context, id string) (Run, error)
 	// Runs returns up to limit runs, newest or oldest first (by Created, then
 	// ID), and the token of the next page, empty after the last. Token "" is the

@@ -18,10 +18,15 @@ import (
 
 // Store is every verb of a store.
 type Store interface {
-	store.Docs
-	store.Lister
+	docs
 	runs
 	store.Streams
+}
+
+// docs are all verbs of documents.
+type docs interface {
+	store.Docs
+	store.Lister
 }
 
 // runs are all verbs of runs.
