@@ -3,13 +3,12 @@ package eventtest_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/services/internal/bustest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -62,22 +61,8 @@ func TestTryReturnsWhatAStepCannotDo(t *testing.T) {
 	}
 }
 
-func TestStepsAndOthersMayPublishAtAnyTime(t *testing.T) {
-	bus := eventtest.NewBus(t)
-	bus.Consume("g", service.On(func(ctx context.Context, s event.Status) ([]event.Event, error) {
-		return nil, bus.Publish(ctx, event.Command{Header: s.Cause("cancel", ""), Kind: event.CommandCancel})
-	}))
-	var wg sync.WaitGroup
-	for i := range 10 {
-		wg.Go(func() {
-			if err := bus.Publish(t.Context(), status(fmt.Sprint("m", i))); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	bus.PublishAndWait(status("last"))
-	want(t, len(eventtest.Published[event.Command](bus)), 11)
+func TestTheBusInMemoryKeepsTheContract(t *testing.T) {
+	bustest.Run(t, func(t *testing.T) bustest.Bus { return eventtest.NewBus(t) })
 }
 
 func want[T any](t *testing.T, got, want T) {
