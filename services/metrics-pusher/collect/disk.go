@@ -112,7 +112,7 @@ func (r *diskMonitor) check(ctx context.Context, every time.Duration) (int64, er
 func (c *Collector) watchDisk(ctx context.Context) {
 	head := c.outputShipper()
 	c.disk = &diskMonitor{
-		floor: c.settings.Reserve, free: c.volume.free, drainTimeout: min(diskFullTimeout, c.settings.Drain/2), log: c.log,
+		floor: c.settings.Reserve, free: c.volume.Free, drainTimeout: min(diskFullTimeout, c.settings.Drain/2), log: c.log,
 		publish: func(ctx context.Context, subject string, s event.Status) error {
 			s.Header = head.eventHeader("status/disk", subject)
 			return c.bus.Publish(ctx, s)
