@@ -25,24 +25,24 @@ const (
 
 func (a attempt) key(prefix string) string { return fmt.Sprintf("%s%s/%d", prefix, a.run, a.number) }
 
-// WatchedAttempt is the document of an attempt whose end is not published yet.
-type WatchedAttempt struct {
+// watchedAttempt is the document of an attempt whose end is not published yet.
+type watchedAttempt struct {
 	Launched event.Launched `json:"launched"`
 }
 
-func (w WatchedAttempt) ref() cluster.Ref {
+func (w watchedAttempt) ref() cluster.Ref {
 	l := w.Launched
 	return cluster.Ref{Run: l.Run, Attempt: l.Attempt, Scope: l.Scope, Job: l.Job, UID: l.UID}
 }
 
-// EndedAttempt is the document of the end of an attempt: the process that creates it
+// endedAttempt is the document of the end of an attempt: the process that creates it
 // decides, once and for all. One of the two is set.
-type EndedAttempt struct {
+type endedAttempt struct {
 	Finished *event.Finished `json:"finished,omitempty"`
 	Retried  *event.Retried  `json:"retried,omitempty"`
 }
 
-func newEndedAttempt(events []event.Event) (e EndedAttempt) {
+func newEndedAttempt(events []event.Event) (e endedAttempt) {
 	for _, ev := range events {
 		switch ev := ev.(type) {
 		case event.Finished:
@@ -55,7 +55,7 @@ func newEndedAttempt(events []event.Event) (e EndedAttempt) {
 }
 
 // events returns the event of the end, none for nil.
-func (e *EndedAttempt) events() []event.Event {
+func (e *endedAttempt) events() []event.Event {
 	switch {
 	case e == nil:
 		return nil
@@ -85,16 +85,16 @@ func (d documents) runState(ctx context.Context, a attempt) (exists, ended bool,
 
 // startWatch stores an attempt as one to be watched, unless it has ended already: then it
 // returns the end.
-func (d documents) startWatch(ctx context.Context, l event.Launched) (*EndedAttempt, error) {
+func (d documents) startWatch(ctx context.Context, l event.Launched) (*endedAttempt, error) {
 	a := attempt{l.Run, l.Attempt}
-	ended, _, found, err := store.Find[EndedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
+	ended, _, found, err := store.Find[endedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
 	if found {
 		return &ended, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look how %s ended: %w", a.key(""), err)
 	}
-	err = store.Create(ctx, d.store, store.KindWatch, a.key(livePrefix), WatchedAttempt{Launched: l})
+	err = store.Create(ctx, d.store, store.KindWatch, a.key(livePrefix), watchedAttempt{Launched: l})
 	if errors.Is(err, store.ErrExists) {
 		err = nil
 	}
@@ -103,12 +103,12 @@ func (d documents) startWatch(ctx context.Context, l event.Launched) (*EndedAtte
 
 // putEndIfAbsent stores the end of an attempt, unless one is stored already, and
 // returns the stored one.
-func (d documents) putEndIfAbsent(ctx context.Context, a attempt, e EndedAttempt) (*EndedAttempt, error) {
+func (d documents) putEndIfAbsent(ctx context.Context, a attempt, e endedAttempt) (*endedAttempt, error) {
 	err := store.Create(ctx, d.store, store.KindWatch, a.key(endedPrefix), e)
 	if !errors.Is(err, store.ErrExists) {
 		return &e, wrapError(err, "keep how %s ended", a.key(""))
 	}
-	existing, _, err := store.Get[EndedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
+	existing, _, err := store.Get[endedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
 	return &existing, wrapError(err, "look how %s ended", a.key(""))
 }
 

@@ -33,7 +33,7 @@ type watcher struct {
 // tracked is what this process remembers of an attempt. All of it can be found
 // again, but for the last snapshot of an attempt that is gone.
 type tracked struct {
-	doc WatchedAttempt
+	doc watchedAttempt
 
 	// Only the worker at the attempt uses these.
 	lastReported string    // ID of the last status that was published
@@ -68,7 +68,7 @@ func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Ev
 	if ended != nil {
 		return ended.events(), nil
 	}
-	w.track(a, WatchedAttempt{Launched: ev})
+	w.track(a, watchedAttempt{Launched: ev})
 	w.queue.Add(a)
 	return nil, nil
 }
@@ -164,7 +164,7 @@ const staleRounds = 3
 // live look where the watch was silent about it.
 func (w *watcher) resync(ctx context.Context) (time.Duration, error) {
 	stale := w.deps.Clock().Add(-staleRounds * w.settings.Reconcile)
-	for d, err := range store.All[WatchedAttempt](ctx, w.deps.Store, store.KindWatch, livePrefix) {
+	for d, err := range store.All[watchedAttempt](ctx, w.deps.Store, store.KindWatch, livePrefix) {
 		if err != nil {
 			return 0, err
 		}
@@ -256,7 +256,7 @@ func (w *watcher) finish(ctx context.Context, a attempt, events []event.Event) e
 }
 
 // track begins to watch an attempt, and returns what is remembered of it.
-func (w *watcher) track(a attempt, d WatchedAttempt) *tracked {
+func (w *watcher) track(a attempt, d watchedAttempt) *tracked {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.attempts[a] == nil {
@@ -271,7 +271,7 @@ func (w *watcher) findTracked(ctx context.Context, a attempt) (*tracked, error) 
 	if m := w.lookup(a); m != nil {
 		return m, nil
 	}
-	d, _, watched, err := store.Find[WatchedAttempt](ctx, w.deps.Store, store.KindWatch, a.key(livePrefix))
+	d, _, watched, err := store.Find[watchedAttempt](ctx, w.deps.Store, store.KindWatch, a.key(livePrefix))
 	if err != nil || !watched {
 		return nil, wrapError(err, "look whether %s is watched", a.key(""))
 	}

@@ -39,6 +39,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/spool"
@@ -185,7 +186,7 @@ func (c *Collector) run(ctx context.Context) (err error) {
 		}
 		c.saveDue()
 		if !full {
-			c.wait(ctx)
+			control.Sleep(ctx, c.settings.Poll)
 		}
 	}
 	pipe.close()
@@ -251,14 +252,6 @@ func makeShared(root *os.Root, name string) error {
 		return err
 	}
 	return errors.Join(f.Chmod(0o666), f.Close())
-}
-
-// wait waits until there may be more to read.
-func (c *Collector) wait(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(c.settings.Poll):
-	}
 }
 
 // benchmarkEnded reports whether nothing more is to be expected: the benchmark has

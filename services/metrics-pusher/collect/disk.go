@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -55,10 +56,8 @@ func (r *diskMonitor) wait(ctx context.Context) error {
 			r.gaveUp = true
 			r.log.Warn("the disk is full, and the pod has to end: the rest of its output is not shipped")
 		}
-		select {
-		case <-ctx.Done():
+		if !control.Sleep(ctx, diskPoll) {
 			return ctx.Err()
-		case <-time.After(diskPoll):
 		}
 	}
 	return errDiskFull

@@ -74,7 +74,7 @@ func (f *follower) backoff() control.Backoff {
 // onObserved begins to follow the new containers of an attempt, and updates the others.
 func (f *follower) onObserved(ctx context.Context, s cluster.Snapshot) {
 	present := map[string]bool{}
-	for _, t := range Targets(s) {
+	for _, t := range targetsOf(s) {
 		present[t.UID] = true
 		f.track(ctx, t)
 	}
@@ -89,7 +89,7 @@ func (f *follower) onObserved(ctx context.Context, s cluster.Snapshot) {
 	}
 }
 
-func (f *follower) track(ctx context.Context, s TargetState) {
+func (f *follower) track(ctx context.Context, s targetState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t, ok := f.logs[s.UID]
@@ -237,12 +237,12 @@ func (f *follower) resumeLog(ctx context.Context, t Target) error {
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return fmt.Errorf("look for pod %s: %w", t.Pod, err)
 	}
-	for _, s := range Targets(seen) {
+	for _, s := range targetsOf(seen) {
 		if s.UID == t.UID {
 			f.track(ctx, s)
 			return nil
 		}
 	}
-	f.track(ctx, TargetState{Target: t, Started: true, Ended: true})
+	f.track(ctx, targetState{Target: t, Started: true, Ended: true})
 	return nil
 }

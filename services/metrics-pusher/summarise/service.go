@@ -53,11 +53,11 @@ type Bus interface {
 type Store interface {
 	store.Docs
 	store.Lister
-	RunReader
+	runReader
 }
 
-// RunReader is what is known of runs and what they wrote.
-type RunReader interface {
+// runReader is what is known of runs and what they wrote.
+type runReader interface {
 	// Run is that of store.Runs.
 	Run(ctx context.Context, id string) (store.Run, error)
 	// Samples and Streams are those of store.Reader.
