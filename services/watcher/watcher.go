@@ -203,7 +203,8 @@ func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheck
 // the attempt is there.
 func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s Observation, err error) {
 	l, now := m.doc.Launched, w.deps.Clock()
-	s = Observation{Now: now, Grace: w.settings.Grace, PendingDeadline: cmp.Or(l.PendingDeadline, w.settings.PendingDeadline), ReadyDeadline: l.PendingDeadline}
+	s = Observation{Now: now, Grace: w.settings.Grace, ReadyDeadline: l.PendingDeadline}
+	s.PendingDeadline = cmp.Or(l.PendingDeadline, w.settings.PendingDeadline)
 	var heard bool
 	if s.Seen, s.LastSeen, heard = m.heard(l.UID); !heard {
 		s.Seen, err = w.deps.Cluster.Observe(ctx, m.doc.ref())
