@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Bus) {
 }
 
 func testAnswers(t *testing.T, b Bus) {
+	t.Helper()
 	var statuses, commands ids
 	for _, group := range []string{"one", "two"} {
 		run(t, b.Consume(group, service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {
@@ -63,6 +64,7 @@ func testAnswers(t *testing.T, b Bus) {
 }
 
 func testBatches(t *testing.T, b Bus) {
+	t.Helper()
 	const most = 3
 	var got ids
 	run(t, b.Consume("g", service.Batch(most, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
@@ -83,6 +85,7 @@ func testBatches(t *testing.T, b Bus) {
 }
 
 func testOrder(t *testing.T, b Bus) {
+	t.Helper()
 	const runs, each = 5, 40
 	var mu sync.Mutex
 	received := make(map[string][]string) // by run, each event once
@@ -118,6 +121,7 @@ func testOrder(t *testing.T, b Bus) {
 }
 
 func testPublishers(t *testing.T, b Bus) {
+	t.Helper()
 	var got ids
 	run(t, b.Consume("one", service.On(func(ctx context.Context, s event.Status) ([]event.Event, error) {
 		return nil, b.Publish(ctx, event.Command{Header: s.Cause("cancel", ""), Kind: event.CommandCancel})
@@ -138,12 +142,14 @@ func testPublishers(t *testing.T, b Bus) {
 }
 
 func testRefused(t *testing.T, b Bus) {
+	t.Helper()
 	if err := b.Publish(t.Context(), event.Status{}); !errors.Is(err, event.ErrPoison) {
 		t.Errorf("Publish: %v, want poison", err)
 	}
 }
 
 func testDone(t *testing.T, b Bus) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.Publish(ctx, status("r1", "a")); !errors.Is(err, context.Canceled) {
