@@ -273,6 +273,7 @@ func TestABatchIsWhatHasArrivedAndNoMore(t *testing.T) {
 func TestTheBusOverKafkaKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	bustest.Run(t, func(t *testing.T) bustest.Bus {
+		t.Helper()
 		return bus(t, settings(kafkatest.StartWide(t, 3, event.Topics()...)), zap.NewNop())
 	})
 }
