@@ -22,9 +22,11 @@ func (p *puller) dataDir(shared bool) string {
 	}
 	return p.dir
 }
+
 func (p *puller) setPath(s dataSet) string {
 	return filepath.Join(p.dataDir(s.shared), strconv.Itoa(s.index))
 }
+
 func (p *puller) tempPath(s dataSet) string {
 	return filepath.Join(p.dataDir(s.shared), fmt.Sprintf(".%d.tmp", s.index))
 }
