@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -214,10 +215,8 @@ func (p *puller) pullGroup(ctx context.Context, g objectGroup) error {
 // awaitGroup waits until another pod has brought a group.
 func (p *puller) awaitGroup(ctx context.Context, g objectGroup) error {
 	for _, s := range g.sets() {
-		for wait := 50 * time.Millisecond; !p.isComplete(s); wait = min(2*wait, 2*time.Second) {
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
+		for wait := (control.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}); !p.isComplete(s); {
+			if !control.Sleep(ctx, wait.Next()) {
 				return context.Cause(ctx)
 			}
 		}

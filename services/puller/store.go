@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
@@ -84,14 +85,15 @@ const (
 // download appends the rest of an object to f, as often as that takes. Objects
 // never change, so the rest of one is the rest of one.
 func (s store) download(ctx context.Context, object string, f *os.File, onBytes func(int64)) error {
-	wait := 100 * time.Millisecond
+	wait := control.Backoff{First: 100 * time.Millisecond, Max: maxRetryPause}
 	for failures := 0; ; {
 		n, err := s.downloadRest(ctx, object, f, onBytes)
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
 		if n > 0 {
-			failures, wait = 0, 100*time.Millisecond
+			failures = 0
+			wait.Reset()
 		}
 		if final := new(Error); errors.As(err, &final) {
 			return final
@@ -99,12 +101,9 @@ func (s store) download(ctx context.Context, object string, f *os.File, onBytes 
 		if failures++; failures == attempts {
 			return infraError("object store: %v; tried %d times", err, failures)
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !control.Sleep(ctx, wait.Next()) {
 			return ctx.Err()
 		}
-		wait = min(2*wait, maxRetryPause)
 	}
 }
 

@@ -2,10 +2,8 @@ package watcher
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -18,8 +16,8 @@ type attempt struct {
 	number int
 }
 
-// Prefixes of the keys of documents: attempts whose end is not said yet, which
-// are few, and how attempts ended, which stay. The former are listed.
+// Prefixes of the keys of documents: attempts whose end is not published yet, which
+// are few, and ends of attempts, which stay. Only the former are listed.
 const (
 	livePrefix  = "live/"
 	endedPrefix = "over/"
@@ -27,24 +25,24 @@ const (
 
 func (a attempt) key(prefix string) string { return fmt.Sprintf("%s%s/%d", prefix, a.run, a.number) }
 
-// WatchedAttempt is the document of an attempt whose end is not said yet.
-type WatchedAttempt struct {
+// watchedAttempt is the document of an attempt whose end is not published yet.
+type watchedAttempt struct {
 	Launched event.Launched `json:"launched"`
 }
 
-func (w WatchedAttempt) ref() cluster.Ref {
+func (w watchedAttempt) ref() cluster.Ref {
 	l := w.Launched
 	return cluster.Ref{Run: l.Run, Attempt: l.Attempt, Scope: l.Scope, Job: l.Job, UID: l.UID}
 }
 
-// EndedAttempt is the document of how an attempt ended: whoever creates it decides,
-// once and for all. One of the two is set.
-type EndedAttempt struct {
+// endedAttempt is the document of the end of an attempt: the process that creates it
+// decides, once and for all. One of the two is set.
+type endedAttempt struct {
 	Finished *event.Finished `json:"finished,omitempty"`
 	Retried  *event.Retried  `json:"retried,omitempty"`
 }
 
-func newEndedAttempt(events []event.Event) (e EndedAttempt) {
+func newEndedAttempt(events []event.Event) (e endedAttempt) {
 	for _, ev := range events {
 		switch ev := ev.(type) {
 		case event.Finished:
@@ -56,8 +54,8 @@ func newEndedAttempt(events []event.Event) (e EndedAttempt) {
 	return e
 }
 
-// events returns what says it, none of nil.
-func (e *EndedAttempt) events() []event.Event {
+// events returns the event of the end, none for nil.
+func (e *endedAttempt) events() []event.Event {
 	switch {
 	case e == nil:
 		return nil
@@ -69,11 +67,11 @@ func (e *EndedAttempt) events() []event.Event {
 	return nil
 }
 
-// documents is where the watcher's documents lie.
+// documents reads and writes the watcher's documents.
 type documents struct{ store Store }
 
-// runState reports whether the run of an attempt is known, and whether it knows of
-// the attempt's end.
+// runState reports whether the run of an attempt is stored, and whether it shows the
+// attempt's end.
 func (d documents) runState(ctx context.Context, a attempt) (exists, ended bool, err error) {
 	r, err := d.store.Run(ctx, a.run)
 	if errors.Is(err, store.ErrNotFound) {
@@ -85,69 +83,32 @@ func (d documents) runState(ctx context.Context, a attempt) (exists, ended bool,
 	return true, r.Phase == event.PhaseFinished || r.Attempt > a.number, nil
 }
 
-// startWatch notes an attempt as one to be watched, unless it has ended already: then it
-// returns how.
-func (d documents) startWatch(ctx context.Context, l event.Launched) (*EndedAttempt, error) {
+// startWatch stores an attempt as one to be watched, unless it has ended already: then it
+// returns the end.
+func (d documents) startWatch(ctx context.Context, l event.Launched) (*endedAttempt, error) {
 	a := attempt{l.Run, l.Attempt}
-	ended, _, err := store.Get[EndedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
-	if err == nil {
+	ended, _, found, err := store.Find[endedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
+	if found {
 		return &ended, nil
 	}
-	if !errors.Is(err, store.ErrNotFound) {
+	if err != nil {
 		return nil, fmt.Errorf("look how %s ended: %w", a.key(""), err)
 	}
-	err = store.Create(ctx, d.store, store.KindWatch, a.key(livePrefix), WatchedAttempt{Launched: l})
+	err = store.Create(ctx, d.store, store.KindWatch, a.key(livePrefix), watchedAttempt{Launched: l})
 	if errors.Is(err, store.ErrExists) {
 		err = nil
 	}
 	return nil, wrapError(err, "watch %s", a.key(""))
 }
 
-// watchedAttempt returns the document of an attempt, nil where it is not watched.
-func (d documents) watchedAttempt(ctx context.Context, a attempt) (*WatchedAttempt, error) {
-	w, _, err := store.Get[WatchedAttempt](ctx, d.store, store.KindWatch, a.key(livePrefix))
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look whether %s is watched: %w", a.key(""), err)
-	}
-	return &w, nil
-}
-
-// forEachWatched hands over every attempt that is watched.
-func (d documents) forEachWatched(ctx context.Context, each func(WatchedAttempt)) error {
-	const page = 100
-	for after := livePrefix; ; {
-		docs, err := d.store.Docs(ctx, store.KindWatch, after, page)
-		if err != nil {
-			return fmt.Errorf("look what is watched: %w", err)
-		}
-		for _, doc := range docs {
-			if !strings.HasPrefix(doc.Key, livePrefix) {
-				return nil
-			}
-			var w WatchedAttempt
-			if err := json.Unmarshal(doc.Value, &w); err != nil {
-				return fmt.Errorf("read %s: %w", doc.Key, err)
-			}
-			each(w)
-			after = doc.Key
-		}
-		if len(docs) < page {
-			return nil
-		}
-	}
-}
-
-// putEndIfAbsent writes down how an attempt ended, unless that is written down already,
-// and returns what is.
-func (d documents) putEndIfAbsent(ctx context.Context, a attempt, e EndedAttempt) (*EndedAttempt, error) {
+// putEndIfAbsent stores the end of an attempt, unless one is stored already, and
+// returns the stored one.
+func (d documents) putEndIfAbsent(ctx context.Context, a attempt, e endedAttempt) (*endedAttempt, error) {
 	err := store.Create(ctx, d.store, store.KindWatch, a.key(endedPrefix), e)
 	if !errors.Is(err, store.ErrExists) {
 		return &e, wrapError(err, "keep how %s ended", a.key(""))
 	}
-	existing, _, err := store.Get[EndedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
+	existing, _, err := store.Get[endedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
 	return &existing, wrapError(err, "look how %s ended", a.key(""))
 }
 
@@ -157,16 +118,7 @@ func (d documents) endWatch(ctx context.Context, a attempt) error {
 	return wrapError(err, "end the watch over %s", a.key(""))
 }
 
-// hasCancelMark reports whether a run has a cancel mark.
-func (d documents) hasCancelMark(ctx context.Context, run string) (bool, error) {
-	_, err := d.store.Doc(ctx, store.KindCancel, run)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, wrapError(err, "look for the cancel mark of %s", run)
-}
-
-// wrapError says what was being done when err happened, if it did.
+// wrapError adds the action that failed to err, if there is one.
 func wrapError(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

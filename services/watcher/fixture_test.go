@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -16,11 +17,11 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// fakeCluster shows what a test says is there.
+// fakeCluster shows the snapshots that a test has set.
 type fakeCluster struct {
 	mu           sync.Mutex
 	seen         map[cluster.Ref]cluster.Snapshot // by run, attempt and job
-	watchers     []chan cluster.Ref               // of each who watches
+	watchers     []chan cluster.Ref               // one for each Watch
 	err          error
 	observeCalls int
 }
@@ -31,7 +32,7 @@ func refWithoutUID(r cluster.Ref) cluster.Ref {
 	return cluster.Ref{Run: r.Run, Attempt: r.Attempt, Job: r.Job}
 }
 
-// set sets what is there of an attempt, and tells who watches.
+// set sets the snapshot of an attempt, and wakes every Watch.
 func (c *fakeCluster) set(r cluster.Ref, s cluster.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,10 +91,7 @@ func (c *fakeCluster) failWith(err error) {
 	c.err = err
 }
 
-// errKilled is what a process that was killed hears of everything.
-var errKilled = errors.New("killed")
-
-// fixture is all that outlives a watcher.
+// fixture is the store, the cluster and the topics, which outlive a watcher.
 type fixture struct {
 	t       *testing.T
 	store   *storetest.Memory
@@ -103,8 +101,8 @@ type fixture struct {
 	published       []event.Event // duplicates left out
 	publishedIDs    map[string]bool
 	duplicates      int
-	docsListed      int // documents listed
-	cancelMarkReads int // times that a run's cancel mark was looked for, once for each look
+	docsListed      int
+	cancelMarkReads int // one for each reconcile
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -112,37 +110,32 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{t: t, store: storetest.NewMemory(), cluster: newCluster(), publishedIDs: make(map[string]bool)}
 }
 
-// process is one process with a watcher in it, which is killed at its n-th
-// effect, before that happens or right after. Its handlers are called by the
-// test.
+// process is a process with a watcher in it. The test calls the watcher's handlers.
 type process struct {
-	*storetest.Memory
+	*crashtest.Process
 
 	fixture *fixture
 	steps   map[string]service.Step
 	stop    func()
-
-	mu     sync.Mutex
-	effect int
-	killAt int // 0: never
-	after  bool
-	killed bool
-	kill   context.CancelFunc
 }
 
-func (w *fixture) start(s watcher.Settings, killAt int, after bool) *process {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	p := &process{Memory: w.store, fixture: w, steps: make(map[string]service.Step), killAt: killAt, after: after, kill: cancel}
+// start starts a watcher that lives until it is stopped.
+func (w *fixture) start(s watcher.Settings) *process { return w.startIn(crashtest.New(0, false), s) }
+
+// startIn starts a watcher in a process that may die.
+func (w *fixture) startIn(crashing *crashtest.Process, s watcher.Settings) *process {
+	ctx, cancel := crashing.Context(w.t.Context())
+	p := &process{Process: crashing, fixture: w, steps: make(map[string]service.Step)}
 	var all sync.WaitGroup
-	for _, part := range watcher.New(s, watcher.Deps{Bus: p, Store: p, Cluster: w.cluster}) {
+	for _, part := range watcher.New(s, watcher.Deps{Bus: p.Bus(p), Store: countingStore{p.Store(w.store), w}, Cluster: w.cluster}) {
 		all.Go(func() { _ = part(ctx) })
 	}
 	p.stop = func() { cancel(); all.Wait() }
 	return p
 }
 
-// deliver hands an event to the process as a bus would: again until it is done
-// with it. It reports whether it was.
+// deliver hands an event to the process as a bus would: again until the process has
+// handled it. It reports whether the process has.
 func (p *process) deliver(ev event.Event) bool {
 	p.fixture.t.Helper()
 	m, err := event.Encode(ev)
@@ -150,44 +143,15 @@ func (p *process) deliver(ev event.Event) bool {
 		p.fixture.t.Fatal(err)
 	}
 	for range 50 {
-		out, err := p.steps[m.Topic].Handle(p.fixture.t.Context(), []event.Message{m})
-		if err == nil {
-			err = p.Publish(p.fixture.t.Context(), out...)
+		if _, err = p.steps[m.Topic].Handle(p.fixture.t.Context(), []event.Message{m}); err == nil {
+			return true
 		}
-		if err == nil || errors.Is(err, errKilled) {
-			return err == nil
+		if p.Dead() {
+			return false
 		}
 		time.Sleep(time.Second)
 	}
 	return false
-}
-
-func (p *process) perform(do func() error) error {
-	p.mu.Lock()
-	if p.killed {
-		p.mu.Unlock()
-		return errKilled
-	}
-	p.effect++
-	hit := p.killAt > 0 && p.effect == p.killAt
-	p.killed = hit
-	p.mu.Unlock()
-	if hit && !p.after {
-		p.kill()
-		return errKilled
-	}
-	err := do()
-	if hit {
-		p.kill()
-		return errKilled
-	}
-	return err
-}
-
-func (p *process) effects() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.effect
 }
 
 func (p *process) Consume(_ string, step service.Step) service.Runnable {
@@ -196,50 +160,44 @@ func (p *process) Consume(_ string, step service.Step) service.Runnable {
 }
 
 func (p *process) Publish(_ context.Context, evs ...event.Event) error {
-	if len(evs) == 0 {
-		return nil
-	}
-	return p.perform(func() error {
-		p.fixture.mu.Lock()
-		defer p.fixture.mu.Unlock()
-		for _, ev := range evs {
-			if _, err := event.Encode(ev); err != nil {
-				return err
-			}
-			if p.fixture.publishedIDs[ev.Head().ID] {
-				p.fixture.duplicates++
-				continue
-			}
-			p.fixture.publishedIDs[ev.Head().ID] = true
-			p.fixture.published = append(p.fixture.published, ev)
-		}
-		return nil
-	})
-}
-
-func (p *process) CreateDoc(ctx context.Context, d store.Doc) error {
-	return p.perform(func() error { return p.Memory.CreateDoc(ctx, d) })
-}
-
-func (p *process) DeleteDoc(ctx context.Context, d store.Doc) error {
-	return p.perform(func() error { return p.Memory.DeleteDoc(ctx, d) })
-}
-
-func (p *process) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
-	docs, err := p.Memory.Docs(ctx, kind, after, limit)
 	p.fixture.mu.Lock()
 	defer p.fixture.mu.Unlock()
-	p.fixture.docsListed += len(docs)
+	for _, ev := range evs {
+		if _, err := event.Encode(ev); err != nil {
+			return err
+		}
+		if p.fixture.publishedIDs[ev.Head().ID] {
+			p.fixture.duplicates++
+			continue
+		}
+		p.fixture.publishedIDs[ev.Head().ID] = true
+		p.fixture.published = append(p.fixture.published, ev)
+	}
+	return nil
+}
+
+// countingStore counts what a watcher reads.
+type countingStore struct {
+	crashtest.Store
+
+	fixture *fixture
+}
+
+func (s countingStore) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
+	docs, err := s.Store.Docs(ctx, kind, after, limit)
+	s.fixture.mu.Lock()
+	defer s.fixture.mu.Unlock()
+	s.fixture.docsListed += len(docs)
 	return docs, err
 }
 
-func (p *process) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+func (s countingStore) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
 	if kind == store.KindCancel {
-		p.fixture.mu.Lock()
-		p.fixture.cancelMarkReads++
-		p.fixture.mu.Unlock()
+		s.fixture.mu.Lock()
+		s.fixture.cancelMarkReads++
+		s.fixture.mu.Unlock()
 	}
-	return p.Memory.Doc(ctx, kind, key)
+	return s.Store.Doc(ctx, kind, key)
 }
 
 func (w *fixture) reconcileCount() int {
@@ -254,14 +212,14 @@ func (w *fixture) listedCount() int {
 	return w.docsListed
 }
 
-// publishedLines returns what was said, one line each.
+// publishedLines returns all published events, one line each.
 func (w *fixture) publishedLines() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return eventLines(w.published)
 }
 
-// endLines returns what was said of the ends of attempts.
+// endLines returns the published ends of attempts.
 func (w *fixture) endLines() []string {
 	var ends []string
 	for _, l := range w.publishedLines() {
@@ -287,7 +245,7 @@ func (w *fixture) liveKeys() []string {
 	return keys
 }
 
-// putRun has the run known as it is, as the gateway does.
+// putRun stores a run, as the gateway does.
 func (w *fixture) putRun(r store.Run) {
 	w.t.Helper()
 	c := store.Change{Run: r.ID, Revision: r.Revision, Event: fmt.Sprint("e", r.Revision)}
@@ -296,7 +254,7 @@ func (w *fixture) putRun(r store.Run) {
 	}
 }
 
-// cancel sets the mark of a run, as the gateway does before it says so.
+// cancel sets the cancel mark of a run, as the gateway does before it publishes the command.
 func (w *fixture) cancel(run string) event.Command {
 	w.t.Helper()
 	if err := store.Create(w.t.Context(), w.store, store.KindCancel, run, struct{}{}); err != nil && !errors.Is(err, store.ErrExists) {

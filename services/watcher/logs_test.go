@@ -34,7 +34,7 @@ func (w *fixture) finishedEvent() *event.Finished {
 func TestTheEndOfAnEntrypointIsSaidOnceItsLogIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
-		p := w.start(watcher.Settings{}, 0, false)
+		p := w.start(watcher.Settings{})
 		defer p.stop()
 		l := launchedRun("r1", 0)
 		w.cluster.set(refOf(l), entrypointEnded())
@@ -60,7 +60,7 @@ func TestTheEndOfAnEntrypointIsSaidOnceItsLogIsRead(t *testing.T) {
 func TestTheEndOfAnEntrypointWaitsForItsLogNoLongerThanSettingsSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
-		p := w.start(watcher.Settings{LogGrace: 3 * time.Second}, 0, false)
+		p := w.start(watcher.Settings{LogGrace: 3 * time.Second})
 		defer p.stop()
 		l := launchedRun("r1", 0)
 		w.cluster.set(refOf(l), entrypointEnded())

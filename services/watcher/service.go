@@ -58,6 +58,9 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
+// maxRetry is the longest wait before what failed is tried again.
+func (s Settings) maxRetry() time.Duration { return min(32*s.Retry, s.Reconcile) }
+
 // Bus carries events.
 type Bus interface {
 	// Consume returns the part that hands what step hears to step, and carries
@@ -98,7 +101,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	return map[string]service.Runnable{
 		"watcher/launched": d.Bus.Consume("watcher-launched", service.On(w.onLaunched)),
 		"watcher/commands": d.Bus.Consume("watcher-commands", service.On(w.onCommand)),
-		"watcher/cluster":  w.watchCluster,
+		"watcher/cluster":  w.watchCluster().Run,
 		"watcher/decide":   w.run,
 	}
 }

@@ -10,42 +10,51 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control"
+	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// maxWorkers is how many attempts are looked at and decided about at a time.
+// maxWorkers is how many attempts are decided about at a time.
 const maxWorkers = 16
 
-// watcher looks at attempts, and says what it decides about them.
+// watcher looks at attempts, decides about them and publishes the decisions.
 type watcher struct {
 	settings Settings
 	deps     Deps
 	docs     documents
-	queue    *workQueue
+	queue    *queue.Queue[attempt]
 
 	mu       sync.Mutex
 	attempts map[attempt]*tracked
 }
 
 // tracked is what this process remembers of an attempt. All of it can be found
-// again, but for what was seen last of one that is gone.
+// again, but for the last snapshot of an attempt that is gone.
 type tracked struct {
-	doc          WatchedAttempt
-	seen         *cluster.Snapshot // as heard; nil: look
-	observedAt   time.Time         // when that was
-	lastSeen     cluster.Snapshot  // the last time that something of it was there
-	goneSince    time.Time         // since when nothing is, by live looks
-	lastReported string            // ID of the last status that was said
-	failures     int               // looks in a row that failed
-	heldSince    time.Time         // since when its end is not said because a log is being read; zero where it is not
+	doc watchedAttempt
+
+	// Only the worker at the attempt uses these.
+	lastReported string    // ID of the last status that was published
+	heldSince    time.Time // since when its end waits for a log to be read; zero where it does not
+
+	mu         sync.Mutex
+	seen       *cluster.Snapshot // the last that the watch handed over; nil: look live
+	observedAt time.Time         // when that was
+	lastSeen   cluster.Snapshot  // the last in which the attempt had a job or pods
+	goneSince  time.Time         // since when it has none, by live looks
 }
 
 func newWatcher(s Settings, d Deps) *watcher {
-	return &watcher{settings: s, deps: d, docs: documents{d.Store}, queue: newWorkQueue(), attempts: make(map[attempt]*tracked)}
+	q := queue.New(d.Log, queue.Settings[attempt]{First: s.Retry, Max: s.maxRetry(), Fields: func(a attempt) []zap.Field {
+		return []zap.Field{zap.String("run", a.run), zap.Int("attempt", a.number)}
+	}})
+	return &watcher{settings: s, deps: d, docs: documents{d.Store}, queue: q, attempts: make(map[attempt]*tracked)}
 }
 
-// onLaunched hears of an attempt that is to be watched. Of one that has ended it
-// says the end again unless the run has it: the topic may have lost it.
+// onLaunched begins to watch an attempt. Where the attempt has ended and the run does not
+// show that, it answers with the end once more: the topic may have lost it.
 func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Event, error) {
 	a := attempt{ev.Run, ev.Attempt}
 	runExists, runEnded, err := w.docs.runState(ctx, a)
@@ -59,164 +68,124 @@ func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Ev
 	if ended != nil {
 		return ended.events(), nil
 	}
-	w.track(a, WatchedAttempt{Launched: ev})
-	w.queue.enqueue(a)
+	w.track(a, watchedAttempt{Launched: ev})
+	w.queue.Add(a)
 	return nil, nil
 }
 
-// onCommand hears that somebody wants something of a run: its mark is set, so
-// it is enough to look.
+// onCommand has the attempts of a run decided about: the cancel mark of the run is set
+// before the command is published.
 func (w *watcher) onCommand(_ context.Context, c event.Command) ([]event.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for a := range w.attempts {
 		if a.run == c.Run {
-			w.queue.enqueue(a)
+			w.queue.Add(a)
 		}
 	}
 	return nil, nil
 }
 
-// watchCluster hears what changes in the cluster. Where that fails it begins anew,
-// said once, with growing waits.
-func (w *watcher) watchCluster(ctx context.Context) error {
-	for tries := 1; ; tries++ {
-		began := w.deps.Clock()
-		err := w.deps.Cluster.Watch(ctx, w.onChange)
-		if w.deps.Clock().Sub(began) > w.settings.Reconcile {
-			tries = 1
-		}
-		if tries == 1 && ctx.Err() == nil {
-			w.deps.Log.Warn("the watch over the cluster broke, begins anew", zap.Error(err))
-		}
-		if !sleep(ctx, w.backoff(tries)) {
-			break
-		}
-	}
-	return nil
+// watchCluster returns the loop that watches the cluster. A watch that breaks begins anew.
+func (w *watcher) watchCluster() *control.Loop {
+	watch := func(ctx context.Context) (time.Duration, error) { return 0, w.deps.Cluster.Watch(ctx, w.onChange) }
+	return control.NewLoop("watch", w.settings.Retry, w.deps.Log, watch, control.LoopSettings{
+		Backoff: w.backoff(), Steady: w.settings.Reconcile, Failing: "the watch over the cluster broke, begins anew",
+	})
 }
 
-// onChange notes what was seen of an attempt, for who decides about it.
+// onChange notes a snapshot of an attempt, and has the attempt decided about.
 func (w *watcher) onChange(s cluster.Snapshot) {
 	a := attempt{s.Ref.Run, s.Ref.Attempt}
-	w.mu.Lock()
-	if m, ok := w.attempts[a]; ok {
-		m.seen, m.observedAt = &s, w.deps.Clock()
-		if s.Job != nil {
-			m.lastSeen, m.goneSince = mergeLastSeen(m.lastSeen, s), time.Time{}
-		}
+	if m := w.lookup(a); m != nil {
+		m.note(s, w.deps.Clock())
 	}
-	w.mu.Unlock()
-	w.queue.enqueue(a)
+	w.queue.Add(a)
 }
 
-// run decides about attempts as they come up, and looks at all of them from
-// time to time.
+// note keeps a snapshot that the watch handed over.
+func (m *tracked) note(s cluster.Snapshot, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen, m.observedAt = &s, now
+	if s.Job != nil {
+		m.lastSeen, m.goneSince = mergeLastSeen(m.lastSeen, s), time.Time{}
+	}
+}
+
+// run decides about attempts as they come up, and about all of them from time to time.
 func (w *watcher) run(ctx context.Context) error {
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for range maxWorkers {
-		workers.Go(func() { w.worker(ctx) })
-	}
-	for tries := 0; ; {
-		wait := w.settings.Reconcile
-		if err := w.resync(ctx); err != nil && ctx.Err() == nil {
-			if tries++; tries == 1 {
-				w.deps.Log.Warn("cannot look at what is watched, tries again", zap.Error(err))
-			}
-			wait = w.backoff(tries)
-		} else {
-			tries = 0
-		}
-		if !sleep(ctx, wait) {
-			return nil
-		}
-	}
+	resync := control.NewLoop("resync", w.settings.Reconcile, w.deps.Log, w.resync, control.LoopSettings{
+		Backoff: w.backoff(), Failing: "cannot look at what is watched, tries again",
+	})
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { _ = resync.Run(ctx) })
+	return w.queue.Run(ctx, maxWorkers, w.work)
 }
 
-// worker decides about one attempt after the other.
-func (w *watcher) worker(ctx context.Context) {
-	for {
-		a, ok := w.queue.get(ctx)
-		if !ok {
-			return
-		}
-		requeueAt, err := w.reconcile(ctx, a)
-		if err != nil && ctx.Err() == nil {
-			requeueAt = w.deps.Clock().Add(w.backoff(w.recordFailure(a, err)))
-		}
-		if throttle := w.throttle(a); throttle > 0 {
-			time.AfterFunc(throttle, func() { w.queue.done(a, requeueAt, w.deps.Clock()) })
-			continue
-		}
-		w.queue.done(a, requeueAt, w.deps.Clock())
+// work decides about an attempt, if it is watched.
+func (w *watcher) work(ctx context.Context, a attempt) (queue.Result, error) {
+	m, err := w.findTracked(ctx, a)
+	if err != nil || m == nil {
+		return queue.Result{}, err
 	}
+	recheckAt, err := w.reconcile(ctx, a, m)
+	r := queue.Result{Rest: m.throttle()}
+	if !recheckAt.IsZero() {
+		r.RequeueAfter = cmp.Or(recheckAt.Sub(w.deps.Clock()), -1)
+	}
+	return r, err
 }
 
-// throttle is for how long an attempt is not looked at after it was: the longer the
-// more pods it has, each of whose changes is a reason to look at all of them.
-func (w *watcher) throttle(a attempt) time.Duration {
+// throttle is for how long an attempt is not decided about again: the longer, the more
+// pods it has, each of whose changes is a reason to look at all of them.
+func (m *tracked) throttle() time.Duration {
 	const few, each = 50, 200 * time.Microsecond
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m, ok := w.attempts[a]; ok && len(m.lastSeen.Pods) > few {
-		return time.Duration(len(m.lastSeen.Pods)) * each
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.lastSeen.Pods); n > few {
+		return time.Duration(n) * each
 	}
 	return 0
 }
 
-// recordFailure counts the looks at an attempt that failed in a row, and says so
-// once.
-func (w *watcher) recordFailure(a attempt, err error) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	tries := 1
-	if m, ok := w.attempts[a]; ok {
-		m.failures++
-		tries = m.failures
-	}
-	if tries == 1 {
-		w.deps.Log.Warn("cannot look, tries again", zap.String("run", a.run), zap.Int("attempt", a.number), zap.Error(err))
-	}
-	return tries
+// backoff is how long to wait after failures in a row: at most 32 times as long as
+// after the first, so that nothing waits longer once all is back.
+func (w *watcher) backoff() control.Backoff {
+	return control.Backoff{First: w.settings.Retry, Max: w.settings.maxRetry()}
 }
 
-// backoff is how long to wait after so many failures in a row: at most 32 times
-// as long as after the first, so that nobody waits longer once all is back.
-func (w *watcher) backoff(tries int) time.Duration {
-	return min(w.settings.Retry<<min(tries-1, 5), w.settings.Reconcile)
-}
-
-// staleRounds is for how many rounds of reconcile nothing may be heard of an attempt
-// before it is looked at live: all that is there is heard of again more often.
+// staleRounds is for how many rounds of reconcile the watch may be silent about an
+// attempt before that is looked at live: the watch hands over all that is there more often.
 const staleRounds = 3
 
-// resync has every watched attempt decided about, whoever launched it, and
-// looked at live where nothing was heard of it lately.
-func (w *watcher) resync(ctx context.Context) error {
-	return w.docs.forEachWatched(ctx, func(d WatchedAttempt) {
-		a := attempt{d.Launched.Run, d.Launched.Attempt}
-		w.track(a, d)
-		w.invalidate(a)
-		w.queue.enqueue(a)
-	})
+// resync has every watched attempt decided about, whichever process launched it, after a
+// live look where the watch was silent about it.
+func (w *watcher) resync(ctx context.Context) (time.Duration, error) {
+	stale := w.deps.Clock().Add(-staleRounds * w.settings.Reconcile)
+	for d, err := range store.All[watchedAttempt](ctx, w.deps.Store, store.KindWatch, livePrefix) {
+		if err != nil {
+			return 0, err
+		}
+		a := attempt{d.Value.Launched.Run, d.Value.Launched.Attempt}
+		w.track(a, d.Value).invalidate(stale)
+		w.queue.Add(a)
+	}
+	return 0, nil
 }
 
-// reconcile gathers what is known of an attempt, decides, and says what follows. It
-// returns when to look again though nothing changes.
-func (w *watcher) reconcile(ctx context.Context, a attempt) (recheckAt time.Time, err error) {
-	m, err := w.findTracked(ctx, a)
-	if err != nil || m == nil {
-		return time.Time{}, err
-	}
-	s, err := w.observe(ctx, a, *m)
+// reconcile gathers the state of an attempt, decides, and publishes the decision. It
+// returns when to decide again though nothing changes.
+func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheckAt time.Time, err error) {
+	s, err := w.observe(ctx, a, m)
 	if err != nil {
 		return time.Time{}, err
 	}
 	v := Decide(s)
 	events := EventsFor(m.doc.Launched, v, s)
 	if v.Phase == event.PhaseFinished {
-		if recheckAt, err := w.awaitLogs(ctx, a, s); err != nil || !recheckAt.IsZero() {
+		if recheckAt, err := w.awaitLogs(ctx, m, s); err != nil || !recheckAt.IsZero() {
 			return recheckAt, err
 		}
 		return time.Time{}, w.finish(ctx, a, events)
@@ -225,36 +194,44 @@ func (w *watcher) reconcile(ctx context.Context, a attempt) (recheckAt time.Time
 		if err := w.deps.Bus.Publish(ctx, events...); err != nil {
 			return time.Time{}, err
 		}
-		w.setLastReported(a, events[0].Head().ID)
+		m.lastReported = events[0].Head().ID
 	}
-	w.resetFailures(a)
 	return v.RecheckAt, nil
 }
 
-// observe returns what is known of an attempt. That nothing of it is there is
-// believed of a live look only.
-func (w *watcher) observe(ctx context.Context, a attempt, m tracked) (Observation, error) {
+// observe returns the state of an attempt. Only a live look can find that nothing of
+// the attempt is there.
+func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s Observation, err error) {
 	l, now := m.doc.Launched, w.deps.Clock()
-	s := Observation{LastSeen: m.lastSeen, Now: now, Grace: w.settings.Grace, PendingDeadline: cmp.Or(l.PendingDeadline, w.settings.PendingDeadline), ReadyDeadline: l.PendingDeadline}
-	if m.seen != nil && m.seen.Job != nil && (l.UID == "" || string(m.seen.Job.UID) == l.UID) {
-		s.Seen = *m.seen
-	} else {
-		seen, err := w.deps.Cluster.Observe(ctx, m.doc.ref())
+	s = Observation{Now: now, Grace: w.settings.Grace, ReadyDeadline: l.PendingDeadline}
+	s.PendingDeadline = cmp.Or(l.PendingDeadline, w.settings.PendingDeadline)
+	var heard bool
+	if s.Seen, s.LastSeen, heard = m.heard(l.UID); !heard {
+		s.Seen, err = w.deps.Cluster.Observe(ctx, m.doc.ref())
 		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 			return s, wrapError(err, "look at job %s", l.Job)
 		}
-		s.Seen = seen
-		s.GoneSince = w.recordObservation(a, seen, now)
+		s.GoneSince = m.recordObservation(s.Seen, now)
 	}
-	canceled, err := w.docs.hasCancelMark(ctx, a.run)
-	s.Canceled = canceled
+	s.Canceled, err = store.Canceled(ctx, w.deps.Store, a.run)
 	return s, err
 }
 
-// finish writes down how an attempt ended, says it, and watches it no longer.
-// Should another process have been faster, what that one wrote is said. Nothing is
-// said of an attempt whose end the run has: only its document was left, or came
-// back with a store that was older.
+// heard returns the snapshot that the watch handed over last, if it shows the Job of that
+// UID, and the last in which the attempt had a job or pods.
+func (m *tracked) heard(uid string) (seen, lastSeen cluster.Snapshot, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen == nil || m.seen.Job == nil || uid != "" && string(m.seen.Job.UID) != uid {
+		return cluster.Snapshot{}, m.lastSeen, false
+	}
+	return *m.seen, m.lastSeen, true
+}
+
+// finish writes down how an attempt ended, publishes that, and ends the watch. Where
+// another process wrote it first, finish publishes the other's. It publishes nothing of an
+// attempt whose end the run has: only the document of the attempt was left, or came back
+// with an older store.
 func (w *watcher) finish(ctx context.Context, a attempt, events []event.Event) error {
 	_, runEnded, err := w.docs.runState(ctx, a)
 	if err != nil {
@@ -279,47 +256,40 @@ func (w *watcher) finish(ctx context.Context, a attempt, events []event.Event) e
 	return nil
 }
 
-// track notes that an attempt is watched.
-func (w *watcher) track(a attempt, d WatchedAttempt) {
+// track begins to watch an attempt, and returns what is remembered of it.
+func (w *watcher) track(a attempt, d watchedAttempt) *tracked {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.attempts[a] == nil {
 		w.attempts[a] = &tracked{doc: d}
 	}
+	return w.attempts[a]
 }
 
-// findTracked returns what is remembered of an attempt, nil of one that is not
-// watched. One that another process has heard of is looked up.
+// findTracked returns what is remembered of an attempt, nil where it is not watched. It
+// reads the document of an attempt of whose launch another process has heard.
 func (w *watcher) findTracked(ctx context.Context, a attempt) (*tracked, error) {
-	if m, ok := w.lookup(a); ok {
-		return &m, nil
+	if m := w.lookup(a); m != nil {
+		return m, nil
 	}
-	d, err := w.docs.watchedAttempt(ctx, a)
-	if err != nil || d == nil {
-		return nil, err
+	d, _, watched, err := store.Find[watchedAttempt](ctx, w.deps.Store, store.KindWatch, a.key(livePrefix))
+	if err != nil || !watched {
+		return nil, wrapError(err, "look whether %s is watched", a.key(""))
 	}
-	w.track(a, *d)
-	return &tracked{doc: *d}, nil
+	return w.track(a, d), nil
 }
 
-func (w *watcher) lookup(a attempt) (tracked, bool) {
+func (w *watcher) lookup(a attempt) *tracked {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m, ok := w.attempts[a]
-	if !ok {
-		return tracked{}, false
-	}
-	return *m, true
+	return w.attempts[a]
 }
 
-// recordObservation keeps what a live look saw, and returns since when nothing is there.
-func (w *watcher) recordObservation(a attempt, seen cluster.Snapshot, now time.Time) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	m, ok := w.attempts[a]
+// recordObservation keeps the snapshot of a live look, and returns since when nothing is there.
+func (m *tracked) recordObservation(seen cluster.Snapshot, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch {
-	case !ok:
-		return time.Time{}
 	case seen.Job != nil || len(seen.Pods) > 0:
 		m.lastSeen, m.goneSince = mergeLastSeen(m.lastSeen, seen), time.Time{}
 	case m.goneSince.IsZero():
@@ -328,38 +298,11 @@ func (w *watcher) recordObservation(a attempt, seen cluster.Snapshot, now time.T
 	return m.goneSince
 }
 
-func (w *watcher) setLastReported(a attempt, id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m, ok := w.attempts[a]; ok {
-		m.lastReported = id
-	}
-}
-
-func (w *watcher) resetFailures(a attempt) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m, ok := w.attempts[a]; ok {
-		m.failures = 0
-	}
-}
-
-func (w *watcher) invalidate(a attempt) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m, ok := w.attempts[a]; ok && w.deps.Clock().Sub(m.observedAt) >= staleRounds*w.settings.Reconcile {
+// invalidate has the next look be a live one if the watch was silent since stale.
+func (m *tracked) invalidate(stale time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.observedAt.After(stale) {
 		m.seen = nil
-	}
-}
-
-// sleep waits for d. It is false once ctx is done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

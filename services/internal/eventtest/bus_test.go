@@ -3,20 +3,19 @@ package eventtest_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/services/internal/bustest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-func status(id string) event.Status {
-	h := event.NewHeader(id, "r1", "pets", "ann", time.Unix(0, 0).UTC())
+func status() event.Status {
+	h := event.NewHeader("m1", "r1", "pets", "ann", time.Unix(0, 0).UTC())
 	return event.Status{Header: h, Phase: event.PhaseQueued, Message: "hello"}
 }
 
@@ -27,12 +26,12 @@ func TestEveryEventIsHandedOverTwiceAndWhatFollowsIsSaidOnce(t *testing.T) {
 		calls++
 		return []event.Event{event.Command{Header: s.Cause("cancel", ""), Kind: event.CommandCancel}}, nil
 	}))
-	bus.PublishAndWait(status("m1"))
+	bus.PublishAndWait(status())
 	want(t, calls, 2)
 	want(t, bus.TakeLines(), []string{"bai.status r1 queued: hello", "bai.commands r1 cancel"})
 	want(t, len(eventtest.Published[event.Command](bus)), 1)
 
-	bus.Redeliver(status("m1"))
+	bus.Redeliver(status())
 	want(t, calls, 4)
 	bus.Replay()
 	want(t, calls, 6)
@@ -46,7 +45,7 @@ func TestAStepThatTakesSeveralAlsoHearsAnEventTwiceInOneCall(t *testing.T) {
 		sizes = append(sizes, len(evs))
 		return nil, nil
 	}))
-	bus.PublishAndWait(status("m1"))
+	bus.PublishAndWait(status())
 	want(t, sizes, []int{1, 1, 2})
 }
 
@@ -54,30 +53,16 @@ func TestTryReturnsWhatAStepCannotDo(t *testing.T) {
 	bus := eventtest.NewBus(t)
 	away := errors.New("the store is away")
 	bus.Consume("g", service.On(func(context.Context, event.Status) ([]event.Event, error) { return nil, away }))
-	if err := bus.TryPublish(status("m1")); !errors.Is(err, away) {
+	if err := bus.TryPublish(status()); !errors.Is(err, away) {
 		t.Errorf("Try: %v, want %v", err, away)
 	}
-	if err := bus.TryPublish(status("m1")); err != nil {
+	if err := bus.TryPublish(status()); err != nil {
 		t.Errorf("what was said before: %v, want nothing handed over", err)
 	}
 }
 
-func TestStepsAndOthersMayPublishAtAnyTime(t *testing.T) {
-	bus := eventtest.NewBus(t)
-	bus.Consume("g", service.On(func(ctx context.Context, s event.Status) ([]event.Event, error) {
-		return nil, bus.Publish(ctx, event.Command{Header: s.Cause("cancel", ""), Kind: event.CommandCancel})
-	}))
-	var wg sync.WaitGroup
-	for i := range 10 {
-		wg.Go(func() {
-			if err := bus.Publish(t.Context(), status(fmt.Sprint("m", i))); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	bus.PublishAndWait(status("last"))
-	want(t, len(eventtest.Published[event.Command](bus)), 11)
+func TestTheBusInMemoryKeepsTheContract(t *testing.T) {
+	bustest.Run(t, func(t *testing.T) bustest.Bus { t.Helper(); return eventtest.NewBus(t) })
 }
 
 func want[T any](t *testing.T, got, want T) {

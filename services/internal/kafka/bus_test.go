@@ -3,9 +3,7 @@ package kafka_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/benchmark-ai/bai/services/internal/bustest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafka/access"
@@ -272,37 +271,12 @@ func TestABatchIsWhatHasArrivedAndNoMore(t *testing.T) {
 	want(t, total, len(ms))
 }
 
-func TestEventsOfOneRunStayInOrder(t *testing.T) {
+func TestTheBusOverKafkaKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	const runs, each = 5, 40
-	broker := kafkatest.StartWide(t, 3, event.Topics()...)
-	b := bus(t, settings(broker), zap.NewNop())
-	var publisher sync.WaitGroup
-	publisher.Go(func() {
-		for i := range each {
-			var evs []event.Event
-			for r := range runs {
-				evs = append(evs, status(fmt.Sprint("r", r), fmt.Sprint(i)))
-			}
-			if err := b.Publish(t.Context(), evs...); err != nil {
-				t.Error(err)
-			}
-		}
+	bustest.Run(t, func(t *testing.T) bustest.Bus {
+		t.Helper()
+		return bus(t, settings(kafkatest.StartWide(t, 3, event.Topics()...)), zap.NewNop())
 	})
-	received := make(chan event.Status, runs*each)
-	consume(t, settings(broker), service.Batch(7, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
-		for _, ev := range evs {
-			received <- ev
-		}
-		return nil, nil
-	}))
-	next := make(map[string]int)
-	for range runs * each {
-		ev := <-received
-		want(t, ev.Message, fmt.Sprint(next[ev.Run]))
-		next[ev.Run]++
-	}
-	publisher.Wait()
 }
 
 func TestATokenIsNeededToSpeakForARun(t *testing.T) {
@@ -397,14 +371,6 @@ func TestPublishGivesUpWithItsContextAndSaysWhy(t *testing.T) {
 	}
 	if err := b.Ready(t.Context()); err != nil {
 		t.Errorf("not ready: %v", err)
-	}
-}
-
-func TestPublishRefusesWhatCannotBeWritten(t *testing.T) {
-	t.Parallel()
-	b := bus(t, kafka.Settings{Brokers: []string{"127.0.0.1:1"}}, zap.NewNop())
-	if err := b.Publish(t.Context(), event.Status{}); !errors.Is(err, event.ErrPoison) {
-		t.Errorf("Publish: %v, want poison", err)
 	}
 }
 

@@ -39,8 +39,11 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/spool"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
@@ -90,13 +93,13 @@ type Collector struct {
 	declared           extract.Declared
 	bus                Publisher
 	log                *zap.Logger
-	volume             *volume // while it runs
-	state              *volume // likewise; the same where it has none of its own
+	volume             *volume.Volume // while it runs
+	state              *volume.Volume // likewise; the same where it has none of its own
 	shippers           []*shipper
-	series             *seriesRegistry
-	losses             map[string]*losses // by stream, of those whose file is ours
-	savedAt            time.Time          // when the cursor was written
-	environmentModTime time.Time          // when what was last said of where it runs was written
+	series             *spool.SeriesSet
+	losses             map[string]*spool.Losses // by stream, of those whose file is ours
+	savedAt            time.Time                // when the cursor was written
+	environmentModTime time.Time                // when what was last said of where it runs was written
 	disk               *diskMonitor
 
 	unshippedBytes map[string]int64 // bytes of each stream that are not shipped, once it has run
@@ -115,8 +118,8 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 	}
 	s = defaults(s)
 	c := &Collector{
-		settings: s, patterns: patterns, declared: extract.Declare(s.Metrics), bus: bus, log: log, series: &seriesRegistry{log: log, limiter: extract.SeriesLimiter{Max: s.Series}},
-		losses: map[string]*losses{event.StreamScraped: {}, event.StreamOTLP: {}, event.StreamFIFO: {}},
+		settings: s, patterns: patterns, declared: extract.Declare(s.Metrics), bus: bus, log: log, series: spool.NewSeriesSet(s.Series, log),
+		losses: map[string]*spool.Losses{event.StreamScraped: {}, event.StreamOTLP: {}, event.StreamFIFO: {}},
 	}
 	for _, stream := range streams(s) {
 		src := c.newShipper(stream)
@@ -183,7 +186,7 @@ func (c *Collector) run(ctx context.Context) (err error) {
 		}
 		c.saveDue()
 		if !full {
-			c.wait(ctx)
+			control.Sleep(ctx, c.settings.Poll)
 		}
 	}
 	pipe.close()
@@ -201,16 +204,15 @@ func (c *Collector) run(ctx context.Context) (err error) {
 
 // openVolumes opens the pod's volume and the collector's own.
 func (c *Collector) openVolumes() (err error) {
-	if c.volume, err = openVolume(c.settings.Dir); err != nil {
+	if c.volume, err = volume.Open(c.settings.Dir); err != nil {
 		return err
 	}
 	if c.state = c.volume; c.settings.StateDir != "" {
-		if c.state, err = openStateVolume(c.settings.StateDir); err != nil {
-			c.volume.close()
+		if c.state, err = volume.OpenState(c.settings.StateDir); err != nil {
+			c.volume.Close()
 			return err
 		}
 	}
-	c.series.volume = c.state
 	for _, s := range c.shippers {
 		s.tail.volume = c.volume
 		if c.losses[s.stream.Kind] != nil { // its file is ours
@@ -222,15 +224,15 @@ func (c *Collector) openVolumes() (err error) {
 
 func (c *Collector) closeVolumes() {
 	if c.state != c.volume {
-		c.state.close()
+		c.state.Close()
 	}
-	c.volume.close()
+	c.volume.Close()
 }
 
 // prepare makes the folder of what is shipped, and the file that client
 // libraries append to, so that whoever the benchmark runs as can.
 func (c *Collector) prepare() {
-	root, dir := c.volume.root, path.Dir(pod.Metrics)
+	root, dir := c.volume.Root, path.Dir(pod.Metrics)
 	err := root.Mkdir(dir, 0o700)
 	if err == nil {
 		err = root.Chmod(dir, 0o777) // the wrapper runs as the benchmark does
@@ -252,21 +254,13 @@ func makeShared(root *os.Root, name string) error {
 	return errors.Join(f.Chmod(0o666), f.Close())
 }
 
-// wait waits until there may be more to read.
-func (c *Collector) wait(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(c.settings.Poll):
-	}
-}
-
 // benchmarkEnded reports whether nothing more is to be expected: the benchmark has
 // ended, or so has ctx.
 func (c *Collector) benchmarkEnded(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	_, err := c.volume.root.Lstat(pod.ExitFile)
+	_, err := c.volume.Root.Lstat(pod.ExitFile)
 	return err == nil
 }
 
@@ -309,7 +303,7 @@ func (c *Collector) finish(ctx context.Context) error {
 
 // exitStatus returns how the benchmark ended, as far as that is known.
 func (c *Collector) exitStatus() (e pod.Exit, ok bool) {
-	b, err := c.volume.read(pod.ExitFile, maxExitSize)
+	b, err := c.volume.Read(pod.ExitFile, maxExitSize)
 	if err == nil {
 		err = json.Unmarshal(b, &e)
 	}

@@ -54,7 +54,7 @@ func (c *Collector) load() error {
 		return err
 	}
 	otherRun := k.Run != "" && (k.Run != c.settings.Header.Run || k.Attempt != c.settings.Header.Attempt)
-	if err := c.series.load(otherRun); err != nil {
+	if err := c.series.Load(c.state, otherRun); err != nil {
 		return err
 	}
 	if k.Run == "" || otherRun {
@@ -68,7 +68,7 @@ func (c *Collector) load() error {
 
 // cursor reads what an earlier run has written. One that cannot be read is none.
 func (c *Collector) cursor() (k cursor, err error) {
-	b, err := c.state.read(pod.Cursor, maxCursorSize)
+	b, err := c.state.Read(pod.Cursor, maxCursorSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
 	}
@@ -103,7 +103,7 @@ func (c *Collector) save() {
 	}
 	b, err := json.Marshal(k)
 	if err == nil {
-		err = c.state.write(pod.Cursor, b, 0o600)
+		err = c.state.Write(pod.Cursor, b, 0o600)
 	}
 	c.savedAt = time.Now()
 	if err != nil && !c.saveFailed {

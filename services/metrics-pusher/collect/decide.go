@@ -20,7 +20,6 @@ const (
 	maxLineSetting = 96 << 10  // and at most: in JSON a byte may take six
 	maxEmission    = 256 << 10 // bytes of an emitted line
 	maxProblem     = 300       // bytes of the reason that an end gives
-	maxAnswer      = 64 << 10  // bytes of a refusal of the gateway that are read: JSON that is cut cannot be
 )
 
 func defaults(s Settings) Settings {
@@ -105,14 +104,24 @@ func badEmission(seq int64, err error) string {
 	return fmt.Sprintf("the line that ends at byte %d is not a sample: %v", seq, err)
 }
 
-func overSpool(key string, limit int64) string {
-	return fmt.Sprintf("limits.max_log_size: only the first %[2]d bytes of the samples of %[1]s are kept", key, limit)
-}
-
 func overPipe(limit int64) string {
 	return fmt.Sprintf("limits.max_log_size: only the first %d bytes of the FIFO are kept", limit)
 }
 
 func unwritten(err error) string {
 	return fmt.Sprintf("what came last through the pipe of the original client library could not be written to the disk: %v", err)
+}
+
+// Bounds of files that are read whole.
+const (
+	maxExitSize        = 1 << 20
+	maxEnvironmentSize = 4 << 20
+	maxCursorSize      = 4 << 20
+	maxURLSize         = 4 << 10
+)
+
+// artifactsTime is how much of the time for the end artifacts may take: all but the part
+// that the ends of the streams need.
+func artifactsTime(drain time.Duration) time.Duration {
+	return max(drain-5*time.Second, drain/2)
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/spool"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
 func TestAFullDiskIsToldOnceAndOnceWhenThereIsRoom(t *testing.T) {
@@ -100,18 +102,22 @@ func TestWhatComesOverPipesAndPortsIsNotTakenOntoAFullDisk(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	v, err := openVolume(dir)
+	v, err := volume.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(v.close)
+	t.Cleanup(v.Close)
 	free := int64(63)
 	r := &diskMonitor{floor: 64, free: func() (int64, error) { return free, nil }}
-	s, err := openSpool(v, pod.OTLP, "output.otlp", 0, &seriesRegistry{volume: v, log: zap.NewNop()}, &losses{}, r)
+	series := spool.NewSeriesSet(0, zap.NewNop())
+	if err := series.Load(v, false); err != nil {
+		t.Fatal(err)
+	}
+	s, err := spool.Open(v, spool.Settings{File: pod.OTLP, Key: "output.otlp", Full: r.checkFull}, series, &spool.Losses{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.close() })
+	t.Cleanup(func() { _ = s.Close() })
 	sample := []event.Sample{{Name: "x", Value: new(1.0), Time: 1}}
 	if err := s.Append(slices.Clone(sample)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)

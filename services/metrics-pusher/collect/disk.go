@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -55,10 +56,8 @@ func (r *diskMonitor) wait(ctx context.Context) error {
 			r.gaveUp = true
 			r.log.Warn("the disk is full, and the pod has to end: the rest of its output is not shipped")
 		}
-		select {
-		case <-ctx.Done():
+		if !control.Sleep(ctx, diskPoll) {
 			return ctx.Err()
-		case <-time.After(diskPoll):
 		}
 	}
 	return errDiskFull
@@ -112,7 +111,7 @@ func (r *diskMonitor) check(ctx context.Context, every time.Duration) (int64, er
 func (c *Collector) watchDisk(ctx context.Context) {
 	head := c.outputShipper()
 	c.disk = &diskMonitor{
-		floor: c.settings.Reserve, free: c.volume.free, drainTimeout: min(diskFullTimeout, c.settings.Drain/2), log: c.log,
+		floor: c.settings.Reserve, free: c.volume.Free, drainTimeout: min(diskFullTimeout, c.settings.Drain/2), log: c.log,
 		publish: func(ctx context.Context, subject string, s event.Status) error {
 			s.Header = head.eventHeader("status/disk", subject)
 			return c.bus.Publish(ctx, s)

@@ -17,13 +17,13 @@ import (
 // sendEnvironment ships where the benchmark runs, once that is written, and again once
 // there is more to say. A restart repeats it.
 func (c *Collector) sendEnvironment(ctx context.Context) error {
-	info, err := c.volume.root.Lstat(pod.EnvironmentFile)
+	info, err := c.volume.Root.Lstat(pod.EnvironmentFile)
 	if err != nil || info.ModTime().Equal(c.environmentModTime) {
 		return nil //nolint:nilerr // it is not known yet
 	}
 	c.environmentModTime = info.ModTime()
 	var e event.Environment
-	b, err := c.volume.read(pod.EnvironmentFile, maxEnvironmentSize)
+	b, err := c.volume.Read(pod.EnvironmentFile, maxEnvironmentSize)
 	if err == nil {
 		err = json.Unmarshal(b, &e)
 	}

@@ -7,30 +7,34 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/spool"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
 // ForwardFIFO carries from a FIFO into a file of a volume until end is called, which
 // waits for a full disk no longer than patience and returns what was lost, as
 // Dropped and Reason of an end.
 func ForwardFIFO(s Settings, drainTimeout time.Duration) (end func() (lost int64, reason string)) {
-	return forwardFIFO(s, drainTimeout, func(v, state *volume, l *losses) *pipe { return openPipe(v, state, s, l, nil, zap.NewNop()) })
+	return forwardFIFO(s, drainTimeout, func(v, state *volume.Volume, l *spool.Losses) *pipe {
+		return openPipe(v, state, s, l, nil, zap.NewNop())
+	})
 }
 
 // ForwardFIFOInto is Carry, into another file.
 func ForwardFIFOInto(s Settings, drainTimeout time.Duration, file *os.File) (end func() (lost int64, reason string)) {
-	return forwardFIFO(s, drainTimeout, func(v, _ *volume, l *losses) *pipe {
+	return forwardFIFO(s, drainTimeout, func(v, _ *volume.Volume, l *spool.Losses) *pipe {
 		p := &pipe{losses: l, log: zap.NewNop(), stop: make(chan struct{}), spool: file}
 		var err error
-		if p.fifo, err = v.fifo(pod.FIFO); err == nil {
+		if p.fifo, err = v.FIFO(pod.FIFO); err == nil {
 			p.done.Go(p.forward)
 		}
 		return p
 	})
 }
 
-func forwardFIFO(s Settings, drainTimeout time.Duration, open func(v, own *volume, l *losses) *pipe) (end func() (lost int64, reason string)) {
-	l := &losses{}
-	c := Collector{settings: s, series: &seriesRegistry{}}
+func forwardFIFO(s Settings, drainTimeout time.Duration, open func(v, own *volume.Volume, l *spool.Losses) *pipe) (end func() (lost int64, reason string)) {
+	l := &spool.Losses{}
+	c := Collector{settings: s, series: spool.NewSeriesSet(0, zap.NewNop())}
 	if err := c.openVolumes(); err != nil {
 		return func() (int64, string) { return -1, err.Error() }
 	}
@@ -40,7 +44,7 @@ func forwardFIFO(s Settings, drainTimeout time.Duration, open func(v, own *volum
 		p.close()
 		c.closeVolumes()
 		var lost shipCount
-		l.take(lost.drop)
+		l.Take(lost.drop)
 		return lost.Dropped, lost.Reason
 	}
 }

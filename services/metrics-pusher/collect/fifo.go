@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/spool"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
 // pipe carries what the original client library writes to a FIFO over into a
@@ -26,7 +28,7 @@ type pipe struct {
 	spool        *os.File
 	limit        int64         // bytes that the file may have; 0 is no limit
 	drainTimeout time.Duration // how long the end may take while the disk is full
-	losses       *losses
+	losses       *spool.Losses
 	log          *zap.Logger
 	disk         *diskMonitor
 	stop         chan struct{} // nobody waits for the disk any more
@@ -47,10 +49,10 @@ const (
 
 // openPipe makes the FIFO if it is not there and begins to carry. Where that is
 // impossible it says so, and carries nothing.
-func openPipe(v, state *volume, s Settings, lost *losses, r *diskMonitor, log *zap.Logger) *pipe {
+func openPipe(v, state *volume.Volume, s Settings, lost *spool.Losses, r *diskMonitor, log *zap.Logger) *pipe {
 	p := &pipe{disk: r, limit: s.MaxLog, drainTimeout: min(diskFullTimeout, s.Drain/2), losses: lost, log: log, stop: make(chan struct{})}
 	var err error
-	if p.fifo, err = v.fifo(pod.FIFO); err == nil {
+	if p.fifo, err = v.FIFO(pod.FIFO); err == nil {
 		err = p.openSpool(state)
 	}
 	if err != nil {
@@ -62,8 +64,8 @@ func openPipe(v, state *volume, s Settings, lost *losses, r *diskMonitor, log *z
 }
 
 // openSpool opens the file.
-func (p *pipe) openSpool(v *volume) error {
-	f, err := v.open(pod.Spool, os.O_RDWR|os.O_APPEND|os.O_CREATE)
+func (p *pipe) openSpool(v *volume.Volume) error {
+	f, err := v.Open(pod.Spool, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
 		return err
 	}
@@ -134,7 +136,7 @@ func (p *pipe) write(b []byte) (written int) {
 		}
 		select {
 		case <-p.stop:
-			p.dropReason = unwritten(unwrapPathError(err))
+			p.dropReason = unwritten(volume.Cause(err))
 		case <-time.After(100 * time.Millisecond):
 			continue
 		}
@@ -157,7 +159,7 @@ func (p *pipe) countLost(b []byte) {
 		n, p.partialLine = n-1, false
 	}
 	p.partialLoss = b[len(b)-1] != '\n' && !p.partialLine
-	p.losses.add(n, p.dropReason)
+	p.losses.Add(n, p.dropReason)
 }
 
 // close carries what the FIFO holds now, and ends. It waits for a disk that is full
@@ -171,7 +173,7 @@ func (p *pipe) close() {
 			p.drain()
 			timer.Stop()
 			if p.partialLoss {
-				p.losses.add(1, p.dropReason)
+				p.losses.Add(1, p.dropReason)
 			}
 		}
 		for _, f := range []*os.File{p.fifo, p.spool} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
@@ -42,14 +43,14 @@ func (s *shipper) releaseDisk() {
 func (t *tail) punchHole(to int64) error {
 	from := t.released
 	t.released = to
-	f, err := t.volume.open(t.path, os.O_WRONLY)
+	f, err := t.volume.Open(t.path, os.O_WRONLY)
 	if err != nil {
 		return err
 	}
 	current, err := f.Stat()
 	ours, statErr := t.file.Stat()
 	if err = errors.Join(err, statErr); err == nil && os.SameFile(current, ours) {
-		err = punch(f, from, to-from)
+		err = volume.PunchHole(f, from, to-from)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/otlp"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/scrape"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/spool"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
 // receivers takes samples that come over HTTP into spools, while the benchmark runs:
@@ -24,16 +26,16 @@ import (
 // is said, and keeps nothing else from being shipped.
 type receivers struct {
 	settings Settings
-	volume   *volume
-	state    *volume
-	series   *seriesRegistry
-	losses   map[string]*losses // by stream
+	volume   *volume.Volume
+	state    *volume.Volume
+	series   *spool.SeriesSet
+	losses   map[string]*spool.Losses // by stream
 	disk     *diskMonitor
 	log      *zap.Logger
 
-	scrapeSpool *spool
+	scrapeSpool *spool.Spool
 	scraper     *scrape.Scraper
-	otlpSpool   *spool
+	otlpSpool   *spool.Spool
 	server      *otlp.Server
 	stop        chan struct{}
 	listenDone  chan struct{} // closed when nobody tries to listen any more
@@ -56,7 +58,7 @@ func (c *Collector) startReceivers(ctx context.Context) *receivers {
 
 func (b *receivers) startScraper(ctx context.Context) {
 	var err error
-	if b.scrapeSpool, err = b.spool(pod.Scraped, "output.prometheus", event.StreamScraped); err == nil {
+	if b.scrapeSpool, err = b.openSpool(pod.Scraped, "output.prometheus", event.StreamScraped); err == nil {
 		b.scraper, err = scrape.Start(ctx, b.settings.Scrape, b.settings.Net.DialContext, b.scrapeSpool, b.log)
 	}
 	if err != nil {
@@ -64,15 +66,15 @@ func (b *receivers) startScraper(ctx context.Context) {
 	}
 }
 
-func (b *receivers) spool(name, key, stream string) (*spool, error) {
-	return openSpool(b.state, name, key, b.settings.MaxLog, b.series, b.losses[stream], b.disk)
+func (b *receivers) openSpool(name, key, stream string) (*spool.Spool, error) {
+	return spool.Open(b.state, spool.Settings{File: name, Key: key, Limit: b.settings.MaxLog, Full: b.disk.checkFull}, b.series, b.losses[stream])
 }
 
 // startOTLP listens for what programs send: where it listened before, which they
 // know, else where they expect it, else anywhere on the loopback.
 func (b *receivers) startOTLP() {
 	var err error
-	if b.otlpSpool, err = b.spool(pod.OTLP, "output.otlp", event.StreamOTLP); err != nil {
+	if b.otlpSpool, err = b.openSpool(pod.OTLP, "output.otlp", event.StreamOTLP); err != nil {
 		b.log.Error("nothing is taken over OTLP", zap.Error(err))
 		close(b.listenDone)
 		return
@@ -133,7 +135,7 @@ func listenAny(n Network) (net.Listener, error) {
 
 // previousEndpoint returns where an earlier collector of this pod listened, and for which key.
 func (b *receivers) previousEndpoint() (address, key string) {
-	text, err := b.state.read(pod.OTLPURL, maxURLSize)
+	text, err := b.state.Read(pod.OTLPURL, maxURLSize)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			b.log.Warn("where it was listened for OTLP cannot be read", zap.Error(err))
@@ -151,9 +153,9 @@ func (b *receivers) previousEndpoint() (address, key string) {
 // writeEndpoint writes down where programs are to send.
 func (b *receivers) writeEndpoint(address, key string) error {
 	text := []byte("http://" + address + otlp.Path(key))
-	err := b.state.write(pod.OTLPURL, text, 0o644)
+	err := b.state.Write(pod.OTLPURL, text, 0o644)
 	if err == nil && b.state != b.volume {
-		err = b.volume.write(pod.OTLPURL, text, 0o644) // the benchmark reads it
+		err = b.volume.Write(pod.OTLPURL, text, 0o644) // the benchmark reads it
 	}
 	if err != nil {
 		return fmt.Errorf("write where it is listened: %w", err)
@@ -171,11 +173,11 @@ func (b *receivers) close() {
 	if b.server != nil {
 		b.server.Close()
 	}
-	for _, s := range []*spool{b.scrapeSpool, b.otlpSpool} {
+	for _, s := range []*spool.Spool{b.scrapeSpool, b.otlpSpool} {
 		if s == nil {
 			continue
 		}
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			b.log.Warn("what samples were written to cannot be closed", zap.Error(err))
 		}
 	}

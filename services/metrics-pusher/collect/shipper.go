@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/spool"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
@@ -20,8 +21,8 @@ type shipper struct {
 	settings Settings
 	patterns *extract.Patterns
 	declared extract.Declared
-	series   *seriesRegistry // of which samples are shipped; nil for all
-	losses   *losses         // what is not in the file; nil where nobody of ours writes it
+	series   *spool.SeriesSet // of which samples are shipped; nil for all
+	losses   *spool.Losses    // what is not in the file; nil where nobody of ours writes it
 	bus      Publisher
 	disk     *diskMonitor // nil: there is always room
 	log      *zap.Logger
@@ -111,7 +112,7 @@ func (s *shipper) ship(ctx context.Context) (more bool, err error) {
 
 // countLosses counts what never came to be in the file.
 func (s *shipper) countLosses() {
-	s.losses.take(func(n int64, reason string) {
+	s.losses.Take(func(n int64, reason string) {
 		s.pending.Samples.drop(n, reason)
 		s.committed.Samples.drop(n, reason)
 		s.dirty = true
@@ -298,9 +299,9 @@ func (s *shipper) admit(first int) {
 	if s.series == nil || first == len(s.samples) {
 		return
 	}
-	admitted, dropped := s.series.admit(s.samples[first:])
+	admitted, dropped := s.series.Admit(s.samples[first:])
 	if s.samples = s.samples[:first+len(admitted)]; dropped > 0 {
-		s.pending.Samples.drop(int64(dropped), s.series.tooMany())
+		s.pending.Samples.drop(int64(dropped), s.series.TooMany())
 	}
 }
 

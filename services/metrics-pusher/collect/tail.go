@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
 // chunk is how much is read at once, more than the largest record.
@@ -14,7 +16,7 @@ const chunk = 1 << 20
 // tail reads a file that grows. Offsets go on growing where the file was cut
 // short and begun anew.
 type tail struct {
-	volume *volume
+	volume *volume.Volume
 	path   string // in it
 	file   *os.File
 	buf    []byte
@@ -89,7 +91,7 @@ func (t *tail) end() int64 {
 
 // open opens the file if it is there.
 func (t *tail) open() error {
-	f, err := t.volume.open(t.path, os.O_RDONLY)
+	f, err := t.volume.Open(t.path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

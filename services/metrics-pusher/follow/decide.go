@@ -34,22 +34,22 @@ type Target struct {
 	Created time.Time   `json:"made"` // when the pod was
 }
 
-// TargetState is a Target and how it stands.
-type TargetState struct {
+// targetState is a Target and how it stands.
+type targetState struct {
 	Target
 
 	Started bool // there may be a log
 	Ended   bool // the container writes no more
 }
 
-// Targets returns the containers of an attempt that no program of ours runs.
-func Targets(s cluster.Snapshot) []TargetState {
-	var all []TargetState
+// targetsOf returns the containers of an attempt that no program of ours runs.
+func targetsOf(s cluster.Snapshot) []targetState {
+	var all []targetState
 	for _, p := range s.Pods {
 		if !cluster.RunsWithoutEntrypoint(p) {
 			continue
 		}
-		t := TargetState{Target: Target{
+		t := targetState{Target: Target{
 			Ref: s.Ref, Pod: p.Name, UID: string(p.UID), Role: cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark), Created: p.CreationTimestamp.UTC(),
 		}}
 		t.Index, _ = strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation]) // none is 0

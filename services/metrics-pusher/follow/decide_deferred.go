@@ -16,16 +16,16 @@ const deferredPrefix = "unread/"
 // ended: a run that has ended waits for its logs, but not for long.
 const maxWaitAfterEnd = 10 * time.Second
 
-// DeferredLog is a log whose run has a descriptor that a follower could not read, though the
+// deferredLog is a log whose run has a descriptor that a follower could not read, though the
 // gateway accepted it: it waits for one that is as new as the gateway.
-type DeferredLog struct {
+type deferredLog struct {
 	Target Target    `json:"target"`
 	Since  time.Time `json:"since"`
 }
 
-// KeepsWaiting reports whether a log waits on for a newer follower. Ended is when its container
+// keepsWaiting reports whether a log waits on for a newer follower. Ended is when its container
 // was seen to have ended; zero where it was not.
-func KeepsWaiting(u DeferredLog, descriptor string, ended, now time.Time) bool {
+func keepsWaiting(u deferredLog, descriptor string, ended, now time.Time) bool {
 	return !skew.Expired(u.Since, descriptor, now) && (ended.IsZero() || now.Before(ended.Add(maxWaitAfterEnd)))
 }
 

@@ -12,12 +12,12 @@ import (
 )
 
 // deferred are the logs whose run's descriptor a follower could not read.
-func (f *follower) deferred() skew.Queue[DeferredLog] {
-	return skew.NewQueue[DeferredLog](f.deps.Store, store.KindLogProgress, deferredPrefix)
+func (f *follower) deferred() skew.Queue[deferredLog] {
+	return skew.NewQueue[deferredLog](f.deps.Store, store.KindLogProgress, deferredPrefix)
 }
 
 // isShipped reports whether a log that was put aside is shipped to its end.
-func (f *follower) isShipped(ctx context.Context, u DeferredLog) (bool, error) {
+func (f *follower) isShipped(ctx context.Context, u deferredLog) (bool, error) {
 	_, err := f.deps.Store.Doc(ctx, store.KindLogProgress, store.LogShippedKey(u.Target.UID))
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -32,11 +32,11 @@ var errDeferred = errors.New("its run's descriptor cannot be read by this releas
 // its time is over: then it is followed without what only the descriptor says.
 func (f *follower) deferLog(ctx context.Context, t *followedLog, h event.Header, descriptor string, faults descriptors.Faults) error {
 	now := f.deps.Clock()
-	u, err := f.deferred().PutIfAbsent(ctx, t.target.UID, DeferredLog{Target: t.target, Since: now.UTC()})
+	u, err := f.deferred().PutIfAbsent(ctx, t.target.UID, deferredLog{Target: t.target, Since: now.UTC()})
 	if err != nil {
 		return err
 	}
-	if !KeepsWaiting(u, descriptor, t.endedAt(), now) {
+	if !keepsWaiting(u, descriptor, t.endedAt(), now) {
 		return f.publishStatus(ctx, unsearchedStatus(h, faults))
 	}
 	if !t.announced {

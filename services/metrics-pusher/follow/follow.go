@@ -2,16 +2,15 @@ package follow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -19,7 +18,10 @@ import (
 // their end.
 const openPrefix = "open/"
 
-// follower follows the logs of all containers that it sees.
+// leaseName is the name of the lease under which logs are followed.
+const leaseName = "follow"
+
+// follower follows the logs of all containers in the snapshots that it gets.
 type follower struct {
 	settings Settings
 	deps     Deps
@@ -32,53 +34,53 @@ type follower struct {
 
 // followedLog is a container that is followed.
 type followedLog struct {
-	target  Target
-	changed chan struct{} // holds one
+	target Target
+	loop   *control.Loop // reads the log until it is shipped
 
 	mu             sync.Mutex
 	started, ended bool
-	endedSince     time.Time // when it was first seen that it had ended
+	endedSince     time.Time // when a snapshot first showed that it had ended
 
-	announced bool // that it waits for a newer release; of the one who follows
+	announced bool // that it waits for a newer release; only the loop uses it
 
-	podGone, shipped bool // the pod is; its log is shipped: both belong to the follower's lock
+	podGone, shipped bool // the pod is gone, the log is shipped: under the follower's lock
 }
 
 func newFollower(s Settings, d Deps) *follower {
 	return &follower{settings: s, deps: d, slots: make(chan struct{}, s.MaxLogs), logs: map[string]*followedLog{}}
 }
 
-// run follows until ctx is done.
-func (f *follower) run(ctx context.Context) {
+// run follows until ctx is done. It needs no fence: progress is written by compare-and-set,
+// and events that are published twice are one.
+func (f *follower) run(ctx context.Context, _ int64) error {
 	defer f.wg.Wait()
-	f.wg.Go(func() { f.reconcileLoop(ctx) })
-	for tries := 1; ; tries++ {
-		err := f.deps.Cluster.Watch(ctx, func(s cluster.Snapshot) { f.onObserved(ctx, s) })
-		if tries == 1 && ctx.Err() == nil {
-			f.deps.Log.Warn("the watch over the cluster broke, begins anew", zap.Error(err))
-		}
-		if !sleep(ctx, f.backoff(tries)) {
-			return
-		}
+	reconcile := control.NewLoop("reconcile", f.settings.Reconcile, f.deps.Log, f.reconcile, control.LoopSettings{
+		Backoff: f.backoff(), Failing: "cannot look at which logs were begun, tries again",
+	})
+	f.wg.Go(func() { _ = reconcile.Run(ctx) })
+	watch := func(ctx context.Context) (time.Duration, error) {
+		return 0, f.deps.Cluster.Watch(ctx, func(s cluster.Snapshot) { f.onObserved(ctx, s) })
 	}
+	return control.NewLoop("watch", f.settings.RetryBackoff, f.deps.Log, watch, control.LoopSettings{
+		Backoff: f.backoff(), Steady: f.settings.Reconcile, Failing: "the watch over the cluster broke, begins anew",
+	}).Run(ctx)
 }
 
-// backoff is how long to wait after so many failures in a row.
-func (f *follower) backoff(tries int) time.Duration {
-	return min(f.settings.RetryBackoff<<min(tries-1, 5), f.settings.Reconcile) // once all is back, nobody waits longer
+// backoff is how long to wait after failures in a row.
+func (f *follower) backoff() control.Backoff {
+	return control.Backoff{First: f.settings.RetryBackoff, Max: min(32*f.settings.RetryBackoff, f.settings.Reconcile)}
 }
 
-// onObserved begins to follow what is new of an attempt, and tells those who follow
-// it how it stands.
+// onObserved begins to follow the new containers of an attempt, and updates the others.
 func (f *follower) onObserved(ctx context.Context, s cluster.Snapshot) {
 	present := map[string]bool{}
-	for _, t := range Targets(s) {
+	for _, t := range targetsOf(s) {
 		present[t.UID] = true
 		f.track(ctx, t)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for uid, t := range f.logs { // those that are gone write no more
+	for uid, t := range f.logs { // pods that are gone write no more
 		if t.target.Ref.Run == s.Ref.Run && t.target.Ref.Attempt == s.Ref.Attempt && !present[uid] {
 			t.podGone = true
 			t.update(true, true, f.deps.Clock())
@@ -87,16 +89,38 @@ func (f *follower) onObserved(ctx context.Context, s cluster.Snapshot) {
 	}
 }
 
-func (f *follower) track(ctx context.Context, s TargetState) {
+func (f *follower) track(ctx context.Context, s targetState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t, ok := f.logs[s.UID]
 	if !ok {
-		t = &followedLog{target: s.Target, changed: make(chan struct{}, 1)}
+		followed, stop := context.WithCancel(ctx)
+		t = &followedLog{target: s.Target}
+		t.loop = f.newLoop(t, stop)
 		f.logs[s.UID] = t
-		f.wg.Go(func() { f.follow(ctx, t) })
+		f.wg.Go(func() { _ = t.loop.Run(followed) })
 	}
 	t.update(s.Started, s.Ended, f.deps.Clock())
+}
+
+// newLoop returns the loop that ships the log of one container, and calls stop once the
+// log is shipped to its end.
+func (f *follower) newLoop(t *followedLog, stop context.CancelFunc) *control.Loop {
+	log := f.deps.Log.With(zap.String("run", t.target.Ref.Run), zap.String("pod", t.target.Pod))
+	follow := func(ctx context.Context) (time.Duration, error) {
+		shipped, err := f.followOnce(ctx, t)
+		if shipped {
+			defer stop()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			t.shipped = true
+			f.forget(t)
+		}
+		return 0, err
+	}
+	return control.NewLoop("follow", f.settings.RetryBackoff, log, follow, control.LoopSettings{
+		Backoff: f.backoff(), Eager: true, Failing: "cannot follow a log, tries again",
+	})
 }
 
 func (t *followedLog) update(started, ended bool, now time.Time) {
@@ -106,10 +130,7 @@ func (t *followedLog) update(started, ended bool, now time.Time) {
 		t.endedSince = now
 	}
 	t.mu.Unlock()
-	select {
-	case t.changed <- struct{}{}:
-	default:
-	}
+	t.loop.Wake()
 }
 
 func (t *followedLog) state() (started, ended bool) {
@@ -118,7 +139,7 @@ func (t *followedLog) state() (started, ended bool) {
 	return t.started, t.ended
 }
 
-// endedAt is when it was first seen that the container had ended; zero where it was not.
+// endedAt is when a snapshot first showed that the container had ended; zero where none did.
 func (t *followedLog) endedAt() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,41 +147,14 @@ func (t *followedLog) endedAt() time.Time {
 }
 
 // forget forgets a container whose pod is gone and whose log is shipped. Until then
-// it stays known, so that it is not begun again.
+// its log would be begun again.
 func (f *follower) forget(t *followedLog) {
 	if t.podGone && t.shipped {
 		delete(f.logs, t.target.UID)
 	}
 }
 
-// follow ships the log of one container to its end. What fails is tried again,
-// with growing waits.
-func (f *follower) follow(ctx context.Context, t *followedLog) {
-	for tries := 0; ; {
-		shipped, err := f.followOnce(ctx, t)
-		if shipped || ctx.Err() != nil {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			t.shipped = shipped
-			f.forget(t)
-			return
-		}
-		tries++
-		if err == nil {
-			tries = 1
-		} else if tries == 1 {
-			f.deps.Log.Warn("cannot follow a log, tries again", zap.String("run", t.target.Ref.Run), zap.String("pod", t.target.Pod), zap.Error(err))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.changed:
-		case <-time.After(f.backoff(tries)):
-		}
-	}
-}
-
-// followOnce reads what there is, and reports whether that was all.
+// followOnce ships the lines that are there, and reports whether that was the whole log.
 func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool, err error) {
 	started, ended := t.state()
 	if !started && !ended {
@@ -188,7 +182,7 @@ func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool
 		return false, errors.Join(err, r.save(ctx))
 	}
 	if err := r.shipTail(ctx); err != nil {
-		return false, err // what was written down is from before the end
+		return false, err // the stored progress is from before the end
 	}
 	if err := r.finish(ctx); err != nil {
 		return false, err
@@ -196,14 +190,14 @@ func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool
 	return true, nil
 }
 
-// loadProgress returns how far the log of a target is shipped, nil where it is to its
-// end. A log of which nothing is known is begun.
+// loadProgress returns how far the log of a target is shipped, nil where it is shipped to
+// its end. It stores the progress of a log that is new.
 func (f *follower) loadProgress(ctx context.Context, t Target) (*Progress, int64, error) {
 	if _, err := f.deps.Store.Doc(ctx, store.KindLogProgress, store.LogShippedKey(t.UID)); !errors.Is(err, store.ErrNotFound) {
 		return nil, 0, err
 	}
-	p, version, err := store.Get[Progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID)
-	if errors.Is(err, store.ErrNotFound) {
+	p, version, found, err := store.Find[Progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID)
+	if err == nil && !found {
 		p, version = Progress{Target: t}, 1
 		err = store.Create(ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID, p)
 	}
@@ -213,58 +207,26 @@ func (f *follower) loadProgress(ctx context.Context, t Target) (*Progress, int64
 	return &p, version, nil
 }
 
-// reconcileLoop ends, from time to time, what was begun by whoever followed
-// before, and whose pod nobody sees any more.
-func (f *follower) reconcileLoop(ctx context.Context) {
-	for tries := 0; ; {
-		wait := f.settings.Reconcile
-		if err := f.reconcile(ctx); err != nil && ctx.Err() == nil {
-			if tries++; tries == 1 {
-				f.deps.Log.Warn("cannot look at which logs were begun, tries again", zap.Error(err))
-			}
-			wait = f.backoff(tries)
-		} else {
-			tries = 0
-		}
-		if !sleep(ctx, wait) {
-			return
-		}
-	}
-}
-
-func (f *follower) reconcile(ctx context.Context) error {
+// reconcile resumes the logs that an earlier follower began and of whose pods no snapshot
+// comes any more.
+func (f *follower) reconcile(ctx context.Context) (time.Duration, error) {
 	if err := f.deferred().ForEach(ctx, f.isShipped); err != nil {
-		return err
+		return 0, err
 	}
-	const page = 100
-	for after := openPrefix; ; {
-		docs, err := f.deps.Store.Docs(ctx, store.KindLogProgress, after, page)
+	for p, err := range store.All[Progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix) {
+		if err == nil {
+			err = f.resumeLog(ctx, p.Value.Target)
+		}
 		if err != nil {
-			return fmt.Errorf("look which logs were begun: %w", err)
-		}
-		for _, doc := range docs {
-			if !strings.HasPrefix(doc.Key, openPrefix) {
-				return nil
-			}
-			after = doc.Key
-			if err := f.resumeLog(ctx, doc); err != nil {
-				return err
-			}
-		}
-		if len(docs) < page {
-			return nil
+			return 0, err
 		}
 	}
+	return 0, nil
 }
 
-// resumeLog has a target followed that was begun, unless it is: to its end, where
+// resumeLog has a log followed that was begun, unless it is followed: to its end, where
 // its pod is gone.
-func (f *follower) resumeLog(ctx context.Context, doc store.Doc) error {
-	var p Progress
-	if err := json.Unmarshal(doc.Value, &p); err != nil {
-		return fmt.Errorf("read %s: %w", doc.Key, err)
-	}
-	t := p.Target
+func (f *follower) resumeLog(ctx context.Context, t Target) error {
 	f.mu.Lock()
 	_, tracked := f.logs[t.UID]
 	f.mu.Unlock()
@@ -275,12 +237,12 @@ func (f *follower) resumeLog(ctx context.Context, doc store.Doc) error {
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return fmt.Errorf("look for pod %s: %w", t.Pod, err)
 	}
-	for _, s := range Targets(seen) {
+	for _, s := range targetsOf(seen) {
 		if s.UID == t.UID {
 			f.track(ctx, s)
 			return nil
 		}
 	}
-	f.track(ctx, TargetState{Target: t, Started: true, Ended: true})
+	f.track(ctx, targetState{Target: t, Started: true, Ended: true})
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
@@ -258,29 +259,8 @@ func newFixtureOf(t *testing.T, s *fakeCluster, descriptor string) fixture {
 	return w
 }
 
-// crashingStore is a store as a process reaches it until it is killed.
-type crashingStore struct {
-	*storetest.Memory
-
-	alive context.Context
-}
-
-func (m crashingStore) CreateDoc(ctx context.Context, d store.Doc) error {
-	if m.alive.Err() != nil {
-		return m.alive.Err()
-	}
-	return m.Memory.CreateDoc(ctx, d)
-}
-
-func (m crashingStore) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
-	if m.alive.Err() != nil {
-		return 0, m.alive.Err()
-	}
-	return m.Memory.ReplaceDoc(ctx, d)
-}
-
-// process is one that follows, until it is killed: then it says nothing more. Others
-// take over soon.
+// process starts a follower in a process of its own, with a lease that ends soon after the
+// process is killed.
 func (w fixture) process(t *testing.T, name string) (kill func()) {
 	t.Helper()
 	return w.processWith(t, name, 150*time.Millisecond)
@@ -289,17 +269,18 @@ func (w fixture) process(t *testing.T, name string) (kill func()) {
 // processWith is process with a lease that lasts for a while.
 func (w fixture) processWith(t *testing.T, name string, lease time.Duration) (kill func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	p := crashtest.New(0, false)
+	ctx, stop := p.Context(t.Context())
 	var done sync.WaitGroup
 	for _, part := range follow.New(follow.Settings{Lease: lease, RetryBackoff: 5 * time.Millisecond, Reconcile: 100 * time.Millisecond},
-		follow.Deps{Bus: w.fakeBus, Store: crashingStore{w.store, ctx}, Cluster: w.fakeCluster, Holder: name}) {
+		follow.Deps{Bus: p.Bus(w.fakeBus), Store: p.Store(w.store), Cluster: w.fakeCluster, Holder: name}) {
 		done.Go(func() {
 			if err := part(ctx); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}
-	kill = sync.OnceFunc(func() { cancel(); done.Wait() })
+	kill = func() { p.Kill(); stop(); done.Wait() }
 	t.Cleanup(kill)
 	return kill
 }

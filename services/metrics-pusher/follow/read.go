@@ -3,7 +3,6 @@ package follow
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -273,18 +272,14 @@ func (r *logReader) saveDue(ctx context.Context) error {
 	return r.save(ctx)
 }
 
-// save writes down how far the log is shipped. Whoever else has written it since
-// follows it, too: this one ends.
+// save stores how far the log is shipped. It fails if another follower has stored that
+// since.
 func (r *logReader) save(ctx context.Context) error {
 	r.savedAt = r.deps.Clock()
 	if !r.dirty {
 		return nil
 	}
-	value, err := json.Marshal(r.committed)
-	if err != nil {
-		return fmt.Errorf("write how far the log of pod %s is shipped: %w", r.committed.Pod, err)
-	}
-	version, err := r.deps.Store.ReplaceDoc(ctx, store.Doc{Kind: store.KindLogProgress, Key: openPrefix + r.committed.UID, Version: r.version, Value: value})
+	version, err := store.Replace(ctx, r.deps.Store, store.KindLogProgress, openPrefix+r.committed.UID, r.version, r.committed)
 	if err != nil {
 		return fmt.Errorf("write how far the log of pod %s is shipped: %w", r.committed.Pod, err)
 	}

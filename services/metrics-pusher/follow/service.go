@@ -32,6 +32,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -108,5 +109,9 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	if d.Log == nil {
 		d.Log = zap.NewNop()
 	}
-	return map[string]service.Runnable{"metrics-pusher/follow": (&leader{settings: s.withDefaults(), deps: d}).run}
+	s = s.withDefaults()
+	leader := control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Clock, Log: d.Log})
+	return map[string]service.Runnable{"metrics-pusher/follow": func(ctx context.Context) error {
+		return leader.Lead(ctx, func(ctx context.Context, fence int64) error { return newFollower(s, d).run(ctx, fence) })
+	}}
 }

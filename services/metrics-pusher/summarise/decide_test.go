@@ -1,4 +1,4 @@
-package summarise_test
+package summarise
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 )
 
 // near compares numbers that were computed in another order.
@@ -64,7 +63,7 @@ func TestTheNumbersOfASummary(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, summarise.Summary(slices.Clone(tt.values)), near(), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+			if diff := cmp.Diff(tt.want, summary(slices.Clone(tt.values)), near(), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -75,19 +74,19 @@ func TestTheNumbersOfASummary(t *testing.T) {
 // Computer and Communication Systems, 2010, table A.1 (95 %, median).
 func TestRanks(t *testing.T) {
 	for n, want := range map[int][2]int{6: {1, 6}, 7: {1, 7}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 12: {3, 10}, 15: {4, 12}, 17: {5, 13}, 20: {6, 15}, 25: {8, 18}, 30: {10, 21}, 40: {14, 27}, 50: {18, 33}, 60: {22, 39}, 70: {27, 44}} {
-		low, high, covered := summarise.Ranks(n)
+		low, high, covered := ranks(n)
 		if got := [2]int{low, high}; got != want || covered < 0.95 {
 			t.Errorf("n = %d: ranks %v with %g, want %v", n, got, covered, want)
 		}
 	}
 	for _, n := range []int{1, 2, 3, 4, 5} {
-		if _, _, covered := summarise.Ranks(n); covered >= 0.95 {
+		if _, _, covered := ranks(n); covered >= 0.95 {
 			t.Errorf("n = %d: %g, want too little", n, covered)
 		}
 	}
 	// Of many it is nearly what the normal distribution says: n/2 -+ 1.96·sqrt(n)/2.
 	const many = 10_000_000
-	low, high, covered := summarise.Ranks(many)
+	low, high, covered := ranks(many)
 	if want := many/2 - 0.979982*math.Sqrt(many); math.Abs(float64(low)-want) > 3 || high != many+1-low || covered < 0.95 || covered > 0.9502 {
 		t.Errorf("n = %d: ranks %d and %d with %g, want about %g", many, low, high, covered, want)
 	}
@@ -96,7 +95,7 @@ func TestRanks(t *testing.T) {
 func TestAnySummaryIsInOrderAndSurvivesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64(), 1, 200).Draw(t, "values")
-		s := summarise.Summary(slices.Clone(values))
+		s := summary(slices.Clone(values))
 		in := []store.Float{s.Min, s.Median, s.P90, s.P95, s.P99, s.Max}
 		if !slices.IsSorted(in) || !math.IsInf(float64(s.Mean), 0) && (s.Mean < s.Min || s.Mean > s.Max) && !closeTo(s.Mean, s.Min) && !closeTo(s.Mean, s.Max) {
 			t.Fatalf("%v, mean %v of %v", in, s.Mean, values)

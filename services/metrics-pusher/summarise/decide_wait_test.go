@@ -1,40 +1,39 @@
-package summarise_test
+package summarise
 
 import (
 	"testing"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
 )
 
 func TestWhatIsToBeDoneForARunThatIsOver(t *testing.T) {
-	s := summarise.Settings{GracePeriod: 10 * time.Minute, AllowedLateness: 24 * time.Hour}
+	s := Settings{GracePeriod: 10 * time.Minute, AllowedLateness: 24 * time.Hour}
 	const m, h = time.Minute, time.Hour
 	for name, tt := range map[string]struct {
-		waited summarise.WaitCase
+		waited waitCase
 		want   string
 	}{
-		"all is there": {summarise.WaitCase{Since: m, Changed: m, Seen: 1, Now: 5, Summed: -1, Complete: true}, "whole"},
-		"all is there after part of it was summarised":              {summarise.WaitCase{Since: 20 * h, Changed: 19 * h, Seen: 5, Now: 9, Summed: 5, Complete: true}, "whole"},
-		"nothing has come for a while":                              {summarise.WaitCase{Since: 9 * m, Changed: 9 * m, Seen: 5, Now: 5, Summed: -1}, "wait"},
-		"nothing has come for long":                                 {summarise.WaitCase{Since: 10 * m, Changed: 10 * m, Seen: 5, Now: 5, Summed: -1}, "part"},
-		"of a run without samples nothing has come for long":        {summarise.WaitCase{Since: 10 * m, Changed: 10 * m, Summed: -1}, "part"},
-		"more comes, long after the end":                            {summarise.WaitCase{Since: 5 * h, Changed: 9 * m, Seen: 5, Now: 6, Summed: -1}, "say"},
-		"more comes after nothing came for long":                    {summarise.WaitCase{Since: 5 * h, Changed: h, Seen: 5, Now: 6, Summed: -1}, "say"},
-		"more comes, a moment after it was said":                    {summarise.WaitCase{Since: 5 * h, Changed: m, Seen: 5, Now: 6, Summed: -1}, "wait"},
-		"more came, and was said, not long ago":                     {summarise.WaitCase{Since: 5 * h, Changed: 9 * m, Seen: 6, Now: 6, Summed: -1}, "wait"},
-		"part of it is summarised":                                  {summarise.WaitCase{Since: 5 * h, Changed: 4 * h, Seen: 5, Now: 5, Summed: 5}, "wait"},
-		"more comes after part of it was summarised":                {summarise.WaitCase{Since: 5 * h, Changed: 4 * h, Seen: 5, Now: 6, Summed: 5}, "say"},
-		"more came after part of it was summarised, and no more":    {summarise.WaitCase{Since: 5 * h, Changed: h, Seen: 6, Now: 6, Summed: 5}, "part"},
-		"it is late, and what is there is summarised":               {summarise.WaitCase{Since: 24 * h, Changed: 4 * h, Seen: 5, Now: 5, Summed: 5}, "leave"},
-		"it is late, and not all that is there is summarised":       {summarise.WaitCase{Since: 24 * h, Changed: m, Seen: 5, Now: 6, Summed: 5}, "part"},
-		"it is late, and all is there":                              {summarise.WaitCase{Since: 30 * h, Changed: m, Seen: 5, Now: 6, Summed: 5, Complete: true}, "whole"},
-		"an earlier version has noted it, and not what there was":   {summarise.WaitCase{Since: h, Changed: 1000 * h, Now: 6, Summed: -1}, "say"},
-		"an earlier version has noted it, and there is nothing yet": {summarise.WaitCase{Since: h, Changed: 1000 * h, Summed: -1}, "part"},
+		"all is there": {waitCase{since: m, changed: m, seen: 1, now: 5, summed: -1, complete: true}, "whole"},
+		"all is there after part of it was summarised":              {waitCase{since: 20 * h, changed: 19 * h, seen: 5, now: 9, summed: 5, complete: true}, "whole"},
+		"nothing has come for a while":                              {waitCase{since: 9 * m, changed: 9 * m, seen: 5, now: 5, summed: -1}, "wait"},
+		"nothing has come for long":                                 {waitCase{since: 10 * m, changed: 10 * m, seen: 5, now: 5, summed: -1}, "part"},
+		"of a run without samples nothing has come for long":        {waitCase{since: 10 * m, changed: 10 * m, summed: -1}, "part"},
+		"more comes, long after the end":                            {waitCase{since: 5 * h, changed: 9 * m, seen: 5, now: 6, summed: -1}, "say"},
+		"more comes after nothing came for long":                    {waitCase{since: 5 * h, changed: h, seen: 5, now: 6, summed: -1}, "say"},
+		"more comes, a moment after it was said":                    {waitCase{since: 5 * h, changed: m, seen: 5, now: 6, summed: -1}, "wait"},
+		"more came, and was said, not long ago":                     {waitCase{since: 5 * h, changed: 9 * m, seen: 6, now: 6, summed: -1}, "wait"},
+		"part of it is summarised":                                  {waitCase{since: 5 * h, changed: 4 * h, seen: 5, now: 5, summed: 5}, "wait"},
+		"more comes after part of it was summarised":                {waitCase{since: 5 * h, changed: 4 * h, seen: 5, now: 6, summed: 5}, "say"},
+		"more came after part of it was summarised, and no more":    {waitCase{since: 5 * h, changed: h, seen: 6, now: 6, summed: 5}, "part"},
+		"it is late, and what is there is summarised":               {waitCase{since: 24 * h, changed: 4 * h, seen: 5, now: 5, summed: 5}, "leave"},
+		"it is late, and not all that is there is summarised":       {waitCase{since: 24 * h, changed: m, seen: 5, now: 6, summed: 5}, "part"},
+		"it is late, and all is there":                              {waitCase{since: 30 * h, changed: m, seen: 5, now: 6, summed: 5, complete: true}, "whole"},
+		"an earlier version has noted it, and not what there was":   {waitCase{since: h, changed: 1000 * h, now: 6, summed: -1}, "say"},
+		"an earlier version has noted it, and there is nothing yet": {waitCase{since: h, changed: 1000 * h, summed: -1}, "part"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := summarise.Next(tt.waited, s); got != tt.want {
+			if got := nextWord(tt.waited, s); got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
@@ -50,8 +49,26 @@ func TestSummariesNeverTellLessThanBefore(t *testing.T) {
 		"more samples": {more, part, true}, "fewer samples": {part, more, false}, "as many": {part, part, false},
 		"all of them": {all, more, true}, "all of them again": {all, all, true}, "part, where all were there": {more, all, false},
 	} {
-		if got := summarise.Better(tt.now, tt.before); got != tt.want {
+		if got := better(tt.now, tt.before); got != tt.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
+}
+
+// waitCase is the document of a run that is to be summarised.
+type waitCase struct {
+	since, changed time.Duration // ago
+	seen, now      int64         // samples
+	summed         int64         // below 0: none yet
+	complete       bool
+}
+
+// nextWord returns the next action for a run, in a word.
+func nextWord(w waitCase, s Settings) string {
+	now := time.Unix(1_000_000, 0)
+	d := pendingRun{Since: now.Add(-w.since), ChangedAt: now.Add(-w.changed), Stored: storedCounts{Samples: w.seen}}
+	if w.summed >= 0 {
+		d.Summed = &w.summed
+	}
+	return []string{"wait", "say", "whole", "part", "leave"}[nextAction(d, storedCounts{Samples: w.now}, w.complete, now, s)]
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -52,11 +53,11 @@ type Bus interface {
 type Store interface {
 	store.Docs
 	store.Lister
-	RunReader
+	runReader
 }
 
-// RunReader is what is known of runs and what they wrote.
-type RunReader interface {
+// runReader is what is known of runs and what they wrote.
+type runReader interface {
 	// Run is that of store.Runs.
 	Run(ctx context.Context, id string) (store.Run, error)
 	// Samples and Streams are those of store.Reader.
@@ -76,7 +77,10 @@ type Deps struct {
 // services, so that one process can run several.
 func New(s Settings, d Deps) map[string]service.Runnable {
 	s.GracePeriod, s.AllowedLateness, s.PollInterval = cmp.Or(s.GracePeriod, 10*time.Minute), cmp.Or(s.AllowedLateness, 24*time.Hour), cmp.Or(s.PollInterval, time.Minute)
-	w := &worker{settings: s, store: d.Store, now: d.Now, log: d.Log, wake: make(chan struct{}, 1), pauses: make(map[string]pause)}
+	runs := queue.New(d.Log, queue.Settings[string]{First: firstPause, Max: slowPollFactor * s.PollInterval, Fields: func(run string) []zap.Field {
+		return []zap.Field{zap.String("run", run)}
+	}})
+	w := &worker{settings: s, store: d.Store, now: d.Now, log: d.Log, queue: runs, tracked: make(map[string]bool)}
 	return map[string]service.Runnable{
 		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Batch(maxEvents, w.finished)),
 		"metrics-pusher/summarise/work":     w.work,

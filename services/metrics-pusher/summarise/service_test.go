@@ -390,11 +390,11 @@ func TestARunIsSummarisedOnceTheStoreIsBackAndThatItWasAwayIsSaidOnce(t *testing
 	w.work = summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
 	w.appendSamples(t, 1, true, at(1, "loss", 3, 30))
 	w.bus.PublishAndWait(finished(1, "p1"))
-	again := func() bool { return logs.FilterMessage("runs are summarised again").Len() > 0 }
+	again := func() bool { return logs.FilterMessage("works again").Len() > 0 }
 	if s := w.summaries(t, again); !s.Complete || s.Samples != 1 {
 		t.Errorf("summaries: %+v", s)
 	}
-	for _, message := range []string{"runs cannot be summarised now", "runs are summarised again"} {
+	for _, message := range []string{"failed, retrying", "works again"} {
 		if n := logs.FilterMessage(message).Len(); n != 1 {
 			t.Errorf("%q is said %d times, want once: %v", message, n, logs.All())
 		}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
+	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -17,10 +18,9 @@ import (
 const (
 	maxEvents      = 64                    // that are handled at once
 	page           = 10_000                // samples that are read at once
-	firstPause     = 20 * time.Millisecond // before a run that was not complete is looked at again; each time twice as long, up to Settings.Look
-	slowPollFactor = 16                    // times Settings.Look is the longest pause once what is there of a run is summarised
+	firstPause     = 20 * time.Millisecond // before a run that was not complete is looked at again; each time twice as long, up to Settings.PollInterval
+	slowPollFactor = 16                    // times Settings.PollInterval is the longest pause once the stored part of a run is summarised
 	failPause      = time.Second           // before the store is asked again after it failed
-	listPage       = 1000                  // runs that are listed at once
 )
 
 // worker summarises runs.
@@ -29,34 +29,24 @@ type worker struct {
 	store    Store
 	now      func() time.Time
 	log      *zap.Logger
-	wake     chan struct{}
+	queue    *queue.Queue[string] // of runs; the pauses grow, so that many runs whose data are late cost no more than few
 
-	listedAt time.Time // when the store was asked last for what is noted
-
-	mu     sync.Mutex
-	pauses map[string]pause // by run; those that this process has noted are here at once, while a list of documents may be late
+	mu      sync.Mutex
+	tracked map[string]bool // runs in the queue, those that have a pause included
 }
 
-// pause is when a run is looked at next. Pauses grow, so that many runs whose data
-// are late cost no more than few.
-type pause struct {
-	next   time.Time
-	length time.Duration
-	failed bool // the last look
-}
-
-// pendingRun is what is remembered of a run that is to be summarised.
+// pendingRun is the document of a run that is to be summarised.
 type pendingRun struct {
 	Run        string       `json:"run"`
 	Attempt    int          `json:"attempt"`
 	Collectors []string     `json:"collectors,omitempty"`
 	Since      time.Time    `json:"since"`
-	Stored     storedCounts `json:"there"`            // of its data, when more were seen last
+	Stored     storedCounts `json:"there"`            // of its data, when they were counted last
 	ChangedAt  time.Time    `json:"changed"`          // when that was
 	Summed     *int64       `json:"summed,omitempty"` // how many samples are summarised already
 }
 
-// finished remembers runs that are over, unless they wrote no samples.
+// finished stores runs that are over as ones to be summarised, unless they wrote no samples.
 func (w *worker) finished(ctx context.Context, evs []event.Finished) ([]event.Event, error) {
 	for _, ev := range evs {
 		if err := w.enqueue(ctx, ev); err != nil {
@@ -90,151 +80,75 @@ func (w *worker) enqueue(ctx context.Context, ev event.Finished) error {
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return err
 	}
-	w.mu.Lock()
-	w.pauses[ev.Run] = pause{length: firstPause}
-	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.track(ev.Run)
+	w.queue.Add(ev.Run)
 	return nil
 }
 
-// work summarises what is noted, until ctx is done. What it cannot do now it says
-// once, and tries again.
+// track notes that a run is in the queue, and reports whether it was not.
+func (w *worker) track(run string) (added bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	added = !w.tracked[run]
+	w.tracked[run] = true
+	return added
+}
+
+func (w *worker) forget(run string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.tracked, run)
+}
+
+// work summarises runs until ctx is done.
 func (w *worker) work(ctx context.Context) error {
-	failing := false
-	for ctx.Err() == nil {
-		next, err := w.processDue(ctx)
-		failed := err != nil || w.failed()
-		switch {
-		case err != nil && !failing && ctx.Err() == nil:
-			w.log.Warn("runs cannot be summarised now", zap.Error(err))
-		case !failed && failing:
-			w.log.Info("runs are summarised again")
-		}
-		failing = failed
-		if err != nil {
-			next = time.Now().Add(failPause)
-		}
-		select {
-		case <-ctx.Done():
-		case <-w.wake:
-		case <-time.After(time.Until(next)):
-		}
-	}
-	return nil
-}
-
-// processDue looks at every run that is noted and whose pause is over, and returns
-// when the next one's will be.
-func (w *worker) processDue(ctx context.Context) (next time.Time, err error) {
-	if err := w.listPending(ctx); err != nil {
-		return next, fmt.Errorf("list runs to be summarised: %w", err)
-	}
-	next = w.listedAt.Add(w.settings.PollInterval)
 	w.mu.Lock()
-	pauses := maps.Clone(w.pauses)
+	clear(w.tracked) // a queue that has ended has forgotten its runs
 	w.mu.Unlock()
-	var errs []error
-	for run, p := range pauses {
-		if !p.next.After(time.Now()) {
-			finished, err := w.processRun(ctx, run, &p)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("summarise run %s: %w", run, err))
-			}
-			w.reschedule(run, p, finished)
-			if finished {
-				continue
-			}
-		}
-		next = earlier(next, p.next)
-	}
-	return next, errors.Join(errs...)
+	list := control.NewLoop("summarise", w.settings.PollInterval, w.log, w.listPending, control.LoopSettings{
+		Backoff: control.Backoff{First: failPause, Max: failPause},
+		Failing: "runs cannot be summarised now", Working: "runs are summarised again",
+	})
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { _ = list.Run(ctx) })
+	return w.queue.Run(ctx, 1, w.processRun)
 }
 
-// processRun looks at a run, and says when to do so next, unless there is nothing more
-// to be done for it.
-func (w *worker) processRun(ctx context.Context, run string, p *pause) (finished bool, err error) {
-	d, done, err := w.summariseRun(ctx, run)
-	if p.failed = err != nil; p.failed { // its data are not late for that
-		p.next = time.Now().Add(failPause)
-		return false, err
-	}
-	most := w.settings.PollInterval
-	if d.Summed != nil {
-		most *= slowPollFactor
-	}
-	p.next, p.length = time.Now().Add(p.length), min(2*p.length, most)
-	return done, nil
-}
-
-// reschedule remembers when a run is looked at next.
-func (w *worker) reschedule(run string, p pause, finished bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if finished {
-		delete(w.pauses, run)
-		return
-	}
-	w.pauses[run] = p
-}
-
-// listPending adds, from time to time, what other processes have noted.
-func (w *worker) listPending(ctx context.Context) error {
-	if time.Since(w.listedAt) < w.settings.PollInterval {
-		return nil
-	}
-	after, all := "", []string(nil)
-	for more := true; more; {
-		docs, err := w.store.Docs(ctx, store.KindPendingSummary, after, listPage)
+// listPending adds the runs that other processes have stored.
+func (w *worker) listPending(ctx context.Context) (time.Duration, error) {
+	for d, err := range store.AllDocs(ctx, w.store, store.KindPendingSummary, "") {
 		if err != nil {
-			return err
+			return 0, fmt.Errorf("list runs to be summarised: %w", err)
 		}
-		for _, d := range docs {
-			after, all = d.Key, append(all, d.Key)
-		}
-		more = len(docs) == listPage
-	}
-	w.listedAt = time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, run := range all {
-		if _, tracked := w.pauses[run]; !tracked {
-			w.pauses[run] = pause{length: firstPause}
+		if w.track(d.Key) {
+			w.queue.Add(d.Key)
 		}
 	}
-	return nil
+	return 0, nil
 }
 
-// failed reports whether a run is noted at which the last look failed.
-func (w *worker) failed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.pauses {
-		if p.failed {
-			return true
-		}
+// processRun does what is due for a run.
+func (w *worker) processRun(ctx context.Context, run string) (queue.Result, error) {
+	d, done, err := w.summariseRun(ctx, run)
+	switch {
+	case err != nil: // the pause does not grow: that its data are late is another matter
+		return queue.Result{RequeueAfter: failPause}, fmt.Errorf("summarise run %s: %w", run, err)
+	case done:
+		w.forget(run)
+		return queue.Result{}, nil
+	case d.Summed != nil:
+		return queue.Result{Requeue: true}, nil
 	}
-	return false
+	return queue.Result{Requeue: true, RequeueAfter: w.settings.PollInterval}, nil
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-// summariseRun does what is to be done for a run. It returns what is noted of it, and
-// whether nothing more is to be done.
+// summariseRun does what is due for a run. It returns the document of the run, and whether
+// nothing more will be due.
 func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, done bool, err error) {
-	d, version, err := store.Get[pendingRun](ctx, w.store, store.KindPendingSummary, run)
-	if errors.Is(err, store.ErrNotFound) {
-		return d, true, nil // another process was faster
-	}
-	if err != nil {
-		return d, false, err
+	d, version, found, err := store.Find[pendingRun](ctx, w.store, store.KindPendingSummary, run)
+	if err != nil || !found { // not found: another process was faster
+		return d, err == nil, err
 	}
 	r, err := w.store.Run(ctx, run)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -248,7 +162,7 @@ func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, do
 	}
 	l := &runCheck{worker: w, run: r, due: d, version: version, stored: countStored(streams)}
 	err = l.do(ctx, store.Complete(r, streams).Complete)
-	if errors.Is(err, store.ErrConflict) { // another process does the same: it is seen next time
+	if errors.Is(err, store.ErrConflict) { // another process does the same: the next look finds its result
 		return l.due, false, nil
 	}
 	return l.due, l.done, err
@@ -260,13 +174,13 @@ type runCheck struct {
 
 	run     store.Run
 	due     pendingRun
-	version int64 // of the note
+	version int64 // of the document
 	stored  storedCounts
 	done    bool
 }
 
-// do does what is to be done. Who counts and who reads may ask copies of the
-// store of which one lags: what is not all read is not complete.
+// do does what is due. Counting and reading may ask different copies of the store, one of
+// which lags: a run of which not all samples were read is not complete.
 func (l *runCheck) do(ctx context.Context, complete bool) error {
 	act := nextAction(l.due, l.stored, complete, l.now(), l.settings)
 	var all *accumulator
@@ -287,21 +201,21 @@ func (l *runCheck) do(ctx context.Context, complete bool) error {
 	case actionSummarisePart:
 		return l.summarisePart(ctx, all)
 	case actionForget:
-		return l.forget(ctx)
+		return l.remove(ctx)
 	case actionWait, actionSummarise:
 	}
 	return nil
 }
 
-// finish stores what all samples come to.
+// finish stores the summaries of all samples.
 func (l *runCheck) finish(ctx context.Context, all *accumulator) error {
 	if err := l.put(ctx, all.summaries(l.run.ID, true)); err != nil {
 		return err
 	}
-	return l.forget(ctx)
+	return l.remove(ctx)
 }
 
-// summarisePart stores what those samples come to that are there, and waits for others.
+// summarisePart stores the summaries of the stored samples, and waits for others.
 func (l *runCheck) summarisePart(ctx context.Context, all *accumulator) (err error) {
 	if all == nil {
 		if all, err = l.read(ctx); err != nil {
@@ -310,7 +224,7 @@ func (l *runCheck) summarisePart(ctx context.Context, all *accumulator) (err err
 	}
 	if l.due.Summed != nil && *l.due.Summed == all.read {
 		if l.now().Sub(l.due.Since) >= l.settings.AllowedLateness {
-			return l.forget(ctx)
+			return l.remove(ctx)
 		}
 		return nil
 	}
@@ -321,14 +235,14 @@ func (l *runCheck) summarisePart(ctx context.Context, all *accumulator) (err err
 	return l.write(ctx)
 }
 
-// write writes the note anew.
+// write replaces the document.
 func (l *runCheck) write(ctx context.Context) (err error) {
 	l.version, err = store.Replace(ctx, l.store, store.KindPendingSummary, l.run.ID, l.version, l.due)
 	return err
 }
 
-// forget removes the note.
-func (l *runCheck) forget(ctx context.Context) error {
+// remove removes the document.
+func (l *runCheck) remove(ctx context.Context) error {
 	l.done = true
 	err := l.store.DeleteDoc(ctx, store.Doc{Kind: store.KindPendingSummary, Key: l.run.ID, Version: l.version})
 	if errors.Is(err, store.ErrConflict) {
@@ -352,19 +266,14 @@ func (l *runCheck) read(ctx context.Context) (*accumulator, error) {
 	}
 }
 
-// put stores summaries, in place of those that are there unless these tell more.
+// put stores summaries, in place of earlier ones that are no better.
 func (l *runCheck) put(ctx context.Context, all store.Summaries) error {
-	err := store.Create(ctx, l.store, store.KindSummary, all.Run, all)
-	if errors.Is(err, store.ErrExists) {
-		var before store.Summaries
-		var version int64
-		before, version, err = store.Get[store.Summaries](ctx, l.store, store.KindSummary, all.Run)
-		if err != nil || !better(all, before) {
-			return err
-		}
-		_, err = store.Replace(ctx, l.store, store.KindSummary, all.Run, version, all)
-	}
-	if err != nil {
+	write := false
+	_, err := store.Update(ctx, l.store, store.KindSummary, all.Run, func(before store.Summaries, found bool) (store.Summaries, bool, error) {
+		write = !found || better(all, before)
+		return all, write, nil
+	})
+	if err != nil || !write {
 		return err
 	}
 	l.log.Info("summarised", zap.String("run", all.Run), zap.Int64("samples", all.Samples), zap.Int("series", len(all.Summaries)), zap.Bool("complete", all.Complete))

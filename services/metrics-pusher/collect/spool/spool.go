@@ -1,4 +1,5 @@
-package collect
+// Package spool keeps samples that do not come as a file in a file, until they are shipped.
+package spool
 
 import (
 	"bytes"
@@ -10,25 +11,25 @@ import (
 	"sync"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// Bounds of what a spool remembers.
+// Bounds of a spool's memory.
 const (
 	maxRecent = 1 << 16 // lines that are known again
 	maxReread = 16 << 20
 )
 
-// spool is a file of samples that did not come as one, in lines as client
-// libraries write them, which a source ships: it survives the collector, and its
-// bytes number the samples. A line that it has already, among the last 65,536, is
-// not written again: what is sent twice is there once, whoever was killed between.
-type spool struct {
-	key    string // of the descriptor, to which reasons refer
-	limit  int64  // bytes that it may have; 0 is no limit
-	series *seriesRegistry
-	losses *losses
-	disk   *diskMonitor
+// Spool is a file of samples that did not come as a file, in lines as client libraries
+// write them, which a stream ships: it survives the collector, and its bytes number the
+// samples. A line that is among the last 65,536 of the file is not written again: samples
+// that are sent twice are there once, also if the collector or the sender was killed
+// between.
+type Spool struct {
+	settings Settings
+	series   *SeriesSet
+	losses   *Losses
 
 	mu          sync.Mutex
 	file        *os.File
@@ -39,23 +40,31 @@ type spool struct {
 	next        int
 }
 
-// openSpool opens a spool that keeps some series, and tells what it does not keep.
-// What it holds already is known again. A line that a kill tore is removed: nobody
-// was told that it is safe.
-func openSpool(v *volume, name, key string, limit int64, registry *seriesRegistry, lost *losses, r *diskMonitor) (*spool, error) {
-	s := &spool{disk: r, key: key, limit: limit, series: registry, losses: lost, recent: make(map[uint64]struct{})}
+// Settings are those of a spool.
+type Settings struct {
+	File  string       // name on the volume
+	Key   string       // of the descriptor, to which reasons refer
+	Limit int64        // bytes that the file may have; 0 is no limit
+	Full  func() error // returns an error while the disk takes no more
+}
+
+// Open opens a spool that keeps samples of some series, and adds the samples that it does
+// not keep to lost. The lines of the file are known again. A line that a kill tore is
+// removed: its writer was not answered that it is safe.
+func Open(v *volume.Volume, settings Settings, series *SeriesSet, lost *Losses) (*Spool, error) {
+	s := &Spool{settings: settings, series: series, losses: lost, recent: make(map[uint64]struct{})}
 	var err error
-	if s.file, err = v.open(name, os.O_RDWR|os.O_APPEND|os.O_CREATE); err == nil {
+	if s.file, err = v.Open(settings.File, os.O_RDWR|os.O_APPEND|os.O_CREATE); err == nil {
 		err = s.restore()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open what samples are written to: %w", errors.Join(err, s.close()))
+		return nil, fmt.Errorf("open what samples are written to: %w", errors.Join(err, s.Close()))
 	}
 	return s, nil
 }
 
 // restore reads the end of the file.
-func (s *spool) restore() error {
+func (s *Spool) restore() error {
 	info, err := s.file.Stat()
 	if err != nil {
 		return err
@@ -79,14 +88,14 @@ func (s *spool) restore() error {
 	return nil
 }
 
-// Append keeps samples, or fails and keeps none that will be counted as such. Those
-// of too many series, and those that are beyond the limit, are dropped. What it
-// was given is not to be used again.
-func (s *spool) Append(samples []event.Sample) error {
+// Append keeps samples, or fails and keeps none that will be counted as such. It drops
+// samples of too many series, and those beyond the limit. The caller does not use samples
+// again.
+func (s *Spool) Append(samples []event.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	samples, dropped := s.series.admit(samples)
-	s.losses.add(int64(dropped), s.key+": "+s.series.tooMany())
+	samples, dropped := s.series.Admit(samples)
+	s.losses.Add(int64(dropped), s.settings.Key+": "+s.series.TooMany())
 	var text []byte
 	fresh := make(map[uint64]struct{}, len(samples))
 	for i := range samples {
@@ -98,9 +107,9 @@ func (s *spool) Append(samples []event.Sample) error {
 			text = text[:begin]
 			continue
 		}
-		if s.limit > 0 && s.size+int64(len(text)) > s.limit {
+		if s.settings.Limit > 0 && s.size+int64(len(text)) > s.settings.Limit {
 			text = text[:begin]
-			s.losses.add(1, overSpool(s.key, s.limit))
+			s.losses.Add(1, overLimit(s.settings.Key, s.settings.Limit))
 			continue
 		}
 		fresh[line] = struct{}{}
@@ -114,9 +123,9 @@ func (s *spool) Append(samples []event.Sample) error {
 	return nil
 }
 
-// write appends text whole, or fails. What a failure has left of it is ended with
-// the next, and is a line that holds no sample.
-func (s *spool) write(text []byte) error {
+// write appends text whole, or fails. The next call ends the line that a failure has left,
+// which holds no sample.
+func (s *Spool) write(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
@@ -126,7 +135,7 @@ func (s *spool) write(text []byte) error {
 	if s.partialLine {
 		text = append([]byte("\n"), text...)
 	}
-	if err := s.disk.checkFull(); err != nil {
+	if err := s.settings.Full(); err != nil {
 		return err
 	}
 	n, err := s.file.Write(text)
@@ -136,7 +145,7 @@ func (s *spool) write(text []byte) error {
 }
 
 // remember remembers a line, and forgets the oldest where there are too many.
-func (s *spool) remember(line uint64) {
+func (s *Spool) remember(line uint64) {
 	if _, ok := s.recent[line]; ok {
 		return
 	}
@@ -157,9 +166,10 @@ func sum(b []byte) uint64 {
 }
 
 // Drop notes that n samples are not kept, and why.
-func (s *spool) Drop(n int64, reason string) { s.losses.add(n, reason) }
+func (s *Spool) Drop(n int64, reason string) { s.losses.Add(n, reason) }
 
-func (s *spool) close() error {
+// Close closes the file. Later samples are not kept.
+func (s *Spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == nil {

@@ -1,4 +1,4 @@
-package collect
+package upload
 
 import (
 	"encoding/json"
@@ -6,22 +6,12 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// maxNotices is how many words about artifacts a user is told.
+// maxNotices is how many notices about artifacts a user gets.
 const maxNotices = 20
-
-// artifactsTime is how much of the time to stop in is for artifacts: all of it
-// but what the ends of the sources need.
-func artifactsTime(drain time.Duration) time.Duration {
-	return max(drain-5*time.Second, drain/2)
-}
-
-// backoff is how long to wait after so many tries, from 0.
-func backoff(tries int) time.Duration { return 100 * time.Millisecond << min(tries, 6) }
 
 // Answers of a gateway.
 const (
@@ -33,8 +23,8 @@ const (
 	tooManyRequests = 429
 )
 
-// checkResponse says what the gateway's answer to a file means, and whether the same may
-// be answered otherwise soon.
+// checkResponse returns the error of the gateway's answer to a file, and whether the answer
+// may be another soon.
 func checkResponse(status int, words string) (retry bool, err error) {
 	var problem struct {
 		Message string `json:"message"`
@@ -42,7 +32,7 @@ func checkResponse(status int, words string) (retry bool, err error) {
 	if json.Unmarshal([]byte(words), &problem) == nil && problem.Message != "" {
 		words = problem.Message
 	}
-	words = extract.Truncate(words, maxProblem)
+	words = extract.Truncate(words, 300)
 	message := fmt.Sprintf("the gateway answered %d", status)
 	if words != "" {
 		message += ": " + words
@@ -60,8 +50,8 @@ func checkResponse(status int, words string) (retry bool, err error) {
 	return false, errors.New(message)
 }
 
-// volumeOf is the volume that an artifact lies on, of those that are seen; none for
-// one that lies elsewhere.
+// volumeOf returns the volume on which a file lies, of those that the collector has; empty
+// where it lies elsewhere.
 func volumeOf(file string, volumes []string) (on string) {
 	file = path.Clean(file)
 	for _, v := range volumes {
@@ -72,7 +62,7 @@ func volumeOf(file string, volumes []string) (on string) {
 	return on
 }
 
-// moreNotKept says that so many more files are not kept.
+// moreNotKept is the notice about files that have none of their own.
 func moreNotKept(more int) string {
 	if more == 1 {
 		return "1 more file is not kept"
@@ -80,7 +70,7 @@ func moreNotKept(more int) string {
 	return fmt.Sprintf("%d more files are not kept", more)
 }
 
-// lostArtifact says why an artifact is not kept that went with its container.
+// lostArtifact is the notice about an artifact that went with its container.
 func lostArtifact(path string) string {
 	return fmt.Sprintf("artifact %q is not kept: the benchmark's container was ended before it could be copied, as when its memory ran out, "+
 		"or runs the image's own entrypoint; what lies on a volume ([[volumes]]) is kept then, too", path)

@@ -1,10 +1,9 @@
-package follow_test
+package follow
 
 import (
 	"testing"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 )
 
 func TestWhatIsFollowedHasHalfOfTheSeriesOfItsPod(t *testing.T) {
@@ -22,7 +21,7 @@ func TestWhatIsFollowedHasHalfOfTheSeriesOfItsPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := follow.SeriesOf(&descriptors.Descriptor{Hardware: tt.hardware}, tt.role); got != tt.want {
+			if got := seriesOf(&descriptors.Descriptor{Hardware: tt.hardware}, tt.role); got != tt.want {
 				t.Errorf("%d, want %d", got, tt.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package collect
+package volume
 
 import (
 	"errors"
@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonblock opens what is no file without waiting for it.
-const nonblock = syscall.O_NONBLOCK
+// Nonblock is the flag with which opening a FIFO or a device does not wait.
+const Nonblock = syscall.O_NONBLOCK
 
 // mkfifo makes a FIFO in a folder.
 func mkfifo(dir *os.File, name string) error {
 	return unix.Mkfifoat(int(dir.Fd()), name, 0o600) //nolint:gosec // a descriptor
 }
 
-// punch gives the disk back n bytes of a file from an offset on. They read as
+// PunchHole gives n bytes of a file from an offset on back to the disk. They read as
 // zeros then.
-func punch(f *os.File, offset, n int64) error {
+func PunchHole(f *os.File, offset, n int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, n) //nolint:gosec // a descriptor
 		if !errors.Is(err, unix.EINTR) {
@@ -27,9 +27,9 @@ func punch(f *os.File, offset, n int64) error {
 	}
 }
 
-// free returns how many bytes of the volume's disk are free.
-func (v *volume) free() (int64, error) {
-	dir, err := v.root.Open(".")
+// Free returns how many bytes of the volume's disk are free.
+func (v *Volume) Free() (int64, error) {
+	dir, err := v.Root.Open(".")
 	if err != nil {
 		return 0, err
 	}

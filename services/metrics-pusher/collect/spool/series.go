@@ -1,4 +1,4 @@
-package collect
+package spool
 
 import (
 	"encoding/binary"
@@ -13,14 +13,14 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// seriesRegistry are those of a pod, whatever they come by, in memory and in a file, so
-// that whoever goes on after a kill keeps those that were kept before. Any
-// goroutine may ask them.
-type seriesRegistry struct {
-	volume *volume
+// SeriesSet is the set of the series of a pod, from all its streams, in memory and in a file,
+// so that a collector that follows a killed one keeps the same. Any goroutine may use it.
+type SeriesSet struct {
+	volume *volume.Volume
 	log    *zap.Logger
 
 	mu          sync.Mutex
@@ -31,15 +31,21 @@ type seriesRegistry struct {
 // idSize is how many bytes a series takes in the file.
 const idSize = 8
 
-// load has it know those of the file, or removes the file where anew is set.
-func (s *seriesRegistry) load(reset bool) error {
+// NewSeriesSet returns a set of at most so many series.
+func NewSeriesSet(most int, log *zap.Logger) *SeriesSet {
+	return &SeriesSet{log: log, limiter: extract.SeriesLimiter{Max: most}}
+}
+
+// Load reads the series of the file on a volume, or removes the file if reset is set.
+func (s *SeriesSet) Load(v *volume.Volume, reset bool) error {
+	s.volume = v
 	if reset {
-		if err := s.volume.root.Remove(pod.Series); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.volume.Root.Remove(pod.Series); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget another run's series: %w", err)
 		}
 		return nil
 	}
-	b, err := s.volume.read(pod.Series, 2*idSize*extract.MaxSeries) // more than any pod has
+	b, err := s.volume.Read(pod.Series, 2*idSize*extract.MaxSeries) // more than any pod has
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read which series are kept: %w", err)
 	}
@@ -49,9 +55,9 @@ func (s *seriesRegistry) load(reset bool) error {
 	return nil
 }
 
-// admit returns those of samples that are of series that are kept, in the same
-// memory, and how many are not. Of what it returns the file knows.
-func (s *seriesRegistry) admit(samples []event.Sample) (admitted []event.Sample, dropped int) {
+// Admit returns the samples of series that are kept, in the same memory, and how many are
+// not. It stores the series of the samples that it returns.
+func (s *SeriesSet) Admit(samples []event.Sample) (admitted []event.Sample, dropped int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	admitted = samples[:0]
@@ -68,12 +74,12 @@ func (s *seriesRegistry) admit(samples []event.Sample) (admitted []event.Sample,
 	return admitted, len(samples) - len(admitted)
 }
 
-// tooMany says why samples are dropped.
-func (s *seriesRegistry) tooMany() string { return s.limiter.TooMany() } // what it reads never changes
+// TooMany returns the reason for which samples are dropped.
+func (s *SeriesSet) TooMany() string { return s.limiter.TooMany() } // what it reads never changes
 
-// write appends series to the file. A disk that is full is no reason to stop: then
-// others may be kept after a kill.
-func (s *seriesRegistry) write(fresh []uint64) {
+// write appends series to the file. It goes on where the disk is full: then other series may
+// be kept after a kill.
+func (s *SeriesSet) write(fresh []uint64) {
 	if len(fresh) == 0 {
 		return
 	}
@@ -81,7 +87,7 @@ func (s *seriesRegistry) write(fresh []uint64) {
 	for _, id := range fresh {
 		b = binary.LittleEndian.AppendUint64(b, id)
 	}
-	f, err := s.volume.open(pod.Series, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+	f, err := s.volume.Open(pod.Series, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 	if err == nil {
 		_, err = f.Write(b)
 		err = errors.Join(err, f.Close())

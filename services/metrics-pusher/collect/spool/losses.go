@@ -1,18 +1,18 @@
-package collect
+package spool
 
 import "sync"
 
-// losses are what never came to be in the file of a source, and why, until the
-// source counts it. No losses at all are those of a source whose file nobody of
-// ours writes. Any goroutine may add to them.
-type losses struct {
+// Losses counts the samples and lines that never came into the file of a stream, and why,
+// until the stream takes the counts. It is nil for a stream whose file the collector does
+// not write. Any goroutine may use it.
+type Losses struct {
 	mu      sync.Mutex
 	counts  map[string]int64 // by reason
 	reasons []string         // in their order
 }
 
-// add notes that n are not in the file, and why.
-func (l *losses) add(n int64, reason string) {
+// Add notes that n are not in the file, and why.
+func (l *Losses) Add(n int64, reason string) {
 	const most = 20 // reasons
 	if n <= 0 {
 		return
@@ -32,8 +32,8 @@ func (l *losses) add(n int64, reason string) {
 	l.counts[reason] += n
 }
 
-// take hands over what was added since it was called last.
-func (l *losses) take(count func(n int64, reason string)) {
+// Take hands over the counts since its last call.
+func (l *Losses) Take(count func(n int64, reason string)) {
 	if l == nil {
 		return
 	}
