@@ -1,6 +1,7 @@
-package fetcher_test
+package fetcher
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,7 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/fetcher/queue"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
@@ -28,15 +30,15 @@ type waitingOrder struct {
 // at a time, which says why it waits. It returns what was said of each.
 func day(t *testing.T, runs int, why string) map[string]*waitingOrder {
 	t.Helper()
-	b := fetcher.NewScheduler()
+	b := newTestQueue()
 	all, ids := make(map[string]*waitingOrder), make(map[string]bool)
 	for i := range runs {
 		s := submitted(fmt.Sprintf("r%02d", i))
-		b.AddOrder(fetcher.Order{Submitted: s, Sources: []fetcher.Source{{URL: fmt.Sprint("https://example.com/", i)}}, RequestedAt: noon})
+		b.AddOrder(dataset.Order{Submitted: s, Sources: []dataset.Source{{URL: fmt.Sprint("https://example.com/", i)}}, RequestedAt: noon})
 		all[s.Run] = &waitingOrder{lastStoredAt: noon}
 	}
 	b.StartNext(t.Context(), noon)
-	b.SetWaitReason(fetcher.Source{URL: "https://example.com/0"}, why)
+	b.SetWaitReason(dataset.Source{URL: "https://example.com/0"}, why)
 	for now := noon; now.Before(noon.Add(24 * time.Hour)); now = now.Add(time.Minute) {
 		for _, ev := range b.Report(now) {
 			if ids[ev.Head().ID] {
@@ -94,9 +96,9 @@ func TestARunThatWaitsForItsDataForADayIsNeverForgotten(t *testing.T) {
 }
 
 func TestARetryIsToldWithItsReasonAtOnceAndOnce(t *testing.T) {
-	b := fetcher.NewScheduler()
-	from := fetcher.Source{URL: "https://example.com/0"}
-	b.AddOrder(fetcher.Order{Submitted: submitted("r0"), Sources: []fetcher.Source{from}, RequestedAt: noon})
+	b := newTestQueue()
+	from := dataset.Source{URL: "https://example.com/0"}
+	b.AddOrder(dataset.Order{Submitted: submitted("r0"), Sources: []dataset.Source{from}, RequestedAt: noon})
 	b.StartNext(t.Context(), noon)
 	b.Report(noon)
 	var messages []string
@@ -120,9 +122,9 @@ func TestARetryIsToldWithItsReasonAtOnceAndOnce(t *testing.T) {
 }
 
 func TestOfAPrefetchItIsNotedWhatItWaitsForUntilItMoves(t *testing.T) {
-	b := fetcher.NewScheduler()
-	from := fetcher.Source{URL: "https://example.com/0"}
-	b.AddOrder(fetcher.Order{Submitted: submitted("r0"), Sources: []fetcher.Source{from}, RequestedAt: noon, Prefetch: true})
+	b := newTestQueue()
+	from := dataset.Source{URL: "https://example.com/0"}
+	b.AddOrder(dataset.Order{Submitted: submitted("r0"), Sources: []dataset.Source{from}, RequestedAt: noon, Prefetch: true})
 	b.StartNext(t.Context(), noon)
 	b.Report(noon)
 	b.SetWaitReason(from, "connection refused")
@@ -135,9 +137,9 @@ func TestOfAPrefetchItIsNotedWhatItWaitsForUntilItMoves(t *testing.T) {
 }
 
 func TestOfARunWhoseDataMoveNothingElseIsSaid(t *testing.T) {
-	b := fetcher.NewScheduler()
-	from := fetcher.Source{URL: "https://example.com/0"}
-	b.AddOrder(fetcher.Order{Submitted: submitted("r0"), Sources: []fetcher.Source{from}, RequestedAt: noon})
+	b := newTestQueue()
+	from := dataset.Source{URL: "https://example.com/0"}
+	b.AddOrder(dataset.Order{Submitted: submitted("r0"), Sources: []dataset.Source{from}, RequestedAt: noon})
 	b.StartNext(t.Context(), noon)
 	for i := range 3600 {
 		b.SetProgress(from, int64(i))
@@ -147,4 +149,56 @@ func TestOfARunWhoseDataMoveNothingElseIsSaid(t *testing.T) {
 			}
 		}
 	}
+}
+
+// testQueue is a queue whose time is an argument, with the downloads that it started.
+type testQueue struct {
+	*queue.Queue
+
+	started map[string]*queue.Download
+}
+
+func newTestQueue() testQueue {
+	return testQueue{queue.New(func() {}), make(map[string]*queue.Download)}
+}
+
+// AddOrder takes up an order that lacks all its sources.
+func (q testQueue) AddOrder(o dataset.Order) {
+	q.Add(o)
+	q.SetMissing(o.Submitted.Run, decide(o, runActive, nil).Missing, 0)
+}
+
+// StartNext starts the next download.
+func (q testQueue) StartNext(ctx context.Context, now time.Time) {
+	d, _ := q.Queue.StartNext(ctx, now)
+	q.started[d.Key] = d
+}
+
+// SetProgress has so many bytes of a source come.
+func (q testQueue) SetProgress(s dataset.Source, done int64) {
+	q.started[s.Key()].SetProgress(done, -1)
+}
+
+// SetWaitReason has the download of a source wait.
+func (q testQueue) SetWaitReason(s dataset.Source, why string) { q.started[s.Key()].SetWaitReason(why) }
+
+// PrefetchNotes returns the reasons that are noted of prefetches at that time.
+func (q testQueue) PrefetchNotes(now time.Time) []string {
+	var all []string
+	for _, w := range q.TakeWaits(now, heartbeatInterval(1), progressInterval) {
+		all = append(all, w.Reason)
+	}
+	return all
+}
+
+// Report returns the reports to users at that time.
+func (q testQueue) Report(now time.Time) []event.Event {
+	var all []event.Event
+	for _, p := range q.TakeProgress(now, progressInterval) {
+		all = append(all, progressStatus(p))
+	}
+	for _, w := range q.TakeWaits(now, heartbeatInterval(len(q.Runs())), progressInterval) {
+		all = append(all, waitStatus(w))
+	}
+	return all
 }

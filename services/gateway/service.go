@@ -23,7 +23,6 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
-	"github.com/benchmark-ai/bai/services/gateway/data"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/rest"
@@ -108,8 +107,8 @@ type Objects interface {
 
 // DatasetCache is what the object store holds, and how it comes to hold more.
 type DatasetCache interface {
-	data.Cache
-	data.Prefetcher
+	api.DatasetCache
+	api.Prefetcher
 }
 
 // New returns the parts of the service, by name. The names are unique among
@@ -156,5 +155,5 @@ func newDataServer(s DatasetCache) baiv1.DataServiceServer { //nolint:ireturn //
 	if s == nil {
 		return nil
 	}
-	return data.New(s, s)
+	return api.NewDataServer(s, s)
 }

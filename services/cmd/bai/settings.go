@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
@@ -46,7 +46,7 @@ type settings struct {
 	Log      run.Log
 	Kafka    kafka.Settings
 	Gateway  gateway.Settings
-	Fetcher  fetcher.Settings
+	Fetcher  dataset.Settings
 	Buckets  bucket.Settings
 	Executor executor.Settings
 	Watcher  watcher.Settings

@@ -6,10 +6,9 @@ import (
 	"fmt"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/executor/transpile"
-	"github.com/benchmark-ai/bai/services/fetcher"
-	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
@@ -46,12 +45,10 @@ func (p *Planner) Plan(ctx context.Context, d *descriptors.Descriptor, text []by
 
 // NewPreflight returns what the gateway needs to hold runs against a cluster
 // before they begin, and what to do when it has ended.
-func NewPreflight(s executor.Settings, f fetcher.Settings, d fetcher.Deps, c cluster.Surveyor, images executor.Images) (preflight.Deps, func(), error) {
-	r, err := source.New(f.Sources)
+func NewPreflight(s executor.Settings, f dataset.Settings, d dataset.Deps, c cluster.Surveyor, images executor.Images) (preflight.Deps, func(), error) {
+	r, err := d.NewReader(f.Sources)
 	if err != nil {
 		return preflight.Deps{}, nil, err
 	}
-	r.ReadBuckets(d.Buckets)
-	r.ReadRepositories(d.Repositories)
 	return preflight.Deps{Planner: NewPlanner(s, images), Cluster: c, Sources: r}, r.Close, nil
 }

@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/executor/transpile"
-	"github.com/benchmark-ai/bai/services/fetcher"
-	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -38,7 +37,7 @@ func NewSource(s source.Settings, b bucket.Settings) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.ReadBuckets(fetcher.OpenBuckets(buckets))
+	r.ReadBuckets(source.OpenBuckets(buckets))
 	return &Source{reader: r}, nil
 }
 

@@ -1,4 +1,4 @@
-package data_test
+package api_test
 
 import (
 	"context"
@@ -15,23 +15,26 @@ import (
 	"google.golang.org/grpc/status"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/data"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/dataset/source"
+	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// fakeCache is a Stock and a Prefetcher in memory.
-type fakeCache struct {
-	stored     []data.Dataset
+// fakeDatasetCache is a DatasetCache and a Prefetcher in memory.
+type fakeDatasetCache struct {
+	stored     []dataset.Stored
 	damaged    map[string]bool
-	prefetched []data.Source
-	statuses   map[string]data.Prefetch
+	prefetched []dataset.Source
+	endings    map[string]*dataset.Ending
 }
 
-// List implements data.Stock.
-func (h *fakeCache) List(context.Context) ([]data.Dataset, error) { return h.stored, nil }
+// List implements api.DatasetCache.
+func (h *fakeDatasetCache) List(context.Context) ([]dataset.Stored, error) { return h.stored, nil }
 
-// Verify implements data.Stock.
-func (h *fakeCache) Verify(_ context.Context, sha256 string, read func(done, total int64)) (bool, error) {
+// Verify implements api.DatasetCache.
+func (h *fakeDatasetCache) Verify(_ context.Context, sha256 string, read func(done, total int64)) (bool, error) {
 	for _, d := range h.stored {
 		if d.SHA256 == sha256 {
 			read(d.Size, d.Size)
@@ -41,13 +44,13 @@ func (h *fakeCache) Verify(_ context.Context, sha256 string, read func(done, tot
 	return false, fmt.Errorf("verify %s: %w", sha256, store.ErrNotFound)
 }
 
-// Evict implements data.Stock.
-func (h *fakeCache) Evict(_ context.Context, sha256 string) error {
+// Evict implements api.DatasetCache.
+func (h *fakeDatasetCache) Evict(_ context.Context, sha256 string) error {
 	for _, d := range h.stored {
 		switch {
 		case d.SHA256 != sha256:
 		case len(d.Runs) > 0:
-			return &data.InUseError{Message: "it is needed by " + strings.Join(d.Runs, ", ")}
+			return &dataset.InUseError{Message: "it is needed by " + strings.Join(d.Runs, ", ")}
 		default:
 			return nil
 		}
@@ -55,35 +58,40 @@ func (h *fakeCache) Evict(_ context.Context, sha256 string) error {
 	return store.ErrNotFound
 }
 
-// Prefetch implements data.Prefetcher.
-func (h *fakeCache) Prefetch(_ context.Context, s data.Source) (string, error) {
+// Prefetch implements api.Prefetcher.
+func (h *fakeDatasetCache) Prefetch(_ context.Context, s dataset.Source) (string, error) {
 	if strings.HasPrefix(s.URL, "ftp:") {
-		return "", &data.InvalidSourceError{Message: "nothing is read by ftp"}
+		return "", &source.Error{Message: "nothing is read by ftp"}
 	}
 	h.prefetched = append(h.prefetched, s)
 	return "prefetch-1", nil
 }
 
-// PrefetchStatus implements data.Prefetcher.
-func (h *fakeCache) PrefetchStatus(_ context.Context, name string) (data.Prefetch, error) {
-	p, ok := h.statuses[name]
+// PrefetchResult implements api.Prefetcher.
+func (h *fakeDatasetCache) PrefetchResult(_ context.Context, name string) (*dataset.Ending, string, error) {
+	ending, ok := h.endings[name]
 	if !ok {
-		return p, store.ErrNotFound
+		return nil, "", store.ErrNotFound
 	}
-	return p, nil
+	return ending, "", nil
+}
+
+// storedData is an object of that digest and size which runs need.
+func storedData(sha256 string, size int64, runs ...string) dataset.Stored {
+	return dataset.Stored{Object: store.Object{SHA256: sha256, Size: size}, Runs: runs}
 }
 
 func digest(c string) string { return strings.Repeat(c, 64) }
 
-// serve returns a client of what looks after h.
-func serve(t *testing.T, h *fakeCache) baiv1.DataServiceClient {
+// serveData returns a client of a server of h.
+func serveData(t *testing.T, h *fakeDatasetCache) baiv1.DataServiceClient {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := grpc.NewServer()
-	baiv1.RegisterDataServiceServer(g, data.New(h, h))
+	baiv1.RegisterDataServiceServer(g, api.NewDataServer(h, h))
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(l) }()
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -100,11 +108,11 @@ func serve(t *testing.T, h *fakeCache) baiv1.DataServiceClient {
 }
 
 func TestTheListComesInPagesThatMissNothing(t *testing.T) {
-	h := &fakeCache{}
+	h := &fakeDatasetCache{}
 	for _, c := range []string{"1", "3", "5", "7", "9"} {
-		h.stored = append(h.stored, data.Dataset{SHA256: digest(c), Size: 10})
+		h.stored = append(h.stored, storedData(digest(c), 10))
 	}
-	client := serve(t, h)
+	client := serveData(t, h)
 	var got []string
 	req := &baiv1.ListDataRequest{PageSize: 2}
 	for n := 0; ; n++ {
@@ -119,7 +127,7 @@ func TestTheListComesInPagesThatMissNothing(t *testing.T) {
 			got = append(got, d.GetSha256()[:1])
 		}
 		if n == 0 { // what its token names goes meanwhile, and something comes
-			h.stored = append(h.stored[:1:1], append([]data.Dataset{{SHA256: digest("4"), Size: 10}}, h.stored[2:]...)...)
+			h.stored = append(h.stored[:1:1], append([]dataset.Stored{storedData(digest("4"), 10)}, h.stored[2:]...)...)
 		}
 		if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
 			break
@@ -131,8 +139,8 @@ func TestTheListComesInPagesThatMissNothing(t *testing.T) {
 }
 
 func TestDataAreVerified(t *testing.T) {
-	h := &fakeCache{stored: []data.Dataset{{SHA256: digest("a"), Size: 7}, {SHA256: digest("b"), Size: 8}}, damaged: map[string]bool{digest("b"): true}}
-	client := serve(t, h)
+	h := &fakeDatasetCache{stored: []dataset.Stored{storedData(digest("a"), 7), storedData(digest("b"), 8)}, damaged: map[string]bool{digest("b"): true}}
+	client := serveData(t, h)
 	for sha256, want := range map[string]string{
 		digest("a"): "VERDICT_WHOLE 7/7", digest("b"): "VERDICT_DAMAGED 8/8",
 	} {
@@ -151,7 +159,7 @@ func TestDataAreVerified(t *testing.T) {
 }
 
 func TestWhatIsNeededIsNotEvictedAndWhatIsGoneIsNoError(t *testing.T) {
-	client := serve(t, &fakeCache{stored: []data.Dataset{{SHA256: digest("a")}, {SHA256: digest("b"), Runs: []string{"r1"}}}})
+	client := serveData(t, &fakeDatasetCache{stored: []dataset.Stored{storedData(digest("a"), 0), storedData(digest("b"), 0, "r1")}})
 	for sha256, want := range map[string]string{
 		digest("a"): "true OK ", digest("b"): "false FailedPrecondition it is needed by r1", digest("c"): "false OK ",
 	} {
@@ -163,17 +171,17 @@ func TestWhatIsNeededIsNotEvictedAndWhatIsGoneIsNoError(t *testing.T) {
 }
 
 func TestAPrefetchIsFollowed(t *testing.T) {
-	h := &fakeCache{statuses: map[string]data.Prefetch{
-		"prefetch-1": {},
-		"prefetch-2": {Done: true, SHA256: digest("a"), Size: 3, Revision: "c0ffee"},
-		"prefetch-3": {Done: true, Reason: "FetchFailed", Message: "404"},
+	h := &fakeDatasetCache{endings: map[string]*dataset.Ending{
+		"prefetch-1": nil,
+		"prefetch-2": {Data: []event.Data{{SHA256: digest("a"), Size: 3, Revision: "c0ffee"}}},
+		"prefetch-3": {Finished: &event.Finished{Reason: event.FetchFailed, Message: "404"}},
 	}}
-	client := serve(t, h)
+	client := serveData(t, h)
 	res, err := client.PrefetchData(t.Context(), &baiv1.PrefetchDataRequest{Src: "s3://cats", Sha256: digest("A")})
 	if err != nil || res.GetPrefetch() != "prefetch-1" {
 		t.Errorf("prefetch: %v, %v", res, err)
 	}
-	if diff := cmp.Diff([]data.Source{{URL: "s3://cats", SHA256: digest("a")}}, h.prefetched); diff != "" {
+	if diff := cmp.Diff([]dataset.Source{{URL: "s3://cats", SHA256: digest("a")}}, h.prefetched); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{
@@ -188,7 +196,7 @@ func TestAPrefetchIsFollowed(t *testing.T) {
 }
 
 func TestRequestsThatAreWrong(t *testing.T) {
-	client := serve(t, &fakeCache{})
+	client := serveData(t, &fakeDatasetCache{})
 	ctx := t.Context()
 	verify := func(sha256 string) error {
 		stream, err := client.VerifyData(ctx, &baiv1.VerifyDataRequest{Sha256: sha256})

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 )
 
 func TestWaitsGrowAndDiffer(t *testing.T) {

@@ -1,4 +1,4 @@
-package fetcher
+package download
 
 import (
 	"fmt"
@@ -9,15 +9,16 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
 // Task is a transfer that a Job does, as it is remembered until it is done: what
 // the Job is to bring, and, in its own words, how far it has come.
 type Task struct {
-	Source      Source    `json:"source"`
-	RequestedAt time.Time `json:"asked"` // from when on an answer counts
-	Number      int       `json:"number"`
+	Source      dataset.Source `json:"source"`
+	RequestedAt time.Time      `json:"asked"` // from when on an answer counts
+	Number      int            `json:"number"`
 
 	Done      int64 `json:"done"`
 	Total     int64 `json:"total"` // -1 if not known
@@ -80,15 +81,15 @@ func CheckJob(j batchv1.Job) error {
 	return nil
 }
 
-// JobPhase is how a Job stands.
-type JobPhase int
+// jobPhase is how a Job stands.
+type jobPhase int
 
 // The stages of a Job.
 const (
-	JobRunning JobPhase = iota // or will
-	JobSucceeded
-	JobFailed
-	JobGone
+	jobRunning jobPhase = iota // or will
+	jobSucceeded
+	jobFailed
+	jobGone
 )
 
 // How long a Job may be without a container that works.
@@ -97,31 +98,31 @@ const (
 	startTimeout = 10 * time.Minute // before it is given up, for another Job to be made
 )
 
-// JobStatus says how a Job stands that was looked after for so long and, of one that
+// jobStatus says how a Job stands that was looked after for so long and, of one that
 // broke, why, in its own words where it had any. Of one that works and has not
 // started for a while it says what it waits for; one that still has not a good
 // while later broke.
-func JobStatus(seen cluster.Snapshot, age time.Duration) (JobPhase, string) {
+func jobStatus(seen cluster.Snapshot, age time.Duration) (jobPhase, string) {
 	if seen.Job == nil {
-		return JobGone, ""
+		return jobGone, ""
 	}
 	for _, c := range seen.Job.Status.Conditions {
 		switch {
 		case c.Status != corev1.ConditionTrue:
 		case c.Type == batchv1.JobComplete:
-			return JobSucceeded, ""
+			return jobSucceeded, ""
 		case c.Type == batchv1.JobFailed:
-			return JobFailed, terminationMessage(seen.Pods, c.Reason+": "+c.Message)
+			return jobFailed, terminationMessage(seen.Pods, c.Reason+": "+c.Message)
 		}
 	}
 	if age < startGrace || started(seen) {
-		return JobRunning, ""
+		return jobRunning, ""
 	}
 	why := "its fetch job does not start: " + startBlocker(seen)
 	if age < startTimeout || suspended(seen.Job) {
-		return JobRunning, why
+		return jobRunning, why
 	}
-	return JobFailed, fmt.Sprintf("%s; given up after %s", why, startTimeout)
+	return jobFailed, fmt.Sprintf("%s; given up after %s", why, startTimeout)
 }
 
 // started reports whether a container of a Job works, or did.

@@ -1,4 +1,4 @@
-package wiring_test
+package fetcher_test
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/fetcher"
-	"github.com/benchmark-ai/bai/services/fetcher/source"
-	"github.com/benchmark-ai/bai/services/gateway/data"
 	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
@@ -26,7 +26,7 @@ import (
 
 // newCache returns a stock, with a fetcher that fills it from a folder, and what
 // that fetcher is given.
-func newCache(t *testing.T, folder string) (*wiring.DatasetCache, fetcher.Deps) {
+func newCache(t *testing.T, folder string) (*dataset.Cache, dataset.Deps) {
 	t.Helper()
 	dir := t.TempDir()
 	docs, err := sqlite.Open(t.Context(), filepath.Join(dir, "store.db"))
@@ -39,13 +39,13 @@ func newCache(t *testing.T, folder string) (*wiring.DatasetCache, fetcher.Deps) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = objects.Close() }) // likewise
-	s := fetcher.Settings{PollInterval: 10 * time.Millisecond, Sources: source.Settings{Folders: []string{folder}}}
-	deps := fetcher.Deps{Bus: eventtest.NewBus(t), Store: docs, Objects: objects, Log: zap.NewNop()}
-	stock, err := wiring.NewDatasetCache(s, deps)
+	s := dataset.Settings{PollInterval: 10 * time.Millisecond, Sources: source.Settings{Folders: []string{folder}}}
+	deps := dataset.Deps{Store: docs, Objects: objects, Log: zap.NewNop()}
+	stock, err := dataset.New(s, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := fetcher.New(s, deps)
+	parts, err := fetcher.New(s, fetcher.Deps{Bus: eventtest.NewBus(t), Dataset: deps})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestDataArePrefetchedListedVerifiedAndEvicted(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "cats"), "meow")
 	s, deps := newCache(t, folder)
-	fetched := prefetchAndWait(t, s, "file://"+folder+"/cats")
+	fetched := prefetchAndWait(t, s, "file://"+folder+"/cats").Data[0]
 	all, err := s.List(t.Context())
 	if err != nil || len(all) != 1 || fetched.SHA256 != all[0].SHA256 || fetched.Size != 4 {
 		t.Fatalf("prefetched %+v, listed %+v, %v", fetched, all, err)
@@ -79,7 +79,7 @@ func TestDataArePrefetchedListedVerifiedAndEvicted(t *testing.T) {
 		t.Errorf("verified %t after %d bytes, %v", whole, read, err)
 	}
 	err = s.Evict(t.Context(), fetched.SHA256)
-	if needed := new(data.InUseError); !errors.As(err, &needed) || needed.Message != "it is needed: it was used less than 5m0s ago" {
+	if needed, ok := errors.AsType[*dataset.InUseError](err); !ok || needed.Message != "it is needed: it was used less than 5m0s ago" {
 		t.Errorf("evict of what was just used: %v", err)
 	}
 	o, version, err := store.Get[store.Object](t.Context(), deps.Store, store.KindObject, fetched.SHA256)
@@ -105,36 +105,36 @@ func TestDataArePrefetchedListedVerifiedAndEvicted(t *testing.T) {
 func TestAPrefetchThatCannotBeSaysWhy(t *testing.T) {
 	folder := t.TempDir()
 	s, _ := newCache(t, folder)
-	_, err := s.Prefetch(t.Context(), data.Source{URL: "file:///etc/passwd"})
-	if refused := new(data.InvalidSourceError); !errors.As(err, &refused) || !strings.Contains(refused.Message, "/etc/passwd") {
+	_, err := s.Prefetch(t.Context(), dataset.Source{URL: "file:///etc/passwd"})
+	if refused, ok := errors.AsType[*source.Error](err); !ok || !strings.Contains(refused.Message, "/etc/passwd") {
 		t.Errorf("prefetch: %v", err)
 	}
-	if got := prefetchAndWait(t, s, "file://"+folder+"/none"); got.Reason != "FetchFailed" || !strings.Contains(got.Message, "none") {
+	if got := prefetchAndWait(t, s, "file://"+folder+"/none"); got.Finished == nil || got.Finished.Reason != event.FetchFailed || !strings.Contains(got.Finished.Message, "none") {
 		t.Errorf("prefetched %+v", got)
 	}
-	if _, err := s.PrefetchStatus(t.Context(), "prefetch-none"); !errors.Is(err, store.ErrNotFound) {
+	if _, _, err := s.PrefetchResult(t.Context(), "prefetch-none"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a prefetch of nobody's: %v", err)
 	}
 }
 
 // prefetchAndWait orders a source, and waits for the end of that.
-func prefetchAndWait(t *testing.T, s *wiring.DatasetCache, url string) data.Prefetch {
+func prefetchAndWait(t *testing.T, s *dataset.Cache, url string) *dataset.Ending {
 	t.Helper()
-	name, err := s.Prefetch(t.Context(), data.Source{URL: url})
+	name, err := s.Prefetch(t.Context(), dataset.Source{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
-		p, err := s.PrefetchStatus(t.Context(), name)
+		e, _, err := s.PrefetchResult(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Done {
-			return p
+		if e != nil {
+			return e
 		}
 	}
 	t.Fatal("it does not end")
-	return data.Prefetch{}
+	return nil
 }
 
 func write(t *testing.T, file, text string) {
