@@ -200,7 +200,7 @@ func (b *bucketDownload) fill(ctx context.Context, p *part, at int64) (int64, er
 // fetchInOrder has parts brought, and says what went wrong with them.
 func (b *bucketDownload) fetchInOrder(ctx context.Context, n int, parts iter.Seq[*part], use func(*part) error) error {
 	err := fetchInOrder(ctx, n, parts, b.bring, use)
-	if bad := new(partError); errors.As(err, bad) {
+	if bad, ok := errors.AsType[partError](err); ok {
 		return bad.error
 	}
 	if err != nil && ctx.Err() != nil {

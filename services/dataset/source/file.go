@@ -100,7 +100,7 @@ func copyFile(ctx context.Context, name string, f io.Reader, size int64, w io.Wr
 
 // unreadable says why a file cannot be read, without where its links lead.
 func unreadable(name string, err error) *Error {
-	if bad := new(fs.PathError); errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*fs.PathError](err); ok {
 		err = bad.Err
 	}
 	return failed(event.ClassUser, "source %s cannot be read: %v", name, err)

@@ -117,7 +117,9 @@ func (e sinkError) Unwrap() error { return e.error }
 // asSinkError marks an error that came up while content was written: it is no use to
 // ask for that again.
 func asSinkError(err error) error {
-	if own := new(Error); err == nil || errors.As(err, &own) || errors.Is(err, store.ErrNotFound) || errors.As(err, new(sinkError)) {
+	_, own := errors.AsType[*Error](err)
+	_, marked := errors.AsType[sinkError](err)
+	if err == nil || own || marked || errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return sinkError{err}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/control"
 )
 
 // hosts keeps what is asked of each host within its limits.
@@ -67,18 +69,10 @@ func (h *host) throttle(ctx context.Context, n int) error {
 	if h.rate <= 0 || n <= 0 {
 		return nil
 	}
-	wait := h.reserve(n, time.Now())
-	if wait <= 0 {
-		return nil
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if wait := h.reserve(n, time.Now()); wait > 0 && !control.Sleep(ctx, wait) {
 		return ctx.Err()
 	}
+	return nil
 }
 
 // reserve notes that n bytes have come, and returns how long they came too early.

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/egress"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -276,25 +277,21 @@ func (d *download) waitRetry(ctx context.Context, why string, least time.Duratio
 	}
 	wait := max(least, backoff(d.reader.settings.Retry, d.failures, rand.Float64())) //nolint:gosec // jitter is no secret
 	d.req.OnWait(fmt.Sprintf("%s, retrying in %s (try %d of %d)", why, max(wait, time.Second).Round(time.Second), d.failures+1, d.reader.settings.Attempts))
-	end := time.NewTimer(wait)
-	defer end.Stop()
-	select {
-	case <-end.C:
+	if control.Sleep(ctx, wait) {
 		return nil
-	case <-ctx.Done():
-		_, err := d.explain(ctx, ctx.Err())
-		return err
 	}
+	_, err := d.explain(ctx, ctx.Err())
+	return err
 }
 
 // explain says why a request or a body failed, or, as err, that it is no use to
 // try again.
 func (d *download) explain(ctx context.Context, cause error) (why string, err error) {
 	d.blameClass = event.ClassInfra
-	if own := new(Error); errors.As(cause, &own) {
+	if own, ok := errors.AsType[*Error](cause); ok {
 		return "", own
 	}
-	if bad := new(egress.AddrError); errors.As(cause, &bad) {
+	if bad, ok := errors.AsType[*egress.AddrError](cause); ok {
 		return "", refusedAddr(d.name, bad.Addr)
 	}
 	switch end := context.Cause(ctx); {
@@ -305,17 +302,17 @@ func (d *download) explain(ctx context.Context, cause error) (why string, err er
 	case d.body != nil && d.body.stalled.Load():
 		return fmt.Sprintf("stalled: less than 1 KiB in %s%s", d.reader.settings.Stall, d.progress()), nil
 	}
-	if bad := new(tls.CertificateVerificationError); errors.As(cause, &bad) {
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](cause); ok {
 		return "", failed(event.ClassUser, "source %s: its certificate is not trusted: %v", d.name, bad.Err)
 	}
-	if bad := new(net.DNSError); errors.As(cause, &bad) && bad.IsNotFound {
+	if bad, ok := errors.AsType[*net.DNSError](cause); ok && bad.IsNotFound {
 		d.blameClass = event.ClassUser
 		return fmt.Sprintf("host %q not found", bad.Name), nil
 	}
 	if errors.Is(cause, io.ErrUnexpectedEOF) {
 		return "cut" + d.progress(), nil
 	}
-	if bad := new(url.Error); errors.As(cause, &bad) {
+	if bad, ok := errors.AsType[*url.Error](cause); ok {
 		cause = bad.Err // the URL with its secrets is left out
 	}
 	return cause.Error(), nil

@@ -37,14 +37,14 @@ func (d *download) parallel(ctx context.Context, w io.Writer) (why string, err e
 		d.req.OnProgress(d.offset, d.size)
 		return nil
 	})
-	bad := new(partError)
+	bad, isPart := errors.AsType[partError](err)
 	switch {
 	case err == nil:
 		d.noSplit, d.maxOffset = false, max(d.maxOffset, d.offset)
 		return "", nil
 	case ctx.Err() != nil:
 		return d.explain(ctx, err)
-	case errors.As(err, bad):
+	case isPart:
 		return bad.Error(), nil
 	}
 	return "", err

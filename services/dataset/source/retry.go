@@ -16,10 +16,12 @@ import (
 func (d *download) retry(ctx context.Context, ask func(context.Context) error) error {
 	for {
 		err := d.attemptOnce(ctx, ask)
-		switch own := new(Error); {
-		case err == nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.As(err, &own):
+		_, own := errors.AsType[*Error](err)
+		_, ofSink := errors.AsType[sinkError](err)
+		switch {
+		case err == nil, own, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
 			return err
-		case errors.As(err, new(sinkError)):
+		case ofSink:
 			return errors.Unwrap(err)
 		case errors.Is(err, store.ErrRefused):
 			return failed(event.ClassUser, "source %s: the platform is not let in: %v", d.name, err)
@@ -39,8 +41,8 @@ func (d *download) retry(ctx context.Context, ask func(context.Context) error) e
 // classifyWithWait is explain, and says how long to wait where the server did.
 func (d *download) classifyWithWait(ctx context.Context, cause error) (why string, wait time.Duration, err error) {
 	why, err = d.explain(ctx, cause)
-	busy := new(store.UnavailableError)
-	if err != nil || !errors.As(cause, &busy) {
+	busy, ok := errors.AsType[*store.UnavailableError](cause)
+	if err != nil || !ok {
 		return why, 0, err
 	}
 	v := classifyStatus(d.name, busy.Status, fmt.Sprintf("%d %s", busy.Status, http.StatusText(busy.Status)), busy.RetryAfter, time.Now())

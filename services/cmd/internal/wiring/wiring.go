@@ -54,11 +54,11 @@ func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
 		text.Reset()
 		return fill(&text)
 	})
-	var why *source.Error
+	why, ok := errors.AsType[*source.Error](err)
 	switch {
-	case errors.As(err, &why) && why.Reason == event.DataTooLarge:
+	case ok && why.Reason == event.DataTooLarge:
 		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most", source.Redact(url), descriptors.MaxSize>>10), User: true}
-	case errors.As(err, &why):
+	case ok:
 		return nil, &catalog.SourceError{Message: why.Message, User: why.Class == event.ClassUser}
 	case err != nil:
 		return nil, fmt.Errorf("read descriptor %s: %w", source.Redact(url), err)
