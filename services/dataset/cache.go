@@ -217,7 +217,10 @@ func (c *Cache) Prefetch(ctx context.Context, from Source) (name string, err err
 	}
 	name = prefetchPrefix + strings.ToLower(rand.Text())
 	now := time.Now().UTC()
-	o := Order{Submitted: event.Submitted{Header: event.NewHeader(name, name, "", "", now)}, Sources: []Source{from}, RequestedAt: now, Prefetch: true}
+	o := Order{
+		Submitted: event.Submitted{Header: event.NewHeader(name, name, "", "", now)},
+		Sources:   []Source{from}, RequestedAt: now, Prefetch: true,
+	}
 	if err := store.Create(ctx, c.store, store.KindOrder, OpenOrderPrefix+name, o); err != nil {
 		return "", fmt.Errorf("order a prefetch: %w", err)
 	}

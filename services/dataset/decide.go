@@ -38,7 +38,10 @@ func (s Source) Verify(o store.Object, tree *source.Tree) *Failure {
 	}
 	for _, d := range [...]struct{ name, want, got string }{{"sha256", s.SHA256, o.SHA256}, {"md5", s.MD5, o.MD5}} {
 		if d.want != "" && d.want != d.got {
-			return &Failure{event.ChecksumMismatch, event.ClassUser, fmt.Sprintf("source %s has %s %s, but the descriptor says %s", source.Redact(s.URL), d.name, d.got, d.want)}
+			return &Failure{
+				event.ChecksumMismatch, event.ClassUser,
+				fmt.Sprintf("source %s has %s %s, but the descriptor says %s", source.Redact(s.URL), d.name, d.got, d.want),
+			}
 		}
 	}
 	return nil
@@ -47,7 +50,10 @@ func (s Source) Verify(o store.Object, tree *source.Tree) *Failure {
 // codeLost is the failure of code that was sent along with a run and is not stored
 // any more.
 func (s Source) codeLost() *Failure {
-	return &Failure{event.FetchFailed, event.ClassPlatform, fmt.Sprintf("the code that was sent along (sha256 %s) is not in the object store any more: send it again", s.SHA256)}
+	return &Failure{
+		event.FetchFailed, event.ClassPlatform,
+		fmt.Sprintf("the code that was sent along (sha256 %s) is not in the object store any more: send it again", s.SHA256),
+	}
 }
 
 // Failure says why a source cannot be had.

@@ -32,7 +32,7 @@ func sourcesOf(d *descriptors.Descriptor) []dataset.Source {
 }
 
 // uploadedCode returns the code that was sent along with a run as a source; none where
-// nothing was.
+// there is none.
 func uploadedCode(code *event.Bundle) []dataset.Source {
 	if code == nil {
 		return nil
@@ -49,7 +49,7 @@ func eventsOf(e dataset.Ending, run event.Submitted) []event.Event {
 	return []event.Event{fetched(run, e.Data)}
 }
 
-// fetched says that all data of a run are there.
+// fetched is the event that all data of a run are stored.
 func fetched(run event.Submitted, data []event.Data) event.Fetched {
 	if data == nil {
 		data = []event.Data{}
@@ -57,27 +57,27 @@ func fetched(run event.Submitted, data []event.Data) event.Fetched {
 	return event.Fetched{Header: run.Cause("fetched", ""), Name: run.Name, File: run.File, Descriptor: run.Descriptor, Labels: run.Labels, Data: data}
 }
 
-// decision is what follows for an order from what is known.
+// decision is the plan for an order.
 type decision struct {
-	RunEnded      bool             // the run has ended, and nothing is to be said; or
+	RunEnded      bool             // the run has ended, and no event follows; or
 	Ending        *dataset.Ending  // of the order; or
 	AlreadyStored bool             // (it was remembered before);
-	Missing       []dataset.Source // what must be transferred, each once,
-	Status        event.Status     // and what the user is told meanwhile
+	Missing       []dataset.Source // to be downloaded, each once,
+	Status        event.Status     // and the report to the user meanwhile
 }
 
-// runState is whether a run still wants its data.
+// runState is whether a run still needs its data.
 type runState int
 
 // Whether it does.
 const (
 	runActive    runState = iota
 	runCanceling          // it has a cancel mark
-	runEnded              // whoever said so
+	runEnded              // for any reason
 )
 
-// decide returns the plan for an order, given whether its run still wants it,
-// and what is known of its sources, by key.
+// decide returns the plan for an order, given whether its run still needs it, and
+// the states of its sources, by key.
 func decide(o dataset.Order, state runState, states map[string]dataset.SourceState) decision {
 	switch state {
 	case runEnded:
@@ -114,9 +114,12 @@ func decide(o dataset.Order, state runState, states map[string]dataset.SourceSta
 	return decision{Missing: missing, Status: fetchingStatus(o.Submitted, fetched, len(o.Sources))}
 }
 
-// unpublishable ends a run of which what is remembered cannot be said.
+// unpublishable ends a run whose remembered outcome cannot be published.
 func unpublishable(run event.Submitted) event.Finished {
-	return failed(run, dataset.Failure{Reason: event.PoisonedEvent, Class: event.ClassPlatform, Message: "what became of its data cannot be written as an event: have the fetcher's log looked into, and submit it again"})
+	return failed(run, dataset.Failure{
+		Reason: event.PoisonedEvent, Class: event.ClassPlatform,
+		Message: "what became of its data cannot be written as an event: have the fetcher's log looked into, and submit it again",
+	})
 }
 
 // failed ends a run.
@@ -125,17 +128,20 @@ func failed(run event.Submitted, f dataset.Failure) event.Finished {
 	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Failed, Class: f.Class, Reason: f.Reason, Message: f.Message}
 }
 
-// canceled ends a run that nothing was launched for.
+// canceled ends a run that was not launched.
 func canceled(run event.Submitted) event.Finished {
-	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled while its data sets were fetched"}
+	return event.Finished{
+		Header: run.Cause("fetcher/finished", ""), Outcome: event.Canceled,
+		Reason: event.CanceledByUser, Message: "canceled while its data sets were fetched",
+	}
 }
 
-// fetchingStatus tells how many data sets of a run are fetched.
+// fetchingStatus reports how many data sets of a run are fetched.
 func fetchingStatus(run event.Submitted, fetched, total int) event.Status {
 	return status(run, "", fetching(fetched, total), event.Progress{Done: int64(fetched), Total: int64(total), Unit: "items"})
 }
 
-// fetching says how many data sets are fetched, and how many of them are there.
+// fetching is the text about data sets that are fetched, some of them already.
 func fetching(there, all int) string {
 	text := fmt.Sprintf("fetching %d data sets", all)
 	if all == 1 {
@@ -147,7 +153,7 @@ func fetching(there, all int) string {
 	return text
 }
 
-// progressStatus tells how far the transfers for a run have come.
+// progressStatus reports how far the transfers for a run have come.
 func progressStatus(p queue.Progress) event.Status {
 	text := fetching(p.SetsFetched, p.SetsTotal) + ": " + dataset.Size(p.Done)
 	if p.Total > 0 {
@@ -157,13 +163,13 @@ func progressStatus(p queue.Progress) event.Status {
 	return status(p.Run, "", text, event.Progress{Done: p.Done, Total: p.Total, Unit: "bytes"})
 }
 
-// noSpaceStatus tells that a source of a run, of total bytes (-1: not known), must wait
-// until there is space again, and what there is.
+// noSpaceStatus reports that a source of a run, of total bytes (-1: not known), waits
+// for space, and how much there is.
 func noSpaceStatus(run event.Submitted, s dataset.Source, total int64, space store.Space) event.Status {
 	return status(run, event.NoSpace, "the object store is full: "+noSpaceText(source.Redact(s.URL), total, space), event.Progress{})
 }
 
-// noSpaceText says what a source of total bytes lacks, and how there is room for it.
+// noSpaceText says how much space a source of total bytes needs, and how to make some.
 func noSpaceText(name string, total int64, space store.Space) string {
 	text := name + " waits for room"
 	if total >= 0 && space.Free >= 0 {
@@ -172,8 +178,8 @@ func noSpaceText(name string, total int64, space store.Space) string {
 	return text + " (baictl data evict makes room, and so does the end of other runs)"
 }
 
-// waitStatus tells what an order waits for of which there is nothing new to tell: that
-// it is not forgotten. Each minute has a fact of its own.
+// waitStatus reports why an order waits, so that it is not taken for forgotten. Each
+// minute has an event of its own.
 func waitStatus(w queue.Wait) event.Status {
 	name, why := source.Redact(w.Source.URL), event.Reason("")
 	text := fetching(w.SetsFetched, w.SetsTotal) + ": "
@@ -196,32 +202,35 @@ func waitStatus(w queue.Wait) event.Status {
 	return status(w.Order.Submitted, why, text, event.Progress{Done: int64(w.SetsFetched), Total: int64(w.SetsTotal), Unit: "items"})
 }
 
-// How long an order waits without a word. The gateway takes a run of which it
-// hears nothing for a quarter of an hour for one that stands still.
+// How long an order waits without a report. The gateway takes a run without an event
+// for a quarter of an hour for one that stands still.
 const (
 	minHeartbeat = 4 * time.Minute
 	maxHeartbeat = 10 * time.Minute
 )
 
-// heartbeatInterval returns how long an order may wait without a word, where so many do:
-// the more there are, the less is said of each.
+// heartbeatInterval returns how long an order may wait without a report, where so many
+// wait: the more there are, the fewer reports has each.
 func heartbeatInterval(orders int) time.Duration {
 	return min(minHeartbeat+time.Duration(orders)*intervalPerRun, maxHeartbeat)
 }
 
-// status returns what a user is told. The same words about the same progress are
-// the same fact.
+// status returns a report to a user. The same text about the same progress is the same
+// event.
 func status(run event.Submitted, why event.Reason, text string, p event.Progress) event.Status {
 	text = dataset.Clip(text, dataset.MaxMessage)
-	s := event.Status{Header: run.Cause("fetcher/status", fmt.Sprintf("%s %d/%d", text, p.Done, p.Total)), Phase: event.PhaseFetching, Reason: why, Message: text}
+	s := event.Status{
+		Header: run.Cause("fetcher/status", fmt.Sprintf("%s %d/%d", text, p.Done, p.Total)),
+		Phase:  event.PhaseFetching, Reason: why, Message: text,
+	}
 	if p.Unit != "" {
 		s.Progress = &p
 	}
 	return s
 }
 
-// pastFetching reports whether a run in that phase is nothing that the fetcher may still
-// end: it was fetched, whatever its descriptor looks like today.
+// pastFetching reports whether the fetcher may not end a run in that phase any more: it
+// was fetched, however its descriptor is read today.
 func pastFetching(p event.Phase) bool {
 	return p != event.PhaseSubmitted && p != event.PhaseFetching && p != ""
 }

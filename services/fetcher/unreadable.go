@@ -29,13 +29,13 @@ func (f *fetcher) unreadableQueue() skew.Queue[unreadableRun] {
 	return skew.NewQueue[unreadableRun](f.store, store.KindOrder, unreadableOrderPrefix)
 }
 
-// retryUnreadable looks at the runs that were put aside, by whatever fetcher: one that is new
-// enough goes on with them.
+// retryUnreadable decides again about the runs that any fetcher put aside: one that is
+// new enough goes on with them.
 func (f *fetcher) retryUnreadable(ctx context.Context) error {
 	return f.unreadableQueue().ForEach(ctx, f.retryOne)
 }
 
-// retryOne decides about one run that was put aside, and says what follows.
+// retryOne decides about one run that was put aside, and publishes the events that follow.
 func (f *fetcher) retryOne(ctx context.Context, u unreadableRun) (decided bool, err error) {
 	events, decided, err := f.decideUnreadable(ctx, u)
 	if err != nil || !decided || len(events) == 0 {
@@ -44,7 +44,8 @@ func (f *fetcher) retryOne(ctx context.Context, u unreadableRun) (decided bool, 
 	return true, f.bus.Publish(ctx, events...)
 }
 
-// decideUnreadable returns what follows for a run that was put aside, and whether anything does.
+// decideUnreadable returns the events that follow for a run that was put aside, and
+// whether it need not wait any more.
 func (f *fetcher) decideUnreadable(ctx context.Context, u unreadableRun) (events []event.Event, decided bool, err error) {
 	run := u.Submitted
 	state, err := f.runState(ctx, run.Run)

@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// Task is a transfer that a Job does, as it is remembered until it is done: what
-// the Job is to bring, and, in its own words, how far it has come.
+// Task is a download by a Job. It is remembered until it is done: the source, and how
+// far the Job has come by its own report.
 type Task struct {
 	Source      dataset.Source `json:"source"`
 	RequestedAt time.Time      `json:"asked"` // from when on an answer counts
@@ -24,18 +24,17 @@ type Task struct {
 	Total     int64 `json:"total"` // -1 if not known
 	StoreFull bool  `json:"full,omitempty"`
 
-	WaitReason string `json:"why,omitempty"` // nothing comes for a while
+	WaitReason string `json:"why,omitempty"` // why nothing comes for a while
 }
 
 // TransferFlag is the flag that has a fetcher do one task, and nothing else.
 const TransferFlag = "-transfer"
 
-// annotationSource says what a Job brings, for people.
+// annotationSource has the source of a Job, for people.
 const annotationSource = "benchmark-ai.dev/source"
 
 // JobOf returns the Job that does a task, the one of that number: the template,
-// under a name and with labels by which it is known, and told which task it is
-// to do. It is tried once, and never runs for ever.
+// with a name, labels and the flag of the task. It is tried once, and has a deadline.
 func JobOf(template batchv1.Job, key string, t Task, name string, deadline time.Duration) *batchv1.Job {
 	j := template.DeepCopy()
 	j.APIVersion, j.Kind, j.Name = "batch/v1", "Job", jobName(key, t.Number)
@@ -70,7 +69,7 @@ func jobRef(j *batchv1.Job, n int) cluster.Ref {
 	return cluster.Ref{Run: j.Labels[cluster.LabelRun], Attempt: n, Scope: j.Namespace, Job: j.Name}
 }
 
-// CheckJob says what is wrong with a template of Jobs.
+// CheckJob returns what is wrong with a template of Jobs.
 func CheckJob(j batchv1.Job) error {
 	switch {
 	case j.Namespace == "":
@@ -81,10 +80,10 @@ func CheckJob(j batchv1.Job) error {
 	return nil
 }
 
-// jobPhase is how a Job stands.
+// jobPhase is the state of a Job.
 type jobPhase int
 
-// The stages of a Job.
+// The phases of a Job.
 const (
 	jobRunning jobPhase = iota // or will
 	jobSucceeded
@@ -94,14 +93,13 @@ const (
 
 // How long a Job may be without a container that works.
 const (
-	startGrace   = 2 * time.Minute  // before anybody is told
-	startTimeout = 10 * time.Minute // before it is given up, for another Job to be made
+	startGrace   = 2 * time.Minute  // before users are told
+	startTimeout = 10 * time.Minute // before it is given up for another Job
 )
 
-// jobStatus says how a Job stands that was looked after for so long and, of one that
-// broke, why, in its own words where it had any. Of one that works and has not
-// started for a while it says what it waits for; one that still has not a good
-// while later broke.
+// jobStatus returns the phase of a Job that was supervised for so long, and why it
+// failed, by its own message where it left one. A Job that has not started after
+// startGrace has a reason too, and after startTimeout it has failed.
 func jobStatus(seen cluster.Snapshot, age time.Duration) (jobPhase, string) {
 	if seen.Job == nil {
 		return jobGone, ""
@@ -125,7 +123,7 @@ func jobStatus(seen cluster.Snapshot, age time.Duration) (jobPhase, string) {
 	return jobFailed, fmt.Sprintf("%s; given up after %s", why, startTimeout)
 }
 
-// started reports whether a container of a Job works, or did.
+// started reports whether a container of a Job runs, or did.
 func started(seen cluster.Snapshot) bool {
 	if s := seen.Job.Status; s.Ready != nil && *s.Ready > 0 || s.Succeeded+s.Failed > 0 {
 		return true
@@ -142,7 +140,7 @@ func started(seen cluster.Snapshot) bool {
 
 func suspended(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
 
-// startBlocker says why no container of a Job works, in the cluster's words.
+// startBlocker returns why no container of a Job runs, in the cluster's words.
 func startBlocker(seen cluster.Snapshot) string {
 	if suspended(seen.Job) {
 		return "a queue of the cluster's has not let it begin"
@@ -173,7 +171,7 @@ func joinReason(reason, message string) string {
 	return reason + ": " + message
 }
 
-// terminationMessage are what a pod that failed left, or else otherwise.
+// terminationMessage returns the message of a pod that failed, or else otherwise.
 func terminationMessage(pods []corev1.Pod, otherwise string) string {
 	for _, p := range pods {
 		for _, c := range p.Status.ContainerStatuses {
