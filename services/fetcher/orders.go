@@ -122,11 +122,12 @@ func (p *pass) waitEvents(ctx context.Context, waits []queue.Wait) ([]event.Even
 // storeWaitReason writes why a prefetch waits into its order, unless that is closed.
 func (p *pass) storeWaitReason(ctx context.Context, w queue.Wait) error {
 	run := w.Order.Submitted.Run
-	_, err := store.Update(ctx, p.fetcher.store, store.KindOrder, dataset.OpenOrderPrefix+run, func(o dataset.Order, found bool) (dataset.Order, bool, error) {
+	note := func(o dataset.Order, found bool) (dataset.Order, bool, error) {
 		changed := o.WaitReason != w.Reason
 		o.WaitReason = w.Reason
 		return o, found && changed, nil
-	})
+	}
+	_, err := store.Update(ctx, p.fetcher.store, store.KindOrder, dataset.OpenOrderPrefix+run, note)
 	if err != nil {
 		return fmt.Errorf("note what prefetch %s waits for: %w", run, err)
 	}
@@ -303,9 +304,8 @@ func (p *pass) publishEnding(ctx context.Context, o dataset.Order, e *dataset.En
 	}
 	f.log.Error("the end of an order cannot be said", zap.String("run", run), zap.Error(err))
 	replacement := dataset.Ending{Finished: new(unpublishable(o.Submitted))}
-	_, err = store.Update(ctx, f.store, store.KindOrder, dataset.DoneOrderPrefix+run, func(dataset.Ending, bool) (dataset.Ending, bool, error) {
-		return replacement, true, nil
-	})
+	replace := func(dataset.Ending, bool) (dataset.Ending, bool, error) { return replacement, true, nil }
+	_, err = store.Update(ctx, f.store, store.KindOrder, dataset.DoneOrderPrefix+run, replace)
 	if err != nil {
 		return err
 	}
@@ -348,7 +348,9 @@ func (p *pass) startDownloads(ctx context.Context) {
 // download tries to bring one source, and has the queue try again where it failed.
 func (p *pass) download(ctx context.Context, d *queue.Download) {
 	f := p.fetcher
-	err := f.downloader.Download(ctx, download.Request{Source: d.Source, RequestedAt: d.RequestedAt, OnProgress: d.SetProgress, OnWait: d.SetWaitReason})
+	err := f.downloader.Download(ctx, download.Request{
+		Source: d.Source, RequestedAt: d.RequestedAt, OnProgress: d.SetProgress, OnWait: d.SetWaitReason,
+	})
 	switch {
 	case err == nil:
 		f.queue.Complete(d)

@@ -90,7 +90,9 @@ func (q *Queue) Add(o dataset.Order) {
 	if _, ok := q.orders[o.Submitted.Run]; ok {
 		return
 	}
-	q.orders[o.Submitted.Run] = &order{Order: o, dirty: true, reported: -1, noSpaceReported: make(map[string]bool), missing: make(map[string]bool)}
+	q.orders[o.Submitted.Run] = &order{
+		Order: o, dirty: true, reported: -1, noSpaceReported: make(map[string]bool), missing: make(map[string]bool),
+	}
 	q.wake()
 }
 

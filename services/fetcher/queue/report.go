@@ -79,8 +79,10 @@ func (q *Queue) TakeWaits(now time.Time, heartbeat, interval time.Duration) []Wa
 		}
 		if d := q.blockingDownload(o); d != nil {
 			all = append(all, Wait{
-				Order: o.Order, SetsFetched: o.fetched, SetsTotal: len(o.Sources), Source: d.Source, Started: d.running, QueuePosition: positions[d.Key],
-				Retrying: d.lastStop == PlatformFault, StoreFull: d.lastStop == NoSpace, Total: d.total, Reason: d.waitReason, Waited: now.Sub(o.RequestedAt),
+				Order: o.Order, SetsFetched: o.fetched, SetsTotal: len(o.Sources), Source: d.Source, Started: d.running,
+				QueuePosition: positions[d.Key],
+				Retrying:      d.lastStop == PlatformFault, StoreFull: d.lastStop == NoSpace, Total: d.total,
+				Reason: d.waitReason, Waited: now.Sub(o.RequestedAt),
 			})
 		}
 	}
