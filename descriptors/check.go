@@ -149,8 +149,10 @@ func (c check) oneMachine() {
 	if !c.parser.OneMachine {
 		return
 	}
-	for _, at := range []string{"hardware.aws_zone_id", "hardware.availability_zone", "server.hardware.aws_zone_id",
-		"server.hardware.availability_zone"} {
+	for _, at := range []string{
+		"hardware.aws_zone_id", "hardware.availability_zone", "server.hardware.aws_zone_id",
+		"server.hardware.availability_zone",
+	} {
 		if c.r.Has(at) {
 			c.r.Warn(at, fault.NotRead, "the local cluster has no zones: this machine stands for all of them", "")
 			return

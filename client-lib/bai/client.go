@@ -125,12 +125,14 @@ func (s Settings) withUser(ctx context.Context) context.Context {
 }
 
 func (s Settings) call(ctx context.Context, method string, req, res any, conn *grpc.ClientConn, next grpc.UnaryInvoker,
-	o ...grpc.CallOption) error {
+	o ...grpc.CallOption,
+) error {
 	return next(s.withUser(ctx), method, req, res, conn, o...)
 }
 
 func (s Settings) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
-	o ...grpc.CallOption) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
+	o ...grpc.CallOption,
+) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
 	return next(s.withUser(ctx), desc, conn, method, o...)
 }
 

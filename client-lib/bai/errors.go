@@ -159,8 +159,10 @@ func details(s *status.Status) (faults []*baiv1.Fault, failure *baiv1.RunFailure
 // lostConnection tells gRPC's messages about a connection from those of a server, and
 // shortens them.
 func lostConnection(message string) (cause string, away bool) {
-	signs := []string{"connection error: ", "keepalive ping failed", "name resolver error", "error reading from server",
-		"last connection error", "transport is closing"}
+	signs := []string{
+		"connection error: ", "keepalive ping failed", "name resolver error", "error reading from server",
+		"last connection error", "transport is closing",
+	}
 	if !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(message, sign) }) {
 		return message, false
 	}

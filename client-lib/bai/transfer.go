@@ -119,8 +119,10 @@ func (c *Client) send(ctx context.Context, p streamWatchdog, run Importing) (*ba
 		}
 		return res, err
 	}
-	err = send(&baiv1.ImportRunRequest{Import: &baiv1.Import{Format: int32(run.Format), RunId: run.Run,
-		Files: run.Files}}) //nolint:gosec // a small number
+	err = send(&baiv1.ImportRunRequest{Import: &baiv1.Import{
+		Format: int32(run.Format), RunId: run.Run,
+		Files: run.Files,
+	}}) //nolint:gosec // a small number
 	if err == nil {
 		err = run.Documents(file)
 	}

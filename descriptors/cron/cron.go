@@ -169,8 +169,10 @@ func (f field) item(s string, at int) (uint64, error) {
 	if stepped {
 		by, err = strconv.Atoi(step)
 		if err != nil || by < 1 || by > f.high {
-			return 0, &Error{at + len(span) + 1, fmt.Sprintf("%q is no step for the %s", step, f.name),
-				fmt.Sprintf("write a number from 1 to %d", f.high)}
+			return 0, &Error{
+				at + len(span) + 1, fmt.Sprintf("%q is no step for the %s", step, f.name),
+				fmt.Sprintf("write a number from 1 to %d", f.high),
+			}
 		}
 	}
 	var set uint64

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/internal/pairtest"
 )
 
@@ -50,7 +50,7 @@ func TestProgram(t *testing.T) {
 }
 
 // fetching returns what fetches a source once more, as another run's.
-func fetching(t *testing.T, dir string, s fetcher.Settings, src, sum string) func() error {
+func fetching(t *testing.T, dir string, s dataset.Settings, src, sum string) func() error {
 	t.Helper()
 	w := openFixture(t, dir)
 	p := w.start(t, s)

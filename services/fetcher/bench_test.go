@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
 )
 
 // BenchmarkFetch compares a run's way from submitted to fetched with a program
@@ -61,7 +61,7 @@ func BenchmarkFetch(b *testing.B) {
 }
 
 // fetch brings what lies at url again and again.
-func fetch(b *testing.B, url, sum string, mib int, s fetcher.Settings) {
+func fetch(b *testing.B, url, sum string, mib int, s dataset.Settings) {
 	b.Helper()
 	b.SetBytes(int64(mib) << 20)
 	w := newFixture(b)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -166,26 +165,5 @@ func TestNoLimitEvictsCodeThatARunNeedsBeforeAnybodyHearsOfIt(t *testing.T) {
 	p.PublishAndWait(withBundle(runWith("r1"), code))
 	if got := p.waitFetched(t, "r1"); len(got) != 1 || string(w.content(t, got[0])) != "code" {
 		t.Errorf("fetched %+v", got)
-	}
-}
-
-func TestUnpin(t *testing.T) {
-	pin := store.Pin{Run: "r1", At: noon.Add(-2 * time.Hour)}
-	young := store.Pin{Run: "r1", At: noon.Add(-time.Minute)}
-	for name, tt := range map[string]struct {
-		pin  store.Pin
-		run  *store.Run
-		left bool
-		want bool
-	}{
-		"of a run that is over":                     {pin: young, run: &store.Run{Phase: event.PhaseFinished}, want: true},
-		"of a run that goes on":                     {pin: pin, run: &store.Run{Phase: event.PhaseRunning}},
-		"of a run that nobody knows, for long":      {pin: pin, want: true},
-		"of a run that nobody knows yet":            {pin: young},
-		"of a run of which something is to be said": {pin: pin, left: true},
-	} {
-		if got := fetcher.PinExpired(tt.pin, tt.run, tt.left, noon); got != tt.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }

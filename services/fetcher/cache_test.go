@@ -17,92 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
-
-func TestEvict(t *testing.T) {
-	stored := func(digest string, size int64, unused time.Duration, runs ...string) fetcher.CachedObject {
-		return fetcher.CachedObject{Object: store.Object{SHA256: digest, Size: size, LastUsed: noon.Add(-unused)}, Runs: runs}
-	}
-	for name, tt := range map[string]struct {
-		limits fetcher.Limits
-		all    []fetcher.CachedObject
-		want   string
-	}{
-		"without limits everything stays":          {all: []fetcher.CachedObject{stored("a", 1<<50, 1000*time.Hour)}},
-		"what is too old goes":                     {limits: fetcher.Limits{Age: time.Hour}, all: []fetcher.CachedObject{stored("a", 1, 2*time.Hour), stored("b", 1, 30*time.Minute)}, want: "a"},
-		"what a run needs stays, however old":      {limits: fetcher.Limits{Age: time.Hour, Size: 1}, all: []fetcher.CachedObject{stored("a", 9, 2*time.Hour, "r1")}},
-		"what is too much goes, the oldest first":  {limits: fetcher.Limits{Size: 10}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour), stored("c", 5, 2*time.Hour)}, want: "b"},
-		"as much goes as must":                     {limits: fetcher.Limits{Size: 4}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour), stored("c", 4, 10*time.Minute)}, want: "b a"},
-		"what fits stays":                          {limits: fetcher.Limits{Size: 10}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour)}},
-		"the next one goes where a run needs it":   {limits: fetcher.Limits{Size: 5}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour, "r1")}, want: "a"},
-		"what was used just now stays":             {limits: fetcher.Limits{Size: 1, Age: 1}, all: []fetcher.CachedObject{stored("a", 5, 4*time.Minute)}},
-		"of two of one age the digest tells":       {limits: fetcher.Limits{Size: 5}, all: []fetcher.CachedObject{stored("b", 5, time.Hour), stored("a", 5, time.Hour)}, want: "a"},
-		"age comes before size, and counts for it": {limits: fetcher.Limits{Size: 5, Age: 2 * time.Hour}, all: []fetcher.CachedObject{stored("a", 5, time.Hour), stored("b", 5, 3*time.Hour)}, want: "b"},
-		"a clock that was set back evicts nothing": {limits: fetcher.Limits{Age: time.Hour, Size: 1}, all: []fetcher.CachedObject{stored("a", 5, -time.Hour)}},
-		"what nobody knows the age of is old":      {limits: fetcher.Limits{Age: time.Hour}, all: []fetcher.CachedObject{{Object: store.Object{SHA256: "a"}}}, want: "a"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, s := range fetcher.Evict(tt.all, tt.limits, noon) {
-				got = append(got, s.SHA256)
-			}
-			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestMakeRoom(t *testing.T) {
-	stored := func(digest string, size int64, unused time.Duration, runs ...string) fetcher.CachedObject {
-		return fetcher.CachedObject{Object: store.Object{SHA256: digest, Size: size, LastUsed: noon.Add(-unused)}, Runs: runs}
-	}
-	all := []fetcher.CachedObject{stored("a", 4<<30, time.Hour), stored("b", 4<<30, 3*time.Hour), stored("c", 4<<30, 4*time.Hour, "r1"), stored("d", 4<<30, 2*time.Hour)}
-	for name, tt := range map[string]struct {
-		want, free int64
-		gone       string
-	}{
-		"as much goes as is lacking, the oldest first":          {want: 9 << 30, free: 2 << 30, gone: "b d"},
-		"what is free already need not be made":                 {want: 2 << 30, free: 2 << 30},
-		"nothing goes where even all of it would not do":        {want: 15 << 30, free: 2 << 30},
-		"all goes where just that will do":                      {want: 14 << 30, free: 2 << 30, gone: "b d a"},
-		"what is free is nothing where nobody knows":            {want: 1, free: -1, gone: "b"},
-		"some goes where nobody knows how much is wanted":       {want: -1, free: 0, gone: "b"},
-		"none goes where a disk that is not full lacks nothing": {want: -1, free: 1 << 30},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, s := range fetcher.MakeRoom(all, tt.want, tt.free, noon) {
-				got = append(got, s.SHA256)
-			}
-			if diff := cmp.Diff(tt.gone, strings.Join(got, " ")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-	small := []fetcher.CachedObject{stored("a", 1<<20, time.Hour), stored("b", 1<<20, 3*time.Hour)}
-	if got := fetcher.MakeRoom(small, -1, 0, noon); len(got) != 2 {
-		t.Errorf("of what is less than some %d go, not all", len(got))
-	}
-}
-
-func TestForgetAndOrphaned(t *testing.T) {
-	finished := store.Run{Phase: event.PhaseFinished, Updated: noon.Add(-2 * time.Hour)}
-	running := finished
-	running.Phase = event.PhaseRunning
-	if !fetcher.EndingExpired(finished, time.Hour, noon) || fetcher.EndingExpired(finished, 3*time.Hour, noon) || fetcher.EndingExpired(running, time.Hour, noon) || fetcher.EndingExpired(store.Run{}, 0, noon) {
-		t.Error("forget: only the orders of runs that are over for long")
-	}
-	old := store.BucketObject{Key: "objects/a", Modified: noon.Add(-2 * time.Hour)}
-	young := store.BucketObject{Key: "objects/a", Modified: noon.Add(-time.Minute)}
-	if !fetcher.IsOrphan(old, nil, noon) || fetcher.IsOrphan(young, nil, noon) || fetcher.IsOrphan(old, map[string]bool{"objects/a": true}, noon) {
-		t.Error("orphaned: only old objects that nobody remembers")
-	}
-}
 
 func TestTheStockIsListedWithWhereItCameFromAndWhoNeedsIt(t *testing.T) {
 	w, s := newFixture(t), newSite(t)
@@ -136,11 +55,11 @@ func TestWhatARunNeedsIsNeverEvictedAndTheRestIs(t *testing.T) {
 	p.PublishAndWait(runWith("r1", dogs))
 	digest := p.waitFetched(t, "r1")[0].SHA256
 	stock := w.cache(t, quick())
-	if err := stock.Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) || !strings.Contains(err.Error(), "r1") {
+	if err := stock.Evict(t.Context(), digest); !isInUse(err) || !strings.Contains(err.Error(), "r1") {
 		t.Errorf("Evict for a run that is fetched: %v", err)
 	}
 	w.putRun(t, "r1", event.PhaseFinished)
-	if err := stock.Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) || !strings.Contains(err.Error(), "ago") {
+	if err := stock.Evict(t.Context(), digest); !isInUse(err) || !strings.Contains(err.Error(), "ago") {
 		t.Errorf("Evict of what was just used: %v", err)
 	}
 	w.setUnusedFor(t, digest, 10*time.Minute)
@@ -169,7 +88,7 @@ func TestAnObjectIsNotEvictedBetweenItIsGivenToARunAndRemembered(t *testing.T) {
 	p.PublishAndWait(runWith("r2", dogs))
 	p.waitFetched(t, "r2")
 	w.putRun(t, "r2", event.PhaseFinished) // and so nobody needs it any more
-	if err := w.cache(t, quick()).Evict(t.Context(), digest); !errors.Is(err, fetcher.ErrNeeded) {
+	if err := w.cache(t, quick()).Evict(t.Context(), digest); !isInUse(err) {
 		t.Errorf("Evict: %v", err)
 	}
 }
@@ -202,8 +121,8 @@ func TestAPrefetchBringsASourceAndSaysNothing(t *testing.T) {
 	w, s := newFixture(t), newSite(t)
 	p := w.start(t, quick())
 	stock := w.cache(t, quick())
-	dogs := fetcher.Source{URL: s.put("/dogs", page{content: []byte("dogs"), etag: `"a"`})}
-	ended := func(name string) (e *fetcher.Ending) {
+	dogs := dataset.Source{URL: s.put("/dogs", page{content: []byte("dogs"), etag: `"a"`})}
+	ended := func(name string) (e *dataset.Ending) {
 		eventually(t, "it is not prefetched", func() (ok bool) {
 			var err error
 			if e, _, err = stock.PrefetchResult(t.Context(), name); err != nil {
@@ -220,7 +139,7 @@ func TestAPrefetchBringsASourceAndSaysNothing(t *testing.T) {
 	if e := ended(name); e.Finished != nil || string(w.content(t, e.Data[0])) != "dogs" {
 		t.Errorf("ended %+v", e)
 	}
-	bad, err := stock.Prefetch(t.Context(), fetcher.Source{URL: s.URL + "/gone"})
+	bad, err := stock.Prefetch(t.Context(), dataset.Source{URL: s.URL + "/gone"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +217,7 @@ type singleObjectStore struct {
 	files func() int
 }
 
-// Space implements fetcher.Objects.
+// Space implements dataset.Objects.
 func (c *singleObjectStore) Space(context.Context) (store.Space, error) {
 	if c.files() > 0 {
 		return store.Space{Free: 0, Total: 4}, nil
@@ -306,7 +225,7 @@ func (c *singleObjectStore) Space(context.Context) (store.Space, error) {
 	return store.Space{Free: 4, Total: 4}, nil
 }
 
-// Put implements fetcher.Objects.
+// Put implements dataset.Objects.
 func (c *singleObjectStore) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
 	if c.files() > 0 {
 		return store.Object{}, fmt.Errorf("write object: %w", syscall.ENOSPC)
@@ -369,9 +288,9 @@ func TestAFetcherSweepsByItself(t *testing.T) {
 	eventually(t, "it does not", func() bool { return len(w.files(t)) == 0 })
 }
 
-func (w *fixture) cache(t *testing.T, s fetcher.Settings) *fetcher.DatasetCache {
+func (w *fixture) cache(t *testing.T, s dataset.Settings) *dataset.Cache {
 	t.Helper()
-	stock, err := fetcher.NewDatasetCache(s, fetcher.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop()})
+	stock, err := dataset.New(s, dataset.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +298,7 @@ func (w *fixture) cache(t *testing.T, s fetcher.Settings) *fetcher.DatasetCache 
 }
 
 // cacheLines says what a stock holds, in a line for each object.
-func cacheLines(t *testing.T, s *fetcher.DatasetCache) []string {
+func cacheLines(t *testing.T, s *dataset.Cache) []string {
 	t.Helper()
 	all, err := s.List(t.Context())
 	if err != nil {

@@ -1,3 +1,11 @@
+// Package fetcher makes sure that all data of a run are in the object store before
+// the run starts, each copied once however many runs need it.
+//
+// File decide.go holds the rules and does no I/O. File fetcher.go handles events, and
+// gathers the input of decide; orders.go carries out orders. Package queue below it
+// knows which order waits for which download, package download brings a source into
+// the object store. Package dataset beside it owns the documents, the sources and the
+// objects.
 package fetcher
 
 import (
@@ -9,26 +17,42 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/dataset/source"
+	"github.com/benchmark-ai/bai/services/fetcher/download"
+	"github.com/benchmark-ai/bai/services/fetcher/queue"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// fetcher handles submitted runs, and carries out their orders.
+// fetcher handles submitted runs, and makes orders of them.
 type fetcher struct {
-	settings  Settings
-	deps      Deps
-	sources   *source.Reader
-	scheduler *scheduler
-	holder    string // of leases
+	settings   dataset.Settings
+	bus        Bus
+	store      dataset.Store
+	objects    dataset.Objects
+	log        *zap.Logger
+	cache      *dataset.Cache
+	downloader downloader
+	supervisor *download.Supervisor
+	hasJobs    bool // the supervisor is the downloader
+	queue      *queue.Queue
+	loop       *control.Loop // carries out orders
 }
 
-// Orders that are open and orders that have ended are documents of one kind.
-// Only the open ones are ever listed.
-const (
-	openOrderPrefix = "open/"
-	doneOrderPrefix = "done/"
-)
+func newFetcher(s dataset.Settings, d Deps, cache *dataset.Cache) *fetcher {
+	f := &fetcher{
+		settings: s, bus: d.Bus, store: d.Dataset.Store, objects: d.Dataset.Objects, log: d.Dataset.Log, cache: cache,
+		supervisor: download.NewSupervisor(s, d.Dataset, cache, d.Jobs, d.JobTemplate), hasJobs: d.Jobs != nil,
+	}
+	f.queue = queue.New(func() { f.loop.Wake() })
+	f.downloader = download.New(s, d.Dataset, cache)
+	if f.hasJobs {
+		f.downloader = f.supervisor
+	}
+	return f
+}
 
 // handleSubmitted ends the order of a run, or remembers it. It needs no store for a
 // run without data.
@@ -37,235 +61,155 @@ func (f *fetcher) handleSubmitted(ctx context.Context, run event.Submitted) ([]e
 	if d == nil {
 		return f.deferUnreadable(ctx, run, faults)
 	}
-	sources := append(Sources(d), UploadedCode(run.Bundle)...)
+	sources := append(sourcesOf(d), uploadedCode(run.Bundle)...)
 	if len(sources) == 0 {
-		return []event.Event{Fetched(run, nil)}, nil
+		return []event.Event{fetched(run, nil)}, nil
 	}
-	before, err := f.ending(ctx, run.Run)
+	before, err := f.cache.Ending(ctx, run.Run)
 	if err != nil {
 		return nil, err
 	}
 	if before != nil {
-		return before.Events(run), nil
+		return eventsOf(*before, run), nil
 	}
-	if ended, err := f.runEnded(ctx, run.Run); ended || err != nil {
+	if ended, err := f.cache.RunEnded(ctx, run.Run); ended || err != nil {
 		return nil, err
 	}
 	for _, s := range sources {
-		if refusal := new(source.Error); !s.Uploaded && errors.As(f.sources.Check(s.URL), &refusal) {
-			return f.refuse(ctx, run, Failed(run, Failure{refusal.Reason, refusal.Class, refusal.Message}))
+		if s.Uploaded {
+			continue
+		}
+		if refusal, ok := errors.AsType[*source.Error](f.cache.Sources.Check(s.URL)); ok {
+			return f.refuse(ctx, run, failed(run, dataset.Failure{Reason: refusal.Reason, Class: refusal.Class, Message: refusal.Message}))
 		}
 	}
-	return f.openOrder(ctx, Order{Submitted: run, Sources: sources, RequestedAt: time.Now().UTC()})
+	return f.openOrder(ctx, dataset.Order{Submitted: run, Sources: sources, RequestedAt: time.Now().UTC()})
 }
 
-// runEnded reports whether a run has ended, and so needs no data: the end of its
-// order need not be remembered any more.
-func (f *fetcher) runEnded(ctx context.Context, run string) (bool, error) {
-	r, err := f.deps.Store.Run(ctx, run)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look at run %s: %w", run, err)
-	}
-	return r.Phase == event.PhaseFinished, nil
-}
-
-// refuse ends a run that never was to be fetched. One that was, before the
-// language or the settings changed, is left alone when it is heard of again.
+// refuse ends a run that was not fetched yet. One that was, before the language or the
+// settings changed, is left alone when its event comes again.
 func (f *fetcher) refuse(ctx context.Context, run event.Submitted, end event.Finished) ([]event.Event, error) {
-	r, err := f.deps.Store.Run(ctx, run.Run)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("look at run %s: %w", run.Run, err)
-	}
-	if PastFetching(r.Phase) {
-		return nil, nil
+	if past, err := f.pastFetching(ctx, run.Run); past || err != nil {
+		return nil, err
 	}
 	return []event.Event{end}, nil
 }
 
-// openOrder remembers an order, unless it can be ended at once. What there is to tell
-// of it is told by who carries it out, so that all of that has one order.
-func (f *fetcher) openOrder(ctx context.Context, o Order) ([]event.Event, error) {
+// pastFetching reports whether a run is in a phase after fetching.
+func (f *fetcher) pastFetching(ctx context.Context, run string) (bool, error) {
+	r, err := f.store.Run(ctx, run)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("look at run %s: %w", run, err)
+	}
+	return pastFetching(r.Phase), nil
+}
+
+// openOrder remembers an order, unless it can be ended at once. Its events are
+// published by the process that carries it out, so that they have one order.
+func (f *fetcher) openOrder(ctx context.Context, o dataset.Order) ([]event.Event, error) {
 	plan, err := f.reconcile(ctx, o)
-	if err != nil {
+	if err != nil || plan.RunEnded {
 		return nil, err
 	}
-	if plan.RunEnded {
-		return nil, nil
-	}
 	if plan.Ending != nil {
-		return plan.Ending.Events(o.Submitted), nil
+		return eventsOf(*plan.Ending, o.Submitted), nil
 	}
-	err = store.Create(ctx, f.deps.Store, store.KindOrder, openOrderPrefix+o.Submitted.Run, o)
+	run := o.Submitted.Run
+	err = store.Create(ctx, f.store, store.KindOrder, dataset.OpenOrderPrefix+run, o)
 	if errors.Is(err, store.ErrExists) {
-		f.scheduler.requeueNow(o.Submitted.Run)
+		f.queue.RequeueNow(run)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("remember order of run %s: %w", o.Submitted.Run, err)
+		return nil, fmt.Errorf("remember order of run %s: %w", run, err)
 	}
-	f.deps.Log.Info("order", zap.String("run", o.Submitted.Run), zap.Int("sources", len(o.Sources)), zap.Int("missing", len(plan.Missing)))
-	f.scheduler.add(o)
+	f.log.Info("order", zap.String("run", run), zap.Int("sources", len(o.Sources)), zap.Int("missing", len(plan.Missing)))
+	f.queue.Add(o)
 	return nil, nil
 }
 
-// handleCommand looks at a run again, whose cancel mark was set before this was said.
-// A run whose order another process works on is found by that one.
+// handleCommand has the order of a run reconciled, whose cancel mark was written
+// before the command. An order that another process carries out is found by that one.
 func (f *fetcher) handleCommand(_ context.Context, c event.Command) ([]event.Event, error) {
-	f.scheduler.requeueNow(c.Run)
+	f.queue.RequeueNow(c.Run)
 	return nil, nil
 }
 
-// reconcile gathers what is known for an order, and decides. An ending is
-// remembered before it is returned: whoever settles an order that has ended
-// gets the same one.
-func (f *fetcher) reconcile(ctx context.Context, o Order) (Decision, error) {
+// reconcile gathers the input of decide for an order, and decides. An outcome is
+// remembered before it is returned: every caller gets the same one.
+func (f *fetcher) reconcile(ctx context.Context, o dataset.Order) (decision, error) {
 	run := o.Submitted.Run
-	before, err := f.ending(ctx, run)
+	before, err := f.cache.Ending(ctx, run)
 	if err != nil {
-		return Decision{}, err
+		return decision{}, err
 	}
 	if before != nil {
-		return Decision{Ending: before, AlreadyStored: true}, nil
+		return decision{Ending: before, AlreadyStored: true}, nil
 	}
 	state, states, err := f.gather(ctx, o)
 	if err != nil {
-		return Decision{}, fmt.Errorf("look at the order of run %s: %w", run, err)
+		return decision{}, fmt.Errorf("look at the order of run %s: %w", run, err)
 	}
-	plan := Decide(o, state, states)
+	plan := decide(o, state, states)
 	if plan.Ending == nil {
 		return plan, nil
 	}
 	if plan.Ending.Finished == nil {
-		if present, err := f.claim(ctx, states); !present || err != nil {
-			return f.retryUnclaimed(ctx, o, err)
+		present, err := f.cache.Claim(ctx, states)
+		if err != nil {
+			return decision{}, fmt.Errorf("claim the data of run %s: %w", run, err)
+		}
+		if !present { // an object was evicted meanwhile
+			return f.reconcile(ctx, o)
 		}
 	}
-	err = store.Create(ctx, f.deps.Store, store.KindOrder, doneOrderPrefix+run, plan.Ending)
+	err = store.Create(ctx, f.store, store.KindOrder, dataset.DoneOrderPrefix+run, plan.Ending)
 	if errors.Is(err, store.ErrExists) {
 		return f.reconcile(ctx, o)
 	}
 	if err != nil {
-		return Decision{}, fmt.Errorf("remember the end of the order of run %s: %w", run, err)
+		return decision{}, fmt.Errorf("remember the end of the order of run %s: %w", run, err)
 	}
 	return plan, nil
 }
 
-// retryUnclaimed settles an order again of which an object was evicted meanwhile.
-func (f *fetcher) retryUnclaimed(ctx context.Context, o Order, err error) (Decision, error) {
-	if err != nil {
-		return Decision{}, fmt.Errorf("claim the data of run %s: %w", o.Submitted.Run, err)
-	}
-	return f.reconcile(ctx, o)
-}
-
-// ending returns how the order of a run has ended, nil if it has not.
-func (f *fetcher) ending(ctx context.Context, run string) (*Ending, error) {
-	e, _, err := store.Get[Ending](ctx, f.deps.Store, store.KindOrder, doneOrderPrefix+run)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // it has not, and nothing is wrong
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look for the end of the order of run %s: %w", run, err)
-	}
-	return &e, nil
-}
-
-// gather returns whether a run still wants its data, and what is known of its
-// sources.
-func (f *fetcher) gather(ctx context.Context, o Order) (state RunState, states map[string]SourceState, err error) {
-	if state, err = f.runState(ctx, o.Submitted.Run); state != RunActive || err != nil {
+// gather returns whether a run still needs its data, and the states of its sources.
+func (f *fetcher) gather(ctx context.Context, o dataset.Order) (state runState, states map[string]dataset.SourceState, err error) {
+	if state, err = f.runState(ctx, o.Submitted.Run); state != runActive || err != nil {
 		return state, nil, err
 	}
-	states = make(map[string]SourceState)
+	states = make(map[string]dataset.SourceState)
 	for _, s := range o.Sources {
 		if _, ok := states[s.Key()]; ok {
 			continue
 		}
-		if states[s.Key()], err = f.sourceState(ctx, s, o.RequestedAt); err != nil {
-			return RunActive, nil, err
+		if states[s.Key()], err = f.cache.State(ctx, s, o.RequestedAt); err != nil {
+			return runActive, nil, err
 		}
 	}
-	return RunActive, states, nil
+	return runActive, states, nil
 }
 
-// runState returns whether a run still wants its data.
-func (f *fetcher) runState(ctx context.Context, run string) (RunState, error) {
-	if ended, err := f.runEnded(ctx, run); ended || err != nil {
-		return RunEnded, err
+// runState returns whether a run still needs its data.
+func (f *fetcher) runState(ctx context.Context, run string) (runState, error) {
+	if ended, err := f.cache.RunEnded(ctx, run); ended || err != nil {
+		return runEnded, err
 	}
-	_, err := f.deps.Store.Doc(ctx, store.KindCancel, run)
-	if errors.Is(err, store.ErrNotFound) {
-		return RunActive, nil
+	canceled, err := store.Canceled(ctx, f.store, run)
+	if canceled || err != nil {
+		return runCanceling, err
 	}
-	return RunCanceling, err
+	return runActive, nil
 }
 
-// sourceState returns what is known of a source by who asked at that time.
-func (f *fetcher) sourceState(ctx context.Context, s Source, requestedAt time.Time) (SourceState, error) {
-	if s.Uploaded {
-		return f.uploadedCode(ctx, s)
-	}
-	t, _, err := store.Get[DownloadRecord](ctx, f.deps.Store, store.KindDownload, s.Key())
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return SourceState{}, err
-	}
-	if t.Tree == nil && !source.IsFolder(s.URL) {
-		if o, err := f.object(ctx, s.SHA256); o != nil || err != nil {
-			return SourceState{Object: o}, err
+// runSweep removes from time to time the data that need not be kept, until ctx is
+// done. One of several processes does so.
+func (f *fetcher) runSweep(ctx context.Context) error {
+	for control.Sleep(ctx, f.settings.SweepInterval) {
+		err := errors.Join(f.supervisor.DeleteOrphans(ctx), f.cache.Sweep(ctx))
+		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrHeld) {
+			f.log.Warn("sweep is not complete", zap.Error(err))
 		}
 	}
-	if !t.Satisfies(s, requestedAt) {
-		return SourceState{}, nil
-	}
-	if t.Failure != nil {
-		return SourceState{Failure: t.Failure}, nil
-	}
-	o, err := f.object(ctx, t.SHA256)
-	return SourceState{Object: o, Tree: t.Tree, Revision: t.Revision}, err
-}
-
-// uploadedCode returns what is known of code that was sent along.
-func (f *fetcher) uploadedCode(ctx context.Context, s Source) (SourceState, error) {
-	o, err := f.object(ctx, s.SHA256)
-	if err != nil {
-		return SourceState{}, err
-	}
-	if o == nil {
-		return SourceState{Failure: CodeLost(s)}, nil
-	}
-	return SourceState{Object: o}, nil
-}
-
-// object returns the object with that content, nil if the store has none, or
-// not all of it.
-func (f *fetcher) object(ctx context.Context, sha256 string) (*store.Object, error) {
-	if sha256 == "" {
-		return nil, nil //nolint:nilnil // nothing is there, and nothing is wrong
-	}
-	o, _, err := store.Get[store.Object](ctx, f.deps.Store, store.KindObject, sha256)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // likewise
-	}
-	if err != nil {
-		return nil, err
-	}
-	size, err := f.deps.Objects.Size(ctx, o.Key)
-	if errors.Is(err, store.ErrNotFound) || err == nil && size != o.Size {
-		return nil, nil //nolint:nilnil // likewise
-	}
-	return &o, err
-}
-
-// claim remembers that objects are used, so that none is evicted before the run
-// that they are given to is remembered. It reports whether all still are there.
-func (f *fetcher) claim(ctx context.Context, states map[string]SourceState) (present bool, err error) {
-	for _, a := range states {
-		if present, err := store.Claim(ctx, f.deps.Store, *a.Object, time.Now()); !present || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+	return nil
 }

@@ -25,8 +25,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/fetcher"
-	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
@@ -35,8 +36,8 @@ import (
 )
 
 // quick are settings with which nothing is waited for long.
-func quick() fetcher.Settings {
-	return fetcher.Settings{
+func quick() dataset.Settings {
+	return dataset.Settings{
 		Lease: time.Second, PollInterval: 50 * time.Millisecond,
 		Sources: source.Settings{Networks: []string{"loopback"}, Retry: time.Millisecond},
 	}
@@ -49,7 +50,7 @@ type fixture struct {
 	objects       *blob.Store
 	buckets       source.OpenBucket
 	clone         source.OpenRepository
-	objectStore   fetcher.Objects // in place of objects, where it is set
+	objectStore   dataset.Objects // in place of objects, where it is set
 	jobs          *fakeJobs       // that transfer in place of the fetchers; nil for none
 	logCore       zapcore.Core    // what fetchers log
 	failPublishes int32           // how many publications of a fetcher fail at first
@@ -83,13 +84,13 @@ type process struct {
 }
 
 // start starts a fetcher that works on the orders of w.
-func (w *fixture) start(tb testing.TB, s fetcher.Settings) *process {
+func (w *fixture) start(tb testing.TB, s dataset.Settings) *process {
 	tb.Helper()
 	return w.startOn(tb, s, w.docs)
 }
 
 // startOn starts a fetcher that reaches the store by way of docs.
-func (w *fixture) startOn(tb testing.TB, s fetcher.Settings, docs fetcher.Store) *process {
+func (w *fixture) startOn(tb testing.TB, s dataset.Settings, docs dataset.Store) *process {
 	tb.Helper()
 	bus := eventtest.NewBus(tb)
 	if w.objectStore == nil {
@@ -97,7 +98,7 @@ func (w *fixture) startOn(tb testing.TB, s fetcher.Settings, docs fetcher.Store)
 	}
 	flaky := &flakyBus{Bus: bus}
 	flaky.failuresLeft.Store(w.failPublishes)
-	deps := fetcher.Deps{Bus: flaky, Store: docs, Objects: w.objectStore, Buckets: w.buckets, Repositories: w.clone, Log: zap.New(w.logCore)}
+	deps := fetcher.Deps{Bus: flaky, Dataset: dataset.Deps{Store: docs, Objects: w.objectStore, Buckets: w.buckets, Repositories: w.clone, Log: zap.New(w.logCore)}}
 	if w.jobs != nil {
 		deps.Jobs, deps.JobTemplate = w.jobs, template()
 	}
@@ -231,7 +232,7 @@ func (w *fixture) cancel(t *testing.T, p *process, run string) {
 		t.Fatal(err)
 	}
 	if p != nil {
-		p.PublishAndWait(event.Command{Header: event.NewHeader("cancel-"+run, run, "team", "me", noon), Kind: event.CommandCancel})
+		p.PublishAndWait(event.Command{Header: event.NewHeader("cancel-"+run, run, "team", "me", noon()), Kind: event.CommandCancel})
 	}
 }
 
@@ -525,4 +526,17 @@ func eventually(tb testing.TB, message string, cond func() bool) {
 		}
 		<-time.After(2 * time.Millisecond)
 	}
+}
+
+// noon is when runs are submitted.
+func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
+
+func submitted(run string) event.Submitted {
+	return event.Submitted{Header: event.NewHeader("submit-"+run, run, "team", "me", noon()), Name: "n", File: "f.toml", Descriptor: "x", Labels: map[string]string{"a": "b"}}
+}
+
+// isInUse reports whether data could not be evicted for they are in use.
+func isInUse(err error) bool {
+	_, inUse := errors.AsType[*dataset.InUseError](err)
+	return inUse
 }

@@ -11,15 +11,14 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/fetcher/download"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -38,7 +37,7 @@ func template() *batchv1.Job {
 // fakeJobs is a cluster whose Jobs do their tasks in this process.
 type fakeJobs struct {
 	fixture   *fixture
-	settings  fetcher.Settings
+	settings  dataset.Settings
 	refuse    error         // what Create says
 	killFirst chan struct{} // the first Job does nothing, and breaks once this is closed; nil: it works
 	running   sync.WaitGroup
@@ -70,7 +69,7 @@ func newFakeJobs(t *testing.T, w *fixture) *fakeJobs {
 	return j
 }
 
-// Create implements fetcher.Jobs.
+// Create implements download.Jobs.
 func (j *fakeJobs) Create(ctx context.Context, o cluster.Object) error {
 	job, ok := o.(*batchv1.Job)
 	if !ok {
@@ -106,10 +105,10 @@ func (j *fakeJobs) runTask(ctx context.Context, key string, doomed bool) error {
 			return ctx.Err()
 		}
 	}
-	return fetcher.DoTask(ctx, j.settings, fetcher.Deps{Store: j.fixture.docs, Objects: j.fixture.objectStore, Log: zap.NewNop()}, key)
+	return download.DoTask(ctx, j.settings, dataset.Deps{Store: j.fixture.docs, Objects: j.fixture.objectStore, Log: zap.NewNop()}, key)
 }
 
-// Delete implements fetcher.Jobs.
+// Delete implements download.Jobs.
 func (j *fakeJobs) Delete(_ context.Context, r cluster.Ref) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,7 +119,7 @@ func (j *fakeJobs) Delete(_ context.Context, r cluster.Ref) error {
 	return nil
 }
 
-// Observe implements fetcher.Jobs.
+// Observe implements download.Jobs.
 func (j *fakeJobs) Observe(_ context.Context, r cluster.Ref) (cluster.Snapshot, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -273,12 +272,10 @@ func TestAJobThatNobodyWaitsForAndNobodyLooksAfterIsEnded(t *testing.T) {
 	if err := w.docs.DeleteDoc(t.Context(), store.Doc{Kind: store.KindOrder, Key: "open/r1"}); err != nil {
 		t.Fatal(err)
 	}
-	stock, err := fetcher.NewDatasetCache(quick(), fetcher.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop(), Jobs: j, JobTemplate: template()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	deps := dataset.Deps{Store: w.docs, Objects: w.objects, Log: zap.NewNop()}
+	supervisor := download.NewSupervisor(quick(), deps, w.cache(t, quick()), j, template())
 	eventually(t, "the job goes on", func() bool {
-		if err := stock.Sweep(t.Context()); err != nil && !errors.Is(err, store.ErrHeld) {
+		if err := supervisor.DeleteOrphans(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return j.remaining() == 0
@@ -317,18 +314,18 @@ func TestAJobThatIsRefusedIsTriedAgain(t *testing.T) {
 
 // fullStore is a store of objects that is full until it is told to have space.
 type fullStore struct {
-	fetcher.Objects
+	dataset.Objects
 
 	mu   sync.Mutex
 	full bool
 }
 
-// Space implements fetcher.Objects.
+// Space implements dataset.Objects.
 func (c *fullStore) Space(context.Context) (store.Space, error) {
 	return store.Space{Free: 3, Total: 1 << 40}, nil
 }
 
-// Put implements fetcher.Objects.
+// Put implements dataset.Objects.
 func (c *fullStore) Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error) {
 	c.mu.Lock()
 	full := c.full
@@ -354,100 +351,4 @@ func TestThatAJobHasNoSpaceIsSaid(t *testing.T) {
 	disk.mu.Unlock()
 	p.waitFetched(t, "r1")
 	w.waitClean(t)
-}
-
-func TestAJobIsTheTemplateWithATask(t *testing.T) {
-	const key = "0123456789abcdef0123456789abcdef"
-	from := *template()
-	from.Labels = map[string]string{"app": "fetch"}
-	j := fetcher.JobOf(from, key, fetcher.Task{Number: 7}, "s3://cats", time.Hour)
-	got := []string{
-		j.APIVersion, j.Kind, j.Namespace, j.Name, j.Labels["app"], j.Labels[cluster.LabelRun], j.Labels[cluster.LabelAttempt],
-		j.Spec.Template.Labels[cluster.LabelRun], string(j.Spec.Template.Spec.RestartPolicy), fmt.Sprint(*j.Spec.BackoffLimit, " ", *j.Spec.ActiveDeadlineSeconds),
-		strings.Join(j.Spec.Template.Spec.Containers[0].Args, " "),
-	}
-	want := []string{
-		"batch/v1", "Job", "platform", "bai-fetch-0123456789abcdef0123456789-7", "fetch", "fetch-0123456789abcdef0123456789", "7",
-		"fetch-0123456789abcdef0123456789", "Never", "0 3600", "-config /etc/bai/fetcher.toml -transfer " + key,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if len(from.Labels) != 1 || len(from.Spec.Template.Spec.Containers[0].Args) != 2 {
-		t.Error("the template has changed")
-	}
-	bare := *template()
-	bare.Namespace = ""
-	two := *template()
-	two.Spec.Template.Spec.Containers = append(two.Spec.Template.Spec.Containers, corev1.Container{})
-	for want, j := range map[string]batchv1.Job{"metadata.namespace: is needed": bare, "spec.template.spec.containers: has 2, want the fetcher alone": two} {
-		if err := fetcher.CheckJob(j); err == nil || err.Error() != want {
-			t.Errorf("CheckJob: %v, want %s", err, want)
-		}
-	}
-}
-
-func TestLookTellsHowAJobStands(t *testing.T) {
-	with := func(kind batchv1.JobConditionType, message string) *batchv1.Job {
-		j := template()
-		j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: "R", Message: message}}
-		return j
-	}
-	words := corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no store"},
-	}}}}}
-	broken := func(pods ...corev1.Pod) cluster.Snapshot {
-		j := template()
-		j.Name, j.Status.Active = "bai-fetch-x-1", int32(len(pods))
-		return cluster.Snapshot{Job: j, Pods: pods}
-	}
-	pod := func(status corev1.PodStatus) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bai-fetch-x-1-abcde", Namespace: "platform"}, Status: status}
-	}
-	container := func(state corev1.ContainerState) []corev1.ContainerStatus {
-		return []corev1.ContainerStatus{{Name: "fetch", State: state}}
-	}
-	waitingPod := func(reason, message string) corev1.Pod {
-		return pod(corev1.PodStatus{
-			Phase:             corev1.PodPending,
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
-			ContainerStatuses: container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}),
-		})
-	}
-	noNode := pod(corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
-		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."},
-	}})
-	noImage := waitingPod("ImagePullBackOff", `Back-off pulling image "fetcher:1"`)
-	noSecret := waitingPod("CreateContainerConfigError", `secret "fetcher" not found`)
-	runs := pod(corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})})
-	one, yes := int32(1), true
-	ready, queued := broken(), broken()
-	ready.Job.Status.Ready, queued.Job.Spec.Suspend = &one, &yes
-	for name, tt := range map[string]struct {
-		seen  cluster.Snapshot
-		long  time.Duration
-		stage fetcher.JobPhase
-		why   string
-	}{
-		"one that has not started has a moment for it":             {broken(noImage), 110 * time.Second, fetcher.JobRunning, ""},
-		"then it is said that its image cannot be had":             {broken(noImage), 2 * time.Minute, fetcher.JobRunning, `its fetch job does not start: ImagePullBackOff: Back-off pulling image "fetcher:1"`},
-		"or that no node takes it":                                 {broken(noNode), 2 * time.Minute, fetcher.JobRunning, "its fetch job does not start: Unschedulable: 0/3 nodes are available: 3 Insufficient memory."},
-		"or that a secret is missing":                              {broken(noSecret), 9 * time.Minute, fetcher.JobRunning, `its fetch job does not start: CreateContainerConfigError: secret "fetcher" not found`},
-		"or that it has no pod":                                    {broken(), 2 * time.Minute, fetcher.JobRunning, "its fetch job does not start: it has no pod; kubectl describe job bai-fetch-x-1 --namespace platform says why"},
-		"or at least which pod it is":                              {broken(waitingPod("ContainerCreating", "")), 2 * time.Minute, fetcher.JobRunning, "its fetch job does not start: pod bai-fetch-x-1-abcde is being prepared; kubectl describe pod bai-fetch-x-1-abcde --namespace platform says what is missing"},
-		"and after ten minutes it is given up":                     {broken(noNode), 10 * time.Minute, fetcher.JobFailed, "its fetch job does not start: Unschedulable: 0/3 nodes are available: 3 Insufficient memory.; given up after 10m0s"},
-		"one that has started may take its time":                   {broken(runs), 24 * time.Hour, fetcher.JobRunning, ""},
-		"also where its pods were not looked at, for one is ready": {ready, 24 * time.Hour, fetcher.JobRunning, ""},
-		"one that waits in a queue of the cluster's may wait":      {queued, 24 * time.Hour, fetcher.JobRunning, "its fetch job does not start: a queue of the cluster's has not let it begin"},
-		"there is none":                                            {cluster.Snapshot{}, 0, fetcher.JobGone, ""},
-		"it works":                                                 {cluster.Snapshot{Job: template()}, 0, fetcher.JobRunning, ""},
-		"it suspends nothing by itself":                            {cluster.Snapshot{Job: with(batchv1.JobSuspended, "")}, 0, fetcher.JobRunning, ""},
-		"it has worked":                                            {cluster.Snapshot{Job: with(batchv1.JobComplete, "")}, time.Hour, fetcher.JobSucceeded, ""},
-		"it failed without words":                                  {cluster.Snapshot{Job: with(batchv1.JobFailed, "late")}, 0, fetcher.JobFailed, "R: late"},
-		"it failed with last words":                                {cluster.Snapshot{Job: with(batchv1.JobFailed, "late"), Pods: []corev1.Pod{words}}, 0, fetcher.JobFailed, "no store"},
-	} {
-		if stage, why := fetcher.JobStatus(tt.seen, tt.long); stage != tt.stage || why != tt.why {
-			t.Errorf("%s: %v %q, want %v %q", name, stage, why, tt.stage, tt.why)
-		}
-	}
 }

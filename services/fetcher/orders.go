@@ -13,282 +13,257 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/dataset/source"
+	"github.com/benchmark-ai/bai/services/fetcher/download"
+	"github.com/benchmark-ai/bai/services/fetcher/queue"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 const (
-	page             = 100                   // orders that are listed at once
-	reconcileBatch   = 20                    // orders that are looked at again at each look, for what nobody said
-	progressInterval = time.Second           // between two words about the progress of a run
-	intervalPerRun   = 10 * time.Millisecond // what each run adds to that
+	reconcileBatch   = 20                    // orders that are reconciled at each resync, for changes without an event
+	progressInterval = time.Second           // between two reports of the progress of a run
+	intervalPerRun   = 10 * time.Millisecond // that each run adds to that
 )
 
-// runOrders is the part that carries out open orders, whoever remembered them,
-// until ctx is done. Transfers end then, to be begun anew by who comes next.
-func (f *fetcher) runOrders(ctx context.Context) error {
-	defer f.sources.Close()
-	var running sync.WaitGroup
-	defer running.Wait()
-	tick := time.NewTicker(f.settings.PollInterval)
-	defer tick.Stop()
-	r := &pass{fetcher: f, running: &running, slots: make(chan struct{}, f.settings.Downloads)}
-	for resync := true; ; {
-		r.run(ctx, resync)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-f.scheduler.wakeCh:
-			resync = false
-		case <-tick.C:
-			resync = true
-		}
-	}
-}
-
-// pass is what is done again and again.
-type pass struct {
-	*fetcher
-
-	running     *sync.WaitGroup
-	slots       chan struct{} // holds one for each transfer
-	nextRun     string        // run from which on orders are looked at again
-	failures    int           // rounds in vain, in a row
-	retryAt     time.Time     // until then nothing is tried
-	abandonedAt time.Time     // when it was last looked for Jobs that nobody wants
-}
-
-// maxBackoff is how long orders rest at most while a dependency is away: once it
-// is back, nobody waits longer.
+// maxBackoff is how long orders rest at most while a dependency is away: once it is
+// back, no run waits longer.
 const maxBackoff = 8 * time.Second
 
-// run does all that can be done now. It waits for a dependency that is away, growing
-// times, and leaves the rest to a later round.
-func (r *pass) run(ctx context.Context, resync bool) {
-	if time.Now().Before(r.retryAt) {
-		return
-	}
-	var err error
-	if resync {
-		err = r.resync(ctx)
-	}
-	err = errors.Join(err, r.reconcileDirty(ctx))
-	r.startDownloads(ctx)
-	switch {
-	case err == nil || ctx.Err() != nil:
-		r.failures = 0
-		return
-	case r.failures == 0:
-		r.deps.Log.Warn("orders wait", zap.Error(err))
-	}
-	r.failures++
-	r.retryAt = time.Now().Add(min(Backoff(time.Second, r.failures), maxBackoff))
+// pass carries out open orders, whichever process remembered them.
+type pass struct {
+	fetcher   *fetcher
+	running   sync.WaitGroup
+	slots     chan struct{} // holds one for each download
+	resyncAt  time.Time     // when orders are listed again
+	nextRun   string        // run from which on orders are reconciled again
+	orphansAt time.Time     // when Jobs without an order were last deleted
 }
 
-// resync looks for what nobody says: orders of other processes, cancel marks, and
-// the progress.
-func (r *pass) resync(ctx context.Context) error {
-	if err := r.listOrders(ctx); err != nil {
+// runOrders carries out orders until ctx is done. Downloads end then, to be begun
+// anew by another process.
+func (p *pass) runOrders(ctx context.Context) error {
+	defer p.fetcher.cache.Sources.Close()
+	defer p.running.Wait()
+	return p.fetcher.loop.Run(ctx)
+}
+
+// run does all that can be done now. It is a control.Work.
+func (p *pass) run(ctx context.Context) (next time.Duration, err error) {
+	if !time.Now().Before(p.resyncAt) {
+		p.resyncAt = time.Now().Add(p.fetcher.settings.PollInterval)
+		err = p.resync(ctx)
+	}
+	err = errors.Join(err, p.reconcileDirty(ctx))
+	p.startDownloads(ctx)
+	if err != nil {
+		p.resyncAt = time.Time{}
+		return 0, err
+	}
+	return time.Until(p.resyncAt), nil
+}
+
+// resync finds changes that have no event: orders of other processes, cancel marks,
+// and progress.
+func (p *pass) resync(ctx context.Context) error {
+	f := p.fetcher
+	if err := p.listOrders(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(r.requeueCanceled(ctx), r.retryUnreadable(ctx)); err != nil {
+	if err := errors.Join(p.requeueCanceled(ctx), f.retryUnreadable(ctx)); err != nil {
 		return err
 	}
-	if err := r.deleteOrphanJobs(ctx, time.Now()); err != nil {
+	if err := p.deleteOrphanJobs(ctx, time.Now()); err != nil {
 		return fmt.Errorf("end jobs that nobody wants: %w", err)
 	}
-	runs := r.scheduler.runs()
-	interval := max(progressInterval, time.Duration(len(runs))*intervalPerRun)
-	events := r.scheduler.progress(time.Now(), interval)
-	waiting, err := r.waitEvents(ctx, r.scheduler.staleOrders(time.Now(), HeartbeatInterval(len(runs)), interval))
+	runs := len(f.queue.Runs())
+	interval := max(progressInterval, time.Duration(runs)*intervalPerRun)
+	var events []event.Event
+	for _, moved := range f.queue.TakeProgress(time.Now(), interval) {
+		events = append(events, progressStatus(moved))
+	}
+	waiting, err := p.waitEvents(ctx, f.queue.TakeWaits(time.Now(), heartbeatInterval(runs), interval))
 	if err != nil {
 		return err
 	}
 	if events = append(events, waiting...); len(events) == 0 {
 		return nil
 	}
-	return r.deps.Bus.Publish(ctx, events...)
+	return f.bus.Publish(ctx, events...)
 }
 
-// waitEvents returns what there is to tell of orders of which there is nothing new.
-// One that waits for what another process fetches is that one's to tell of.
-func (r *pass) waitEvents(ctx context.Context, orders []staleOrder) ([]event.Event, error) {
+// waitEvents returns the events about orders that wait. An order that waits for a
+// download of another process is left to that one.
+func (p *pass) waitEvents(ctx context.Context, waits []queue.Wait) ([]event.Event, error) {
 	var all []event.Event
-	for _, s := range orders {
-		elsewhere, err := r.isHeldElsewhere(ctx, s)
+	for _, w := range waits {
+		elsewhere, err := p.isHeldElsewhere(ctx, w)
 		if err != nil {
-			return nil, fmt.Errorf("look who fetches %s: %w", source.Redact(s.Source.URL), err)
+			return nil, fmt.Errorf("look who fetches %s: %w", source.Redact(w.Source.URL), err)
 		}
-		if elsewhere {
-			continue
-		}
-		if s.order.Prefetch {
-			if err := r.storeWaitReason(ctx, s); err != nil {
+		switch {
+		case elsewhere:
+		case w.Order.Prefetch:
+			if err := p.storeWaitReason(ctx, w); err != nil {
 				return nil, err
 			}
-			continue
+		default:
+			if w.StoreFull {
+				w.Space = download.FreeSpace(ctx, p.fetcher.objects, p.fetcher.log, syscall.ENOSPC)
+			}
+			all = append(all, waitStatus(w))
 		}
-		if s.StoreFull {
-			s.Space = r.space(ctx, syscall.ENOSPC)
-		}
-		all = append(all, WaitStatus(s.order.Submitted, s.Wait))
 	}
 	return all, nil
 }
 
-// storeWaitReason writes what a prefetch waits for beside its order, for whoever asks how it
-// stands. One that has ended meanwhile, or that another process writes, is left.
-func (r *pass) storeWaitReason(ctx context.Context, s staleOrder) error {
-	key := openOrderPrefix + s.order.Submitted.Run
-	o, version, err := store.Get[Order](ctx, r.deps.Store, store.KindOrder, key)
-	if err == nil && o.WaitReason != s.Reason {
-		o.WaitReason = s.Reason
-		_, err = store.Replace(ctx, r.deps.Store, store.KindOrder, key, version, o)
+// storeWaitReason writes why a prefetch waits into its order, unless that is closed.
+func (p *pass) storeWaitReason(ctx context.Context, w queue.Wait) error {
+	run := w.Order.Submitted.Run
+	note := func(o dataset.Order, found bool) (dataset.Order, bool, error) {
+		changed := o.WaitReason != w.Reason
+		o.WaitReason = w.Reason
+		return o, found && changed, nil
 	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict) {
-		return fmt.Errorf("note what prefetch %s waits for: %w", s.order.Submitted.Run, err)
+	_, err := store.Update(ctx, p.fetcher.store, store.KindOrder, dataset.OpenOrderPrefix+run, note)
+	if err != nil {
+		return fmt.Errorf("note what prefetch %s waits for: %w", run, err)
 	}
 	return nil
 }
 
-// isHeldElsewhere reports whether another process works on what an order waits for
-// here.
-func (r *pass) isHeldElsewhere(ctx context.Context, s staleOrder) (bool, error) {
-	if s.Started {
+// isHeldElsewhere reports whether another process runs the download that an order
+// waits for here.
+func (p *pass) isHeldElsewhere(ctx context.Context, w queue.Wait) (bool, error) {
+	if w.Started {
 		return false, nil
 	}
-	name := "fetch/" + s.Source.Key()
-	if r.deps.Jobs != nil {
-		name = "fetch-job/" + s.Source.Key()
-	}
-	l, _, err := store.Get[store.Lease](ctx, r.deps.Store, store.KindLease, name)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return time.Now().Before(l.ExpiresAt), err
+	l, _, found, err := store.Find[store.Lease](ctx, p.fetcher.store, store.KindLease, p.fetcher.downloader.LeaseName(w.Source.Key()))
+	return found && time.Now().Before(l.ExpiresAt), err
 }
 
-// deleteOrphanJobs ends Jobs that nobody wants, where it may be that nobody looks after
-// them any more.
-func (r *pass) deleteOrphanJobs(ctx context.Context, now time.Time) error {
-	if r.deps.Jobs == nil || now.Sub(r.abandonedAt) < 2*r.settings.Lease {
+// deleteOrphanJobs ends Jobs without an order, where some may have lost their
+// supervisor.
+func (p *pass) deleteOrphanJobs(ctx context.Context, now time.Time) error {
+	if !p.fetcher.hasJobs || now.Sub(p.orphansAt) < 2*p.fetcher.settings.Lease {
 		return nil
 	}
-	r.abandonedAt = now
-	return (&DatasetCache{r.fetcher}).deleteOrphanJobs(ctx)
+	p.orphansAt = now
+	return p.fetcher.supervisor.DeleteOrphans(ctx)
 }
 
-// listOrders takes up the orders that are open and not known, forgets those that
-// are known and not open, and has some of the others settled again.
-func (r *pass) listOrders(ctx context.Context) error {
+// listOrders takes up the orders that are open and not known, forgets those that are
+// known and not open, and has some of the others reconciled.
+func (p *pass) listOrders(ctx context.Context) error {
 	open := make(map[string]bool)
-	for after, more := openOrderPrefix, true; more; {
-		docs, err := r.deps.Store.Docs(ctx, store.KindOrder, after, page)
+	for d, err := range store.AllDocs(ctx, p.fetcher.store, store.KindOrder, dataset.OpenOrderPrefix) {
 		if err != nil {
 			return fmt.Errorf("list orders: %w", err)
 		}
-		for _, d := range docs {
-			run, ok := strings.CutPrefix(d.Key, openOrderPrefix)
-			if !ok {
-				return r.dropClosed(ctx, open)
-			}
-			after, open[run] = d.Key, true
-			r.addOrder(run, d)
-		}
-		more = len(docs) == page
+		run := strings.TrimPrefix(d.Key, dataset.OpenOrderPrefix)
+		open[run] = true
+		p.addOrder(run, d)
 	}
-	return r.dropClosed(ctx, open)
+	if err := p.dropClosed(ctx, open); err != nil {
+		return err
+	}
+	p.requeueSome()
+	return nil
 }
 
 // addOrder takes up the order in d.
-func (r *pass) addOrder(run string, d store.Doc) {
-	if r.scheduler.has(run) {
+func (p *pass) addOrder(run string, d store.Doc) {
+	if p.fetcher.queue.Has(run) {
 		return
 	}
-	var o Order
+	var o dataset.Order
 	if err := json.Unmarshal(d.Value, &o); err != nil {
-		r.deps.Log.Error("order cannot be read", zap.String("run", run), zap.Error(err))
+		p.fetcher.log.Error("order cannot be read", zap.String("run", run), zap.Error(err))
 		return
 	}
-	r.scheduler.add(o)
+	p.fetcher.queue.Add(o)
 }
 
-// dropClosed forgets orders that are not open: nobody need say anything about them.
-// Some of the others are looked at again.
-func (r *pass) dropClosed(ctx context.Context, open map[string]bool) error {
-	for _, run := range r.scheduler.runs() {
+// dropClosed forgets orders that are not open.
+func (p *pass) dropClosed(ctx context.Context, open map[string]bool) error {
+	for _, run := range p.fetcher.queue.Runs() {
 		if open[run] {
 			continue
 		}
-		_, err := r.deps.Store.Doc(ctx, store.KindOrder, openOrderPrefix+run)
+		_, err := p.fetcher.store.Doc(ctx, store.KindOrder, dataset.OpenOrderPrefix+run)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			r.scheduler.drop(run)
+			p.fetcher.queue.Drop(run)
 		case err != nil:
 			return fmt.Errorf("look for the order of run %s: %w", run, err)
 		}
 	}
-	runs := r.scheduler.runs()
-	from, _ := slices.BinarySearch(runs, r.nextRun)
-	to := min(from+reconcileBatch, len(runs))
-	for _, run := range runs[from:to] {
-		r.scheduler.requeue(run)
-	}
-	r.nextRun = ""
-	if to < len(runs) {
-		r.nextRun = runs[to]
-	}
 	return nil
 }
 
-// requeueCanceled finds runs that are to end, or have, of those whose data are
-// moving. One that is not is enough for a transfer to go on.
-func (r *pass) requeueCanceled(ctx context.Context) error {
-	for _, runs := range r.scheduler.runsOfRunning() {
+// requeueSome has the next orders reconciled, of all in turn.
+func (p *pass) requeueSome() {
+	runs := p.fetcher.queue.Runs()
+	from, _ := slices.BinarySearch(runs, p.nextRun)
+	to := min(from+reconcileBatch, len(runs))
+	for _, run := range runs[from:to] {
+		p.fetcher.queue.Requeue(run)
+	}
+	p.nextRun = ""
+	if to < len(runs) {
+		p.nextRun = runs[to]
+	}
+}
+
+// requeueCanceled has the orders reconciled of runs that were canceled, or have
+// ended, while their data move. A download goes on for one run that is active.
+func (p *pass) requeueCanceled(ctx context.Context) error {
+	for _, runs := range p.fetcher.queue.RunsOfRunning() {
 		for _, run := range runs {
-			state, err := r.runState(ctx, run)
+			state, err := p.fetcher.runState(ctx, run)
 			if err != nil {
 				return fmt.Errorf("look whether run %s still wants its data: %w", run, err)
 			}
-			if state == RunActive {
+			if state == runActive {
 				break
 			}
-			r.scheduler.requeue(run)
+			p.fetcher.queue.Requeue(run)
 		}
 	}
 	return nil
 }
 
-// reconcileDirty settles the orders about which something may have changed. Those
-// that go on come first, so that no transfer ends that one of them wants, and
-// their users are told before a transfer starts that may have more to tell.
-func (r *pass) reconcileDirty(ctx context.Context) error {
+// reconcileDirty reconciles the orders about which something may have changed. Those
+// that go on come first, so that no download ends that one of them needs, and their
+// users are told before a download starts that reports progress.
+func (p *pass) reconcileDirty(ctx context.Context) error {
 	var (
 		errs     []error
 		ends     []func() error
 		statuses []event.Event
-		reported []Order
+		reported []dataset.Order
 	)
-	for _, o := range r.scheduler.takeDirty() {
-		plan, err := r.reconcile(ctx, o)
+	q := p.fetcher.queue
+	for _, o := range q.TakeDirty() {
+		run := o.Submitted.Run
+		plan, err := p.fetcher.reconcile(ctx, o)
 		switch {
 		case err != nil:
-		case plan.RunEnded:
-			ends = append(ends, func() error { return r.closeOrder(ctx, o.Submitted.Run) })
-		case plan.Ending != nil:
-			ends = append(ends, func() error { return r.finishOrder(ctx, o, plan) })
-		case r.scheduler.setMissing(o.Submitted.Run, plan) && !o.Prefetch:
-			statuses, reported = append(statuses, plan.Status), append(reported, o)
-		}
-		if err != nil {
-			r.scheduler.requeue(o.Submitted.Run)
+			q.Requeue(run)
 			errs = append(errs, err)
+		case plan.RunEnded:
+			ends = append(ends, func() error { return p.closeOrder(ctx, run) })
+		case plan.Ending != nil:
+			ends = append(ends, func() error { return p.finishOrder(ctx, o, plan) })
+		case q.SetMissing(run, plan.Missing, int(plan.Status.Progress.Done)) && !o.Prefetch:
+			statuses, reported = append(statuses, plan.Status), append(reported, o)
 		}
 	}
 	if len(statuses) > 0 {
-		if err := r.deps.Bus.Publish(ctx, statuses...); err != nil {
-			r.scheduler.markUnreported(reported)
+		if err := p.fetcher.bus.Publish(ctx, statuses...); err != nil {
+			q.MarkUnreported(reported)
 			errs = append(errs, err)
 		}
 	}
@@ -298,129 +273,117 @@ func (r *pass) reconcileDirty(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// finishOrder says the end of an order, which is remembered already, and closes the
-// order. Who finds one that has ended and is still open says it again, but
-// leaves time to whoever is about to.
-func (r *pass) finishOrder(ctx context.Context, o Order, plan Decision) error {
+// finishOrder publishes the outcome of an order, which is remembered already, and
+// closes the order. An outcome that was found stored is published again, but after
+// the process that stored it had time to do so.
+func (p *pass) finishOrder(ctx context.Context, o dataset.Order, plan decision) error {
 	run := o.Submitted.Run
-	r.scheduler.requeue(run) // should anything go wrong now
-	if plan.AlreadyStored && !r.scheduler.endedSince(run, time.Now(), 2*r.settings.PollInterval) {
+	p.fetcher.queue.Requeue(run) // should anything go wrong now
+	if plan.AlreadyStored && !p.fetcher.queue.EndedSince(run, time.Now(), 2*p.fetcher.settings.PollInterval) {
 		return nil
 	}
 	if !o.Prefetch {
-		if err := r.publishEnding(ctx, o, plan.Ending); err != nil {
+		if err := p.publishEnding(ctx, o, plan.Ending); err != nil {
 			return fmt.Errorf("say the end of the order of run %s: %w", run, err)
 		}
 	}
-	if err := r.closeOrder(ctx, run); err != nil {
+	if err := p.closeOrder(ctx, run); err != nil {
 		return err
 	}
-	r.deps.Log.Info("order ended", zap.String("run", run), zap.Bool("fetched", plan.Ending.Finished == nil))
+	p.fetcher.log.Info("order ended", zap.String("run", run), zap.Bool("fetched", plan.Ending.Finished == nil))
 	return nil
 }
 
-// publishEnding says the end of an order. One that cannot be said, now or later, is
+// publishEnding publishes the outcome of an order. One that can never be published is
 // replaced by one that can: no run waits for ever, and no other waits for it.
-func (r *pass) publishEnding(ctx context.Context, o Order, e *Ending) error {
-	err := r.deps.Bus.Publish(ctx, e.Events(o.Submitted)...)
+func (p *pass) publishEnding(ctx context.Context, o dataset.Order, e *dataset.Ending) error {
+	f, run := p.fetcher, o.Submitted.Run
+	err := f.bus.Publish(ctx, eventsOf(*e, o.Submitted)...)
 	if !errors.Is(err, event.ErrPoison) {
 		return err
 	}
-	run := o.Submitted.Run
-	r.deps.Log.Error("the end of an order cannot be said", zap.String("run", run), zap.Error(err))
-	_, version, err := store.Get[Ending](ctx, r.deps.Store, store.KindOrder, doneOrderPrefix+run)
+	f.log.Error("the end of an order cannot be said", zap.String("run", run), zap.Error(err))
+	replacement := dataset.Ending{Finished: new(unpublishable(o.Submitted))}
+	replace := func(dataset.Ending, bool) (dataset.Ending, bool, error) { return replacement, true, nil }
+	_, err = store.Update(ctx, f.store, store.KindOrder, dataset.DoneOrderPrefix+run, replace)
 	if err != nil {
 		return err
 	}
-	replacement := Ending{Finished: new(Unpublishable(o.Submitted))}
-	if _, err := store.Replace(ctx, r.deps.Store, store.KindOrder, doneOrderPrefix+run, version, replacement); err != nil {
+	if err := f.bus.Publish(ctx, *replacement.Finished); !errors.Is(err, event.ErrPoison) {
 		return err
 	}
-	if err := r.deps.Bus.Publish(ctx, *replacement.Finished); !errors.Is(err, event.ErrPoison) {
-		return err
-	}
-	return nil // nothing can be said of this run: the gateway gives it up
+	return nil // no event of this run can be published: the gateway gives it up
 }
 
-// closeOrder closes an order of which nothing more is to be said.
-func (r *pass) closeOrder(ctx context.Context, run string) error {
-	r.scheduler.requeue(run) // should anything go wrong now
-	if err := r.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindOrder, Key: openOrderPrefix + run}); err != nil {
+// closeOrder closes an order about which no event follows any more.
+func (p *pass) closeOrder(ctx context.Context, run string) error {
+	p.fetcher.queue.Requeue(run) // should anything go wrong now
+	if err := p.fetcher.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOrder, Key: dataset.OpenOrderPrefix + run}); err != nil {
 		return fmt.Errorf("close the order of run %s: %w", run, err)
 	}
-	r.scheduler.drop(run)
+	p.fetcher.queue.Drop(run)
 	return nil
 }
 
 // startDownloads starts as many as may run.
-func (r *pass) startDownloads(ctx context.Context) {
+func (p *pass) startDownloads(ctx context.Context) {
 	for {
 		select {
-		case r.slots <- struct{}{}:
+		case p.slots <- struct{}{}:
 		default:
 			return
 		}
-		j, ctx := r.scheduler.startNext(ctx, time.Now())
-		if j == nil {
-			<-r.slots
+		d, ctx := p.fetcher.queue.StartNext(ctx, time.Now())
+		if d == nil {
+			<-p.slots
 			return
 		}
-		r.running.Go(func() {
-			defer func() { <-r.slots }()
-			r.attempt(ctx, j)
+		p.running.Go(func() {
+			defer func() { <-p.slots }()
+			p.download(ctx, d)
 		})
 	}
 }
 
-// attempt tries to bring one source, and says when it is to be tried again.
-func (r *pass) attempt(ctx context.Context, j *download) {
-	err := r.runDownload(ctx, j)
+// download tries to bring one source, and has the queue try again where it failed.
+func (p *pass) download(ctx context.Context, d *queue.Download) {
+	f := p.fetcher
+	err := f.downloader.Download(ctx, download.Request{
+		Source: d.Source, RequestedAt: d.RequestedAt, OnProgress: d.SetProgress, OnWait: d.SetWaitReason,
+	})
 	switch {
 	case err == nil:
-		r.scheduler.complete(j)
+		f.queue.Complete(d)
 		return
 	case context.Cause(ctx) != nil:
-		r.scheduler.reschedule(j, notStopped, time.Now())
+		f.queue.Reschedule(d, queue.NotStopped, time.Now())
 		return
-	case errors.Is(err, store.ErrHeld) || errors.Is(err, errLeaseLost):
-		r.scheduler.reschedule(j, heldElsewhere, time.Now().Add(r.settings.PollInterval))
+	case errors.Is(err, store.ErrHeld) || errors.Is(err, control.ErrLost):
+		f.queue.Reschedule(d, queue.HeldElsewhere, time.Now().Add(f.settings.PollInterval))
 		return
 	}
-	reason := platformFault
-	if IsNoSpace(err) {
-		reason = noSpace
-		space := r.space(ctx, err)
-		r.reportNoSpace(ctx, j, space)
-		r.makeRoom(ctx, j, space)
+	reason := queue.PlatformFault
+	if download.IsNoSpace(err) {
+		reason = queue.NoSpace
+		p.makeRoom(ctx, d, download.FreeSpace(ctx, f.objects, f.log, err))
 	}
-	if j.failures++; j.failures == 1 {
-		r.deps.Log.Warn("transfer waits", zap.String("key", j.key), zap.Error(err))
+	if d.Backoff == nil {
+		d.Backoff = &control.Backoff{First: f.settings.PollInterval}
+		f.log.Warn("transfer waits", zap.String("key", d.Key), zap.Error(err))
 	}
-	r.scheduler.reschedule(j, reason, time.Now().Add(Backoff(r.settings.PollInterval, j.failures)))
+	f.queue.Reschedule(d, reason, time.Now().Add(d.Backoff.Next()))
 }
 
-// runDownload has one source brought, by a Job where there are Jobs.
-func (r *pass) runDownload(ctx context.Context, j *download) error {
-	if r.deps.Jobs != nil {
-		return r.downloadByJob(ctx, j)
-	}
-	return r.downloadSource(ctx, j)
-}
-
-// makeRoom makes room for what a job brings, as far as nobody needs what there is.
-func (r *pass) makeRoom(ctx context.Context, j *download, space store.Space) {
-	_, total, _ := r.scheduler.progressOf(j)
-	if err := (&DatasetCache{r.fetcher}).MakeRoom(ctx, total, space.Free); err != nil && !errors.Is(err, store.ErrHeld) {
-		r.deps.Log.Warn("cannot make room", zap.Error(err))
-	}
-}
-
-// reportNoSpace tells each run, once, that it waits for space.
-func (r *pass) reportNoSpace(ctx context.Context, j *download, space store.Space) {
-	_, total, _ := r.scheduler.progressOf(j)
-	for _, run := range r.scheduler.takeNoSpaceUnreported(j) {
-		if err := r.deps.Bus.Publish(ctx, NoSpaceStatus(run, j.source, total, space)); err != nil {
-			r.deps.Log.Warn("cannot say that there is no space", zap.String("run", run.Run), zap.Error(err))
+// makeRoom tells each run, once, that it waits for space, and makes room for a
+// download as far as no run needs the objects that there are.
+func (p *pass) makeRoom(ctx context.Context, d *queue.Download, space store.Space) {
+	f, total := p.fetcher, d.Total()
+	for _, run := range f.queue.TakeNoSpaceUnreported(d) {
+		if err := f.bus.Publish(ctx, noSpaceStatus(run, d.Source, total, space)); err != nil {
+			f.log.Warn("cannot say that there is no space", zap.String("run", run.Run), zap.Error(err))
 		}
+	}
+	if err := f.cache.MakeRoom(ctx, total, space.Free); err != nil && !errors.Is(err, store.ErrHeld) {
+		f.log.Warn("cannot make room", zap.Error(err))
 	}
 }

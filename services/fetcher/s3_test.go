@@ -27,7 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	s3bed "github.com/benchmark-ai/bai/services/test/testbed/s3"
@@ -111,7 +111,7 @@ func (c *cloud) fixture(tb testing.TB, change func(*bucket.Settings)) *fixture {
 		tb.Fatal(err)
 	}
 	w := newFixture(tb)
-	w.buckets = fetcher.OpenBuckets(o)
+	w.buckets = source.OpenBuckets(o)
 	return w
 }
 

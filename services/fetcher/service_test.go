@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
@@ -148,7 +148,7 @@ func TestARunWhoseDescriptorCannotBeReadWaitsForANewerFetcherOrItsCancel(t *test
 func TestARunThatAnOlderFetcherCouldNotReadGoesOn(t *testing.T) {
 	w, s := newFixture(t), newSite(t)
 	run := runWith("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})})
-	if err := store.Create(t.Context(), w.docs, store.KindOrder, "unread/r1", fetcher.UnreadableRun{Submitted: run, Since: time.Now()}); err != nil {
+	if err := store.Create(t.Context(), w.docs, store.KindOrder, "unread/r1", map[string]any{"submitted": run, "since": time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	p := w.start(t, quick())
@@ -162,7 +162,7 @@ func TestFailures(t *testing.T) {
 	endless := quick()
 	endless.Sources.MaxSize = 3
 	tests := map[string]struct {
-		settings fetcher.Settings
+		settings dataset.Settings
 		run      event.Submitted
 		reason   event.Reason
 		class    event.Class
@@ -515,11 +515,11 @@ func TestAnEndThatCannotBeSaidIsReplacedByOneThatCanAndTheOrderIsClosed(t *testi
 	core, logs := observer.New(zap.ErrorLevel)
 	w.logCore = core
 	bad := runWith("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})})
-	end := fetcher.Failed(bad, fetcher.Failure{Reason: event.FetchFailed})
-	end.Class = "" // as another version of this program has remembered it
+	// Without a class, as another version of this program has remembered it.
+	end := event.Finished{Header: bad.Cause("fetcher/finished", ""), Outcome: event.Failed, Reason: event.FetchFailed}
 	err := errors.Join(
-		store.Create(t.Context(), w.docs, store.KindOrder, "done/r1", fetcher.Ending{Finished: &end}),
-		store.Create(t.Context(), w.docs, store.KindOrder, "open/r1", fetcher.Order{Submitted: bad, Sources: []fetcher.Source{{URL: s.URL + "/dogs"}}, RequestedAt: noon}),
+		store.Create(t.Context(), w.docs, store.KindOrder, "done/r1", dataset.Ending{Finished: &end}),
+		store.Create(t.Context(), w.docs, store.KindOrder, "open/r1", dataset.Order{Submitted: bad, Sources: []dataset.Source{{URL: s.URL + "/dogs"}}, RequestedAt: noon()}),
 	)
 	if err != nil {
 		t.Fatal(err)

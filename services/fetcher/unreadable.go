@@ -2,8 +2,6 @@ package fetcher
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
@@ -12,63 +10,57 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// unreadableOrderPrefix are the keys of runs whose descriptor could not be read yet. They come
-// after the open orders, which are listed.
+// unreadableOrderPrefix begins the keys of runs whose descriptor could not be read yet.
+// They come after the open orders, which are listed.
 const unreadableOrderPrefix = "unread/"
 
 // deferUnreadable puts a run aside whose descriptor this fetcher cannot read. One that is past
 // fetching was read before, by another release, and is left alone.
 func (f *fetcher) deferUnreadable(ctx context.Context, run event.Submitted, faults descriptors.Faults) ([]event.Event, error) {
-	r, err := f.deps.Store.Run(ctx, run.Run)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("look at run %s: %w", run.Run, err)
+	if past, err := f.pastFetching(ctx, run.Run); past || err != nil {
+		return nil, err
 	}
-	if PastFetching(r.Phase) {
-		return nil, nil
-	}
-	u, err := f.unreadableQueue().PutIfAbsent(ctx, run.Run, UnreadableRun{Submitted: run, Since: time.Now().UTC()})
-	return []event.Event{VersionSkewStatus(u, faults)}, err
+	u, err := f.unreadableQueue().PutIfAbsent(ctx, run.Run, unreadableRun{Submitted: run, Since: time.Now().UTC()})
+	return []event.Event{versionSkewStatus(u, faults)}, err
 }
 
 // unreadableQueue are the runs whose descriptor a fetcher could not read.
-func (f *fetcher) unreadableQueue() skew.Queue[UnreadableRun] {
-	return skew.NewQueue[UnreadableRun](f.deps.Store, store.KindOrder, unreadableOrderPrefix)
+func (f *fetcher) unreadableQueue() skew.Queue[unreadableRun] {
+	return skew.NewQueue[unreadableRun](f.store, store.KindOrder, unreadableOrderPrefix)
 }
 
-// retryUnreadable looks at the runs that were put aside, by whatever fetcher: one that is new
-// enough goes on with them.
+// retryUnreadable decides again about the runs that any fetcher put aside: one that is
+// new enough goes on with them.
 func (f *fetcher) retryUnreadable(ctx context.Context) error {
 	return f.unreadableQueue().ForEach(ctx, f.retryOne)
 }
 
-// retryOne decides about one run that was put aside, and says what follows.
-func (f *fetcher) retryOne(ctx context.Context, u UnreadableRun) (decided bool, err error) {
+// retryOne decides about one run that was put aside, and publishes the events that follow.
+func (f *fetcher) retryOne(ctx context.Context, u unreadableRun) (decided bool, err error) {
 	events, decided, err := f.decideUnreadable(ctx, u)
 	if err != nil || !decided || len(events) == 0 {
 		return decided && err == nil, err
 	}
-	return true, f.deps.Bus.Publish(ctx, events...)
+	return true, f.bus.Publish(ctx, events...)
 }
 
-// decideUnreadable returns what follows for a run that was put aside, and whether anything does.
-func (f *fetcher) decideUnreadable(ctx context.Context, u UnreadableRun) (events []event.Event, decided bool, err error) {
+// decideUnreadable returns the events that follow for a run that was put aside, and
+// whether it need not wait any more.
+func (f *fetcher) decideUnreadable(ctx context.Context, u unreadableRun) (events []event.Event, decided bool, err error) {
 	run := u.Submitted
-	if ended, err := f.runEnded(ctx, run.Run); ended || err != nil {
-		return nil, ended, err
-	}
 	state, err := f.runState(ctx, run.Run)
-	if err != nil {
-		return nil, false, fmt.Errorf("look whether run %s still wants its data: %w", run.Run, err)
+	if err != nil || state == runEnded {
+		return nil, err == nil, err
 	}
 	parsed, faults := descriptors.Parse(run.File, []byte(run.Descriptor))
 	switch {
-	case state != RunActive:
-		return []event.Event{Canceled(run)}, true, nil
+	case state != runActive:
+		return []event.Event{canceled(run)}, true, nil
 	case parsed != nil:
 		events, err = f.handleSubmitted(ctx, run)
 		return events, err == nil, err
 	case skew.Expired(u.Since, run.Descriptor, time.Now()):
-		return []event.Event{VersionSkewFailed(u, faults)}, true, nil
+		return []event.Event{versionSkewFailed(u, faults)}, true, nil
 	}
 	return nil, false, nil
 }

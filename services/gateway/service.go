@@ -24,7 +24,6 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
-	"github.com/benchmark-ai/bai/services/gateway/data"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/rest"
@@ -109,8 +108,8 @@ type Objects interface {
 
 // DatasetCache lists, verifies, evicts and prefetches data sets.
 type DatasetCache interface {
-	data.Cache
-	data.Prefetcher
+	api.DatasetCache
+	api.Prefetcher
 }
 
 // New returns the runnables of the service, by name. The names are unique among
@@ -159,5 +158,5 @@ func newDataServer(s DatasetCache) baiv1.DataServiceServer { //nolint:ireturn //
 	if s == nil {
 		return nil
 	}
-	return data.New(s, s)
+	return api.NewDataServer(s, s)
 }

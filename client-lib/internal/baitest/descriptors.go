@@ -149,7 +149,8 @@ type descriptorService struct {
 
 // ValidateDescriptor says every fault.
 func (k descriptorService) ValidateDescriptor(_ context.Context,
-	req *baiv1.ValidateDescriptorRequest) (*baiv1.ValidateDescriptorResponse, error) {
+	req *baiv1.ValidateDescriptorRequest,
+) (*baiv1.ValidateDescriptorResponse, error) {
 	set := make([]descriptors.Override, len(req.GetOverrides()))
 	for i, o := range req.GetOverrides() {
 		set[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}
@@ -160,7 +161,8 @@ func (k descriptorService) ValidateDescriptor(_ context.Context,
 
 // RenderDescriptor returns a manifest that says which file it is of.
 func (k descriptorService) RenderDescriptor(_ context.Context,
-	req *baiv1.RenderDescriptorRequest) (*baiv1.RenderDescriptorResponse, error) {
+	req *baiv1.RenderDescriptorRequest,
+) (*baiv1.RenderDescriptorResponse, error) {
 	if _, faults := descriptors.Parse(req.GetDescriptorFile(), req.GetDescriptorToml()); len(faults.Errors()) > 0 {
 		return nil, invalid(faults)
 	}

@@ -16,7 +16,8 @@ type preflightService struct {
 
 // PreflightDescriptor returns the results of the checks.
 func (preflightService) PreflightDescriptor(_ context.Context,
-	req *baiv1.PreflightDescriptorRequest) (*baiv1.PreflightDescriptorResponse, error) {
+	req *baiv1.PreflightDescriptorRequest,
+) (*baiv1.PreflightDescriptorResponse, error) {
 	set := make([]descriptors.Override, len(req.GetOverrides()))
 	for i, o := range req.GetOverrides() {
 		set[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}

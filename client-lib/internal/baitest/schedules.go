@@ -43,8 +43,10 @@ func (p *Platform) submitSchedule(req *baiv1.SubmitRunRequest, text string) (*ba
 		return s.GetOwner() == req.GetOwner() && s.GetName() == req.GetName()
 	})
 	if i < 0 {
-		s := &baiv1.Schedule{Id: fmt.Sprintf("7zzz%022d", len(p.schedules)+1), Name: req.GetName(), Owner: req.GetOwner(),
-			Namespace: cmp.Or(req.GetNamespace(), "default")}
+		s := &baiv1.Schedule{
+			Id: fmt.Sprintf("7zzz%022d", len(p.schedules)+1), Name: req.GetName(), Owner: req.GetOwner(),
+			Namespace: cmp.Or(req.GetNamespace(), "default"),
+		}
 		p.schedules = append(p.schedules, s)
 		i = len(p.schedules) - 1
 	}

@@ -102,8 +102,10 @@ func (m transferService) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 		m.p.mu.Unlock()
 	}
 	return stream.Send(
-		&baiv1.ImportRunResponse{Step: &baiv1.ImportRunResponse_Imported{Imported: &baiv1.Imported{RunId: id, Already: already,
-			Notes: []string{"its name is taken"}}}})
+		&baiv1.ImportRunResponse{Step: &baiv1.ImportRunResponse_Imported{Imported: &baiv1.Imported{
+			RunId: id, Already: already,
+			Notes: []string{"its name is taken"},
+		}}})
 }
 
 // receive takes so many files.

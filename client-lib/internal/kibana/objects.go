@@ -123,11 +123,15 @@ func (m objectBuilder) views() []object {
 
 func (m objectBuilder) searches() []object {
 	return []object{
-		m.search("run-records", "Runs", Runs, []string{"run.id", "run.name", "run.task", "run.owner", "run.phase", "run.outcome",
-			"run.class", "run.reason", "run.message", "run.duration"}, "desc"),
+		m.search("run-records", "Runs", Runs, []string{
+			"run.id", "run.name", "run.task", "run.owner", "run.phase", "run.outcome",
+			"run.class", "run.reason", "run.message", "run.duration",
+		}, "desc"),
 		m.search("run-results", "What runs came to, and where they ran", Results,
-			[]string{"metric.name", "metric.unit", "n", "value.median", "value.low", "value.high", "complete", "machine.name",
-				"machine.fingerprint", "run.version", "run.attempt", "labels"}, "desc"),
+			[]string{
+				"metric.name", "metric.unit", "n", "value.median", "value.low", "value.high", "complete", "machine.name",
+				"machine.fingerprint", "run.version", "run.attempt", "labels",
+			}, "desc"),
 		m.search("lines", "Lines", Logs, []string{"source.role", "source.index", "log.error", "message"}, "asc"),
 	}
 }

@@ -108,16 +108,20 @@ func percentiles(field string, percents ...float64) tree {
 func outcomes() tree {
 	return tree{
 		"field": "outcome", "type": "nominal", "title": "outcome",
-		"scale": tree{"domain": []string{"succeeded", "failed", "canceled", "not over"},
-			"range": []string{"#209280", "#cc5642", "#98a2b3", "#6092c0"}},
+		"scale": tree{
+			"domain": []string{"succeeded", "failed", "canceled", "not over"},
+			"range":  []string{"#209280", "#cc5642", "#98a2b3", "#6092c0"},
+		},
 	}
 }
 
 func phases() Panel {
 	return Panel{
 		ID: "run-phases", Title: "Phases", Index: Status, Answer: "hits.hits",
-		Body: tree{"size": 1000, "sort": []tree{{"@timestamp": "asc"}},
-			"_source": []string{"@timestamp", "run.id", "run.phase", "message", "late"}},
+		Body: tree{
+			"size": 1000, "sort": []tree{{"@timestamp": "asc"}},
+			"_source": []string{"@timestamp", "run.id", "run.phase", "message", "late"},
+		},
 		Draw: tree{
 			"transform": []tree{
 				compute("at", "toDate(datum._source['@timestamp'])"), compute("phase", "datum._source.run.phase"),
@@ -126,8 +130,10 @@ func phases() Panel {
 			"mark": tree{"type": "point", "filled": true, "size": 60},
 			"encoding": tree{
 				"x": temporal("at", "time"),
-				"y": tree{"field": "phase", "type": "nominal", "title": "phase",
-					"sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling", "finished"}},
+				"y": tree{
+					"field": "phase", "type": "nominal", "title": "phase",
+					"sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling", "finished"},
+				},
 				"color":   nominal("run", "run"),
 				"tooltip": []tree{nominal("message", "what happened"), temporal("at", "time")},
 			},
@@ -160,8 +166,10 @@ func environment() Panel {
 				"mark": tree{"type": "text", "align": "left", "limit": 500},
 				"encoding": tree{
 					"x": tree{"value": 4},
-					"y": tree{"field": "what", "type": "nominal", "title": nil,
-						"sort": []string{"machine", "version", "fingerprint"}},
+					"y": tree{
+						"field": "what", "type": "nominal", "title": nil,
+						"sort": []string{"machine", "version", "fingerprint"},
+					},
 					"text":    nominal("is", ""),
 					"tooltip": nominal("is", ""),
 				},
@@ -221,8 +229,10 @@ func small(transform []tree, x tree) tree {
 		"spec": tree{
 			"width": 260, "height": 120,
 			"layer": []tree{
-				{"mark": tree{"type": "area", "opacity": 0.25},
-					"encoding": tree{"x": x, "y": metricValue("low"), "y2": tree{"field": "high"}}},
+				{
+					"mark":     tree{"type": "area", "opacity": 0.25},
+					"encoding": tree{"x": x, "y": metricValue("low"), "y2": tree{"field": "high"}},
+				},
 				{"mark": tree{"type": "line", "point": true}, "encoding": tree{"x": x, "y": metricValue("mean")}},
 			},
 		},
@@ -235,8 +245,10 @@ func byOutcome() Panel {
 		Answer: "aggregations.over.buckets",
 		Body:   tree{"size": 0, "aggs": tree{"over": overTime(tree{"outcome": terms("run.outcome", 3, nil)})}},
 		Draw: tree{
-			"transform": []tree{flatten("outcome.buckets", "o"), compute("outcome", "datum.o.key"), compute("runs", "datum.o.doc_count"),
-				compute("time", "toDate(datum.key)")},
+			"transform": []tree{
+				flatten("outcome.buckets", "o"), compute("outcome", "datum.o.key"), compute("runs", "datum.o.doc_count"),
+				compute("time", "toDate(datum.key)"),
+			},
 			"mark":     "bar",
 			"encoding": tree{"x": temporal("time", "submitted"), "y": quantitative("runs", "runs"), "color": outcomes()},
 		},
@@ -267,8 +279,10 @@ func byOwner() Panel {
 		Draw: tree{
 			"transform": []tree{flatten("outcome.buckets", "o"), compute("outcome", "datum.o.key"), compute("runs", "datum.o.doc_count")},
 			"mark":      "bar",
-			"encoding": tree{"y": tree{"field": "key", "type": "nominal", "title": "who", "sort": "-x"}, "x": quantitative("runs", "runs"),
-				"color": outcomes()},
+			"encoding": tree{
+				"y": tree{"field": "key", "type": "nominal", "title": "who", "sort": "-x"}, "x": quantitative("runs", "runs"),
+				"color": outcomes(),
+			},
 		},
 	}
 }
@@ -281,8 +295,10 @@ func now() Panel {
 		Draw: tree{
 			"mark": "bar",
 			"encoding": tree{
-				"y": tree{"field": "key", "type": "nominal", "title": "phase",
-					"sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling"}},
+				"y": tree{
+					"field": "key", "type": "nominal", "title": "phase",
+					"sort": []string{"submitted", "fetching", "queued", "launching", "pending", "running", "canceling"},
+				},
 				"x": quantitative("doc_count", "runs"),
 			},
 		},
@@ -326,10 +342,14 @@ func history() Panel {
 				"encoding": tree{"x": temporal("time", "run")},
 				"layer": []tree{
 					{"mark": tree{"type": "rule", "opacity": 0.4}, "encoding": tree{"y": metricValue("p5"), "y2": tree{"field": "p95"}}},
-					{"mark": tree{"type": "bar", "width": 6, "opacity": 0.5},
-						"encoding": tree{"y": metricValue("p25"), "y2": tree{"field": "p75"}}},
-					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": metricValue("median"),
-						"tooltip": []tree{nominal("one", "run"), quantitative("median", "median")}}},
+					{
+						"mark":     tree{"type": "bar", "width": 6, "opacity": 0.5},
+						"encoding": tree{"y": metricValue("p25"), "y2": tree{"field": "p75"}},
+					},
+					{"mark": tree{"type": "line", "point": true}, "encoding": tree{
+						"y":       metricValue("median"),
+						"tooltip": []tree{nominal("one", "run"), quantitative("median", "median")},
+					}},
 				},
 			},
 		},
@@ -342,8 +362,10 @@ func history() Panel {
 func historyBy(id, title, field, label string) Panel {
 	return Panel{
 		ID: id, Title: title, Index: Results, Not: system(), Answer: "hits.hits",
-		Body: tree{"size": 2000, "sort": []tree{{"@timestamp": "desc"}}, "_source": []string{"@timestamp", "run.id", "run.version",
-			"machine.name", "metric", "n", "value.median", "value.low", "value.high"}},
+		Body: tree{"size": 2000, "sort": []tree{{"@timestamp": "desc"}}, "_source": []string{
+			"@timestamp", "run.id", "run.version",
+			"machine.name", "metric", "n", "value.median", "value.low", "value.high",
+		}},
 		Draw: tree{
 			"transform": []tree{
 				compute("time", "toDate(datum._source['@timestamp'])"), compute("metric", "datum._source.metric.name"),
@@ -361,13 +383,17 @@ func historyBy(id, title, field, label string) Panel {
 				"width": 400, "height": 160,
 				"encoding": tree{
 					"x": temporal("time", "run"),
-					"color": tree{"field": "by", "type": "nominal", "title": label,
-						"legend": tree{"orient": "bottom", "direction": "vertical", "labelLimit": 800}},
+					"color": tree{
+						"field": "by", "type": "nominal", "title": label,
+						"legend": tree{"orient": "bottom", "direction": "vertical", "labelLimit": 800},
+					},
 				},
 				"layer": []tree{
 					{"mark": tree{"type": "rule", "opacity": 0.6}, "encoding": tree{"y": metricValue("low"), "y2": tree{"field": "high"}}},
-					{"mark": tree{"type": "line", "point": true}, "encoding": tree{"y": metricValue("median"),
-						"tooltip": []tree{nominal("one", "run"), nominal("by", label), quantitative("median", "median")}}},
+					{"mark": tree{"type": "line", "point": true}, "encoding": tree{
+						"y":       metricValue("median"),
+						"tooltip": []tree{nominal("one", "run"), nominal("by", label), quantitative("median", "median")},
+					}},
 				},
 			},
 		},
@@ -408,8 +434,10 @@ func compare() Panel {
 			"resolve":   tree{"scale": tree{"x": "independent"}},
 			"spec": tree{
 				"width": 320, "height": tree{"step": 18},
-				"encoding": tree{"y": tree{"field": "one", "type": "nominal", "title": nil},
-					"color": tree{"field": "one", "type": "nominal", "legend": nil}},
+				"encoding": tree{
+					"y":     tree{"field": "one", "type": "nominal", "title": nil},
+					"color": tree{"field": "one", "type": "nominal", "legend": nil},
+				},
 				"layer": []tree{
 					{"mark": tree{"type": "rule"}, "encoding": tree{"x": metricValue("p5"), "x2": tree{"field": "p95"}}},
 					{"mark": tree{"type": "bar", "height": 8}, "encoding": tree{"x": metricValue("p25"), "x2": tree{"field": "p75"}}},

@@ -121,7 +121,8 @@ func distributed() schema {
 	return schema{"properties": schema{"distributed": schema{"properties": schema{
 		"num_instances": schema{"minimum": 2, "maximum": most},
 		"processes_per_instance": schema{"anyOf": []any{
-			schema{"const": "gpus"}, schema{"type": "integer", "minimum": 1, "maximum": processes},
+			schema{"const": "gpus"},
+			schema{"type": "integer", "minimum": 1, "maximum": processes},
 			schema{"type": "string", "pattern": "^0*[1-9][0-9]*$"},
 		}},
 	}}}}

@@ -22,8 +22,10 @@ func messageRules() []messageRule {
 		{"literal strings cannot have new lines", "the text in quotes has no end on its line", quotes},
 		{"unterminated", "the text in quotes has no end", "close the quotes"},
 		{"multiline", "the text has no end, or holds a character that it may not", "end it with the three quotes that it begins with"},
-		{"invalid escape character", "a backslash that stands for nothing",
-			`write \\, or single quotes, in which a backslash is a backslash`},
+		{
+			"invalid escape character", "a backslash that stands for nothing",
+			`write \\, or single quotes, in which a backslash is a backslash`,
+		},
 		{"expected '=' after key", "a key without a value", "write key = value"},
 		{"expected newline", "more on the line than one key and its value", "put text into quotes, and each key on its own line"},
 		{"expected ',' or ']'", "a comma is missing in the list, or its end", "write a comma between two values, and ] at the end"},

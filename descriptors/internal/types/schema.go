@@ -75,8 +75,10 @@ func Schemas() map[string]map[string]any {
 		"md5":         matching(`^[0-9A-Fa-f]{32}$`),
 		"sha256":      matching(`^[0-9A-Fa-f]{64}$`),
 		"pattern":     {"type": "string", "minLength": 1},
-		"loopback": {"anyOf": []any{loopback, schema{"type": "array", "items": loopback, "maxItems": maxLoopbacks,
-			"uniqueItems": true}}},
+		"loopback": {"anyOf": []any{loopback, schema{
+			"type": "array", "items": loopback, "maxItems": maxLoopbacks,
+			"uniqueItems": true,
+		}}},
 		"every":        {"anyOf": []any{schema{"type": "boolean"}, Span()}},
 		"block lines":  integer(1, maxBlock),
 		"spec version": matching(`^0*(0\.0*1|1\.0+)(\.[0-9]+)?$`),

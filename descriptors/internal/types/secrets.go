@@ -36,8 +36,10 @@ func secrets(s string) (all []parameter) {
 func secret(name string) bool {
 	name = plain(name)
 	return slices.Contains([]string{"sig", "jwt", "auth", "authorization", "pwd", "pass"}, name) ||
-		slices.ContainsFunc([]string{"token", "secret", "password", "passwd", "signature", "credential", "credentials", "apikey",
-			"accesskey", "secretkey", "accesskeyid"},
+		slices.ContainsFunc([]string{
+			"token", "secret", "password", "passwd", "signature", "credential", "credentials", "apikey",
+			"accesskey", "secretkey", "accesskeyid",
+		},
 			func(end string) bool { return strings.HasSuffix(name, end) })
 }
 

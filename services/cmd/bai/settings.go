@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
@@ -47,7 +47,7 @@ type settings struct {
 	Log      run.Log
 	Kafka    kafka.Settings
 	Gateway  gateway.Settings
-	Fetcher  fetcher.Settings
+	Fetcher  dataset.Settings
 	Buckets  bucket.Settings
 	Executor executor.Settings
 	Watcher  watcher.Settings

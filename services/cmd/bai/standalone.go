@@ -22,6 +22,8 @@ import (
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/reserve"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
@@ -349,11 +351,11 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 		return nil, err
 	}
 	p.onClose(func() error { source.Close(); return nil })
-	d, err := p.fetcherDeps()
+	d, err := p.datasetDeps()
 	if err != nil {
 		return nil, err
 	}
-	stock, err := wiring.NewDatasetCache(p.settings.Fetcher, d)
+	stock, err := dataset.New(p.settings.Fetcher, d)
 	if err != nil {
 		return nil, err
 	}
@@ -414,22 +416,22 @@ func gatewayURL(a net.Addr) string {
 }
 
 func (p *platform) fetcher() (map[string]service.Runnable, error) {
-	d, err := p.fetcherDeps()
+	d, err := p.datasetDeps()
 	if err != nil {
 		return nil, err
 	}
-	return fetcher.New(p.settings.Fetcher, d)
+	return fetcher.New(p.settings.Fetcher, fetcher.Deps{Bus: p.bus, Dataset: d})
 }
 
-// fetcherDeps is what fetches data, and who looks after them, are given.
-func (p *platform) fetcherDeps() (fetcher.Deps, error) {
+// datasetDeps are what the cache of data sets needs.
+func (p *platform) datasetDeps() (dataset.Deps, error) {
 	buckets, err := bucket.New(p.settings.Buckets)
 	if err != nil {
-		return fetcher.Deps{}, err
+		return dataset.Deps{}, err
 	}
-	return fetcher.Deps{
-		Bus: p.bus, Store: p.store, Objects: p.objects, Log: p.log,
-		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
+	return dataset.Deps{
+		Store: p.store, Objects: p.objects, Log: p.log,
+		Buckets: source.OpenBuckets(buckets), Repositories: source.OpenRepositories(git.Opener{}),
 	}, nil
 }
 

@@ -17,7 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/fetcher/download"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/test/testbed/s3"
@@ -126,11 +127,11 @@ func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, d
 		t.Fatal(err)
 	}
 	defer docs.Close() //nolint:errcheck // nothing is wanted of it any more
-	task := fetcher.Task{Source: fetcher.Source{URL: url, SHA256: sum}, RequestedAt: time.Now(), Number: 1}
+	task := download.Task{Source: dataset.Source{URL: url, SHA256: sum}, RequestedAt: time.Now(), Number: 1}
 	if err := store.Create(t.Context(), docs, store.KindOrder, "job/"+task.Source.Key(), task); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-config", config, fetcher.TransferFlag, task.Source.Key())
+	cmd := exec.CommandContext(t.Context(), program, "-config", config, download.TransferFlag, task.Source.Key())
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,10 @@ import (
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/fetcher/download"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/git"
@@ -45,7 +48,7 @@ func main() {
 // taskOf returns what arguments say beside which task is to be done; none where
 // they name none.
 func taskOf(args []string) (others []string, task string) {
-	i := slices.Index(args, fetcher.TransferFlag)
+	i := slices.Index(args, download.TransferFlag)
 	if i < 0 || i+1 >= len(args) {
 		return args, ""
 	}
@@ -57,7 +60,7 @@ type settings struct {
 
 	Objects wiring.Objects
 	Buckets bucket.Settings // of others, which are read
-	Fetcher fetcher.Settings
+	Fetcher dataset.Settings
 
 	Jobs       Jobs          // by which data are brought
 	Kubernetes kube.Settings // where the Jobs are, in the namespace that their template says
@@ -92,17 +95,18 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	if err != nil {
 		return nil, err
 	}
-	deps := fetcher.Deps{
-		Bus: c.Bus, Store: c.Store, Objects: objects, Log: c.Log,
-		Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
+	data := dataset.Deps{
+		Store: c.Store, Objects: objects, Log: c.Log,
+		Buckets: source.OpenBuckets(buckets), Repositories: source.OpenRepositories(git.Opener{}),
 	}
 	s.Fetcher.Sources.ObjectStoreURL = s.Objects.URL
 	releaseFilePages() // what only the start has needed
 	if s.task != "" {
 		return map[string]service.Runnable{
-			"fetcher/task": func(ctx context.Context) error { return fetcher.DoTask(ctx, s.Fetcher, deps, s.task) },
+			"fetcher/task": func(ctx context.Context) error { return download.DoTask(ctx, s.Fetcher, data, s.task) },
 		}, nil
 	}
+	deps := fetcher.Deps{Bus: c.Bus, Dataset: data}
 	if s.Jobs.Template != "" {
 		if err := s.openJobs(c, &deps); err != nil {
 			return nil, err
@@ -138,5 +142,5 @@ func readJob(path string) (*batchv1.Job, error) {
 	if err := yaml.UnmarshalStrict(text, job); err != nil {
 		return nil, err
 	}
-	return job, fetcher.CheckJob(*job)
+	return job, download.CheckJob(*job)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/fetcher/download"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
@@ -31,13 +32,13 @@ func TestATaskIsDoneWithoutABroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer docs.Close() //nolint:errcheck // nothing is wanted of it any more
-	task := fetcher.Task{Source: fetcher.Source{URL: site.URL}, RequestedAt: time.Now(), Number: 1}
+	task := download.Task{Source: dataset.Source{URL: site.URL}, RequestedAt: time.Now(), Number: 1}
 	if err := store.Create(t.Context(), docs, store.KindOrder, "job/"+task.Source.Key(), task); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	args, name := taskOf([]string{"-config", file, fetcher.TransferFlag, task.Source.Key()})
+	args, name := taskOf([]string{"-config", file, download.TransferFlag, task.Source.Key()})
 	for range 2 { // the second time there is nothing to do
 		if err := program.Run(ctx, "fetcher", args, settingsFor(name)); err != nil {
 			t.Fatal(err)

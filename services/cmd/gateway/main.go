@@ -13,8 +13,9 @@ import (
 	"github.com/benchmark-ai/bai/proto"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
@@ -37,7 +38,7 @@ type settings struct {
 	Objects wiring.Objects // where files that runs leave lie, and data; without a URL none are kept, and nobody looks after data here
 	Gateway gateway.Settings
 
-	Fetcher  fetcher.Settings  // where data, and descriptors, may be read from
+	Fetcher  dataset.Settings  // where data, and descriptors, may be read from
 	Buckets  bucket.Settings   // how those in buckets are
 	Executor executor.Settings // by which descriptors are rendered
 	// Kubernetes is where runs run, and what they are held against before they
@@ -99,7 +100,7 @@ func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 	if err != nil {
 		return err
 	}
-	d := fetcher.Deps{Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{})}
+	d := dataset.Deps{Buckets: source.OpenBuckets(buckets), Repositories: source.OpenRepositories(git.Opener{})}
 	images, err := registry.New(s.Registry, k)
 	if err != nil {
 		return err
@@ -127,8 +128,8 @@ func (s *settings) openObjects(ctx context.Context, c *program.Common, deps *gat
 	if err != nil {
 		return err
 	}
-	stock, err := wiring.NewDatasetCache(s.Fetcher, fetcher.Deps{
-		Store: c.Store, Objects: objects, Log: c.Log, Buckets: fetcher.OpenBuckets(buckets), Repositories: fetcher.OpenRepositories(git.Opener{}),
+	stock, err := dataset.New(s.Fetcher, dataset.Deps{
+		Store: c.Store, Objects: objects, Log: c.Log, Buckets: source.OpenBuckets(buckets), Repositories: source.OpenRepositories(git.Opener{}),
 	})
 	if err != nil {
 		return err

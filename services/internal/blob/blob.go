@@ -146,8 +146,10 @@ func (s *Store) create(ctx context.Context, key string, size int64) (io.WriteClo
 	if s.bucketWriter != nil {
 		return s.bucketWriter.create(ctx, key, size), nil
 	}
-	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: lock,
-		IfNotExist: true})
+	w, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{
+		ContentType: "application/octet-stream", BeforeWrite: lock,
+		IfNotExist: true,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("write object %s: %w", key, err)
 	}

@@ -34,7 +34,8 @@ func plain(v any) ([]byte, error) {
 }
 
 func renderBatch[T any](h Header, s Stream, environment *Environment, key string, items []T, item func([]byte, *T) ([]byte, error),
-	end *End) ([]byte, error) {
+	end *End,
+) ([]byte, error) {
 	head, err := plain(struct {
 		Header
 

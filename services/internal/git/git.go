@@ -191,7 +191,8 @@ func (c *counter) Read(p []byte) (int, error) {
 // Walk visits the files and links below path, in the byte order of their names;
 // where path is a file, that one alone, under the empty name. Fetch comes first.
 func (r *Repository) Walk(path string, file func(name string, size int64, executable bool, content io.Reader) error,
-	link func(name, to string) error) error {
+	link func(name, to string) error,
+) error {
 	commit, err := object.GetCommit(r.files, r.commit)
 	if err != nil {
 		return fmt.Errorf("commit %s: %w", r.commit, explain(err))
@@ -269,8 +270,10 @@ func explain(err error) error {
 	answer := (*githttp.Err)(nil)
 	switch {
 	case errors.As(err, &answer) && store.RetryableStatus(answer.StatusCode()):
-		return &store.UnavailableError{Status: answer.StatusCode(), RetryAfter: answer.Response.Header.Get("Retry-After"),
-			Err: errors.New("the repository's server is busy")}
+		return &store.UnavailableError{
+			Status: answer.StatusCode(), RetryAfter: answer.Response.Header.Get("Retry-After"),
+			Err: errors.New("the repository's server is busy"),
+		}
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return fmt.Errorf("there is no such repository: %w", store.ErrNotFound)
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
-
 )
 
 // maxBatchBytes is how many bytes are written at once, below what brokers take by

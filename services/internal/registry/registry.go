@@ -132,8 +132,10 @@ func (r *Reader) logins(ctx context.Context, q cluster.ImageQuery, ref name.Refe
 
 // read asks with one login after the other until one is let in.
 func (r *Reader) read(ctx context.Context, ref name.Reference, p v1.Platform, logins []authn.Authenticator) (cluster.Image, error) {
-	bound := &limitedTransport{inner: r.inner, policy: r.policy, allowHTTP: ref.Context().Scheme() == "http", left: maxBytes,
-		requestsLeft: maxRequests}
+	bound := &limitedTransport{
+		inner: r.inner, policy: r.policy, allowHTTP: ref.Context().Scheme() == "http", left: maxBytes,
+		requestsLeft: maxRequests,
+	}
 	var first error
 	for _, login := range logins {
 		image, err := readWith(ctx, ref, p, login, bound)
@@ -152,7 +154,8 @@ func (r *Reader) read(ctx context.Context, ref name.Reference, p v1.Platform, lo
 
 // readWith asks with one login.
 func readWith(ctx context.Context, ref name.Reference, p v1.Platform, login authn.Authenticator,
-	t http.RoundTripper) (cluster.Image, error) {
+	t http.RoundTripper,
+) (cluster.Image, error) {
 	once := remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Steps: 3})
 	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithTransport(t), remote.WithAuth(login), remote.WithPlatform(p), once)
 	if err != nil {

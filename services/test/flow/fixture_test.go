@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
@@ -117,9 +118,9 @@ func (w *fixture) gateway() map[string]service.Runnable {
 // services returns the parts of all services, with one slot for all runs.
 func (w *fixture) services() map[string]service.Runnable {
 	w.t.Helper()
-	var s fetcher.Settings
+	var s dataset.Settings
 	s.Sources.Folders = []string{w.folder}
-	parts, err := fetcher.New(s, fetcher.Deps{Bus: w.busOf(fetcherService), Store: w.store, Objects: w.objects, Log: zap.NewNop()})
+	parts, err := fetcher.New(s, fetcher.Deps{Bus: w.busOf(fetcherService), Dataset: dataset.Deps{Store: w.store, Objects: w.objects, Log: zap.NewNop()}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/fetcher"
+	"github.com/benchmark-ai/bai/services/dataset"
+	"github.com/benchmark-ai/bai/services/fetcher/download"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
@@ -58,12 +59,12 @@ func TestAFetchJobIsWhatTheAPIServerAccepts(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &template); err != nil {
 		t.Fatal(err)
 	}
-	if err := fetcher.CheckJob(template); err != nil {
+	if err := download.CheckJob(template); err != nil {
 		t.Fatal(err)
 	}
 	template.Namespace = scope
-	task := fetcher.Task{Source: fetcher.Source{URL: "s3://cats/"}, Number: int(time.Now().UnixMilli())}
-	job, err := json.Marshal(fetcher.JobOf(template, task.Source.Key(), task, task.Source.URL, time.Hour))
+	task := download.Task{Source: dataset.Source{URL: "s3://cats/"}, Number: int(time.Now().UnixMilli())}
+	job, err := json.Marshal(download.JobOf(template, task.Source.Key(), task, task.Source.URL, time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

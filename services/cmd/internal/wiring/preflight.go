@@ -1,9 +1,8 @@
 package wiring
 
 import (
+	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/executor"
-	"github.com/benchmark-ai/bai/services/fetcher"
-	"github.com/benchmark-ai/bai/services/fetcher/source"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/plan"
@@ -11,13 +10,11 @@ import (
 
 // NewPreflight returns the dependencies with which the gateway holds runs against a
 // cluster before they begin, and a function that releases them.
-func NewPreflight(s executor.Settings, f fetcher.Settings, d fetcher.Deps, c cluster.Surveyor, images plan.Images) (preflight.Deps, func(), error) {
-	r, err := source.New(f.Sources)
+func NewPreflight(s executor.Settings, f dataset.Settings, d dataset.Deps, c cluster.Surveyor, images plan.Images) (preflight.Deps, func(), error) {
+	r, err := d.NewReader(f.Sources)
 	if err != nil {
 		return preflight.Deps{}, nil, err
 	}
-	r.ReadBuckets(d.Buckets)
-	r.ReadRepositories(d.Repositories)
 	planner := s.Planner(images == nil)
 	planner.Images = images
 	return preflight.Deps{Planner: planner, Cluster: c, Sources: r}, r.Close, nil

@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/fetcher"
-	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -36,7 +35,7 @@ func NewSource(s source.Settings, b bucket.Settings) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.ReadBuckets(fetcher.OpenBuckets(buckets))
+	r.ReadBuckets(source.OpenBuckets(buckets))
 	return &Source{reader: r}, nil
 }
 
@@ -53,11 +52,11 @@ func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
 		text.Reset()
 		return fill(&text)
 	})
-	var why *source.Error
+	why, ok := errors.AsType[*source.Error](err)
 	switch {
-	case errors.As(err, &why) && why.Reason == event.DataTooLarge:
+	case ok && why.Reason == event.DataTooLarge:
 		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most", source.Redact(url), descriptors.MaxSize>>10), User: true}
-	case errors.As(err, &why):
+	case ok:
 		return nil, &catalog.SourceError{Message: why.Message, User: why.Class == event.ClassUser}
 	case err != nil:
 		return nil, fmt.Errorf("read descriptor %s: %w", source.Redact(url), err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
-	"github.com/benchmark-ai/bai/services/fetcher/source"
+	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/test/testbed/s3"

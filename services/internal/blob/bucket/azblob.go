@@ -36,8 +36,10 @@ func (s Azblob) open(ctx context.Context, name string, client *http.Client) (*Bu
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{bucket: b, keyAndTag: keyAndTagAzblob, escapedChars: control + "\x7f\\\"#%?", setIfMatch: setIfMatchAzblob,
-		errorInfo: errorInfoAzblob}, nil
+	return &Bucket{
+		bucket: b, keyAndTag: keyAndTagAzblob, escapedChars: control + "\x7f\\\"#%?", setIfMatch: setIfMatchAzblob,
+		errorInfo: errorInfoAzblob,
+	}, nil
 }
 
 func (s Azblob) container(name string, client *http.Client) (*container.Client, error) {

@@ -84,7 +84,8 @@ func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Cli
 // separate connections with retries. They connect only to the addresses of the settings,
 // never to a user's. It logs the uploads whose parts it could not remove.
 func (o *Opener) OpenForWrite(ctx context.Context, scheme, name string,
-	log *zap.Logger) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
+	log *zap.Logger,
+) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
 	if scheme != "s3" {
 		return nil, nil, fmt.Errorf("open bucket %s://%s: objects are kept in buckets of S3 only: %w", scheme, name, store.ErrRefused)
 	}

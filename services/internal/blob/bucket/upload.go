@@ -62,7 +62,8 @@ func (c *uploadClient) PutObject(ctx context.Context, in *s3.PutObjectInput, opt
 
 // CreateMultipartUpload implements transfermanager.S3APIClient.
 func (c *uploadClient) CreateMultipartUpload(ctx context.Context, in *s3.CreateMultipartUploadInput,
-	opts ...func(*s3.Options)) (*s3.CreateMultipartUploadOutput, error) {
+	opts ...func(*s3.Options),
+) (*s3.CreateMultipartUploadOutput, error) {
 	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
 	return c.Client.CreateMultipartUpload(ctx, in, opts...)
@@ -77,7 +78,8 @@ func (c *uploadClient) UploadPart(ctx context.Context, in *s3.UploadPartInput, o
 
 // CompleteMultipartUpload implements transfermanager.S3APIClient.
 func (c *uploadClient) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput,
-	opts ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error) {
+	opts ...func(*s3.Options),
+) (*s3.CompleteMultipartUploadOutput, error) {
 	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
 	return c.Client.CompleteMultipartUpload(ctx, in, opts...)
@@ -89,7 +91,8 @@ func (c *uploadClient) CompleteMultipartUpload(ctx context.Context, in *s3.Compl
 // Where that does not succeed before ctx is done the log says so, as its caller
 // would lose the reason of the abort with any error.
 func (c *uploadClient) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipartUploadInput,
-	opts ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error) {
+	opts ...func(*s3.Options),
+) (*s3.AbortMultipartUploadOutput, error) {
 	if err := c.abort(ctx, in, opts); err != nil {
 		c.log.Error("parts of an aborted upload may stay in the bucket: abort the upload there, or have a lifecycle rule do it",
 			zap.String("bucket", *in.Bucket), zap.String("key", *in.Key), zap.String("upload", *in.UploadId), zap.Error(err))

@@ -78,7 +78,8 @@ func skippedNotice(a pod.Artifact, err error) string {
 // selectFiles returns the files of all that an artifact's path matches, as far as they
 // are to be kept.
 func selectFiles(a pod.Artifact, matches []string,
-	files func(match string, skipped *skippedEntries) ([]File, error)) (all []File, notices []string) {
+	files func(match string, skipped *skippedEntries) ([]File, error),
+) (all []File, notices []string) {
 	slices.Sort(matches)
 	size := int64(0)
 	var skipped skippedEntries

@@ -62,8 +62,10 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 		return 0, fmt.Errorf("extend PATH: %w", err)
 	}
 	waitForFile(pod.PathIn(s.Dir, pod.FIFO), s.ReadyTimeout)
-	w := &runner{settings: defaults(s), out: &output{path: pod.PathIn(s.Dir, pod.Output), limit: s.MaxBacklog, minFree: s.MinFree,
-		backlogTimeout: cmp.Or(s.BacklogTimeout, 10*time.Second)}}
+	w := &runner{settings: defaults(s), out: &output{
+		path: pod.PathIn(s.Dir, pod.Output), limit: s.MaxBacklog, minFree: s.MinFree,
+		backlogTimeout: cmp.Or(s.BacklogTimeout, 10*time.Second),
+	}}
 	end, err := w.run(signals)
 	if err != nil {
 		return 0, err

@@ -130,11 +130,15 @@ func (s Settings) probe(ctx context.Context, target string) error {
 
 // probeHTTP probes over HTTP, as a kubelet does: it does not verify certificates.
 func probeHTTP(ctx context.Context, target string) error {
-	transport := &http.Transport{DisableKeepAlives: true,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a readiness probe
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+	} //nolint:gosec // a readiness probe
 	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return err

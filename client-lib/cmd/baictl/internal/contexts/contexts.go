@@ -139,8 +139,13 @@ func (c Contexts) Text() string {
 	for _, name := range c.Names() {
 		fmt.Fprintf(&b, "\n[contexts.%s]\n", quote(name))
 		one := c.All[name]
-		for _, f := range []struct{ key, value string }{{"server", one.Server}, {"owner", one.Owner}, {"namespace", one.Namespace},
-			{"kibana", one.Kibana}, {"kibana_prefix", one.KibanaPrefix}} {
+		for _, f := range []struct{ key, value string }{
+			{"server", one.Server},
+			{"owner", one.Owner},
+			{"namespace", one.Namespace},
+			{"kibana", one.Kibana},
+			{"kibana_prefix", one.KibanaPrefix},
+		} {
 			if f.value != "" {
 				fmt.Fprintf(&b, "%s = %s\n", f.key, quote(f.value))
 			}

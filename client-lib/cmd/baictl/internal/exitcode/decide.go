@@ -110,8 +110,10 @@ func remedy(err error) string {
 		return "look again: baictl get " + e.ID
 	}
 	if e, ok := errors.AsType[*bai.NotFoundError](err); ok {
-		return map[string]string{"": "see baictl list", "descriptor": "see baictl descriptors list", "data": "see baictl data list",
-			"schedule": "see baictl schedule list"}[e.What]
+		return map[string]string{
+			"": "see baictl list", "descriptor": "see baictl descriptors list", "data": "see baictl data list",
+			"schedule": "see baictl schedule list",
+		}[e.What]
 	}
 	if e, ok := errors.AsType[*bai.ExistsError](err); ok && e.RunID != "" {
 		return "it belongs to run " + e.RunID

@@ -35,8 +35,10 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, environment *baiv1.Environm
 		return append(gaps, Gap{"the descriptor", "the platform does not have it any more", ""})
 	}
 	if d == nil {
-		return append(gaps, Gap{"the descriptor", "it is invalid for this baictl",
-			"see baictl validate, with the text of baictl repro --descriptor"})
+		return append(gaps, Gap{
+			"the descriptor", "it is invalid for this baictl",
+			"see baictl validate, with the text of baictl repro --descriptor",
+		})
 	}
 	own := programs(environment, d)
 	gaps = append(gaps, own...)
@@ -133,8 +135,10 @@ func origin(o *baiv1.Origination, now OriginState) []Gap {
 	case o == nil || !now.Checked:
 		return nil
 	case now.Fault != "":
-		return []Gap{{"the origin", fmt.Sprintf("%s cannot be read now: %s", o.GetUri(), now.Fault),
-			"the run's own copy is used, it is the same as it was"}}
+		return []Gap{{
+			"the origin", fmt.Sprintf("%s cannot be read now: %s", o.GetUri(), now.Fault),
+			"the run's own copy is used, it is the same as it was",
+		}}
 	case now.Sha256 != o.GetSha256():
 		return []Gap{{"the origin", fmt.Sprintf("%s is another text now (sha256 %.12s, it was %.12s)", o.GetUri(), now.Sha256,
 			o.GetSha256()), "the run's own copy is used, it is the same as it was"}}
@@ -146,8 +150,10 @@ func image(subject, name string) []Gap {
 	if name == "" || strings.Contains(name, "@sha256:") {
 		return nil
 	}
-	return []Gap{{subject, fmt.Sprintf("%s is named by a tag, which may name another image by now", name),
-		"name it by its digest: NAME@sha256:…"}}
+	return []Gap{{
+		subject, fmt.Sprintf("%s is named by a tag, which may name another image by now", name),
+		"name it by its digest: NAME@sha256:…",
+	}}
 }
 
 // data is the gap of a source that the descriptor does not pin.
@@ -178,8 +184,10 @@ func environmentGaps(d *descriptors.Descriptor) []Gap {
 			strings.Join(slices.Sorted(maps.Keys(d.Env.Secrets)), ", ")), ""})
 	}
 	if d.Hardware.InstanceType == "" && len(d.Hardware.NodeSelector) == 0 {
-		gaps = append(gaps, Gap{"the machine", "any that is large enough may be taken",
-			"name hardware.instance_type or hardware.node_selector"})
+		gaps = append(gaps, Gap{
+			"the machine", "any that is large enough may be taken",
+			"name hardware.instance_type or hardware.node_selector",
+		})
 	}
 	return gaps
 }

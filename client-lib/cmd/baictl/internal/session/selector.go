@@ -75,8 +75,10 @@ func (ch *RunSelector) Filter(cmd *cobra.Command, s *Session, now time.Time) (ba
 	if ch.Until, err = ParseTime(cmd, "until", ch.until, now, time.Local); err != nil {
 		return bai.Filter{}, err
 	}
-	f := bai.Filter{Namespace: ch.namespace, Labels: labels, Text: ch.text, Framework: ch.framework, FrameworkVersion: ch.version,
-		DataID: ch.data}
+	f := bai.Filter{
+		Namespace: ch.namespace, Labels: labels, Text: ch.text, Framework: ch.framework, FrameworkVersion: ch.version,
+		DataID: ch.data,
+	}
 	if f.Phases, err = values[baiv1.Phase](cmd, "phase", ch.phases); err != nil {
 		return bai.Filter{}, err
 	}
@@ -94,8 +96,10 @@ func (ch *RunSelector) Filter(cmd *cobra.Command, s *Session, now time.Time) (ba
 // ChangedFlags are the flags that say which runs are meant, as far as they were typed.
 func (ch *RunSelector) ChangedFlags(cmd *cobra.Command) []string {
 	var changed []string
-	for _, name := range []string{"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule", "framework",
-		"framework-version", "data-id"} {
+	for _, name := range []string{
+		"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule", "framework",
+		"framework-version", "data-id",
+	} {
 		if cmd.Flags().Changed(name) {
 			changed = append(changed, "--"+name)
 		}

@@ -111,8 +111,10 @@ func (t *builder) enterPhase(c *baiv1.Change, since time.Duration) {
 	if c.GetPhase() == baiv1.Phase_PHASE_FINISHED {
 		return
 	}
-	t.history.Phases = append(t.history.Phases, PhaseSpan{Phase: c.GetPhase(), Attempt: c.GetAttempt(), From: since, Open: true,
-		Waiting: isWaiting(c.GetPhase())})
+	t.history.Phases = append(t.history.Phases, PhaseSpan{
+		Phase: c.GetPhase(), Attempt: c.GetAttempt(), From: since, Open: true,
+		Waiting: isWaiting(c.GetPhase()),
+	})
 }
 
 func (t *builder) leavePhase(since time.Duration) {

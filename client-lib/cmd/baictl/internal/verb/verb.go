@@ -69,12 +69,16 @@ func commandGroups(s *session.Session) []commandGroup {
 		{"author", "Descriptors:", []*cobra.Command{
 			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), catalog.Descriptors(s),
 		}},
-		{"launch", "Making runs:", []*cobra.Command{launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s),
-			schedule.Schedule(s)}},
+		{"launch", "Making runs:", []*cobra.Command{
+			launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s),
+			schedule.Schedule(s),
+		}},
 		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), explain.Why(s), explain.Repro(s), runs.Cancel(s)}},
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
-		{"results", "What runs brought:", []*cobra.Command{results.Metrics(s), results.Logs(s), results.Artifacts(s),
-			results.Environment(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s)}},
+		{"results", "What runs brought:", []*cobra.Command{
+			results.Metrics(s), results.Logs(s), results.Artifacts(s),
+			results.Environment(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s),
+		}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},
 	}
 }

@@ -162,8 +162,10 @@ func descriptorTable(all []*baiv1.StoredDescriptor, wide bool) printer.Table {
 		t.Columns = append(t.Columns, printer.Column{Title: "NAMESPACE"})
 	}
 	for _, d := range all {
-		row := []string{d.GetName(), fmt.Sprint(d.GetVersion()), d.GetOwner(), fmt.Sprintf("%.*s", digits, d.GetSha256()),
-			printer.Time(d.GetCreateTime())}
+		row := []string{
+			d.GetName(), fmt.Sprint(d.GetVersion()), d.GetOwner(), fmt.Sprintf("%.*s", digits, d.GetSha256()),
+			printer.Time(d.GetCreateTime()),
+		}
 		if wide {
 			row = append(row, d.GetNamespace())
 		}

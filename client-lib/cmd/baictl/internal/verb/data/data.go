@@ -159,8 +159,10 @@ func findByPrefix(all []*baiv1.StoredData, prefix string) (*baiv1.StoredData, er
 	case 1:
 		return found[0], nil
 	}
-	return nil, &exitcode.UsageError{Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", prefix, len(found)),
-		Help: "baictl data list -o name"}
+	return nil, &exitcode.UsageError{
+		Message: fmt.Sprintf("%q begins the sha256 of %d data sets: give more of it", prefix, len(found)),
+		Help:    "baictl data list -o name",
+	}
 }
 
 // digests offers the digests of stored data.

@@ -173,8 +173,11 @@ func (r reproduction) object() (json.RawMessage, error) {
 		}
 		gaps[i] = text
 	}
-	fields := []session.Entry{{Name: "run", Value: r.run.GetId()}, {Name: "asked", Value: r.originalCommand},
-		{Name: "commands", Value: r.commands}}
+	fields := []session.Entry{
+		{Name: "run", Value: r.run.GetId()},
+		{Name: "asked", Value: r.originalCommand},
+		{Name: "commands", Value: r.commands},
+	}
 	if r.run.GetOrigination() != nil {
 		fields = append(fields, session.Entry{Name: "origination", Value: printer.JSON(r.run.GetOrigination())})
 	}

@@ -124,8 +124,12 @@ func headline(run *baiv1.Run, history timeline.History) string {
 const eventColumn = 2
 
 func stepTable(s *session.Session, history timeline.History) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "SINCE", Right: true}, {Title: "AFTER", Right: true}, {Title: "PHASE"},
-		{Title: "WHAT", Flex: true, Wrap: true}}}
+	t := printer.Table{Columns: []printer.Column{
+		{Title: "SINCE", Right: true},
+		{Title: "AFTER", Right: true},
+		{Title: "PHASE"},
+		{Title: "WHAT", Flex: true, Wrap: true},
+	}}
 	wide := s.Output == "wide"
 	if wide {
 		t.Columns = append([]printer.Column{{Title: "TIME"}, {Title: "EVENT"}}, t.Columns...)
@@ -157,8 +161,13 @@ func stepText(step timeline.Step) string {
 }
 
 func phaseTable(history timeline.History) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "PHASE"}, {Title: "ATTEMPT", Right: true}, {Title: "TOOK", Right: true},
-		{Title: "OF ALL", Right: true}, {Title: ""}}}
+	t := printer.Table{Columns: []printer.Column{
+		{Title: "PHASE"},
+		{Title: "ATTEMPT", Right: true},
+		{Title: "TOOK", Right: true},
+		{Title: "OF ALL", Right: true},
+		{Title: ""},
+	}}
 	for _, span := range history.Phases {
 		note := " "
 		switch {
@@ -169,8 +178,10 @@ func phaseTable(history timeline.History) printer.Table {
 		case span.Waiting:
 			note = "waiting"
 		}
-		t.Rows = append(t.Rows, []string{printer.Word(span.Phase), fmt.Sprint(span.Attempt), printer.Precise(span.Took),
-			share(span.Took, history.Total), note})
+		t.Rows = append(t.Rows, []string{
+			printer.Word(span.Phase), fmt.Sprint(span.Attempt), printer.Precise(span.Took),
+			share(span.Took, history.Total), note,
+		})
 	}
 	return t
 }

@@ -155,7 +155,8 @@ func unansweredError(ctx context.Context, err error, key string) error {
 
 // rerunSubmission is the submission that repeats a run, with the flags applied.
 func (w *submitFlags) rerunSubmission(cmd *cobra.Command, s *session.Session, run *baiv1.Run,
-	labels map[string]string) (bai.Submission, error) {
+	labels map[string]string,
+) (bai.Submission, error) {
 	submission, err := w.submission(cmd, s)
 	if err != nil {
 		return bai.Submission{}, err

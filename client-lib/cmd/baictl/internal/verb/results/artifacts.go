@@ -159,8 +159,10 @@ func selectFiles(files []*baiv1.Artifact, run string, names []string) ([]*baiv1.
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(files, func(f *baiv1.Artifact) bool { return matches(name, f) }) {
-			return nil, &exitcode.UsageError{Message: fmt.Sprintf("no file %q is kept of run %q", name, run),
-				Help: "baictl artifacts list " + run}
+			return nil, &exitcode.UsageError{
+				Message: fmt.Sprintf("no file %q is kept of run %q", name, run),
+				Help:    "baictl artifacts list " + run,
+			}
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(files), func(f *baiv1.Artifact) bool {
@@ -261,7 +263,8 @@ func (e *incompleteError) Unwrap() error {
 }
 
 func (f downloadFlags) saver(ctx context.Context, s *session.Session, c *bai.Client, run string, root *os.Root,
-	file *baiv1.Artifact) download.Saver {
+	file *baiv1.Artifact,
+) download.Saver {
 	shown := time.Time{}
 	return download.Saver{
 		Root: root, Force: f.force,

@@ -128,8 +128,10 @@ func printSamples(ctx context.Context, s *session.Session, c *bai.Client, q bai.
 func printCSV(ctx context.Context, s *session.Session, c *bai.Client, q bai.Query) error {
 	w := csv.NewWriter(s.Env.Out)
 	defer w.Flush()
-	if err := w.Write([]string{"time", "metric", "value", "unit", "step", "labels", "attempt", "role", "index", "container", "stream",
-		"sequence", "sub", "run", "direction"}); err != nil {
+	if err := w.Write([]string{
+		"time", "metric", "value", "unit", "step", "labels", "attempt", "role", "index", "container", "stream",
+		"sequence", "sub", "run", "direction",
+	}); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	for m, err := range c.Samples(ctx, q) {

@@ -125,11 +125,15 @@ func numbers(form func(float64) string, values ...float64) []string {
 
 func summaryCSV(s *session.Session, res *baiv1.GetSummariesResponse) error {
 	w := csv.NewWriter(s.Env.Out)
-	rows := [][]string{{"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99",
-		"mean", "sd", "first", "last", "run", "direction"}}
+	rows := [][]string{{
+		"metric", "unit", "labels", "n", "not_numbers", "median", "low", "high", "level", "min", "max", "p90", "p95", "p99",
+		"mean", "sd", "first", "last", "run", "direction",
+	}}
 	for _, m := range res.GetSummaries() {
-		row := []string{m.GetMetric(), m.GetUnit(), printer.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()),
-			printer.Exact(m.GetMedian())}
+		row := []string{
+			m.GetMetric(), m.GetUnit(), printer.Labels(m.GetLabels()), fmt.Sprint(m.GetN()), fmt.Sprint(m.GetNotNumbers()),
+			printer.Exact(m.GetMedian()),
+		}
 		if i := m.GetInterval(); i != nil {
 			row = append(row, numbers(printer.Exact, i.GetLow(), i.GetHigh(), i.GetLevel())...)
 		} else {

@@ -139,8 +139,14 @@ func noMatchText(owner string) string {
 const statusColumn = 2
 
 func table(s *session.Session, runs []*baiv1.Run, now time.Time) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "STATUS"},
-		{Title: "REASON", Flex: true}, {Title: "TOOK", Right: true}, {Title: "AGE", Right: true}}}
+	t := printer.Table{Columns: []printer.Column{
+		{Title: "ID"},
+		{Title: "NAME", Flex: true},
+		{Title: "STATUS"},
+		{Title: "REASON", Flex: true},
+		{Title: "TOOK", Right: true},
+		{Title: "AGE", Right: true},
+	}}
 	wide := s.Output == "wide"
 	if wide {
 		for _, title := range []string{"OWNER", "NAMESPACE", "ATTEMPT", "DESCRIPTOR", "LABELS", "MESSAGE"} {
@@ -148,8 +154,10 @@ func table(s *session.Session, runs []*baiv1.Run, now time.Time) printer.Table {
 		}
 	}
 	for _, r := range runs {
-		row := []string{r.GetId(), r.GetName(), printer.Status(r), r.GetReason(), printer.Span(r.GetStartTime(), r.GetEndTime()),
-			printer.Age(now.Sub(r.GetCreateTime().AsTime()))}
+		row := []string{
+			r.GetId(), r.GetName(), printer.Status(r), r.GetReason(), printer.Span(r.GetStartTime(), r.GetEndTime()),
+			printer.Age(now.Sub(r.GetCreateTime().AsTime())),
+		}
 		if wide {
 			row = append(row, r.GetOwner(), r.GetNamespace(), fmt.Sprint(r.GetAttempt()), r.GetDescriptorFile(),
 				printer.Labels(r.GetLabels()), r.GetMessage())

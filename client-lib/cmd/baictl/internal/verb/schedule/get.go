@@ -94,8 +94,14 @@ func span(seconds int64) string {
 }
 
 func firings(got *baiv1.Schedule) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "FIRING"}, {Title: "RUN"}, {Title: "STATUS"}, {Title: "MISSED", Optional: true},
-		{Title: "REASON"}, {Title: "MESSAGE", Flex: true, Wrap: true}}}
+	t := printer.Table{Columns: []printer.Column{
+		{Title: "FIRING"},
+		{Title: "RUN"},
+		{Title: "STATUS"},
+		{Title: "MISSED", Optional: true},
+		{Title: "REASON"},
+		{Title: "MESSAGE", Flex: true, Wrap: true},
+	}}
 	for _, f := range got.GetFirings() {
 		at := printer.TimeIn(f.GetTime(), got.GetTimezone())
 		if f.GetCount() > 1 {

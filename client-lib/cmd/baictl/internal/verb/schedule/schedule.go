@@ -100,7 +100,10 @@ func printList(s *session.Session, all []*baiv1.Schedule) error {
 
 func table(all []*baiv1.Schedule, wide bool) printer.Table {
 	t := printer.Table{Columns: []printer.Column{
-		{Title: "ID"}, {Title: "NAME", Flex: true}, {Title: "SCHEDULING", Flex: true}, {Title: "ZONE", Flex: true, Optional: true},
+		{Title: "ID"},
+		{Title: "NAME", Flex: true},
+		{Title: "SCHEDULING", Flex: true},
+		{Title: "ZONE", Flex: true, Optional: true},
 		{Title: "NEXT"},
 	}}
 	if wide {
@@ -147,7 +150,8 @@ func complete(s *session.Session) session.Completion {
 
 // oneScheduleCommand is a verb about one schedule.
 func oneScheduleCommand(s *session.Session, cmd *cobra.Command,
-	run func(ctx context.Context, c *bai.Client, name string) error) *cobra.Command {
+	run func(ctx context.Context, c *bai.Client, name string) error,
+) *cobra.Command {
 	cmd.Args = session.Arguments(1, 1, "a SCHEDULE")
 	cmd.ValidArgsFunction = complete(s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -115,8 +115,13 @@ func listContexts(s *session.Session) error {
 		s.Screen.Note("baictl: there are no contexts (make one: baictl config set-context NAME --server HOST:PORT)")
 		return nil
 	}
-	t := printer.Table{Columns: []printer.Column{{Title: "CURRENT"}, {Title: "NAME", Flex: true}, {Title: "SERVER", Flex: true},
-		{Title: "OWNER", Flex: true}, {Title: "NAMESPACE", Flex: true}}}
+	t := printer.Table{Columns: []printer.Column{
+		{Title: "CURRENT"},
+		{Title: "NAME", Flex: true},
+		{Title: "SERVER", Flex: true},
+		{Title: "OWNER", Flex: true},
+		{Title: "NAMESPACE", Flex: true},
+	}}
 	for _, name := range all.Names() {
 		one, mark := all.All[name], " "
 		if name == all.Current {
@@ -203,8 +208,13 @@ func setContext(cmd *cobra.Command, s *session.Session, all *contexts.Contexts, 
 		flag  string
 		value string
 		field *string
-	}{{"server", typed.Server, &one.Server}, {"owner", typed.Owner, &one.Owner}, {"namespace", more.Namespace, &one.Namespace},
-		{"kibana", more.Kibana, &one.Kibana}, {"kibana-prefix", more.KibanaPrefix, &one.KibanaPrefix}} {
+	}{
+		{"server", typed.Server, &one.Server},
+		{"owner", typed.Owner, &one.Owner},
+		{"namespace", more.Namespace, &one.Namespace},
+		{"kibana", more.Kibana, &one.Kibana},
+		{"kibana-prefix", more.KibanaPrefix, &one.KibanaPrefix},
+	} {
 		if cmd.Flags().Changed(f.flag) {
 			*f.field = f.value
 		}

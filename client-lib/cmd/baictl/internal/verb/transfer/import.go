@@ -123,8 +123,10 @@ func printCheck(s *session.Session, location string, c *archive.Checked) error {
 func printImport(s *session.Session, done *baiv1.Imported) error {
 	switch {
 	case s.Structured():
-		text, err := session.Object(session.Entry{Name: "run", Value: done.GetRunId()}, session.Entry{Name: "already",
-			Value: done.GetAlready()}, session.Entry{Name: "notes", Value: append([]string{}, done.GetNotes()...)})
+		text, err := session.Object(session.Entry{Name: "run", Value: done.GetRunId()}, session.Entry{
+			Name:  "already",
+			Value: done.GetAlready(),
+		}, session.Entry{Name: "notes", Value: append([]string{}, done.GetNotes()...)})
 		if err != nil {
 			return err
 		}

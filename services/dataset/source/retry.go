@@ -1,0 +1,63 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// retry asks until it is answered, however many times that takes. What is not
+// there, or has changed, is said as it is.
+func (d *download) retry(ctx context.Context, ask func(context.Context) error) error {
+	for {
+		err := d.attemptOnce(ctx, ask)
+		_, own := errors.AsType[*Error](err)
+		_, ofSink := errors.AsType[sinkError](err)
+		switch {
+		case err == nil, own, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
+			return err
+		case ofSink:
+			return errors.Unwrap(err)
+		case errors.Is(err, store.ErrRefused):
+			return failed(event.ClassUser, "source %s: the platform is not let in: %v", d.name, err)
+		case errors.Is(err, errors.ErrUnsupported):
+			return failed(event.ClassUser, "source %s cannot be read: %v", d.name, err)
+		}
+		why, wait, fatal := d.classifyWithWait(ctx, err)
+		if fatal != nil {
+			return fatal
+		}
+		if err := d.waitRetry(ctx, why, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// classifyWithWait is explain, and says how long to wait where the server did.
+func (d *download) classifyWithWait(ctx context.Context, cause error) (why string, wait time.Duration, err error) {
+	why, err = d.explain(ctx, cause)
+	busy, ok := errors.AsType[*store.UnavailableError](cause)
+	if err != nil || !ok {
+		return why, 0, err
+	}
+	v := classifyStatus(d.name, busy.Status, fmt.Sprintf("%d %s", busy.Status, http.StatusText(busy.Status)), busy.RetryAfter, time.Now())
+	if v.fatal != nil {
+		return "", 0, v.fatal
+	}
+	return v.reason, v.wait, nil
+}
+
+func (d *download) attemptOnce(ctx context.Context, ask func(context.Context) error) error {
+	asking, body, err := newBody(ctx, d.host, d.reader.settings.Stall)
+	if err != nil {
+		return err
+	}
+	d.body = body
+	defer body.close()
+	return ask(asking)
+}
