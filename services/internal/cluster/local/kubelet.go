@@ -173,7 +173,7 @@ func (k *kubelet) hostLines(at disk.Attempt) []string {
 }
 
 // onFileEvent is called for every change in the directory of states and locks.
-func (k *kubelet) onFileEvent(ch disk.Event) {
+func (k *kubelet) onFileEvent(ch disk.FileEvent) {
 	if ch.Name == "" {
 		for _, j := range k.registry.all() {
 			k.refresh(j)

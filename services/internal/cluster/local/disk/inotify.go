@@ -14,8 +14,8 @@ import (
 // Watcher sees when a file of a directory is replaced, or closed by its last writer.
 type Watcher struct{ file *os.File }
 
-// Event is a change of one file. An empty name means that changes were missed.
-type Event struct {
+// FileEvent is a change of one file. An empty name means that changes were missed.
+type FileEvent struct {
 	Name   string
 	Closed bool // else replaced
 }
@@ -37,7 +37,7 @@ func NewWatcher(dir string) (*Watcher, error) {
 func (w *Watcher) Close() { _ = w.file.Close() }
 
 // Run calls handle for every change until the watcher is closed.
-func (w *Watcher) Run(handle func(Event)) {
+func (w *Watcher) Run(handle func(FileEvent)) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := w.file.Read(buf)
@@ -52,8 +52,8 @@ func (w *Watcher) Run(handle func(Event)) {
 
 // parseEvents reads the records of the kernel: descriptor, mask, cookie and length of
 // the name, 4 bytes each, and the name, filled with zeros.
-func parseEvents(b []byte) []Event {
-	var all []Event
+func parseEvents(b []byte) []FileEvent {
+	var all []FileEvent
 	for len(b) >= unix.SizeofInotifyEvent {
 		mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])
 		b = b[unix.SizeofInotifyEvent:]
@@ -62,9 +62,9 @@ func parseEvents(b []byte) []Event {
 		b = b[n:]
 		switch {
 		case mask&unix.IN_Q_OVERFLOW != 0:
-			all = append(all, Event{})
+			all = append(all, FileEvent{})
 		case name != "":
-			all = append(all, Event{Name: name, Closed: mask&unix.IN_CLOSE_WRITE != 0})
+			all = append(all, FileEvent{Name: name, Closed: mask&unix.IN_CLOSE_WRITE != 0})
 		}
 	}
 	return all
