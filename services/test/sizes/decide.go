@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"maps"
-	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -139,78 +137,6 @@ func interfacesOf(f file) (small, all int) {
 		return true
 	})
 	return small, all
-}
-
-// unused returns the exported types and functions of production packages of
-// services that no other package names outside its tests.
-func unused(t tree) []string {
-	declared, named := map[string]bool{}, map[string]bool{}
-	for _, f := range t.files {
-		if f.test {
-			continue
-		}
-		if strings.HasPrefix(f.dir, "services/") && f.ast.Name.Name != "main" {
-			for _, name := range exportedBy(f) {
-				declared[f.dir+"."+name] = true
-			}
-		}
-	}
-	for _, f := range t.files {
-		if !strings.HasSuffix(f.name, "_test.go") { // services/test and packages of doubles are users
-			for _, name := range namedBy(f) {
-				named[name] = true
-			}
-		}
-	}
-	maps.DeleteFunc(declared, func(name string, _ bool) bool { return named[name] })
-	return slices.Sorted(maps.Keys(declared))
-}
-
-func exportedBy(f file) (names []string) {
-	for _, d := range f.ast.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			if d.Recv == nil && d.Name.IsExported() {
-				names = append(names, d.Name.Name)
-			}
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				if spec, ok := s.(*ast.TypeSpec); ok && spec.Name.IsExported() {
-					names = append(names, spec.Name.Name)
-				}
-			}
-		}
-	}
-	return names
-}
-
-// namedBy returns the names of other packages of this tree that a file uses, each
-// as folder and name.
-func namedBy(f file) (names []string) {
-	imports := map[string]string{}
-	for _, spec := range f.ast.Imports {
-		imported := strings.Trim(spec.Path.Value, `"`)
-		dir, ours := strings.CutPrefix(imported, modulePath)
-		if !ours {
-			continue
-		}
-		name := path.Base(imported)
-		if spec.Name != nil {
-			name = spec.Name.Name
-		}
-		imports[name] = dir
-	}
-	ast.Inspect(f.ast, func(n ast.Node) bool {
-		selector, ok := n.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		if of, ok := selector.X.(*ast.Ident); ok && imports[of.Name] != "" {
-			names = append(names, imports[of.Name]+"."+selector.Sel.Name)
-		}
-		return true
-	})
-	return names
 }
 
 func quantilesOf(sorted []sized) quantiles {

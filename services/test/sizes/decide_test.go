@@ -69,3 +69,40 @@ func TestALongLineIsOneOfMoreThan140Columns(t *testing.T) {
 		t.Errorf("%d long lines, want 1: a tab is four columns, a letter one", n)
 	}
 }
+
+func TestANameIsUsedWhereAUsedSignatureFieldOrMethodHasIt(t *testing.T) {
+	t.Parallel()
+	const b = `package b
+
+type (
+	Settings struct {
+		Limits Limits
+		secret Hidden
+	}
+	Limits struct{ Embedded }
+	Embedded int
+	Hidden int
+	Answer struct{}
+	Reader interface{ Read() Answer }
+	Worker struct{}
+	Report struct{}
+)
+
+func New(s Settings, r Reader) *Worker { return nil }
+
+func (*Worker) Run() []Report { return nil }
+`
+	tree, err := read(fstest.MapFS{
+		"client-lib/x.go":  {Data: []byte("package x\n")},
+		"descriptors/x.go": {Data: []byte("package x\n")},
+		"proto/x.go":       {Data: []byte("package x\n")},
+		"services/a/a.go":  {Data: []byte("package a\n\nimport \"github.com/benchmark-ai/bai/services/b\"\n\nvar worker = b.New\n")},
+		"services/b/b.go":  {Data: []byte(b)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"services/b.Hidden"}, unused(tree)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
