@@ -70,8 +70,8 @@ func (t Target) source() event.Stream {
 	return event.Stream{Role: t.Role, Index: t.Index, Pod: t.UID, Container: cluster.ContainerBenchmark, Kind: event.StreamLog}
 }
 
-// Progress is how far a log is shipped.
-type Progress struct {
+// progress is how far a log is shipped.
+type progress struct {
 	Target
 
 	Time      int64     `json:"time"` // ns since 1970 of the last line
@@ -111,7 +111,7 @@ func (c shipCount) end() *event.End {
 // since is from when the log is read: the beginning of the second of the last
 // line, so that the lines of that second are numbered as they were before. Of a log
 // over its limit its end is read again, which only who read it had.
-func (p Progress) since() time.Time {
+func (p progress) since() time.Time {
 	from := p.Time
 	if len(p.Cut.Marks) > 0 {
 		from = p.Cut.Marks[0].From

@@ -192,13 +192,13 @@ func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool
 
 // loadProgress returns how far the log of a target is shipped, nil where it is shipped to
 // its end. It stores the progress of a log that is new.
-func (f *follower) loadProgress(ctx context.Context, t Target) (*Progress, int64, error) {
+func (f *follower) loadProgress(ctx context.Context, t Target) (*progress, int64, error) {
 	if _, err := f.deps.Store.Doc(ctx, store.KindLogProgress, store.LogShippedKey(t.UID)); !errors.Is(err, store.ErrNotFound) {
 		return nil, 0, err
 	}
-	p, version, found, err := store.Find[Progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID)
+	p, version, found, err := store.Find[progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID)
 	if err == nil && !found {
-		p, version = Progress{Target: t}, 1
+		p, version = progress{Target: t}, 1
 		err = store.Create(ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID, p)
 	}
 	if err != nil {
@@ -213,7 +213,7 @@ func (f *follower) reconcile(ctx context.Context) (time.Duration, error) {
 	if err := f.deferred().ForEach(ctx, f.isShipped); err != nil {
 		return 0, err
 	}
-	for p, err := range store.All[Progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix) {
+	for p, err := range store.All[progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix) {
 		if err == nil {
 			err = f.resumeLog(ctx, p.Value.Target)
 		}

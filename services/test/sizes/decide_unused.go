@@ -9,17 +9,15 @@ import (
 )
 
 // unused returns the exported types and functions of production packages of services
-// that no other package uses outside its tests: none names them, and they are in no
-// signature and no exported field of another name that is used.
+// that no other folder uses, in its tests either: none names them, and they are in
+// no signature and no exported field of another name that is used.
 func unused(t tree) []string {
 	declared, surface, queue := map[string]bool{}, map[string][]string{}, []string(nil)
 	for _, f := range t.files {
 		if !f.test && strings.HasPrefix(f.dir, "services/") && f.ast.Name.Name != "main" {
 			addDeclared(f, declared, surface)
 		}
-		if !strings.HasSuffix(f.name, "_test.go") { // services/test and packages of doubles are users
-			queue = append(queue, namedBy(f)...)
-		}
+		queue = append(queue, namedBy(f)...)
 	}
 	used := map[string]bool{}
 	for len(queue) > 0 {
@@ -109,8 +107,8 @@ func namesIn(dir string, of ast.Node) (names []string) {
 	return names
 }
 
-// namedBy returns the names of other packages of this tree that a file uses, each
-// as folder and name.
+// namedBy returns the names of other folders of this tree that a file uses, each as
+// folder and name.
 func namedBy(f file) (names []string) {
 	imports := map[string]string{}
 	for _, spec := range f.ast.Imports {
@@ -130,7 +128,7 @@ func namedBy(f file) (names []string) {
 		if !ok {
 			return true
 		}
-		if of, ok := selector.X.(*ast.Ident); ok && imports[of.Name] != "" {
+		if of, ok := selector.X.(*ast.Ident); ok && imports[of.Name] != "" && imports[of.Name] != f.dir {
 			names = append(names, imports[of.Name]+"."+selector.Sel.Name)
 		}
 		return true
