@@ -300,7 +300,7 @@ func (r *logReader) finish(ctx context.Context) error {
 	)...); err != nil {
 		return fmt.Errorf("say that the log of pod %s has ended: %w", r.committed.Pod, err)
 	}
-	err := store.Create(ctx, r.deps.Store, store.KindLogProgress, store.LogShippedKey(r.committed.UID), r.pending.Target)
+	err := store.Create(ctx, r.deps.Store, store.KindLogProgress, store.LogShippedKey(r.committed.UID), r.pending.target)
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("write that the log of pod %s has ended: %w", r.committed.Pod, err)
 	}
