@@ -2,7 +2,7 @@
 // pod, before the benchmark starts there. It is part of a small program, so it
 // reads the object store with nothing but files and HTTP.
 //
-// File decide.go holds the rules; place.go, store.go and unpack.go carry them
+// File decide.go holds the rules; placement.go, store.go and unpack.go carry them
 // out.
 package puller
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -20,6 +21,7 @@ type counts struct {
 	Large            []string // packages of more than 2,000 lines
 	Methods          []string
 	Unused           []string // exported, and named by no other production package
+	Way              int      // files on a descriptor's way
 }
 
 // quantiles are of the lines of functions of production code.
@@ -61,6 +63,32 @@ func count(t tree) counts {
 	c.Methods = over(methods, 30)
 	c.Unused = unused(t)
 	return c
+}
+
+// maxWay is how many files a descriptor's way may have.
+const maxWay = 60
+
+// Comments that enclose the list of files on a descriptor's way.
+const (
+	wayBegins = "<!-- way begins -->"
+	wayEnds   = "<!-- way ends -->"
+)
+
+// filesOnWay returns the files in backquotes between the two comments of a page.
+func filesOnWay(page string) ([]string, error) {
+	_, rest, begins := strings.Cut(page, wayBegins)
+	list, _, ends := strings.Cut(rest, wayEnds)
+	if !begins || !ends {
+		return nil, fmt.Errorf("%s and %s do not enclose a list", wayBegins, wayEnds)
+	}
+	var files []string
+	for _, match := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(list, -1) {
+		if slices.Contains(files, match[1]) {
+			return nil, fmt.Errorf("the list has %s twice", match[1])
+		}
+		files = append(files, match[1])
+	}
+	return files, nil
 }
 
 func longLines(text string) (n int) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -104,5 +105,51 @@ func (*Worker) Run() []Report { return nil }
 	}
 	if diff := cmp.Diff([]string{"services/b.Hidden"}, unused(tree)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestThePageListsTheFilesOnADescriptorsWay(t *testing.T) {
+	t.Parallel()
+	files, err := readWay(os.DirFS("../../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 || len(files) > maxWay {
+		t.Errorf("%s lists %d files, want 1 to %d", wayPage, len(files), maxWay)
+	}
+}
+
+func TestAListOfTheWayNamesEachFileOnceAndOnlyFilesThatExist(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		page, fault string
+		files       []string
+	}{
+		"words around paths do not count": {
+			page: "`other.go`\n<!-- way begins -->\n* **a** `a.go` reads · `b.go`\n  writes\n<!-- way ends -->\n`c.go`", files: []string{"a.go", "b.go"},
+		},
+		"a file that does not exist is named": {
+			page: "<!-- way begins --> `a.go` `gone.go` <!-- way ends -->", fault: "docs/architecture.md lists gone.go, and there is no such file",
+		},
+		"a folder is no file":                {page: "<!-- way begins --> `docs` <!-- way ends -->", fault: "docs/architecture.md lists docs, and there is no such file"},
+		"a file that is there twice":         {page: "<!-- way begins --> `a.go` `a.go` <!-- way ends -->", fault: "docs/architecture.md: the list has a.go twice"},
+		"a page without the comments":        {page: "`a.go`", fault: "docs/architecture.md: <!-- way begins --> and <!-- way ends --> do not enclose a list"},
+		"a page whose list does not end":     {page: "<!-- way begins --> `a.go`", fault: "docs/architecture.md: <!-- way begins --> and <!-- way ends --> do not enclose a list"},
+		"a page whose list has no beginning": {page: "`a.go` <!-- way ends -->", fault: "docs/architecture.md: <!-- way begins --> and <!-- way ends --> do not enclose a list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files, err := readWay(fstest.MapFS{wayPage: {Data: []byte(test.page)}, "a.go": {}, "b.go": {}})
+			fault := ""
+			if err != nil {
+				fault, files = err.Error(), nil
+			}
+			if diff := cmp.Diff(test.fault, fault); diff != "" {
+				t.Errorf("fault (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.files, files); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
