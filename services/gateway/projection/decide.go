@@ -44,9 +44,9 @@ type fact struct {
 // attempt the phase never goes back, and an event of an earlier attempt never changes
 // the phase. The first terminal event wins. A later event becomes a late change, which
 // only adds details: the submission, the fetched data, and the collectors of an earlier
-// attempt. A canceled run stays in the phase canceling until its end, in every attempt. Apply does
-// not check whether ev was applied before; the store does, which knows every ID. An
-// event that was not recorded once is never recorded.
+// attempt. A canceled run stays in the phase canceling until its end, in every attempt.
+// Apply does not check whether ev was applied before; the store does, which knows every
+// ID. An event that was not recorded once is never recorded.
 func Apply(before *store.Run, ev event.Event) (store.Run, store.Change, bool) {
 	h := ev.Head()
 	run := initialRun(before, h)
