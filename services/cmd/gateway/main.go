@@ -1,5 +1,4 @@
-// Command gateway takes runs in, keeps what is known of each, and answers for
-// them.
+// Command gateway accepts runs, projects their state, and answers requests about them.
 package main
 
 import (
@@ -89,7 +88,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	return gateway.New(s.Gateway, deps), nil
 }
 
-// openPreflight opens the cluster, to look at it.
+// openPreflight opens the cluster for preflight checks.
 func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 	k, err := kube.New(s.Kubernetes, c.Log)
 	if err != nil {
@@ -115,8 +114,8 @@ func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 	return nil
 }
 
-// openObjects opens the object store, where files that runs leave lie beside the
-// data that they need.
+// openObjects opens the object store, which has the artifacts of runs and the data
+// sets.
 func (s *settings) openObjects(ctx context.Context, c *program.Common, deps *gateway.Deps) error {
 	objects, err := s.Objects.Open(ctx, c.Log)
 	if err != nil {

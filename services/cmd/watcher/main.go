@@ -1,4 +1,4 @@
-// Command watcher decides how far each launched run has come, and how it ends.
+// Command watcher reports the progress of each launched run, and its outcome.
 package main
 
 import (
