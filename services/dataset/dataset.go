@@ -24,15 +24,15 @@ import (
 // Settings are what an operator may choose. The zero value works, for sources
 // on the Internet.
 type Settings struct {
-	Downloads    int             `toml:"transfers"` // at once in this process; zero means 4
-	Lease        time.Duration   `toml:"lease"`     // after which another process takes over a transfer whose holder died; zero means 10 s
-	PollInterval time.Duration   `toml:"look"`      // between two looks at cancel marks and other processes' orders; zero means 1 s
+	Downloads    int             `toml:"transfers"` // number of concurrent downloads in this process; zero means 4
+	Lease        time.Duration   `toml:"lease"`     // time after which a crashed process loses its download to another; zero means 10 s
+	PollInterval time.Duration   `toml:"look"`      // time between checks for cancel marks and orders of other processes; zero means 1 s
 	Sources      source.Settings `toml:"sources"`
 
-	MaxStored       int64         `toml:"max_stored"` // bytes that are kept, as far as no run needs more; zero means no limit
-	MaxUnused       time.Duration `toml:"max_unused"` // since data were last used by a run; zero means no limit
-	SweepInterval   time.Duration `toml:"sweep"`      // between two looks at what need not be kept; zero means 10 min
-	EndingRetention time.Duration `toml:"keep"`       // how long after a run's end it is remembered what was fetched for it; zero means 1 h
+	MaxStored       int64         `toml:"max_stored"` // bytes of stored data sets, unless runs need more; zero means no limit
+	MaxUnused       time.Duration `toml:"max_unused"` // time without use by a run after which data are deleted; zero means no limit
+	SweepInterval   time.Duration `toml:"sweep"`      // time between two deletions of data that need not be kept; zero means 10 min
+	EndingRetention time.Duration `toml:"keep"`       // time after a run's end for which the result of its fetch is kept; zero means 1 h
 }
 
 // Validate names every setting at fault.

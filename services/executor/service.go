@@ -33,17 +33,17 @@ import (
 // Settings are what an operator may choose. The zero value works with the local
 // cluster.
 type Settings struct {
-	Engine         string             `toml:"engine"`     // the cluster that runs are launched in: local or kubernetes; empty means local
-	Slots          int                `toml:"slots"`      // runs that may be launched and not gone at a time; zero means 4
-	PerUser        int                `toml:"per_user"`   // of these, runs of one user; zero means no limit
-	PerLabel       map[string]int     `toml:"per_label"`  // of these, runs with a label: "label=value", or "label" for each of its values
+	Engine         string             `toml:"engine"`     // cluster that runs are launched in: local or kubernetes; empty means local
+	Slots          int                `toml:"slots"`      // maximum number of runs that hold a slot; zero means 4
+	PerUser        int                `toml:"per_user"`   // maximum number of slots of one user; zero means no limit
+	PerLabel       map[string]int     `toml:"per_label"`  // maximum slots of runs with a label: "label=value", or "label" for each value
 	Keep           string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never. What still runs at the end, a server or a worker, is ended first
-	Priorities     map[string]int     `toml:"priorities"` // "label=value" → priority of runs that have it, -1000 to 1000; others have 0
-	Name           string             `toml:"name"`       // of this process among the executors that run at a time; empty means a random one
-	Lease          time.Duration      `toml:"lease"`      // how long others wait for an admitter that died; zero means 3 s
-	Poll           time.Duration      `toml:"poll"`       // between two looks at the queue that no event gave reason for; zero means 1 s
-	Reconcile      time.Duration      `toml:"reconcile"`  // between two looks for runs that ended unheard; zero means 10 s
-	Positions      time.Duration      `toml:"positions"`  // between two words to the same user about the place in the queue; zero means 5 s
+	Priorities     map[string]int     `toml:"priorities"` // "label=value" → priority of its runs, -1000 to 1000; other runs have 0
+	Name           string             `toml:"name"`       // unique name of this process among the executors; empty means a random name
+	Lease          time.Duration      `toml:"lease"`      // time after which another executor takes over from a crashed one; zero means 3 s
+	Poll           time.Duration      `toml:"poll"`       // time between two checks of the queue without an event; zero means 1 s
+	Reconcile      time.Duration      `toml:"reconcile"`  // time between two searches for runs whose end was missed; zero means 10 s
+	Positions      time.Duration      `toml:"positions"`  // time between two reports of queue positions to a user; zero means 5 s
 	Pods           transpile.Settings `toml:"pods"`
 	NoLimitsReason string             `toml:"-"` // why the local cluster enforces no limits of CPU and memory; empty means that it does
 }

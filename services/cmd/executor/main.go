@@ -20,7 +20,7 @@ type settings struct {
 	pods.Clusters
 
 	Executor executor.Settings
-	Registry registry.Settings // of images that run by themselves, and how they are asked
+	Registry registry.Settings // registries that are asked about images' own entrypoints
 }
 
 // Validate implements config.Validator.

@@ -58,13 +58,13 @@ type settings struct {
 	program.Settings
 
 	Objects wiring.Objects
-	Buckets bucket.Settings // of others, which are read
+	Buckets bucket.Settings // buckets with data sets
 	Fetcher dataset.Settings
 
-	Jobs       Jobs          // by which data are brought
-	Kubernetes kube.Settings // where the Jobs are, in the namespace that their template says
+	Jobs       Jobs          // download of data by Jobs
+	Kubernetes kube.Settings // cluster of the Jobs; their namespace is the template's
 
-	task string // the one to do; empty for the service
+	task string // key of the task; empty for the service
 }
 
 // settingsFor returns the settings of a task, or of the service if task is empty.
@@ -72,9 +72,9 @@ func settingsFor(task string) *settings {
 	return &settings{Settings: program.Settings{NoBus: task != ""}, task: task}
 }
 
-// Jobs are how Jobs of a cluster bring data.
+// Jobs are the settings of download Jobs.
 type Jobs struct {
-	Template string `toml:"template"` // file with what they are made from, as YAML; empty means that this process brings the data
+	Template string `toml:"template"` // YAML file with the template of the Jobs; empty means that this process downloads the data
 }
 
 // Validate implements config.Validator.

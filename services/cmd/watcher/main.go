@@ -21,7 +21,7 @@ type settings struct {
 	pods.Clusters
 
 	Watcher watcher.Settings
-	Follow  follow.Settings // of the logs of images' own entrypoints
+	Follow  follow.Settings // followers of the logs of images' own entrypoints
 }
 
 // Validate implements config.Validator.

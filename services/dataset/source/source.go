@@ -23,22 +23,22 @@ import (
 // Settings are what an operator may choose. The zero value lets users read what
 // is public.
 type Settings struct {
-	Schemes  []string          `toml:"schemes"`   // of URLs that may be read; none means all that there are
-	Tokens   map[string]string `toml:"tokens"`    // for git+https, by host: the file that the token is in
-	Folders  []string          `toml:"folders"`   // below which files may be read; none is the default
-	Hosts    []string          `toml:"hosts"`     // that URLs may name: example.com, *.example.com; none means every
-	Buckets  []string          `toml:"buckets"`   // that may be read, of those that the platform has the right to: s3://name; none means every
-	Networks []string          `toml:"networks"`  // that are not public and may be asked all the same: 10.0.0.0/8, or the word loopback
-	MaxSize  int64             `toml:"max_size"`  // bytes of a data set; zero means 100 GiB
-	MaxFiles int               `toml:"max_files"` // of a folder, also one of a repository; zero means 1,000,000
-	Attempts int               `toml:"attempts"`  // in a row that bring nothing before a source is given up; zero means 7
-	Retry    time.Duration     `toml:"retry"`     // wait after the first of them, doubled up to 64 times that; zero means 500 ms
-	Stall    time.Duration     `toml:"stall"`     // in which at least 1 KiB must come; zero means 1 min
-	Deadline time.Duration     `toml:"deadline"`  // of one source; zero means 12 h
-	Parts    int               `toml:"parts"`     // of one source that are asked for at once; zero means 4
-	Slow     int64             `toml:"slow"`      // bytes a second of one connection; faster ones are not helped by others; zero means 64 MiB
-	PerHost  int               `toml:"per_host"`  // requests at once to one host; zero means 16
-	Rate     int64             `toml:"rate"`      // bytes a second from one host; zero means no limit
+	Schemes  []string          `toml:"schemes"`   // schemes of URLs that may be read; none means all
+	Tokens   map[string]string `toml:"tokens"`    // file with the token of each host, for git+https
+	Folders  []string          `toml:"folders"`   // folders below which files may be read; none by default
+	Hosts    []string          `toml:"hosts"`     // hosts that URLs may name: example.com, *.example.com; none means all
+	Buckets  []string          `toml:"buckets"`   // buckets that may be read, if the platform has access: s3://name; none means all
+	Networks []string          `toml:"networks"`  // networks that may be read although not public: 10.0.0.0/8, or the word loopback
+	MaxSize  int64             `toml:"max_size"`  // maximum bytes of a data set; zero means 100 GiB
+	MaxFiles int               `toml:"max_files"` // maximum number of files in a folder or repository; zero means 1,000,000
+	Attempts int               `toml:"attempts"`  // consecutive tries without data before a source is given up; zero means 7
+	Retry    time.Duration     `toml:"retry"`     // wait after the first of these tries, doubled up to 64 times that; zero means 500 ms
+	Stall    time.Duration     `toml:"stall"`     // time within which at least 1 KiB must arrive; zero means 1 min
+	Deadline time.Duration     `toml:"deadline"`  // maximum time for one source; zero means 12 h
+	Parts    int               `toml:"parts"`     // number of parallel requests for one source; zero means 4
+	Slow     int64             `toml:"slow"`      // bytes per second above which a connection gets no parallel requests; zero means 64 MiB
+	PerHost  int               `toml:"per_host"`  // concurrent requests to one host; zero means 16
+	Rate     int64             `toml:"rate"`      // bytes per second from one host; zero means no limit
 
 	ObjectStoreURL string `toml:"-"` // URL of the platform's object store, of which nothing is read, for it holds what all teams keep
 }

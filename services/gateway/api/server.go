@@ -35,11 +35,11 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	CallTimeout time.Duration `toml:"call_timeout"` // the most that a call takes that streams nothing; zero means 30s
-	LogsTimeout time.Duration `toml:"logs_timeout"` // how long after a run's end those who follow its log wait for lines that are missing; zero means 30s
-	StopTimeout time.Duration `toml:"stop_timeout"` // how long calls may take to end when the server stops; zero means 3s
-	MaxStreams  int           `toml:"max_streams"`  // calls that stream, as those that watch runs and follow logs, at a time; half of them for one client; zero means 1000
-	MaxImports  int           `toml:"max_imports"`  // imports at a time, of which each needs up to 200 MiB of memory; zero means 2
+	CallTimeout time.Duration `toml:"call_timeout"` // maximum time of a call without a stream; zero means 30s
+	LogsTimeout time.Duration `toml:"logs_timeout"` // time after a run's end for which log followers wait for missing lines; zero means 30s
+	StopTimeout time.Duration `toml:"stop_timeout"` // time for calls to end when the server stops; zero means 3s
+	MaxStreams  int           `toml:"max_streams"`  // concurrent streaming calls, half of them for one client; zero means 1000
+	MaxImports  int           `toml:"max_imports"`  // concurrent imports, each with up to 200 MiB of memory; zero means 2
 }
 
 // Validate names every setting at fault.

@@ -24,9 +24,9 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	MaxSize  int64 `toml:"max_size"`  // bytes of a file; zero means 1 GiB
-	MaxTotal int64 `toml:"max_total"` // bytes of all files of a run; zero means 16 GiB
-	MaxFiles int   `toml:"max_files"` // of a run; zero means 1000
+	MaxSize  int64 `toml:"max_size"`  // maximum bytes of a file; zero means 1 GiB
+	MaxTotal int64 `toml:"max_total"` // maximum bytes of all files of a run; zero means 16 GiB
+	MaxFiles int   `toml:"max_files"` // maximum number of files of a run; zero means 1000
 }
 
 // Validate names every setting at fault.

@@ -32,8 +32,8 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	MaxSize  int64 `toml:"max_size"`  // bytes of one archive; zero means 64 MiB
-	MaxTotal int64 `toml:"max_total"` // bytes of all that are kept for one owner; zero means 1 GiB
+	MaxSize  int64 `toml:"max_size"`  // maximum bytes of one archive; zero means 64 MiB
+	MaxTotal int64 `toml:"max_total"` // maximum bytes of all code that is stored for one owner; zero means 1 GiB
 }
 
 // Validate names every setting at fault.

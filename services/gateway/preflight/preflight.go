@@ -20,7 +20,7 @@ import (
 // of one process that does everything.
 type Settings struct {
 	Executor string `toml:"executor"` // user name of the account that the executor has in the cluster, as system:serviceaccount:NAMESPACE:NAME; empty means the gateway's own
-	Watcher  string `toml:"watcher"`  // that of the watcher
+	Watcher  string `toml:"watcher"`  // user name of the watcher's account
 }
 
 // Topics of checks.

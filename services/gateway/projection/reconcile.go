@@ -16,9 +16,9 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	Interval    time.Duration `toml:"interval"`     // pause between two looks at all runs that are not over; zero means 30s
-	NoProgress  time.Duration `toml:"no_progress"`  // how long a run may stand still before its launch; zero means 15m
-	CancelAgain time.Duration `toml:"cancel_again"` // how long a canceled run may stand still; zero means 30s
+	Interval    time.Duration `toml:"interval"`     // time between two checks of all unfinished runs; zero means 30s
+	NoProgress  time.Duration `toml:"no_progress"`  // time without progress after which an unlaunched run is stalled; zero means 15m
+	CancelAgain time.Duration `toml:"cancel_again"` // time without progress after which a cancel is repeated; zero means 30s
 }
 
 // Validate names every setting at fault.

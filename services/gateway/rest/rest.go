@@ -31,12 +31,12 @@ import (
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
 	Hosts       []string      `toml:"hosts"`        // names by which clients call the server beside its addresses and localhost; none means any, but over loopback none
-	Stall       time.Duration `toml:"stall"`        // in which a client must send or take something; zero means 30s
-	StopTimeout time.Duration `toml:"stop_timeout"` // how long requests may take to end when the server stops; zero means 3s
+	Stall       time.Duration `toml:"stall"`        // time within which a client must send or receive something; zero means 30s
+	StopTimeout time.Duration `toml:"stop_timeout"` // time for requests to end when the server stops; zero means 3s
 
-	MaxConnections          int `toml:"max_connections"`            // open at a time, also those of gRPC; zero means 4096
-	MaxConnectionsPerClient int `toml:"max_connections_per_client"` // of one address; zero means half of max_connections
-	MaxTransfers            int `toml:"max_transfers"`              // files, code and data that are sent or taken at a time; zero means 256
+	MaxConnections          int `toml:"max_connections"`            // open connections, also those of gRPC; zero means 4096
+	MaxConnectionsPerClient int `toml:"max_connections_per_client"` // open connections of one address; zero means half of max_connections
+	MaxTransfers            int `toml:"max_transfers"`              // concurrent transfers of files, code and data; zero means 256
 }
 
 // Validate names every setting at fault.

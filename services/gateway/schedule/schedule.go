@@ -44,8 +44,8 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	Interval time.Duration `toml:"interval"` // pause between two looks at all schedules; zero means 2s
-	Lease    time.Duration `toml:"lease"`    // how long the others wait for a gateway that died; zero means 15s
+	Interval time.Duration `toml:"interval"` // time between two checks of all schedules; zero means 2s
+	Lease    time.Duration `toml:"lease"`    // time after which another gateway takes over from a crashed one; zero means 15s
 }
 
 // Validate names every setting at fault.

@@ -53,7 +53,7 @@ import (
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
 	PublishTimeout time.Duration `toml:"publish_timeout"` // how long a submit waits for Kafka; zero means 5s
-	OutboxInterval time.Duration `toml:"outbox_interval"` // pause between two looks at what is not published yet; zero means 2s
+	OutboxInterval time.Duration `toml:"outbox_interval"` // time between two checks for unpublished submissions; zero means 2s
 }
 
 // Validate names every setting at fault.

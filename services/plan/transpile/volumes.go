@@ -17,8 +17,8 @@ import (
 
 // Shared says how data are shared by the pods of a role (data.sources[].mount).
 type Shared struct {
-	Off          bool   `toml:"off"`           // each pod has a copy, whatever a descriptor says
-	StorageClass string `toml:"storage_class"` // of the volumes; empty means the cluster's default
+	Off          bool   `toml:"off"`           // each pod has a copy, even if a descriptor asks for shared data
+	StorageClass string `toml:"storage_class"` // storage class of the volumes; empty means the cluster's default
 	Access       string `toml:"access"`        // ReadWriteMany, or ReadWriteOnce where all pods of a run are on one node; empty means ReadWriteMany
 }
 

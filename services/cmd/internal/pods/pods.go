@@ -33,13 +33,13 @@ type Cluster struct {
 
 // Clusters are the settings of both kinds of cluster, of which one is used.
 type Clusters struct {
-	Cluster    Local         // of this machine
-	Kubernetes kube.Settings // where the local cluster is not used
+	Cluster    Local         // the local cluster
+	Kubernetes kube.Settings // used without the local cluster
 }
 
 // Local are the settings of the local cluster.
 type Local struct {
-	Dir       string `toml:"dir"`        // of its pods, one process at a time may use it; empty means that pods run in Kubernetes
+	Dir       string `toml:"dir"`        // folder for its pods, for one process at a time; empty means that pods run in Kubernetes
 	PodBinary string `toml:"pod_binary"` // the program bai-pod
 	Secrets   string `toml:"secrets"`    // folder with users' secrets
 }

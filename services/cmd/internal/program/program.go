@@ -23,16 +23,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
 )
 
-// Settings are those that every service has.
+// Settings are the settings of every service.
 type Settings struct {
 	Health        string           // address of /healthz, /readyz and /metrics; empty means none
 	Store         string           // path of the SQLite file, unless Elasticsearch is used
-	Elasticsearch elastic.Settings // where it lists addresses it is the store
+	Elasticsearch elastic.Settings // the store if it has addresses
 	Log           run.Log
 	Kafka         kafka.Settings
 	Telemetry     telemetry.Settings
 
-	// NoBus says that the program speaks to no broker, and so needs no key.
+	// NoBus means that the program uses no broker, and so needs no key.
 	NoBus bool `toml:"-"`
 }
 
@@ -53,7 +53,7 @@ func (s *Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Shared returns the settings that every service has.
+// Shared returns the settings of every service.
 func (s *Settings) Shared() *Settings { return s }
 
 // Service is the settings type of one service, which embeds Settings.
