@@ -19,14 +19,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// InUseError says why data cannot be evicted.
+// InUseError is the reason why data cannot be evicted.
 type InUseError struct{ Message string }
 
 // Error implements error.
 func (e *InUseError) Error() string { return e.Message }
 
-// List returns the stored objects, in the order of their digests, with the sources
-// that they came from and the runs that need them.
+// List returns the stored objects, sorted by digest, with their sources and the runs
+// that need them.
 func (c *Cache) List(ctx context.Context) ([]Stored, error) {
 	objects := make(map[string]*Stored)
 	for d, err := range store.All[store.Object](ctx, c.store, store.KindObject, "") {
@@ -35,7 +35,7 @@ func (c *Cache) List(ctx context.Context) ([]Stored, error) {
 		}
 		objects[d.Value.SHA256] = &Stored{Object: d.Value, version: d.Version}
 	}
-	bySource := make(map[string]string) // key of a source → digest
+	bySource := make(map[string]string) // digest by key of a source
 	for d, err := range store.All[Download](ctx, c.store, store.KindDownload, "") {
 		if err != nil {
 			return nil, err
@@ -59,8 +59,8 @@ func (c *Cache) List(ctx context.Context) ([]Stored, error) {
 	return all, nil
 }
 
-// markUploadedCode notes the owners of objects that are code which users sent along
-// with runs.
+// markUploadedCode marks the objects that are code with an owner, who sent it along
+// with a run.
 func (c *Cache) markUploadedCode(ctx context.Context, objects map[string]*Stored) error {
 	type bundle struct {
 		Owner  string `json:"owner"`
@@ -78,8 +78,8 @@ func (c *Cache) markUploadedCode(ctx context.Context, objects map[string]*Stored
 	return nil
 }
 
-// markNeeded notes the runs that need objects: those that wait, those that were
-// given them and go on, and those with which they were sent along.
+// markNeeded adds to objects the runs that need them: runs that wait for an object,
+// unfinished runs that have it, and runs with which it was sent along.
 func (c *Cache) markNeeded(ctx context.Context, objects map[string]*Stored, bySource map[string]string) error {
 	note := func(sha256, run string) {
 		if o := objects[sha256]; o != nil {
@@ -109,7 +109,7 @@ func (c *Cache) markNeeded(ctx context.Context, objects map[string]*Stored, bySo
 	return nil
 }
 
-// markGiven notes that a run needs the data that it was given, unless it has ended.
+// markGiven calls note for the data of a run, unless the run has finished.
 func (c *Cache) markGiven(ctx context.Context, run string, e Ending, note func(sha256, run string)) error {
 	if len(e.Data) == 0 || strings.HasPrefix(run, prefetchPrefix) {
 		return nil
@@ -124,7 +124,7 @@ func (c *Cache) markGiven(ctx context.Context, run string, e Ending, note func(s
 	return nil
 }
 
-// markPinned notes the runs that need an object which was sent along with them.
+// markPinned calls note for the pinned objects of unfinished runs.
 func (c *Cache) markPinned(ctx context.Context, note func(sha256, run string)) error {
 	for d, err := range store.All[store.Pin](ctx, c.store, store.KindPin, "") {
 		if err != nil {
@@ -141,10 +141,10 @@ func (c *Cache) markPinned(ctx context.Context, note func(sha256, run string)) e
 	return nil
 }
 
-// Verify reads the object with that digest, and reports whether it is whole. It
-// calls onProgress, which may be nil, as it reads. A damaged object is forgotten: it
-// is fetched again when a run needs it. The error is store.ErrNotFound if there is
-// none.
+// Verify reads the object with that digest, and reports whether it is intact. It calls
+// onProgress, which may be nil, as it reads. It removes a damaged object, so that the
+// source is fetched again when a run needs it. The error is store.ErrNotFound if there
+// is no such object.
 func (c *Cache) Verify(ctx context.Context, digest string, onProgress func(done, total int64)) (whole bool, err error) {
 	o, version, err := store.Get[store.Object](ctx, c.store, store.KindObject, digest)
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *Cache) Verify(ctx context.Context, digest string, onProgress func(done,
 	return false, c.remove(ctx, Stored{Object: o, version: version})
 }
 
-// progressWriter reports how much was written through it.
+// progressWriter reports the number of bytes written through it.
 type progressWriter struct {
 	w           io.Writer
 	done, total int64
@@ -184,8 +184,8 @@ func (t *progressWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Evict removes the object with that digest. The error is store.ErrNotFound if
-// there is none, and *InUseError, with the runs, if it must stay.
+// Evict removes the object with that digest. The error is store.ErrNotFound if there is
+// none, and *InUseError, with the runs, if the object is in use.
 func (c *Cache) Evict(ctx context.Context, digest string) error {
 	return c.underLease(ctx, func(ctx context.Context) error {
 		all, err := c.List(ctx)
@@ -205,12 +205,13 @@ func (c *Cache) Evict(ctx context.Context, digest string) error {
 	})
 }
 
-// prefetchPrefix begins the names of orders that no run made.
+// prefetchPrefix is the prefix of the names of prefetches, which take the place of a
+// run's ID.
 const prefetchPrefix = "prefetch-"
 
 // Prefetch orders a source before any run needs it, and returns the name for
-// PrefetchResult. A source that can be refused without asking it is a
-// *source.Error.
+// PrefetchResult. The error is *source.Error for a source that can be refused without
+// contacting it.
 func (c *Cache) Prefetch(ctx context.Context, from Source) (name string, err error) {
 	if err := c.Sources.Check(from.URL); err != nil {
 		return "", err
@@ -227,9 +228,9 @@ func (c *Cache) Prefetch(ctx context.Context, from Source) (name string, err err
 	return name, nil
 }
 
-// PrefetchResult returns the outcome of a prefetch; nil while it goes on, and then
-// why it waits, if it does. A prefetch is forgotten some time after its end: then,
-// and for a name that never was one, the error is store.ErrNotFound.
+// PrefetchResult returns the outcome of a prefetch. While the prefetch is in progress,
+// the outcome is nil, and waitReason tells why it waits, if it does. The error is
+// store.ErrNotFound for an unknown name, and for a prefetch that ended some time ago.
 func (c *Cache) PrefetchResult(ctx context.Context, name string) (ending *Ending, waitReason string, err error) {
 	e, err := c.Ending(ctx, name)
 	if e != nil || err != nil {
@@ -239,14 +240,14 @@ func (c *Cache) PrefetchResult(ctx context.Context, name string) (ending *Ending
 	if found || err != nil {
 		return nil, o.WaitReason, err
 	}
-	if e, err := c.Ending(ctx, name); e != nil || err != nil { // it ended between the two reads
+	if e, err := c.Ending(ctx, name); e != nil || err != nil { // the prefetch ended between the two reads
 		return e, "", err
 	}
 	return nil, "", fmt.Errorf("look for prefetch %q: %w", name, store.ErrNotFound)
 }
 
-// remove removes an object, unless it was used since it was read. The document goes
-// first, so that no run is given the object any more.
+// remove removes an object, unless it was used since it was read. It deletes the
+// document first, so that no run gets the object any more.
 func (c *Cache) remove(ctx context.Context, o Stored) error {
 	err := c.store.DeleteDoc(ctx, store.Doc{Kind: store.KindObject, Key: o.SHA256, Version: o.version})
 	if errors.Is(err, store.ErrConflict) {

@@ -1,9 +1,9 @@
-// Package dataset owns the platform's data sets: the sources that they are read
-// from (package source), the objects that are stored of them, the orders that ask
-// for them, and the rules by which objects are kept and removed. The fetcher fills
-// the cache of data sets; the gateway shows it, and lets users look after it.
+// Package dataset owns the platform's data sets: their sources (package source), their
+// stored objects, the orders for them, and the rules of retention. The fetcher fills
+// the dataset cache. The gateway shows it, and lets users verify, evict and prefetch
+// data.
 //
-// The files decide*.go hold the rules and do no I/O.
+// The files decide*.go have the rules and do no I/O.
 package dataset
 
 import (
@@ -24,15 +24,15 @@ import (
 // Settings are what an operator may choose. The zero value works, for sources
 // on the Internet.
 type Settings struct {
-	Downloads    int             `toml:"transfers"` // at once in this process; zero means 4
-	Lease        time.Duration   `toml:"lease"`     // after which another process takes over a transfer whose holder died; zero means 10 s
-	PollInterval time.Duration   `toml:"look"`      // between two looks at cancel marks and other processes' orders; zero means 1 s
+	Downloads    int             `toml:"transfers"` // number of concurrent downloads in this process; zero means 4
+	Lease        time.Duration   `toml:"lease"`     // time after which a crashed process loses its download to another; zero means 10 s
+	PollInterval time.Duration   `toml:"look"`      // time between checks for cancel marks and orders of other processes; zero means 1 s
 	Sources      source.Settings `toml:"sources"`
 
-	MaxStored       int64         `toml:"max_stored"` // bytes that are kept, as far as no run needs more; zero means no limit
-	MaxUnused       time.Duration `toml:"max_unused"` // since data were last used by a run; zero means no limit
-	SweepInterval   time.Duration `toml:"sweep"`      // between two looks at what need not be kept; zero means 10 min
-	EndingRetention time.Duration `toml:"keep"`       // how long after a run's end it is remembered what was fetched for it; zero means 1 h
+	MaxStored       int64         `toml:"max_stored"` // bytes of stored data sets, unless runs need more; zero means no limit
+	MaxUnused       time.Duration `toml:"max_unused"` // time without use by a run after which data are deleted; zero means no limit
+	SweepInterval   time.Duration `toml:"sweep"`      // time between two deletions of data that need not be kept; zero means 10 min
+	EndingRetention time.Duration `toml:"keep"`       // time after a run's end for which the result of its fetch is kept; zero means 1 h
 }
 
 // Validate names every setting at fault.
@@ -63,22 +63,22 @@ func (s Settings) OrDefault() Settings {
 	return s
 }
 
-// Store has the documents of orders, downloads, objects and leases, the runs, and
+// Store has the documents of orders, downloads, objects and leases, and the runs with
 // their cancel marks.
 type Store interface {
 	store.Docs
 	store.Lister
-	// Run returns the run, or store.ErrNotFound.
+	// Run returns a run, or store.ErrNotFound.
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
-// ObjectReader is the part of the object store that is only read.
+// ObjectReader reads the object store.
 type ObjectReader interface {
-	// Items hands over all objects. It ends after an error.
+	// Items iterates over all objects. It ends after an error.
 	Items(ctx context.Context) iter.Seq2[store.BucketObject, error]
 	// Open opens an object for reading, or returns store.ErrNotFound.
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
-	// Space returns how many bytes there is room for, as far as that is known.
+	// Space returns the space of the object store, as far as it is known.
 	Space(ctx context.Context) (store.Space, error)
 }
 
@@ -86,28 +86,28 @@ type ObjectReader interface {
 type Objects interface {
 	ObjectReader
 
-	// Put stores under a new key the bytes that fill writes, all of them or none, and
-	// returns their size and sums; MD5 only where withMD5. Size is -1 if it is not
-	// known. Without space the error is syscall.ENOSPC. A key is objects/ and letters
-	// and digits.
+	// Put stores the bytes that fill writes under a new key, either all or none, and
+	// returns their size and digests; MD5 only if withMD5 is set. An unknown size is
+	// -1. If the store is full, the error is syscall.ENOSPC. A key is objects/ followed
+	// by letters and digits.
 	Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error)
 	// Size returns the size of an object, or store.ErrNotFound.
 	Size(ctx context.Context, key string) (int64, error)
-	// Delete removes an object. A key without an object is no error.
+	// Delete removes an object. A missing object is not an error.
 	Delete(ctx context.Context, key string) error
 }
 
-// Deps are what a Cache needs from others.
+// Deps are the dependencies of a Cache.
 type Deps struct {
 	Store   Store
 	Objects Objects
 	Log     *zap.Logger
 
-	Buckets      source.OpenBucket     // opens the buckets of clouds; nil where none are read
-	Repositories source.OpenRepository // opens those of git; nil where none are read
+	Buckets      source.OpenBucket     // opens cloud buckets; nil: buckets are not read
+	Repositories source.OpenRepository // opens git repositories; nil: repositories are not read
 }
 
-// NewReader returns a reader of the sources that settings allow.
+// NewReader returns a reader of the sources that the settings allow.
 func (d Deps) NewReader(s source.Settings) (*source.Reader, error) {
 	r, err := source.New(s)
 	if err != nil {
@@ -118,10 +118,10 @@ func (d Deps) NewReader(s source.Settings) (*source.Reader, error) {
 	return r, nil
 }
 
-// Cache is the data sets that the object store holds. All its methods can be
-// repeated, and used by several processes at once.
+// Cache has the data sets in the object store. All its methods can be repeated, and
+// several processes may use them at once.
 type Cache struct {
-	Sources *source.Reader // by which sources are checked
+	Sources *source.Reader // checks the sources
 
 	settings Settings
 	store    Store
@@ -129,7 +129,7 @@ type Cache struct {
 	log      *zap.Logger
 }
 
-// New returns the cache that a fetcher with these settings and deps fills.
+// New returns the cache with these settings and deps.
 func New(s Settings, d Deps) (*Cache, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Source is one data set as a descriptor asks for it.
+// Source is a data set in a descriptor.
 type Source struct {
 	URL      string `json:"url"`
 	Path     string `json:"path"`
@@ -19,19 +19,19 @@ type Source struct {
 	SHA256   string `json:"sha256,omitempty"` // hex, lower case
 	Unpack   bool   `json:"unpack,omitempty"`
 	Writable bool   `json:"writable,omitempty"`
-	Uploaded bool   `json:"sent,omitempty"` // along with the run: it lies in the object store, and nowhere else
+	Uploaded bool   `json:"sent,omitempty"` // sent along with the run: it exists only in the object store
 }
 
-// Key names the download of a source. Sources of one URL with equal digests are
-// downloaded as one.
+// Key returns the key of a source's download. Sources with the same URL and digests
+// share one download.
 func (s Source) Key() string { return event.Derive("transfer", s.URL, s.MD5, s.SHA256) }
 
-// pinned reports whether a digest fixes the content. Then the source need not be
-// asked again once the content is stored.
+// pinned reports whether a digest fixes the content. The source of stored pinned
+// content is not contacted again.
 func (s Source) pinned() bool { return s.MD5 != "" || s.SHA256 != "" }
 
-// Verify returns how content differs from the digests of the source, nil where it
-// does not. The digest of a folder is that of its list, not of its archive.
+// Verify returns the difference between an object and the digests of its source, or
+// nil. The digest of a folder is that of its list of files, not of its archive.
 func (s Source) Verify(o store.Object, tree *source.Tree) *Failure {
 	if tree != nil {
 		o.SHA256, o.MD5 = tree.SHA256, "none, for it is a folder,"
@@ -47,8 +47,8 @@ func (s Source) Verify(o store.Object, tree *source.Tree) *Failure {
 	return nil
 }
 
-// codeLost is the failure of code that was sent along with a run and is not stored
-// any more.
+// codeLost returns the failure for code that was sent along with a run and is not
+// stored any more.
 func (s Source) codeLost() *Failure {
 	return &Failure{
 		event.FetchFailed, event.ClassPlatform,
@@ -56,15 +56,15 @@ func (s Source) codeLost() *Failure {
 	}
 }
 
-// Failure says why a source cannot be had.
+// Failure is the reason why a source cannot be fetched.
 type Failure struct {
 	Reason  event.Reason `json:"reason"`
 	Class   event.Class  `json:"class"`
 	Message string       `json:"message"`
 }
 
-// MaxMessage is how many bytes of a message are kept: a server's own text may be in
-// it.
+// MaxMessage is the maximum number of bytes of a stored message, which may include a
+// server's own text.
 const MaxMessage = 4 << 10
 
 // Truncated returns the failure with a message that fits into an event, and with a
@@ -74,7 +74,7 @@ func (f Failure) Truncated() Failure {
 	return f
 }
 
-// Clip returns the beginning of s, up to n bytes of whole characters.
+// Clip returns the first n bytes of s at most, without a partial character.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -85,46 +85,47 @@ func Clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// Orders that are open and orders that have ended are documents of one kind, beside
-// those of package download and of runs that cannot be read. Only the open orders
-// are ever listed.
+// Prefixes of open and ended orders. Both are documents of one kind, which also has the
+// documents of package download and of unreadable runs. Only open orders are ever
+// listed.
 const (
 	OpenOrderPrefix = "open/"
 	DoneOrderPrefix = "done/"
 )
 
-// Order asks for the sources of a run. It is remembered until it is done.
+// Order is the order of a run for its sources. Its document exists until the order is
+// done.
 type Order struct {
 	Submitted   event.Submitted `json:"submitted"`
 	Sources     []Source        `json:"sources"`
-	RequestedAt time.Time       `json:"asked"`              // from then on an answer of a source counts
-	Prefetch    bool            `json:"prefetch,omitempty"` // no run has asked: no event reports on it
-	WaitReason  string          `json:"waits,omitempty"`    // of a prefetch: why it waits now; empty where it moves
+	RequestedAt time.Time       `json:"asked"`              // answers of a source count from this time on
+	Prefetch    bool            `json:"prefetch,omitempty"` // no run needs the sources yet, so no events report on the order
+	WaitReason  string          `json:"waits,omitempty"`    // reason why a prefetch waits; empty while data arrive
 }
 
-// Ending is the outcome of an order. The first one that is remembered stays.
+// Ending is the outcome of an order. The first stored outcome is final.
 type Ending struct {
-	Data     []event.Data    `json:"data,omitempty"`     // of a run that was fetched
+	Data     []event.Data    `json:"data,omitempty"`     // of a run whose data are fetched
 	Finished *event.Finished `json:"finished,omitempty"` // of a run that ended here
 }
 
-// Download is the state of one source's way into the object store.
+// Download is the state of a source's download.
 type Download struct {
-	Source     string            `json:"source"`            // URL, without its secrets
-	Fence      int64             `json:"fence"`             // of the lease under which this was written
+	Source     string            `json:"source"`            // URL without secrets
+	Fence      int64             `json:"fence"`             // fence of the lease under which this was written
 	PartialKey string            `json:"writing,omitempty"` // key of an object that may be incomplete
-	SHA256     string            `json:"sha256,omitempty"`  // of the content that came last
+	SHA256     string            `json:"sha256,omitempty"`  // digest of the latest content
 	Validators source.Validators `json:"validators,omitzero"`
-	Tree       *source.Tree      `json:"tree,omitempty"`     // of a folder, whose archive the content is
-	Revision   string            `json:"revision,omitempty"` // of a repository, that the content is of
-	CheckedAt  time.Time         `json:"checked,omitzero"`   // when the source last answered
-	Failure    *Failure          `json:"failure,omitempty"`  // if that was its answer
+	Tree       *source.Tree      `json:"tree,omitempty"`     // the folder of which the content is an archive
+	Revision   string            `json:"revision,omitempty"` // revision of the repository that the content is of
+	CheckedAt  time.Time         `json:"checked,omitzero"`   // time of the source's last answer
+	Failure    *Failure          `json:"failure,omitempty"`  // set if that answer was a failure
 }
 
-// satisfies reports whether the document answers a request for s of that time: then
-// SHA256 names the content, or Failure says why there is none. Pinned content never
-// changes; other content, and a failure, count only for requests that were made
-// before the source answered. A download under way answers none.
+// satisfies reports whether the download answers a request for s at that time. Then
+// SHA256 is the digest of the content, or Failure is the reason why there is none.
+// Pinned content never changes. Other content, and a failure, only answer requests from
+// before the source's last answer. An unfinished download answers no request.
 func (d Download) satisfies(s Source, requestedAt time.Time) bool {
 	fresh := !d.CheckedAt.IsZero() && !d.CheckedAt.Before(requestedAt)
 	if d.PartialKey != "" {
@@ -136,19 +137,20 @@ func (d Download) satisfies(s Source, requestedAt time.Time) bool {
 	return d.SHA256 != "" && (fresh || s.pinned())
 }
 
-// SourceState is the content of a source, or why there is none, or neither: then it
-// is to be downloaded.
+// SourceState is the stored content of a source, or the failure to get it. If both are
+// nil, the source is to be downloaded.
 type SourceState struct {
 	Object   *store.Object
-	Tree     *source.Tree // where the object is the archive of a folder
-	Revision string       // of a repository, that the object is of
+	Tree     *source.Tree // set if the object is the archive of a folder
+	Revision string       // revision of the repository that the object is of
 	Failure  *Failure
 }
 
-// Known reports whether the source need not be downloaded.
+// Known reports whether the source has an object or a failure, so that it need not be
+// downloaded.
 func (s SourceState) Known() bool { return s.Object != nil || s.Failure != nil }
 
-// Size writes a number of bytes for people.
+// Size returns a number of bytes with a unit, for messages.
 func Size(n int64) string {
 	f := float64(n)
 	for _, unit := range [...]string{"B", "KiB", "MiB", "GiB"} {

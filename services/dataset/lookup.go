@@ -11,7 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// RunEnded reports whether a run has ended, and so needs no data.
+// RunEnded reports whether a run has finished, and so needs no data.
 func (c *Cache) RunEnded(ctx context.Context, run string) (bool, error) {
 	r, err := c.store.Run(ctx, run)
 	if errors.Is(err, store.ErrNotFound) {
@@ -23,7 +23,7 @@ func (c *Cache) RunEnded(ctx context.Context, run string) (bool, error) {
 	return r.Phase == event.PhaseFinished, nil
 }
 
-// Ending returns the outcome of the order of a run, nil while it has none.
+// Ending returns the outcome of a run's order, or nil if there is none yet.
 func (c *Cache) Ending(ctx context.Context, run string) (*Ending, error) {
 	e, _, found, err := store.Find[Ending](ctx, c.store, store.KindOrder, DoneOrderPrefix+run)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Cache) Ending(ctx context.Context, run string) (*Ending, error) {
 	return &e, nil
 }
 
-// State returns the state of a source for a request of that time.
+// State returns the state of a source for a request at that time.
 func (c *Cache) State(ctx context.Context, s Source, requestedAt time.Time) (SourceState, error) {
 	if s.Uploaded {
 		o, err := c.Object(ctx, s.SHA256)
@@ -63,8 +63,7 @@ func (c *Cache) State(ctx context.Context, s Source, requestedAt time.Time) (Sou
 	return SourceState{Object: o, Tree: d.Tree, Revision: d.Revision}, err
 }
 
-// Object returns the object with that digest, nil where the object store has none,
-// or not all of it.
+// Object returns the object with that digest, or nil if it is missing or incomplete.
 func (c *Cache) Object(ctx context.Context, sha256 string) (*store.Object, error) {
 	if sha256 == "" {
 		return nil, nil //nolint:nilnil // there is no object, and nothing is wrong
@@ -80,8 +79,8 @@ func (c *Cache) Object(ctx context.Context, sha256 string) (*store.Object, error
 	return &o, err
 }
 
-// Claim notes that objects are used, so that none is evicted before the run that
-// they are given to is remembered. It reports whether all still are stored.
+// Claim records that objects are used, so that none is evicted before the run that gets
+// them is stored. It reports whether all of them are still stored.
 func (c *Cache) Claim(ctx context.Context, states map[string]SourceState) (present bool, err error) {
 	for _, s := range states {
 		if present, err := store.Claim(ctx, c.store, *s.Object, time.Now()); !present || err != nil {

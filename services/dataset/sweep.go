@@ -14,18 +14,18 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Sweep removes what settings say need not be kept: the outcomes of orders of runs
-// that ended long ago, pins of runs that ended, objects without a document and
-// documents without an object, objects beyond the limits, and code without an
-// owner. Objects that a run needs stay. The error is store.ErrHeld while another
-// sweep is under way.
+// Sweep removes everything that the settings do not retain: outcomes of orders of runs
+// that finished long ago, pins of finished runs, objects without a document and
+// documents without an object, objects beyond the limits, and code without an owner.
+// Objects in use are never removed. The error is store.ErrHeld while another sweep is
+// in progress.
 func (c *Cache) Sweep(ctx context.Context) error {
 	return c.underLease(ctx, func(ctx context.Context) error {
 		return errors.Join(c.deleteExpiredEndings(ctx), c.deleteExpiredPins(ctx), c.deleteOrphans(ctx), c.evict(ctx))
 	})
 }
 
-// underLease does something under the lease of all that remove objects.
+// underLease calls do under the lease that all removals of objects need.
 func (c *Cache) underLease(ctx context.Context, do func(context.Context) error) error {
 	lease := control.NewLeader(c.store, "fetch/sweep", rand.Text(), c.settings.Lease, control.LeaderSettings{Log: c.log})
 	err := lease.Do(ctx, func(ctx context.Context, _ int64) error { return do(ctx) })
@@ -35,7 +35,7 @@ func (c *Cache) underLease(ctx context.Context, do func(context.Context) error) 
 	return err
 }
 
-// deleteExpiredEndings forgets the outcomes of orders of runs that ended long ago.
+// deleteExpiredEndings deletes the outcomes of orders of runs that finished long ago.
 func (c *Cache) deleteExpiredEndings(ctx context.Context) error {
 	for d, err := range store.AllDocs(ctx, c.store, store.KindOrder, DoneOrderPrefix) {
 		if err != nil {
@@ -64,7 +64,7 @@ func (c *Cache) endingExpired(ctx context.Context, run string) (bool, error) {
 	return err == nil && endingExpired(r, c.settings.EndingRetention, time.Now()), err
 }
 
-// deleteExpiredPins forgets that objects are needed by runs that have ended.
+// deleteExpiredPins deletes the pins of finished runs.
 func (c *Cache) deleteExpiredPins(ctx context.Context) error {
 	for d, err := range store.All[store.Pin](ctx, c.store, store.KindPin, "") {
 		if err != nil {
@@ -103,15 +103,14 @@ func (c *Cache) pinExpired(ctx context.Context, key string, p store.Pin) (bool, 
 	return pinExpired(p, nil, referenced, time.Now()), nil
 }
 
-// pinnedBySchedule reports whether a pin is that of the code which a schedule's
-// firings take along.
+// pinnedBySchedule reports whether a pin keeps the code that a schedule sends along
+// with its firings.
 func (c *Cache) pinnedBySchedule(ctx context.Context, key string, p store.Pin) (bool, error) {
 	plan, _, found, err := store.Find[store.ScheduleRetention](ctx, c.store, store.KindSchedule, p.Run)
 	return found && plan.Deleted.IsZero() && key == store.PinKey(plan.Script, p.Run), err
 }
 
-// deleteOrphans removes objects without a document, and documents without an
-// object.
+// deleteOrphans removes objects without a document, and documents without an object.
 func (c *Cache) deleteOrphans(ctx context.Context) error {
 	present, known := make(map[string]bool), make(map[string]Stored)
 	for d, err := range store.All[store.Object](ctx, c.store, store.KindObject, "") {
@@ -139,9 +138,9 @@ func (c *Cache) deleteOrphans(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// MakeRoom removes objects that no run needs until so many bytes are free (-1: not
-// known), by the rules of victims. Free is how many are free now, -1 where that is
-// not known. The error is store.ErrHeld while a sweep is under way.
+// MakeRoom evicts objects that no run needs, by the rules of victims, so that bytes are
+// free (-1: unknown). free is the number of free bytes now, or -1 if unknown. The error
+// is store.ErrHeld while a sweep is in progress.
 func (c *Cache) MakeRoom(ctx context.Context, bytes, free int64) error {
 	return c.underLease(ctx, func(ctx context.Context) error {
 		all, err := c.List(ctx)
@@ -170,7 +169,8 @@ func (c *Cache) evictAll(ctx context.Context, all []Stored) error {
 	return errors.Join(errs...)
 }
 
-// ignoreInUse returns nil for an object that came to be used meanwhile, and else err.
+// ignoreInUse returns nil for an object that was used in the meantime, and err
+// otherwise.
 func ignoreInUse(err error) error {
 	if _, inUse := errors.AsType[*InUseError](err); inUse {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// TestEveryEventTwice plays runs on a bus that hands over each event twice and
-// holds facts to their IDs, then everything once more.
+// TestEveryEventTwice plays runs on a bus that delivers each event twice and checks
+// that events with one ID are equal. Then it replays everything.
 func TestEveryEventTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus, depot, pods := eventtest.NewBus(t), storetest.NewMemory(), newCluster()

@@ -14,8 +14,8 @@ import (
 	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// launchGang launches a run with objects of every kind by a process that may die and then
-// by another that does not.
+// launchGang launches a run with objects of every kind, first in a process that may
+// crash, and then in one that does not.
 func launchGang(t *testing.T, settings executor.Settings, p *crashtest.Process) *fixture {
 	t.Helper()
 	w := newFixture(t)

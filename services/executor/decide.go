@@ -11,18 +11,20 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// decision is what has to be done about an attempt that could be launched.
+// decision has the work to do for an attempt whose data are fetched. At most one field
+// is set.
 type decision struct {
-	Enqueue       *slots.QueuedRun // put this into the queue, then publish that
-	PreventLaunch *event.Finished  // prevent a launch of the attempt, then publish this
-	Publish       []event.Event    // publish this
-	// Unreadable are the faults for which this executor cannot read the descriptor. The
-	// gateway accepted it, so the attempt is put aside for an executor as new as that.
+	Enqueue       *slots.QueuedRun // put this run into the queue, then publish its status
+	PreventLaunch *event.Finished  // store a plan that prevents the launch, then publish this event
+	Publish       []event.Event    // publish these events
+	// Unreadable are the faults because of which this executor cannot read the
+	// descriptor. The gateway accepted the descriptor, so the attempt is deferred until
+	// an executor of the gateway's release handles it.
 	Unreadable descriptors.Faults
 }
 
-// decide decides about an attempt whose data are there: it waits for a slot,
-// or its run ends at once, or there is nothing left to do.
+// decide decides about an attempt whose data are fetched: it waits for a slot, or its
+// run ends at once, or nothing is left to do.
 func decide(run event.Fetched, f launch.Facts, p plan.Planner) decision {
 	switch {
 	case f.RunFinished:
@@ -43,7 +45,7 @@ func decide(run event.Fetched, f launch.Facts, p plan.Planner) decision {
 	return decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods}}
 }
 
-// noProgressEvent is the end of a run that the platform has lost documents of.
+// noProgressEvent returns the end of a run whose documents the platform has lost.
 func noProgressEvent(h event.Header, message string) event.Finished {
 	return event.Finished{
 		Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassPlatform,
@@ -51,13 +53,13 @@ func noProgressEvent(h event.Header, message string) event.Finished {
 	}
 }
 
-// queuedStatus tells the user that a run waits.
+// queuedStatus returns the status of a run that waits for a slot.
 func queuedStatus(h event.Header) event.Status {
 	return event.Status{Header: h.Cause("status/queued", ""), Phase: event.PhaseQueued, Message: "waiting for a free slot"}
 }
 
-// priority returns the priority of a run with such labels: the highest that settings
-// give one of them.
+// priority returns the priority of a run with these labels: the highest priority that
+// the settings give to one of the labels, or 0.
 func (s Settings) priority(labels map[string]string) int {
 	priority, found := 0, false
 	for label, p := range s.Priorities {

@@ -10,8 +10,8 @@ import (
 	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// decideDeferred decides about an attempt that was put aside: it is received now, or ends
-// because its time is over, or waits on, which is false.
+// decideDeferred decides about a deferred attempt: it is handled now, or it ends
+// because it has waited too long. It reports false while the attempt has to wait.
 func decideDeferred(u launch.DeferredAttempt, f launch.Facts, p plan.Planner, now time.Time) (decision, bool) {
 	r := decide(u.Run, f, p)
 	if r.Unreadable == nil {
@@ -26,7 +26,7 @@ func decideDeferred(u launch.DeferredAttempt, f launch.Facts, p plan.Planner, no
 	}}, true
 }
 
-// versionSkewStatus tells that an attempt waits for a newer executor.
+// versionSkewStatus returns the status of an attempt that waits for a newer executor.
 func versionSkewStatus(u launch.DeferredAttempt, faults descriptors.Faults) event.Status {
 	return event.Status{
 		Header: u.Run.Cause("status/queued", string(event.VersionSkew)), Phase: event.PhaseQueued, Reason: event.VersionSkew,

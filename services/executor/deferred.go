@@ -8,13 +8,14 @@ import (
 	"github.com/benchmark-ai/bai/services/executor/slots"
 )
 
-// retryDeferred looks at the attempts that were put aside, by whatever executor: one
-// that is new enough queues them.
+// retryDeferred checks the deferred attempts of all executors. An executor that can
+// read the descriptor of an attempt puts the attempt into the queue.
 func (e *executor) retryDeferred(ctx context.Context) (time.Duration, error) {
 	return 0, e.docs.Deferred().ForEach(ctx, e.retryDeferredAttempt)
 }
 
-// retryDeferredAttempt decides about one attempt that was put aside, and publishes what follows.
+// retryDeferredAttempt decides about one deferred attempt, and publishes the resulting
+// events.
 func (e *executor) retryDeferredAttempt(ctx context.Context, u launch.DeferredAttempt) (decided bool, err error) {
 	facts, err := e.docs.Facts(ctx, slots.AttemptKey{Run: u.Run.Run, Attempt: u.Run.Attempt})
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// runWithUnknownKey is a run whose descriptor has a key of a newer release, and may wait 5 s.
+// runWithUnknownKey returns a run whose descriptor has a key of a newer release and may
+// wait 5 s.
 func runWithUnknownKey(run string) event.Fetched {
 	f := fetched(run)
 	f.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nquantum = true", 1) + "[limits]\npending_deadline = \"5s\"\n"
@@ -76,8 +77,8 @@ func TestARunWithAKeyOfANewerReleaseWaitsAndIsNeverTheUsersFault(t *testing.T) {
 	})
 }
 
-// TestARunThatANewerExecutorQueuedIsNotLaunchedByAnOlderOne: the older one, which has
-// the lease, gives it a slot and cannot read it.
+// TestARunThatANewerExecutorQueuedIsNotLaunchedByAnOlderOne: the older executor has the
+// lease, gives the run a slot, and cannot read its descriptor.
 func TestARunThatANewerExecutorQueuedIsNotLaunchedByAnOlderOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -98,7 +99,7 @@ func TestARunThatANewerExecutorQueuedIsNotLaunchedByAnOlderOne(t *testing.T) {
 	})
 }
 
-// outcomesWithReasons returns how runs ended, with the reason.
+// outcomesWithReasons returns the outcomes of runs with their reasons.
 func (w *fixture) outcomesWithReasons() map[string]string {
 	w.t.Helper()
 	all := make(map[string]string)

@@ -12,22 +12,22 @@ import (
 	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// executor handles events: it puts runs into the queue, takes them out again, and
-// wakes the scheduler.
+// executor handles events: it puts runs into the queue, removes them from it, and wakes
+// the scheduler.
 type executor struct {
 	settings  Settings
 	deps      Deps
 	planner   plan.Planner
 	docs      launch.Documents
 	scheduler *slots.Scheduler
-	deferred  *control.Loop // decides about attempts that were put aside
+	deferred  *control.Loop // decides about deferred attempts
 }
 
 func newExecutor(s Settings, d Deps) *executor {
 	docs := launch.Documents{Documents: slots.Documents{Store: d.Store}}
 	planner := s.Planner(d.Images == nil)
 	planner.Images = d.Images
-	keep, _ := launch.ParseKeep(s.Keep) // it was validated
+	keep, _ := launch.ParseKeep(s.Keep) // Settings.Validate has checked it
 	launcher := launch.New(
 		launch.Settings{Keep: keep, Poll: s.Poll, Reconcile: s.Reconcile, NoLimitsReason: s.NoLimitsReason}, planner,
 		launch.Deps{Docs: docs, Cluster: d.Cluster, Publish: d.Bus.Publish, Token: d.Token, Clock: d.Clock, Log: d.Log})
@@ -41,7 +41,7 @@ func newExecutor(s Settings, d Deps) *executor {
 	return e
 }
 
-// onFetched handles a run whose data are there.
+// onFetched handles a run whose data are fetched.
 func (e *executor) onFetched(ctx context.Context, run event.Fetched) ([]event.Event, error) {
 	facts, err := e.docs.Facts(ctx, slots.AttemptKey{Run: run.Run, Attempt: run.Attempt})
 	if err != nil {
@@ -50,9 +50,8 @@ func (e *executor) onFetched(ctx context.Context, run event.Fetched) ([]event.Ev
 	return e.applyDecision(ctx, run, decide(run, facts, e.planner))
 }
 
-// onRetried handles an attempt that failed and is followed by another. The new one
-// waits at the head of its priority, while the old one keeps its slot until its
-// objects are gone.
+// onRetried handles a new attempt after a failed one. The new attempt waits at the head
+// of its priority. The old one keeps its slot until its objects are gone.
 func (e *executor) onRetried(ctx context.Context, ev event.Retried) ([]event.Event, error) {
 	before := slots.AttemptKey{Run: ev.Run, Attempt: ev.Attempt - 1}
 	plan, err := e.docs.Plan(ctx, before)
@@ -71,7 +70,7 @@ func (e *executor) onRetried(ctx context.Context, ev event.Retried) ([]event.Eve
 	return e.onFetched(ctx, run)
 }
 
-// applyDecision carries out what was decided about an attempt.
+// applyDecision carries out the decision about an attempt.
 func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r decision) ([]event.Event, error) {
 	switch {
 	case r.Unreadable != nil:
@@ -85,9 +84,9 @@ func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r decis
 	return r.Publish, nil
 }
 
-// enqueue puts an attempt into the queue. It publishes that before it wakes the
-// scheduler, so that no later phase is published earlier. It honors a cancel mark that
-// was set while the run could not yet be found in the queue.
+// enqueue puts an attempt into the queue. It publishes the status queued before it
+// wakes the scheduler, so that no later phase is published earlier. It also handles a
+// cancel mark that was set before the run was in the queue.
 func (e *executor) enqueue(ctx context.Context, w slots.QueuedRun) ([]event.Event, error) {
 	if err := e.docs.Enqueue(ctx, e.queueKey(w.Run), w); err != nil {
 		return nil, err
@@ -106,8 +105,9 @@ func (e *executor) enqueue(ctx context.Context, w slots.QueuedRun) ([]event.Even
 	return nil, nil
 }
 
-// preventLaunch decides that an attempt is not launched, and returns the events of its
-// end. If another process decided before, the attempt is left to that.
+// preventLaunch stores a plan that prevents the launch of an attempt, and returns the
+// events of the attempt's end. If another process has stored a plan to launch the
+// attempt, preventLaunch changes nothing.
 func (e *executor) preventLaunch(ctx context.Context, run event.Fetched, last *event.Finished) ([]event.Event, error) {
 	plan, err := e.docs.PutPlanIfAbsent(ctx, launch.Plan{NoLaunch: true, FinalEvent: last, Run: run})
 	if err != nil {
@@ -120,14 +120,14 @@ func (e *executor) preventLaunch(ctx context.Context, run event.Fetched, last *e
 	return plan.FinalEvents(), e.docs.Dequeue(ctx, e.queueKey(run))
 }
 
-// onCommand cancels a run. An attempt that waits is taken out of the queue; the objects
-// of one that is launched, or about to be, are deleted, and the watcher reports that
-// they are gone.
+// onCommand cancels a run. It removes a waiting attempt from the queue, and deletes the
+// objects of an attempt that is launched or about to be. The watcher reports when these
+// objects are gone.
 func (e *executor) onCommand(ctx context.Context, c event.Command) ([]event.Event, error) {
 	if c.Kind != event.CommandCancel {
 		return nil, nil
 	}
-	e.deferred.Wake() // it may be aside
+	e.deferred.Wake() // the attempt may be deferred
 	run, err := e.docs.Run(ctx, c.Run)
 	if err != nil || run.Phase == event.PhaseFinished {
 		return nil, err
@@ -147,7 +147,7 @@ func (e *executor) onCommand(ctx context.Context, c event.Command) ([]event.Even
 	return events, nil
 }
 
-// cancelAttempt ends one attempt, wherever it is.
+// cancelAttempt ends one attempt, in the queue or in the cluster.
 func (e *executor) cancelAttempt(ctx context.Context, table slots.Table, run store.Run, h slots.AttemptKey) ([]event.Event, error) {
 	plan, err := e.docs.Plan(ctx, h)
 	if err != nil {
@@ -171,8 +171,7 @@ func (e *executor) cancelAttempt(ctx context.Context, table slots.Table, run sto
 	return e.preventLaunch(ctx, w.Run, launch.CanceledEvent(w.Run.Header))
 }
 
-// onFinished deletes the objects of runs that are over, and prevents any later launch of
-// them.
+// onFinished deletes the objects of finished runs, and prevents their later launch.
 func (e *executor) onFinished(ctx context.Context, evs []event.Finished) ([]event.Event, error) {
 	over := make(map[string]bool, len(evs))
 	for _, ev := range evs {
@@ -189,8 +188,8 @@ func (e *executor) onFinished(ctx context.Context, evs []event.Finished) ([]even
 	return nil, nil
 }
 
-// discardFinished takes a run that is over out of the queue, if it is there, and
-// prevents a later launch of the attempt that ended.
+// discardFinished removes a finished run from the queue, and prevents a later launch of
+// the attempt that ended.
 func (e *executor) discardFinished(ctx context.Context, h event.Header) error {
 	attempt := slots.AttemptKey{Run: h.Run, Attempt: h.Attempt}
 	plan, err := e.docs.Plan(ctx, attempt)
@@ -207,10 +206,11 @@ func (e *executor) discardFinished(ctx context.Context, h event.Header) error {
 	return e.docs.Dequeue(ctx, slots.QueueKey(e.settings.priority(run.Labels), attempt))
 }
 
-// releaseSlots has the slots of attempts freed that are over, once their objects are
-// gone. It writes first that some of them are over: an attempt whose launch may still be
-// under way, so that it is not tried again, and one that another follows, which no other
-// document tells. The end of other runs is in the store.
+// releaseSlots releases the slots of the attempts for which over is true, once their
+// objects are gone. If over also returns write, the end is first written to the table:
+// for an attempt whose launch may still be in progress, so that it is not launched
+// again, and for an attempt that was retried, since no other document has its end. The
+// end of a run is in the store.
 func (e *executor) releaseSlots(ctx context.Context, over func(slots.Allocation) (over, write bool)) error {
 	table, err := e.docs.Table(ctx)
 	if err != nil {
@@ -239,7 +239,7 @@ func (e *executor) releaseSlots(ctx context.Context, over func(slots.Allocation)
 	return nil
 }
 
-// queueKey is the key under which an attempt waits.
+// queueKey returns the key of an attempt in the queue.
 func (e *executor) queueKey(run event.Fetched) string {
 	return slots.QueueKey(e.settings.priority(run.Labels), slots.AttemptKey{Run: run.Run, Attempt: run.Attempt})
 }

@@ -24,21 +24,23 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// fakeCluster keeps the contract of a cluster, and runs nothing. Deleted
-// objects are gone after a while.
+// fakeCluster keeps the contract of a cluster, and runs nothing. Deleted objects are
+// gone after deletionDelay.
 type fakeCluster struct {
 	mu            sync.Mutex
-	deletionDelay time.Duration                // how long objects take to go
-	redeleteAfter time.Duration                // objects stay until they are deleted once more, so long after they should have gone; 0: they do not
-	stopDelay     time.Duration                // how long pods that were stopped take to end
+	deletionDelay time.Duration // time until deleted objects are gone
+	// with this, deleted objects stay until they are deleted again, this long after
+	// they should have gone; 0: they go
+	redeleteAfter time.Duration
+	stopDelay     time.Duration                // time until stopped pods have ended
 	objects       map[string]cluster.Object    // by kind and name
-	podsEndAt     map[string]time.Time         // when the pods of Jobs that were stopped have ended
-	goneAt        map[string]time.Time         // when those being deleted are gone
-	createCount   map[string]int               // how often, by kind and name
-	writes        int                          // creations and deletions that were asked for
-	maxJobs       int                          // Jobs that were there at a time
-	refuse        func(o cluster.Object) error // what is said instead of creating
-	labels        map[string]map[string]string // of objects that are no run's, by kind and name
+	podsEndAt     map[string]time.Time         // time at which the stopped pods of a Job have ended
+	goneAt        map[string]time.Time         // time at which an object being deleted is gone
+	createCount   map[string]int               // number of creations, by kind and name
+	writes        int                          // number of requests to create or delete
+	maxJobs       int                          // maximum number of Jobs at one time
+	refuse        func(o cluster.Object) error // error of a creation
+	labels        map[string]map[string]string // labels of objects outside any run, by kind and name
 }
 
 // forever is longer than any test.
@@ -128,8 +130,8 @@ func (c *fakeCluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snaps
 	return cluster.Snapshot{Ref: r, Job: job, Pods: c.pods(r)}, nil
 }
 
-// pods are those of the Jobs of an attempt that have others beside them: each runs
-// until its Job has ended, or a while after it was stopped.
+// pods returns the pods of an attempt with several Jobs. Each pod runs until its Job
+// has ended, or until stopDelay after it was stopped.
 func (c *fakeCluster) pods(r cluster.Ref) (pods []corev1.Pod) {
 	for k, o := range c.objects {
 		job, ok := o.(*batchv1.Job)
@@ -160,7 +162,7 @@ func (c *fakeCluster) Stop(ctx context.Context, r cluster.Ref) error {
 	return nil
 }
 
-// running reports whether a pod of an attempt runs.
+// running reports whether a pod of an attempt is running.
 func (c *fakeCluster) running(r cluster.Ref) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +179,7 @@ func (c *fakeCluster) Labels(_ context.Context, kind, _, name string) (map[strin
 	return has, nil
 }
 
-// endJob has a Job say that it has ended.
+// endJob sets a condition of a Job that ends it.
 func (c *fakeCluster) endJob(name string, t batchv1.JobConditionType) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,14 +200,14 @@ func (c *fakeCluster) count(kind string) int {
 	return n
 }
 
-// object returns what is in the cluster under a kind and name.
+// object returns the object with a kind and name.
 func (c *fakeCluster) object(key string) cluster.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.objects[key]
 }
 
-// objectKeys returns what is in the cluster.
+// objectKeys returns the kinds and names of all objects.
 func (c *fakeCluster) objectKeys() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,13 +221,13 @@ func (c *fakeCluster) writeCount() int {
 	return c.writes
 }
 
-// broker is a log of messages by topic that outlives processes. Consumers of a
-// group go on after what was committed, however often they were killed.
+// broker is a log of messages by topic that outlives processes. The consumers of a
+// group continue after the last commit, however often they were killed.
 type broker struct {
 	mu          sync.Mutex
 	topics      map[string][]event.Message
-	committed   map[string]int // by group
-	publishedCh chan struct{}  // closed when something is published
+	committed   map[string]int // number of committed messages, by group
+	publishedCh chan struct{}  // closed when a message is published
 	redeliver   bool           // every message is handled twice
 }
 
@@ -248,7 +250,8 @@ func (b *broker) Publish(_ context.Context, evs ...event.Event) error {
 	return nil
 }
 
-// Consume hands over one message at a time, publishes the answers, then commits.
+// Consume passes one message at a time to step, publishes the returned events, then
+// commits.
 func (b *broker) Consume(group string, step service.Step) service.Runnable {
 	return func(ctx context.Context) error {
 		b.mu.Lock()
@@ -276,7 +279,8 @@ func (b *broker) Consume(group string, step service.Step) service.Runnable {
 	}
 }
 
-// message returns the message at a place, or what tells when there may be one.
+// message returns the message at an offset, or a channel that is closed when there may
+// be one.
 func (b *broker) message(topic string, at int) (event.Message, <-chan struct{}, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -303,14 +307,14 @@ func (b *broker) handle(ctx context.Context, step service.Step, m event.Message)
 	return nil
 }
 
-// rewind has every consumer begin at offset 0 when it is next started.
+// rewind makes every consumer start at offset 0 the next time.
 func (b *broker) rewind() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.committed)
 }
 
-// published returns every event of a type, duplicates left out.
+// published returns every event of a type, without duplicates.
 func published[T event.Event](t *testing.T, b *broker) []T {
 	t.Helper()
 	b.mu.Lock()
@@ -331,10 +335,10 @@ func published[T event.Event](t *testing.T, b *broker) []T {
 	return evs
 }
 
-// errStoreDown is the error of a store that is away.
+// errStoreDown is the error of a store that is down.
 var errStoreDown = errors.New("the store is away")
 
-// flakyStore is the store of a fixture as executors reach it: it may be away, or slow.
+// flakyStore is the fixture's store as executors use it: it may be down or slow.
 type flakyStore struct {
 	*storetest.Memory
 

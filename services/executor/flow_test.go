@@ -43,25 +43,25 @@ docker_image = "debian:12"
 benchmark_code = "true"
 `
 
-// fixture is all that outlives an executor: the store, the topics and the
-// cluster, and what the other services do.
+// fixture has everything that outlives an executor: the store, the topics, the cluster,
+// and fakes of the other services.
 type fixture struct {
 	t          *testing.T
 	store      *storetest.Memory
 	broker     *broker
 	cluster    *fakeCluster
-	docsListed atomic.Int64 // documents that were asked for in lists
-	storeDown  atomic.Bool  // the store is, for executors
-	log        *zap.Logger  // of executors; nil for none
+	docsListed atomic.Int64 // number of documents read in lists
+	storeDown  atomic.Bool  // the store is down for executors
+	log        *zap.Logger  // log of executors; nil for none
 	images     plan.Images
 
 	runDuration   time.Duration                  // how long a run runs
-	beforeEffect  func(effect int)               // of a process
-	readDelay     func(store.Kind) time.Duration // how long a document takes to be read; nil: no time
-	infraFailures map[string]bool                // Jobs that fail through nobody's fault
+	beforeEffect  func(effect int)               // called before each effect of a process
+	readDelay     func(store.Kind) time.Duration // how long reading a document takes; nil: no time
+	infraFailures map[string]bool                // Jobs that fail for a reason of class infra
 	userFailures  map[string]bool                // Jobs that fail
-	unschedulable map[string]bool                // Jobs that are given up before they begin
-	finished      map[string]bool                // Jobs of which the watcher has said how they ended
+	unschedulable map[string]bool                // Jobs that are given up before they start
+	finished      map[string]bool                // Jobs whose end the watcher has published
 	otherServices []service.Runnable
 }
 
@@ -76,11 +76,11 @@ func newFixture(t *testing.T) *fixture {
 	return w
 }
 
-// runWatcher is a watcher in few words: a run ends by itself after a while, or it is
-// gone because somebody wanted that.
+// runWatcher is a simple watcher: a run ends by itself after runDuration, or because
+// its objects were deleted.
 func (w *fixture) runWatcher(ctx context.Context, ev event.Launched) ([]event.Event, error) {
 	if w.finished[ev.Job] {
-		return nil, nil // said once more, after the end
+		return nil, nil // a repeated event, after the end
 	}
 	ref := cluster.Ref{Run: ev.Run, Attempt: ev.Attempt, Scope: ev.Scope, Job: ev.Job}
 	end := event.Finished{Header: ev.Cause("finished", ""), Outcome: event.Succeeded, Message: "fine"}
@@ -118,7 +118,7 @@ func (w *fixture) runWatcher(ctx context.Context, ev event.Launched) ([]event.Ev
 	return []event.Event{end}, nil
 }
 
-// projectFinished is what the gateway remembers of a run: here, that it ended.
+// projectFinished stores the gateway's projection of a run's end.
 func (w *fixture) projectFinished(ctx context.Context, ev event.Finished) ([]event.Event, error) {
 	run, err := w.store.Run(ctx, ev.Run)
 	if err != nil && !errors.Is(err, store.ErrNotFound) || run.Phase == event.PhaseFinished {
@@ -129,14 +129,14 @@ func (w *fixture) projectFinished(ctx context.Context, ev event.Finished) ([]eve
 	return nil, w.store.PutRun(ctx, run, store.Change{Run: run.ID, Revision: run.Revision, Event: ev.ID})
 }
 
-// start starts an executor, and the other services, and returns a function that ends
+// start starts an executor and the other services, and returns a function that stops
 // them.
 func (w *fixture) start(s executor.Settings) (stop func()) {
 	w.t.Helper()
 	return w.startIn(crashtest.New(0, false), s)
 }
 
-// startIn is start for a process that dies.
+// startIn does the same as start, in a process that may crash.
 func (w *fixture) startIn(p *crashtest.Process, s executor.Settings) (stop func()) {
 	ctx, cancel := p.Context(w.t.Context())
 	p.BeforeEffect = w.beforeEffect
@@ -165,7 +165,7 @@ func (w *fixture) publish(evs ...event.Event) {
 	}
 }
 
-// cancel sets the mark, then says so, as the gateway does.
+// cancel sets the mark and then publishes the command, as the gateway does.
 func (w *fixture) cancel(run string) {
 	w.t.Helper()
 	err := store.Create(w.t.Context(), w.store, store.KindCancel, run, struct{}{})
@@ -224,7 +224,7 @@ func (w *fixture) slots() []string {
 	return held
 }
 
-// runOutcomes returns the outcome of each run, and every further end it has.
+// runOutcomes returns the outcome of each run, with any further end of the run.
 func (w *fixture) runOutcomes() map[string]string {
 	w.t.Helper()
 	ends := make(map[string]string)
@@ -234,7 +234,7 @@ func (w *fixture) runOutcomes() map[string]string {
 	return ends
 }
 
-// assertClean checks that nothing is left of anything.
+// assertClean checks that no documents or objects are left.
 func (w *fixture) assertClean(t *testing.T) {
 	t.Helper()
 	for kind, left := range map[string][]string{"slots": w.slots(), "queue": w.docKeys(store.KindQueue), "cluster": w.cluster.objectKeys()} {
@@ -318,7 +318,7 @@ func TestAStoreThatIsAwayIsWaitedForAndThatIsSaidOnce(t *testing.T) {
 	})
 }
 
-// scenario is what happens to some runs, and how it has to end.
+// scenario has the events of some runs, and the expected end.
 type scenario struct {
 	setup    func(w *fixture)
 	do       func(w *fixture)
@@ -326,8 +326,8 @@ type scenario struct {
 	launches int // -1: depends on when the process is killed
 }
 
-// TestKilledAnywhere kills the process at each of its effects, before it
-// happens and right after, then starts it again.
+// TestKilledAnywhere kills the process before and after each of its effects, then
+// starts it again.
 func TestKilledAnywhere(t *testing.T) {
 	for name, s := range map[string]scenario{
 		"two runs, one slot": {
@@ -377,7 +377,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// play plays the scenario with a process that dies, then goes on with one that does not.
+// play plays the scenario with a process that crashes, then continues with one that
+// does not.
 func (s scenario) play(t *testing.T, settings executor.Settings, p *crashtest.Process) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -407,8 +408,8 @@ func (s scenario) play(t *testing.T, settings executor.Settings, p *crashtest.Pr
 	})
 }
 
-// TestCanceledAnywhere cancels a run before each effect of its way: it ends
-// once, nothing of it is left, and nothing of it is launched after its end.
+// TestCanceledAnywhere cancels a run before each effect. The run must end once, leave
+// nothing behind, and not be launched after its end.
 func TestCanceledAnywhere(t *testing.T) {
 	for at := 1; at <= 40; at++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -462,7 +463,7 @@ func TestARefusalIsTheFaultOfWhoeverTheClusterSays(t *testing.T) {
 	}
 }
 
-// refuseJobs is a cluster without images.
+// refuseJobs refuses Jobs, like a cluster without images.
 func refuseJobs(o cluster.Object) error {
 	if strings.HasPrefix(objectKey(o), "Job ") {
 		return &cluster.RefusedError{Object: objectKey(o), Reason: string(event.NeedsImage), Message: "no images here"}
@@ -515,8 +516,8 @@ func TestEverythingReplayedAfterTheEndChangesNothing(t *testing.T) {
 	})
 }
 
-// TestTheQueueIsServedInOrder: by priority, then by arrival, which is the time
-// in a run's ID.
+// TestTheQueueIsServedInOrder: by priority, then by the time of submission, which is
+// part of a run's ID.
 func TestTheQueueIsServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -567,8 +568,8 @@ func TestThoseInTheQueueAreToldTheirPosition(t *testing.T) {
 	})
 }
 
-// TestTwoExecutors: one admits, both handle events, and the other takes over
-// when the first is killed.
+// TestTwoExecutors: one executor admits runs, both handle events, and the other takes
+// over when the first is killed.
 func TestTwoExecutors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -602,8 +603,8 @@ func TestTwoExecutors(t *testing.T) {
 	})
 }
 
-// TestASlotIsKeptUntilItsObjectsAreGone: a run that ended still uses the
-// machine while its pod goes.
+// TestASlotIsKeptUntilItsObjectsAreGone: the pod of a finished run uses the machine
+// until it is gone.
 func TestASlotIsKeptUntilItsObjectsAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -623,8 +624,8 @@ func TestASlotIsKeptUntilItsObjectsAreGone(t *testing.T) {
 	})
 }
 
-// TestARunThatEndedWhileNobodyListened: its end was committed by a process that
-// died right after.
+// TestARunThatEndedWhileNobodyListened: a process committed the event of the end and
+// crashed right after.
 func TestARunThatEndedWhileNobodyListened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -644,9 +645,8 @@ func TestARunThatEndedWhileNobodyListened(t *testing.T) {
 	})
 }
 
-// TestALaunchThatWasHeardOfIsNotMadeAnew: the process died before the ledger had
-// it, and what was launched has disappeared meanwhile. That is for the watcher
-// to say.
+// TestALaunchThatWasHeardOfIsNotMadeAnew: the process crashed before the table had the
+// launch, and the launched objects have disappeared since. The watcher reports that.
 func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -677,8 +677,8 @@ func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
 	})
 }
 
-// TestARunThatEndedBeforeItsDataWereThere is never launched, though its end is
-// not recorded yet.
+// TestARunThatEndedBeforeItsDataWereThere: the run is never launched, even though its
+// end has no projection yet.
 func TestARunThatEndedBeforeItsDataWereThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -718,8 +718,8 @@ func TestACommandAboutARunThatIsElsewhereIsLeftToOthers(t *testing.T) {
 	})
 }
 
-// TestTheQueueIsNotScanned: however many wait, what is looked at for a run
-// stays the same.
+// TestTheQueueIsNotScanned: the number of documents read for a run does not depend on
+// the length of the queue.
 func TestTheQueueIsNotScanned(t *testing.T) {
 	listed := func(t *testing.T, runs int) (perRun int64) {
 		t.Helper()

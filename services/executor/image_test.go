@@ -17,8 +17,8 @@ import (
 	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// fakeRegistry answers with the next of its answers, and is away once they are used
-// up.
+// fakeRegistry returns its answers one after another, and is unavailable after the
+// last.
 type fakeRegistry struct {
 	mu      sync.Mutex
 	answers []cluster.Image
@@ -37,16 +37,16 @@ func (r *fakeRegistry) Image(_ context.Context, q cluster.ImageQuery) (cluster.I
 	return image, nil
 }
 
-// entrypointRun is a run whose descriptor names no command.
+// entrypointRun returns a run whose descriptor has no command.
 func entrypointRun(run string) event.Fetched {
 	ev := fetched(run)
 	ev.Descriptor = ev.Descriptor[:strings.Index(ev.Descriptor, "[ml]")]
 	return ev
 }
 
-// launchEntrypoint runs a run that runs its image's entrypoint and fails once through
-// nobody's fault. It returns the images and the commands of its attempts, and the
-// words about their launches.
+// launchEntrypoint runs a run that uses its image's entrypoint and fails once for a
+// reason of class infra. It returns the images and commands of the attempts, and the
+// messages of their launches.
 func launchEntrypoint(t *testing.T, r *fakeRegistry, run event.Fetched) (images []string, commands [][]string, words []string) {
 	t.Helper()
 	w := newFixture(t)

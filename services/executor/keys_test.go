@@ -27,7 +27,7 @@ docker_image = "debian:12"
 benchmark_code = "./rank"
 `
 
-// TestKeysAreWhatSSHReads asks ssh itself, where there is one.
+// TestKeysAreWhatSSHReads checks the keys with ssh-keygen, if it is installed.
 func TestKeysAreWhatSSHReads(t *testing.T) {
 	keygen := tooltest.Program(t, "ssh-keygen", "openssh-client")
 	keys := launchedKeys(t)
@@ -52,7 +52,7 @@ func TestKeysAreWhatSSHReads(t *testing.T) {
 	}
 }
 
-// launchedKeys returns the keys that the pods of a run of strategy mpi have.
+// launchedKeys returns the keys in the pods of an MPI run.
 func launchedKeys(t *testing.T) (keys map[string][]byte) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

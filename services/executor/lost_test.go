@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// A node that is lost never says that what ran on it has ended.
+// A lost node never reports that its pods have ended.
 
 func TestTheSlotOfARunThatEndedOnALostNodeIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

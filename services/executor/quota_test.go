@@ -33,8 +33,8 @@ func TestAUserAtTheLimitDoesNotKeepOthersWaiting(t *testing.T) {
 	})
 }
 
-// TestALaunchIsSaidOnce: a round of the admitter that looked before the launch
-// had told its own does not launch once more.
+// TestALaunchIsSaidOnce: a pass that took its snapshot before the transition of a
+// launch was recorded does not launch again.
 func TestALaunchIsSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// runReferencing is a run whose descriptor names a Secret and a claim.
+// runReferencing returns a run whose descriptor names a Secret and a claim.
 func runReferencing(secret, claim string) event.Fetched {
 	run := fetched("r1")
 	run.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nsecrets = { TOKEN = \""+secret+"/key\" }", 1) + "\n[[volumes]]\npath = \"/models\"\nclaim = \"" + claim + "\"\n"
@@ -29,7 +29,7 @@ func TestARunThatNamesAnObjectWhichItMayNotNameIsNeverLaunched(t *testing.T) {
 	for name, tt := range map[string]struct {
 		run   event.Fetched
 		allow lists
-		want  string // in the message of its end; empty where it is launched
+		want  string // part of the message of its end; empty if it is launched
 	}{
 		"without an entry":                  {runReferencing("registry", "models"), nil, `env.secrets.TOKEN: descriptors of the namespace "pets" may not name the Secret "registry" (the platform's settings have to allow it: [executor.pods.allow."pets"] secrets = ["registry"])`},
 		"a claim that settings do not name": {runReferencing("registry", "models"), lists{"*": {Secrets: []string{"*"}}}, `volumes[0].claim: descriptors of the namespace "pets" may not name the PersistentVolumeClaim "models"`},
@@ -59,8 +59,8 @@ func TestARunThatNamesAnObjectWhichItMayNotNameIsNeverLaunched(t *testing.T) {
 	}
 }
 
-// wantRefused holds the end of the one run to why it was refused; empty where it
-// was launched.
+// wantRefused checks the reason why the run was refused. Empty means that it was
+// launched.
 func wantRefused(t *testing.T, w *fixture, why string) {
 	t.Helper()
 	launched, ended := published[event.Launched](w.t, w.broker), published[event.Finished](w.t, w.broker)

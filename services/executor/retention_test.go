@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// runWithKeep is run r1, whose descriptor says what is kept of it.
+// runWithKeep returns run r1 with a retention rule in its descriptor.
 func runWithKeep(keep string) event.Fetched {
 	f := fetched("r1")
 	f.Descriptor += "[limits]\nkeep = \"" + keep + "\"\n"
@@ -67,7 +67,7 @@ func TestObjectsAreKeptAsLongAsIsAskedFor(t *testing.T) {
 	}
 }
 
-// assertRetained checks whether objects are left, which hold no slot.
+// assertRetained checks whether objects are left that hold no slot.
 func (w *fixture) assertRetained(t *testing.T, want bool) {
 	t.Helper()
 	if got := len(w.cluster.objectKeys()) > 0; got != want {
@@ -79,8 +79,8 @@ func (w *fixture) assertRetained(t *testing.T, want bool) {
 	w.assertCreatedOnce(t)
 }
 
-// TestKeptObjectsSurviveReplays: they stay and hold no slot though everything is
-// said again, and go once.
+// TestKeptObjectsSurviveReplays: retained objects stay and hold no slot although all
+// events are replayed, and are deleted once.
 func TestKeptObjectsSurviveReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -109,8 +109,8 @@ func TestASettingOfWhatIsKeptThatIsNone(t *testing.T) {
 	}
 }
 
-// TestServersAndWorkersAreEndedBeforeTheirRunIsKept: what is kept runs nothing and
-// holds no slot, whatever the strategy, and whoever dies on the way.
+// TestServersAndWorkersAreEndedBeforeTheirRunIsKept: retained objects run nothing and
+// hold no slot, for every strategy and after every crash.
 func TestServersAndWorkersAreEndedBeforeTheirRunIsKept(t *testing.T) {
 	for name, tt := range map[string]struct {
 		strategy, keep, settings string
@@ -134,7 +134,7 @@ func TestServersAndWorkersAreEndedBeforeTheirRunIsKept(t *testing.T) {
 				if held := w.slots(); tt.kept && len(held) != 1 {
 					t.Errorf("%v hold slots while pods end", held)
 				}
-				stop() // and another takes over
+				stop() // another executor takes over
 				stop = w.start(executor.Settings{Slots: 1, Keep: tt.settings})
 				time.Sleep(5 * time.Minute)
 				stop()
@@ -147,7 +147,7 @@ func TestServersAndWorkersAreEndedBeforeTheirRunIsKept(t *testing.T) {
 	}
 }
 
-// multiRoleRun is run r1 of a strategy that has several roles.
+// multiRoleRun returns run r1 of a strategy with several roles.
 func multiRoleRun(strategy, keep string) event.Fetched {
 	f := fetched("r1")
 	f.Descriptor = strings.Replace(f.Descriptor, "cpus = 1", "cpus = 1\nstrategy = \""+strategy+"\"", 1)
@@ -160,8 +160,8 @@ func multiRoleRun(strategy, keep string) event.Fetched {
 	return f
 }
 
-// TestARunHoldsItsSlotWhileItsPodsOweData: brokers are away for 20 minutes, and for as
-// long its pods, which were told to go, do not end.
+// TestARunHoldsItsSlotWhileItsPodsOweData: brokers are down for 20 minutes, and the
+// deleted pods do not end before that.
 func TestARunHoldsItsSlotWhileItsPodsOweData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -179,7 +179,7 @@ func TestARunHoldsItsSlotWhileItsPodsOweData(t *testing.T) {
 	})
 }
 
-// TestPodsThatDoNotEndAreNotKept: a node that is lost never says that they did.
+// TestPodsThatDoNotEndAreNotKept: a lost node never reports that its pods have ended.
 func TestPodsThatDoNotEndAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)

@@ -1,15 +1,15 @@
 // Package executor launches each run once, as soon as there is a slot for it.
 //
-// A run whose data are there waits in the queue, a document for each. Package slots
-// gives free slots to the head of the queue, under a fenced lease, and writes them into
-// the slot table. Package launch makes a plan for an attempt that has a slot, and creates
-// the objects of the plan in the cluster. It deletes them when the run is over, and when
-// they are gone the slot is free.
+// A run whose data are fetched waits in the queue, which has one document for each run.
+// Package slots gives free slots to the head of the queue, under a fenced lease, and
+// writes them into the slot table. Package launch makes a plan for an attempt with a
+// slot, and creates the objects of the plan in the cluster. It deletes the objects when
+// the run has finished, and the slot is free when they are gone.
 //
-// All effects can be repeated: documents and objects are created or not, never changed,
-// but for the slot table, which is written by compare-and-set. The process that creates
-// an attempt's plan decides whether it is ever launched. So a crash between any two
-// steps leads to one launch, and a replay of all events to none.
+// All effects can be repeated. Documents and objects are created or deleted, and never
+// changed, except for the slot table, which is written by compare-and-set. The process
+// that creates an attempt's plan decides whether the attempt is ever launched. So a
+// crash between any two steps leads to one launch, and a replay of all events to none.
 package executor
 
 import (
@@ -33,17 +33,17 @@ import (
 // Settings are what an operator may choose. The zero value works with the local
 // cluster.
 type Settings struct {
-	Engine         string             `toml:"engine"`     // the cluster that runs are launched in: local or kubernetes; empty means local
-	Slots          int                `toml:"slots"`      // runs that may be launched and not gone at a time; zero means 4
-	PerUser        int                `toml:"per_user"`   // of these, runs of one user; zero means no limit
-	PerLabel       map[string]int     `toml:"per_label"`  // of these, runs with a label: "label=value", or "label" for each of its values
+	Engine         string             `toml:"engine"`     // cluster that runs are launched in: local or kubernetes; empty means local
+	Slots          int                `toml:"slots"`      // maximum number of runs that hold a slot; zero means 4
+	PerUser        int                `toml:"per_user"`   // maximum number of slots of one user; zero means no limit
+	PerLabel       map[string]int     `toml:"per_label"`  // maximum slots of runs with a label: "label=value", or "label" for each value
 	Keep           string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never. What still runs at the end, a server or a worker, is ended first
-	Priorities     map[string]int     `toml:"priorities"` // "label=value" → priority of runs that have it, -1000 to 1000; others have 0
-	Name           string             `toml:"name"`       // of this process among the executors that run at a time; empty means a random one
-	Lease          time.Duration      `toml:"lease"`      // how long others wait for an admitter that died; zero means 3 s
-	Poll           time.Duration      `toml:"poll"`       // between two looks at the queue that no event gave reason for; zero means 1 s
-	Reconcile      time.Duration      `toml:"reconcile"`  // between two looks for runs that ended unheard; zero means 10 s
-	Positions      time.Duration      `toml:"positions"`  // between two words to the same user about the place in the queue; zero means 5 s
+	Priorities     map[string]int     `toml:"priorities"` // "label=value" → priority of its runs, -1000 to 1000; other runs have 0
+	Name           string             `toml:"name"`       // unique name of this process among the executors; empty means a random name
+	Lease          time.Duration      `toml:"lease"`      // time after which another executor takes over from a crashed one; zero means 3 s
+	Poll           time.Duration      `toml:"poll"`       // time between two checks of the queue without an event; zero means 1 s
+	Reconcile      time.Duration      `toml:"reconcile"`  // time between two searches for runs whose end was missed; zero means 10 s
+	Positions      time.Duration      `toml:"positions"`  // time between two reports of queue positions to a user; zero means 5 s
 	Pods           transpile.Settings `toml:"pods"`
 	NoLimitsReason string             `toml:"-"` // why the local cluster enforces no limits of CPU and memory; empty means that it does
 }
@@ -74,7 +74,7 @@ func (s Settings) Validate() error {
 	return errors.Join(append(errs, s.Pods.Validate("executor.pods"))...)
 }
 
-// limits names what is wrong with how many runs there may be at a time.
+// limits returns the faults of the settings that limit runs.
 func (s Settings) limits() error {
 	var errs []error
 	if s.Slots < 0 {
@@ -95,8 +95,8 @@ func (s Settings) quota() slots.Quota {
 	return slots.Quota{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
 }
 
-// Planner returns the planner that judges, previews and launches descriptors by
-// these settings. It asks no registries where noRegistry is true.
+// Planner returns the planner that checks, previews and launches descriptors by these
+// settings. It asks no registries if noRegistry is true.
 func (s Settings) Planner(noRegistry bool) plan.Planner {
 	return plan.New(s.Engine, s.Pods, noRegistry)
 }
@@ -112,27 +112,27 @@ func (s Settings) withDefaults() Settings {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns the part that hands what step hears to step, and carries
-	// on what step answers. Parts of one group share the events.
+	// Consume returns the runnable that passes events to step and publishes the events
+	// that step returns. Runnables of one group share the events.
 	Consume(group string, step service.Step) service.Runnable
-	// Publish says events, those of one run in their order, and returns when
-	// they are safe.
+	// Publish publishes events, and those of one run in order. It returns when they are
+	// stored for all consumers.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Deps are what the service needs from others.
+// Deps are the dependencies of the service.
 type Deps struct {
 	Bus     Bus
 	Store   slots.Store
 	Cluster launch.Cluster
-	Images  plan.Images             // nil: no registry is asked
-	Token   func(run string) string // the right to speak for a run, for its pods
-	Clock   func() time.Time        // nil means the machine's
-	Log     *zap.Logger             // nil means none
+	Images  plan.Images             // nil: registries are not asked
+	Token   func(run string) string // returns the token of a run, for its pods
+	Clock   func() time.Time        // nil means time.Now
+	Log     *zap.Logger             // nil means no logs
 }
 
-// New returns the parts of the service, by name. The names are unique among all
-// services, so that one process can run several.
+// New returns the runnables of the service, by name. The names are unique among all
+// services, so one process can run several services.
 func New(s Settings, d Deps) map[string]service.Runnable {
 	if d.Clock == nil {
 		d.Clock = time.Now

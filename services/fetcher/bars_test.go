@@ -14,16 +14,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pairtest"
 )
 
-// What a fetch of 1 GiB may take: of the time of a program that copies and sums
-// the same, and of memory, in a process that does nothing else; and what may be
-// moved where it is cut five times.
+// Limits for fetching 1 GiB: the time relative to a program that only copies and sums
+// the same bytes, and the memory, both in a process that does nothing else; and the
+// bytes transferred if the transfer is cut five times.
 const (
 	maxTimeRatio  = 1.15
 	maxMemoryMiB  = 64 // MiB
 	maxMovedRatio = 1.2
 )
 
-// TestProgram is not a test: it is the programs that the next one compares.
+// TestProgram is not a test: it runs the programs that the next test compares.
 func TestProgram(t *testing.T) {
 	part, src, sum := os.Getenv(pairtest.Env), os.Getenv("PAIR_SOURCE"), os.Getenv("PAIR_SUM")
 	dir := os.Getenv("PAIR_DIR")
@@ -34,7 +34,7 @@ func TestProgram(t *testing.T) {
 	case "bare":
 		to := filepath.Join(dir, "copy")
 		work = func() error {
-			_ = os.Remove(to) // there is none the first time
+			_ = os.Remove(to) // the first time there is none
 			return plainCopy(src, to, sum)
 		}
 	default:
@@ -49,7 +49,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// fetching returns what fetches a source once more, as another run's.
+// fetching returns a function that fetches a source again for another run.
 func fetching(t *testing.T, dir string, s dataset.Settings, src, sum string) func() error {
 	t.Helper()
 	w := openFixture(t, dir)
@@ -63,9 +63,9 @@ func fetching(t *testing.T, dir string, s dataset.Settings, src, sum string) fun
 	}
 }
 
-// TestAFetchKeepsItsBars measures, where BAI_BARS says so, on a machine that does
-// nothing else: BAI_BARS=1 takes 1 GiB, and another number as many MiB, of which
-// nothing is demanded but memory and what is moved. BAI_TURNS says how often.
+// TestAFetchKeepsItsBars measures on an idle machine, if BAI_BARS is set. BAI_BARS=1
+// fetches 1 GiB. Another number is a size in MiB, for which only the limits of memory
+// and of bytes transferred hold. BAI_TURNS is the number of measurements.
 func TestAFetchKeepsItsBars(t *testing.T) {
 	mib, turns := bars(t)
 	file := filepath.Join(t.TempDir(), "source")
@@ -75,7 +75,7 @@ func TestAFetchKeepsItsBars(t *testing.T) {
 	for _, c := range []interface{ Close() }{whole, parts, cuts, plain} {
 		t.Cleanup(c.Close)
 	}
-	// GOGC and GOMEMLIMIT are as the program fetcher has them.
+	// GOGC and GOMEMLIMIT have the values of the program fetcher.
 	start := func(part, src string) *pairtest.Program {
 		return pairtest.Start(t, "TestProgram", part, "GOGC=50", "GOMEMLIMIT=36MiB", "PAIR_SOURCE="+src, "PAIR_SUM="+sum, "PAIR_DIR="+t.TempDir())
 	}
@@ -105,7 +105,7 @@ func TestAFetchKeepsItsBars(t *testing.T) {
 	}
 }
 
-// bars returns how many MiB are to be brought, and how often, or skips the test.
+// bars returns the number of MiB to fetch, and how often, or skips the test.
 func bars(t *testing.T) (mib, turns int) {
 	t.Helper()
 	mib, err := strconv.Atoi(cmp.Or(os.Getenv("BAI_BARS"), "0"))

@@ -19,8 +19,8 @@ import (
 	"github.com/benchmark-ai/bai/services/dataset"
 )
 
-// BenchmarkFetch compares a run's way from submitted to fetched with a program
-// that copies and sums the same over the same loopback. FETCH_MIB says how much.
+// BenchmarkFetch compares the time of a run from submitted to fetched with a program
+// that copies and sums the same bytes over the same loopback. FETCH_MIB is the size.
 func BenchmarkFetch(b *testing.B) {
 	mib, err := strconv.Atoi(cmp.Or(os.Getenv("FETCH_MIB"), "16"))
 	if err != nil {
@@ -60,7 +60,7 @@ func BenchmarkFetch(b *testing.B) {
 	})
 }
 
-// fetch brings what lies at url again and again.
+// fetch fetches a URL again and again.
 func fetch(b *testing.B, url, sum string, mib int, s dataset.Settings) {
 	b.Helper()
 	b.SetBytes(int64(mib) << 20)
@@ -79,14 +79,14 @@ func fetch(b *testing.B, url, sum string, mib int, s dataset.Settings) {
 	b.ReportMetric(peak(b), "MiB-peak")
 }
 
-// cuttingServer serves a file, counts what it gives out, and is cut so often on the way
-// of each copy.
+// cuttingServer serves a file, counts the bytes sent, and cuts each transfer a number
+// of times.
 type cuttingServer struct {
 	*httptest.Server
 
 	moved atomic.Int64
 	mu    sync.Mutex
-	cuts  map[string]int // that are still to come, by path
+	cuts  map[string]int // number of remaining cuts, by path
 }
 
 func newCuttingServer(file string, mib, cuts int) *cuttingServer {
@@ -109,7 +109,7 @@ func newCuttingServer(file string, mib, cuts int) *cuttingServer {
 	return l
 }
 
-// cutter breaks off after so many bytes; 0 is never.
+// cutter breaks off after a number of bytes; 0 means never.
 type cutter struct {
 	http.ResponseWriter
 
@@ -125,7 +125,7 @@ func (c *cutter) Write(p []byte) (int, error) {
 	}
 	n, err := c.ResponseWriter.Write(p)
 	if cut {
-		_ = http.NewResponseController(c.ResponseWriter).Flush() // or the client is gone
+		_ = http.NewResponseController(c.ResponseWriter).Flush() // the client may be gone
 	}
 	c.line.moved.Add(int64(n))
 	if c.untilCut > 0 {
@@ -135,18 +135,18 @@ func (c *cutter) Write(p []byte) (int, error) {
 		return n, err
 	}
 	if conn, _, err := http.NewResponseController(c.ResponseWriter).Hijack(); err == nil {
-		_ = conn.Close() // the client may have done so
+		_ = conn.Close() // the client may have closed it
 	}
 	return n, io.ErrClosedPipe
 }
 
-// plainCopy is what is compared to: the shortest program that does the same.
+// plainCopy is the baseline: the shortest program that does the same.
 func plainCopy(url, to, sum string) error {
 	answer, err := http.Get(url)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
+	defer func() { _ = answer.Body.Close() }() // the body was only read
 	f, err := os.Create(to)
 	if err != nil {
 		return err
@@ -182,8 +182,8 @@ func writeBig(tb testing.TB, file string, mib int) (sum string) {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// peak returns the most memory that this process had, with both servers, in MiB;
-// 0 where the system does not tell.
+// peak returns the maximum memory of this process, with both servers, in MiB. It is 0
+// if the system does not report it.
 func peak(b *testing.B) float64 {
 	b.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// uploadCode has code be kept as the gateway does, and pins it to runs.
+// uploadCode stores code as the gateway does, and pins it for runs.
 func (w *fixture) uploadCode(t *testing.T, content, owner string, runs ...string) event.Bundle {
 	t.Helper()
 	o, err := w.objects.Put(t.Context(), "objects/code"+sha256Of([]byte(content))[:8], int64(len(content)), false, func(to io.Writer) error {
@@ -45,7 +45,7 @@ func (w *fixture) pin(t *testing.T, digest, run string, at time.Time) {
 	}
 }
 
-// withBundle is a run with which code was sent.
+// withBundle returns a run with code sent along.
 func withBundle(run event.Submitted, code event.Bundle) event.Submitted {
 	run.Bundle = &code
 	return run
@@ -101,7 +101,7 @@ func TestCodeStaysWhileARunNeedsItOrSomebodyKeepsIt(t *testing.T) {
 	for _, code := range []event.Bundle{owned, needed, unknown, finished, ghost, waiting} {
 		w.setUnusedFor(t, code.SHA256, time.Hour)
 	}
-	for range 2 { // a pin that goes may be seen by the same sweep or by the next
+	for range 2 { // the same sweep or the next one may see a pin that is removed
 		if err := w.cache(t, quick()).Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}

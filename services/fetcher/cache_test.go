@@ -87,7 +87,7 @@ func TestAnObjectIsNotEvictedBetweenItIsGivenToARunAndRemembered(t *testing.T) {
 	w.setUnusedFor(t, digest, time.Hour)
 	p.PublishAndWait(runWith("r2", dogs))
 	p.waitFetched(t, "r2")
-	w.putRun(t, "r2", event.PhaseFinished) // and so nobody needs it any more
+	w.putRun(t, "r2", event.PhaseFinished) // so no run needs it any more
 	if err := w.cache(t, quick()).Evict(t.Context(), digest); !isInUse(err) {
 		t.Errorf("Evict: %v", err)
 	}
@@ -185,7 +185,7 @@ func TestASweepRemovesWhatNeedNotBeKeptAndNothingElse(t *testing.T) {
 	settings.EndingRetention, settings.MaxStored = time.Minute, 1
 	stock := w.cache(t, settings)
 	want := []string{"b from [" + s.URL + "/b] for [r1]", "c from [" + s.URL + "/c] for [r2]", "done/r1", "done/r2"}
-	for range 2 { // the second changes nothing
+	for range 2 { // the second call changes nothing
 		if err := stock.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestASweepRemovesWhatNeedNotBeKeptAndNothingElse(t *testing.T) {
 		t.Errorf("held: %q", held)
 	}
 	p.TakeLines()
-	p.Replay() // of runs whose orders are forgotten, too
+	p.Replay() // also of runs whose orders are deleted
 	if lines := strings.Join(p.TakeLines(), "\n"); strings.Contains(lines, "r0") || strings.Contains(lines, "r3") {
 		t.Errorf("a replay says %s", lines)
 	}
@@ -297,7 +297,7 @@ func (w *fixture) cache(t *testing.T, s dataset.Settings) *dataset.Cache {
 	return stock
 }
 
-// cacheLines says what a stock holds, in a line for each object.
+// cacheLines returns the content of a cache, one line for each object.
 func cacheLines(t *testing.T, s *dataset.Cache) []string {
 	t.Helper()
 	all, err := s.List(t.Context())
@@ -316,10 +316,10 @@ func cacheLines(t *testing.T, s *dataset.Cache) []string {
 	return lines
 }
 
-// putRun records in which phase a run is, some time ago.
+// putRun stores the phase of a run, some time ago.
 func (w *fixture) putRun(t *testing.T, id string, phase event.Phase) {
 	t.Helper()
-	if phase == event.PhaseFinished { // its data were said before its order was closed
+	if phase == event.PhaseFinished { // its data were published before its order was closed
 		eventually(t, "the order of "+id+" stays open", func() bool {
 			_, err := w.docs.Doc(t.Context(), store.KindOrder, "open/"+id)
 			return errors.Is(err, store.ErrNotFound)
@@ -336,7 +336,7 @@ func (w *fixture) putRun(t *testing.T, id string, phase event.Phase) {
 	}
 }
 
-// setUnusedFor lets an object be one that was not used for so long.
+// setUnusedFor sets the time since an object was last used.
 func (w *fixture) setUnusedFor(t *testing.T, digest string, unused time.Duration) {
 	t.Helper()
 	o, version, err := store.Get[store.Object](t.Context(), w.docs, store.KindObject, digest)
@@ -359,7 +359,7 @@ func (w *fixture) key(t *testing.T, digest string) string {
 	return o.Key
 }
 
-// writeOrphan makes a file of the object store that nobody remembers.
+// writeOrphan creates a file in the object store that has no document.
 func (w *fixture) writeOrphan(t *testing.T, name string, old time.Duration) {
 	t.Helper()
 	dir := filepath.Join(w.dir, "objects", "objects")

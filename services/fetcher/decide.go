@@ -15,8 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// sourcesOf returns the data sets of a descriptor: its data, then the models of
-// its server, each in their order.
+// sourcesOf returns the data sets of a descriptor in order: its data, then the models
+// of its server.
 func sourcesOf(d *descriptors.Descriptor) []dataset.Source {
 	declared := d.Data.Sources
 	if d.Server != nil {
@@ -31,8 +31,8 @@ func sourcesOf(d *descriptors.Descriptor) []dataset.Source {
 	return all
 }
 
-// uploadedCode returns the code that was sent along with a run as a source; none where
-// there is none.
+// uploadedCode returns the code that was sent along with a run as a source, or none
+// without code.
 func uploadedCode(code *event.Bundle) []dataset.Source {
 	if code == nil {
 		return nil
@@ -41,7 +41,7 @@ func uploadedCode(code *event.Bundle) []dataset.Source {
 	return []dataset.Source{{URL: d.Source, Path: d.Path, SHA256: d.SHA256, Unpack: d.Unpack, Writable: d.Writable, Uploaded: true}}
 }
 
-// eventsOf returns the event that follows from the outcome of a run's order.
+// eventsOf returns the event for the outcome of a run's order.
 func eventsOf(e dataset.Ending, run event.Submitted) []event.Event {
 	if e.Finished != nil {
 		return []event.Event{*e.Finished}
@@ -49,7 +49,7 @@ func eventsOf(e dataset.Ending, run event.Submitted) []event.Event {
 	return []event.Event{fetched(run, e.Data)}
 }
 
-// fetched is the event that all data of a run are stored.
+// fetched returns the event for a run whose data are all stored.
 func fetched(run event.Submitted, data []event.Data) event.Fetched {
 	if data == nil {
 		data = []event.Data{}
@@ -57,27 +57,28 @@ func fetched(run event.Submitted, data []event.Data) event.Fetched {
 	return event.Fetched{Header: run.Cause("fetched", ""), Name: run.Name, File: run.File, Descriptor: run.Descriptor, Labels: run.Labels, Data: data}
 }
 
-// decision is the plan for an order.
+// decision is the plan for an order. Exactly one of RunEnded, Ending and Missing is
+// set.
 type decision struct {
-	RunEnded      bool             // the run has ended, and no event follows; or
-	Ending        *dataset.Ending  // of the order; or
-	AlreadyStored bool             // (it was remembered before);
-	Missing       []dataset.Source // to be downloaded, each once,
-	Status        event.Status     // and the report to the user meanwhile
+	RunEnded      bool             // the run has finished, and no event follows
+	Ending        *dataset.Ending  // outcome of the order
+	AlreadyStored bool             // Ending was stored before
+	Missing       []dataset.Source // sources to download, each once
+	Status        event.Status     // report to the user; set with Missing
 }
 
-// runState is whether a run still needs its data.
+// runState tells whether a run still needs its data.
 type runState int
 
-// Whether it does.
+// States of a run.
 const (
 	runActive    runState = iota
-	runCanceling          // it has a cancel mark
-	runEnded              // for any reason
+	runCanceling          // the run has a cancel mark
+	runEnded              // the run has finished, for any reason
 )
 
-// decide returns the plan for an order, given whether its run still needs it, and
-// the states of its sources, by key.
+// decide returns the plan for an order, given the state of its run and the states of
+// its sources by key.
 func decide(o dataset.Order, state runState, states map[string]dataset.SourceState) decision {
 	switch state {
 	case runEnded:
@@ -114,7 +115,7 @@ func decide(o dataset.Order, state runState, states map[string]dataset.SourceSta
 	return decision{Missing: missing, Status: fetchingStatus(o.Submitted, fetched, len(o.Sources))}
 }
 
-// unpublishable ends a run whose remembered outcome cannot be published.
+// unpublishable returns the end of a run whose stored outcome cannot be published.
 func unpublishable(run event.Submitted) event.Finished {
 	return failed(run, dataset.Failure{
 		Reason: event.PoisonedEvent, Class: event.ClassPlatform,
@@ -122,13 +123,13 @@ func unpublishable(run event.Submitted) event.Finished {
 	})
 }
 
-// failed ends a run.
+// failed returns the end of a run that failed.
 func failed(run event.Submitted, f dataset.Failure) event.Finished {
 	f = f.Truncated()
 	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Failed, Class: f.Class, Reason: f.Reason, Message: f.Message}
 }
 
-// canceled ends a run that was not launched.
+// canceled returns the end of a run that was canceled before its launch.
 func canceled(run event.Submitted) event.Finished {
 	return event.Finished{
 		Header: run.Cause("fetcher/finished", ""), Outcome: event.Canceled,
@@ -136,12 +137,13 @@ func canceled(run event.Submitted) event.Finished {
 	}
 }
 
-// fetchingStatus reports how many data sets of a run are fetched.
+// fetchingStatus returns a status with the number of fetched data sets of a run.
 func fetchingStatus(run event.Submitted, fetched, total int) event.Status {
 	return status(run, "", fetching(fetched, total), event.Progress{Done: int64(fetched), Total: int64(total), Unit: "items"})
 }
 
-// fetching is the text about data sets that are fetched, some of them already.
+// fetching returns the text for all data sets of a run, of which some may be fetched
+// already.
 func fetching(there, all int) string {
 	text := fmt.Sprintf("fetching %d data sets", all)
 	if all == 1 {
@@ -153,7 +155,7 @@ func fetching(there, all int) string {
 	return text
 }
 
-// progressStatus reports how far the transfers for a run have come.
+// progressStatus returns a status with the progress of a run's downloads.
 func progressStatus(p queue.Progress) event.Status {
 	text := fetching(p.SetsFetched, p.SetsTotal) + ": " + dataset.Size(p.Done)
 	if p.Total > 0 {
@@ -163,13 +165,13 @@ func progressStatus(p queue.Progress) event.Status {
 	return status(p.Run, "", text, event.Progress{Done: p.Done, Total: p.Total, Unit: "bytes"})
 }
 
-// noSpaceStatus reports that a source of a run, of total bytes (-1: not known), waits
-// for space, and how much there is.
+// noSpaceStatus returns the status of a run whose source of total bytes (-1: unknown)
+// waits for space, with the free space.
 func noSpaceStatus(run event.Submitted, s dataset.Source, total int64, space store.Space) event.Status {
 	return status(run, event.NoSpace, "the object store is full: "+noSpaceText(source.Redact(s.URL), total, space), event.Progress{})
 }
 
-// noSpaceText says how much space a source of total bytes needs, and how to make some.
+// noSpaceText tells how much space a source of total bytes needs, and how to free some.
 func noSpaceText(name string, total int64, space store.Space) string {
 	text := name + " waits for room"
 	if total >= 0 && space.Free >= 0 {
@@ -178,8 +180,8 @@ func noSpaceText(name string, total int64, space store.Space) string {
 	return text + " (baictl data evict makes room, and so does the end of other runs)"
 }
 
-// waitStatus reports why an order waits, so that it is not taken for forgotten. Each
-// minute has an event of its own.
+// waitStatus returns a status with the reason why an order waits, so that the run does
+// not look stalled. Each minute gives another event.
 func waitStatus(w queue.Wait) event.Status {
 	name, why := source.Redact(w.Source.URL), event.Reason("")
 	text := fetching(w.SetsFetched, w.SetsTotal) + ": "
@@ -202,21 +204,21 @@ func waitStatus(w queue.Wait) event.Status {
 	return status(w.Order.Submitted, why, text, event.Progress{Done: int64(w.SetsFetched), Total: int64(w.SetsTotal), Unit: "items"})
 }
 
-// How long an order waits without a report. The gateway takes a run without an event
-// for a quarter of an hour for one that stands still.
+// Limits of the time that an order waits without a report. The gateway regards a run
+// without an event for 15 minutes as stalled.
 const (
 	minHeartbeat = 4 * time.Minute
 	maxHeartbeat = 10 * time.Minute
 )
 
-// heartbeatInterval returns how long an order may wait without a report, where so many
-// wait: the more there are, the fewer reports has each.
+// heartbeatInterval returns how long an order may wait without a report, given the
+// number of orders. The more orders there are, the longer it is.
 func heartbeatInterval(orders int) time.Duration {
 	return min(minHeartbeat+time.Duration(orders)*intervalPerRun, maxHeartbeat)
 }
 
-// status returns a report to a user. The same text about the same progress is the same
-// event.
+// status returns a status for the user. The same text with the same progress gives the
+// same event.
 func status(run event.Submitted, why event.Reason, text string, p event.Progress) event.Status {
 	text = dataset.Clip(text, dataset.MaxMessage)
 	s := event.Status{
@@ -229,8 +231,8 @@ func status(run event.Submitted, why event.Reason, text string, p event.Progress
 	return s
 }
 
-// pastFetching reports whether the fetcher may not end a run in that phase any more: it
-// was fetched, however its descriptor is read today.
+// pastFetching reports whether a run is in a phase after fetching. The fetcher must not
+// end such a run, even if its descriptor is invalid by now.
 func pastFetching(p event.Phase) bool {
 	return p != event.PhaseSubmitted && p != event.PhaseFetching && p != ""
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// What the gateway makes of what it hears of a run that has waited for hours.
+// Rules of the gateway about the events of a run that has waited for hours.
 const (
-	gatewayDebounce   = 5 * time.Minute  // it keeps nothing that follows something so soon
-	gatewayStaleAfter = 15 * time.Minute // it takes a run for one that stands still
+	gatewayDebounce   = 5 * time.Minute  // it does not record an event that follows another within this time
+	gatewayStaleAfter = 15 * time.Minute // it regards a run as stalled after this time
 )
 
 // waitingOrder is a run that waits for its data, as the gateway sees it.
 type waitingOrder struct {
 	reported     []string
-	lastStoredAt time.Time // when what it keeps was last said
+	lastStoredAt time.Time // time of the last recorded event
 }
 
-// day lets a day pass for runs with a source each on a fetcher that transfers one
-// at a time, which says why it waits. It returns what was said of each.
+// day simulates a day of runs with one source each, on a fetcher with one transfer at a
+// time that reports why the transfer waits. It returns the events of each run.
 func day(t *testing.T, runs int, why string) map[string]*waitingOrder {
 	t.Helper()
 	b := newTestQueue()
@@ -71,7 +71,7 @@ func (w *waitingOrder) record(t *testing.T, ev event.Event, now time.Time) {
 func TestARunThatWaitsForItsDataForADayIsNeverForgotten(t *testing.T) {
 	for name, tt := range map[string]struct {
 		runs  int
-		first string // what is said of the run whose transfer works
+		first string // report of the run whose transfer is running
 		why   string
 	}{
 		"for a source that says when to come again": {runs: 3, why: "answers 429 Too Many Requests", first: "/0: answers 429 Too Many Requests"},
@@ -151,7 +151,7 @@ func TestOfARunWhoseDataMoveNothingElseIsSaid(t *testing.T) {
 	}
 }
 
-// testQueue is a queue whose time is an argument, with the downloads that it started.
+// testQueue is a queue with the time as an argument, and the downloads that it started.
 type testQueue struct {
 	*queue.Queue
 
@@ -162,7 +162,7 @@ func newTestQueue() testQueue {
 	return testQueue{queue.New(func() {}), make(map[string]*queue.Download)}
 }
 
-// AddOrder takes up an order that lacks all its sources.
+// AddOrder adds an order that lacks all its sources.
 func (q testQueue) AddOrder(o dataset.Order) {
 	q.Add(o)
 	q.SetMissing(o.Submitted.Run, decide(o, runActive, nil).Missing, 0)
@@ -174,15 +174,15 @@ func (q testQueue) StartNext(ctx context.Context, now time.Time) {
 	q.started[d.Key] = d
 }
 
-// SetProgress has so many bytes of a source come.
+// SetProgress sets the number of bytes that a source has sent.
 func (q testQueue) SetProgress(s dataset.Source, done int64) {
 	q.started[s.Key()].SetProgress(done, -1)
 }
 
-// SetWaitReason has the download of a source wait.
+// SetWaitReason makes the download of a source wait.
 func (q testQueue) SetWaitReason(s dataset.Source, why string) { q.started[s.Key()].SetWaitReason(why) }
 
-// PrefetchNotes returns the reasons that are noted of prefetches at that time.
+// PrefetchNotes returns the wait reasons of prefetches at that time.
 func (q testQueue) PrefetchNotes(now time.Time) []string {
 	var all []string
 	for _, w := range q.TakeWaits(now, heartbeatInterval(1), progressInterval) {

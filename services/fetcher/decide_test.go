@@ -30,7 +30,7 @@ func TestDecide(t *testing.T) {
 		sources []dataset.Source
 		run     runState
 		known   map[string]dataset.SourceState
-		want    []string // one line for each thing that is planned
+		want    []string // one line for each part of the plan
 	}{
 		"what nothing is known of is transferred, and the user told": {
 			sources: []dataset.Source{cats, dogs},
@@ -105,7 +105,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// wantPublishable checks that what a plan says can be said.
+// wantPublishable checks that the events of a plan can be published.
 func wantPublishable(t *testing.T, p decision, run event.Submitted) {
 	t.Helper()
 	events := []event.Event{p.Status}

@@ -9,14 +9,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/skew"
 )
 
-// unreadableRun is a run whose descriptor a fetcher could not read, though the gateway
-// accepted it. It waits for a fetcher that is as new as the gateway.
+// unreadableRun is a run whose descriptor the gateway accepted and a fetcher could not
+// read. It waits for a fetcher of the gateway's release.
 type unreadableRun struct {
 	Submitted event.Submitted `json:"submitted"`
 	Since     time.Time       `json:"since"`
 }
 
-// versionSkewFailed ends a run for which no newer fetcher came. Its user has done nothing wrong.
+// versionSkewFailed returns the end of a run that waited in vain for a newer fetcher.
+// Its class is platform.
 func versionSkewFailed(u unreadableRun, faults descriptors.Faults) event.Finished {
 	return failed(u.Submitted, dataset.Failure{
 		Reason: event.VersionSkew, Class: event.ClassPlatform,
@@ -24,7 +25,7 @@ func versionSkewFailed(u unreadableRun, faults descriptors.Faults) event.Finishe
 	})
 }
 
-// versionSkewStatus reports that a run waits for a newer fetcher.
+// versionSkewStatus returns the status of a run that waits for a newer fetcher.
 func versionSkewStatus(u unreadableRun, faults descriptors.Faults) event.Status {
 	return status(u.Submitted, event.VersionSkew, skew.WaitMessage("fetcher", u.Submitted.Descriptor, faults), event.Progress{})
 }

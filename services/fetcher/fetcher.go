@@ -1,10 +1,10 @@
-// Package fetcher makes sure that all data of a run are in the object store before
-// the run starts, each copied once however many runs need it.
+// Package fetcher ensures that all data of a run are in the object store before the run
+// starts. Each data set is copied once, however many runs need it.
 //
-// File decide.go holds the rules and does no I/O. File fetcher.go handles events, and
-// gathers the input of decide; orders.go carries out orders. Package queue below it
-// knows which order waits for which download, package download brings a source into
-// the object store. Package dataset beside it owns the documents, the sources and the
+// decide.go has the rules and does no I/O. fetcher.go handles events and gathers the
+// input of decide, and orders.go carries out orders. Package queue tracks which order
+// waits for which download, and package download downloads a source into the object
+// store. Package dataset owns the documents, the sources and the objects.
 // objects.
 package fetcher
 
@@ -26,7 +26,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// fetcher handles submitted runs, and makes orders of them.
+// fetcher handles submitted runs, and creates their orders.
 type fetcher struct {
 	settings   dataset.Settings
 	bus        Bus
@@ -36,9 +36,9 @@ type fetcher struct {
 	cache      *dataset.Cache
 	downloader downloader
 	supervisor *download.Supervisor
-	hasJobs    bool // the supervisor is the downloader
+	hasJobs    bool // downloader is the supervisor
 	queue      *queue.Queue
-	loop       *control.Loop // carries out orders
+	loop       *control.Loop // carries out the orders
 }
 
 func newFetcher(s dataset.Settings, d Deps, cache *dataset.Cache) *fetcher {
@@ -54,8 +54,8 @@ func newFetcher(s dataset.Settings, d Deps, cache *dataset.Cache) *fetcher {
 	return f
 }
 
-// handleSubmitted ends the order of a run, or remembers it. It needs no store for a
-// run without data.
+// handleSubmitted handles a submitted run: it stores an order for the run's data, or
+// returns the order's outcome. It does not use the store for a run without data.
 func (f *fetcher) handleSubmitted(ctx context.Context, run event.Submitted) ([]event.Event, error) {
 	d, faults := descriptors.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
 	if d == nil {
@@ -86,8 +86,8 @@ func (f *fetcher) handleSubmitted(ctx context.Context, run event.Submitted) ([]e
 	return f.openOrder(ctx, dataset.Order{Submitted: run, Sources: sources, RequestedAt: time.Now().UTC()})
 }
 
-// refuse ends a run that was not fetched yet. One that was, before the language or the
-// settings changed, is left alone when its event comes again.
+// refuse ends a run that has not been fetched yet. It does nothing for a run that was
+// fetched before the rules or the settings changed, when its event is repeated.
 func (f *fetcher) refuse(ctx context.Context, run event.Submitted, end event.Finished) ([]event.Event, error) {
 	if past, err := f.pastFetching(ctx, run.Run); past || err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (f *fetcher) pastFetching(ctx context.Context, run string) (bool, error) {
 	return pastFetching(r.Phase), nil
 }
 
-// openOrder remembers an order, unless it can be ended at once. Its events are
-// published by the process that carries it out, so that they have one order.
+// openOrder stores an order, unless the order can end at once. The process that carries
+// out the order publishes its events, so that they are in order.
 func (f *fetcher) openOrder(ctx context.Context, o dataset.Order) ([]event.Event, error) {
 	plan, err := f.reconcile(ctx, o)
 	if err != nil || plan.RunEnded {
@@ -128,15 +128,16 @@ func (f *fetcher) openOrder(ctx context.Context, o dataset.Order) ([]event.Event
 	return nil, nil
 }
 
-// handleCommand has the order of a run reconciled, whose cancel mark was written
-// before the command. An order that another process carries out is found by that one.
+// handleCommand requeues the order of a canceled run, whose cancel mark was written
+// before the command. If another process carries out the order, that process finds the
+// mark itself.
 func (f *fetcher) handleCommand(_ context.Context, c event.Command) ([]event.Event, error) {
 	f.queue.RequeueNow(c.Run)
 	return nil, nil
 }
 
-// reconcile gathers the input of decide for an order, and decides. An outcome is
-// remembered before it is returned: every caller gets the same one.
+// reconcile gathers the input of decide for an order, and decides. It stores an outcome
+// before it returns it, so that every caller gets the same outcome.
 func (f *fetcher) reconcile(ctx context.Context, o dataset.Order) (decision, error) {
 	run := o.Submitted.Run
 	before, err := f.cache.Ending(ctx, run)
@@ -159,7 +160,7 @@ func (f *fetcher) reconcile(ctx context.Context, o dataset.Order) (decision, err
 		if err != nil {
 			return decision{}, fmt.Errorf("claim the data of run %s: %w", run, err)
 		}
-		if !present { // an object was evicted meanwhile
+		if !present { // an object was evicted in the meantime
 			return f.reconcile(ctx, o)
 		}
 	}
@@ -202,8 +203,8 @@ func (f *fetcher) runState(ctx context.Context, run string) (runState, error) {
 	return runActive, nil
 }
 
-// runSweep removes from time to time the data that need not be kept, until ctx is
-// done. One of several processes does so.
+// runSweep sweeps the cache at intervals until ctx is done. Only one process at a time
+// sweeps.
 func (f *fetcher) runSweep(ctx context.Context) error {
 	for control.Sleep(ctx, f.settings.SweepInterval) {
 		err := errors.Join(f.supervisor.DeleteOrphans(ctx), f.cache.Sweep(ctx))

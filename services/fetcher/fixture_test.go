@@ -35,7 +35,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// quick are settings with which nothing is waited for long.
+// quick returns settings with short waits.
 func quick() dataset.Settings {
 	return dataset.Settings{
 		Lease: time.Second, PollInterval: 50 * time.Millisecond,
@@ -43,17 +43,17 @@ func quick() dataset.Settings {
 	}
 }
 
-// fixture is what fetchers share.
+// fixture has the things that fetchers share.
 type fixture struct {
 	dir           string
 	docs          *sqlite.Store
 	objects       *blob.Store
 	buckets       source.OpenBucket
 	clone         source.OpenRepository
-	objectStore   dataset.Objects // in place of objects, where it is set
-	jobs          *fakeJobs       // that transfer in place of the fetchers; nil for none
-	logCore       zapcore.Core    // what fetchers log
-	failPublishes int32           // how many publications of a fetcher fail at first
+	objectStore   dataset.Objects // used in place of objects, if set
+	jobs          *fakeJobs       // cluster that downloads in place of the fetchers; nil for none
+	logCore       zapcore.Core    // log of the fetchers
+	failPublishes int32           // number of publications of a fetcher that fail at first
 }
 
 func newFixture(tb testing.TB) *fixture {
@@ -67,16 +67,16 @@ func openFixture(tb testing.TB, dir string) *fixture {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = docs.Close() }) // nothing is wanted of it any more
+	tb.Cleanup(func() { _ = docs.Close() }) // it is not used any more
 	objects, err := blob.Open(tb.Context(), blob.Settings{URL: "file://" + dir + "/objects"})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = objects.Close() }) // likewise
+	tb.Cleanup(func() { _ = objects.Close() }) // it is not used any more
 	return &fixture{dir: dir, docs: docs, objects: objects, logCore: zapcore.NewNopCore()}
 }
 
-// process is one fetcher with a bus of its own.
+// process is a fetcher with its own bus.
 type process struct {
 	*eventtest.Bus
 
@@ -89,7 +89,7 @@ func (w *fixture) start(tb testing.TB, s dataset.Settings) *process {
 	return w.startOn(tb, s, w.docs)
 }
 
-// startOn starts a fetcher that reaches the store by way of docs.
+// startOn starts a fetcher that uses the store through docs.
 func (w *fixture) startOn(tb testing.TB, s dataset.Settings, docs dataset.Store) *process {
 	tb.Helper()
 	bus := eventtest.NewBus(tb)
@@ -123,7 +123,7 @@ func (w *fixture) startOn(tb testing.TB, s dataset.Settings, docs dataset.Store)
 	return p
 }
 
-// flakyBus is a bus that takes nothing for some publications.
+// flakyBus is a bus whose first publications fail.
 type flakyBus struct {
 	*eventtest.Bus
 
@@ -137,16 +137,16 @@ func (l *flakyBus) Publish(ctx context.Context, events ...event.Event) error {
 	return l.Bus.Publish(ctx, events...)
 }
 
-// blockingStore is a store that can be made to block, or to fail with err, as for a
-// process that is stopped, or cut off.
+// blockingStore is a store that can be made to block or to fail with err, like that of
+// a process that is stopped or disconnected.
 type blockingStore struct {
 	*sqlite.Store
 
 	err error
 
 	mu        sync.Mutex
-	unblocked chan struct{} // closed while awake
-	failures  int           // how often it failed
+	unblocked chan struct{} // closed while the store does not block
+	failures  int           // number of failures
 }
 
 func (s *blockingStore) block() {
@@ -180,7 +180,7 @@ func (s *blockingStore) waitUnblocked() error {
 	}
 }
 
-// failureCount is how often it has failed.
+// failureCount returns the number of failures.
 func (s *blockingStore) failureCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *blockingStore) DeleteDoc(ctx context.Context, d store.Doc) error {
 	return s.Store.DeleteDoc(ctx, d)
 }
 
-// deleteFetched removes what was fetched.
+// deleteFetched deletes fetched data.
 func (w *fixture) deleteFetched(tb testing.TB, d event.Data) error {
 	tb.Helper()
 	return errors.Join(w.objects.Delete(tb.Context(), d.Object), w.docs.DeleteDoc(tb.Context(), store.Doc{Kind: store.KindObject, Key: d.SHA256}))
@@ -236,8 +236,8 @@ func (w *fixture) cancel(t *testing.T, p *process, run string) {
 	}
 }
 
-// waitClean waits until nothing half done is left: no open order, no lease that is
-// held, and no file of the object store that is not an object in use.
+// waitClean waits until there is no open order, no held lease, and no file in the
+// object store other than objects in use.
 func (w *fixture) waitClean(t *testing.T) {
 	t.Helper()
 	leftovers := func() []string {
@@ -261,8 +261,8 @@ func (w *fixture) waitClean(t *testing.T) {
 	})
 }
 
-// inconsistencies names files of the object store that are not objects in use, and
-// objects in use that are no files.
+// inconsistencies returns the files in the object store that are not objects in use,
+// and the objects in use without a file.
 func (w *fixture) inconsistencies(t *testing.T) []string {
 	t.Helper()
 	used := []string{}
@@ -280,7 +280,7 @@ func (w *fixture) inconsistencies(t *testing.T) []string {
 	return nil
 }
 
-// heldLeases names the leases that are held.
+// heldLeases returns the names of the held leases.
 func (w *fixture) heldLeases(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -305,7 +305,7 @@ func (w *fixture) docsOf(t *testing.T, kind store.Kind) []store.Doc {
 	return docs
 }
 
-// files are the names of all files of the object store, in order.
+// files returns the names of all files in the object store, in order.
 func (w *fixture) files(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.dir, "objects", "objects"))
@@ -319,14 +319,14 @@ func (w *fixture) files(t *testing.T) []string {
 	return names
 }
 
-// content reads what is fetched for a data set, and checks what is said of it.
+// content returns the content of a fetched data set, and checks its size and digest.
 func (w *fixture) content(t *testing.T, d event.Data) []byte {
 	t.Helper()
 	r, err := w.objects.Open(t.Context(), d.Object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = r.Close() }() // it was only read
+	defer func() { _ = r.Close() }() // the object was only read
 	b, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
@@ -377,7 +377,7 @@ func (p *process) finishedEvents(run string) []event.Finished {
 	return all
 }
 
-// statusMessages returns what users were told, in order.
+// statusMessages returns the messages of the statuses, in order.
 func (p *process) statusMessages() []string {
 	var all []string
 	for _, ev := range eventtest.Published[event.Status](p.Bus) {
@@ -386,14 +386,14 @@ func (p *process) statusMessages() []string {
 	return all
 }
 
-// site serves content over HTTP, and counts.
+// site serves content over HTTP, and counts requests.
 type site struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	pages    map[string]page
-	requests map[string]int // times that content was given out
-	gate     chan struct{}  // until it is closed, bodies of held pages end in the middle
+	requests map[string]int // number of responses with content, by page
+	gate     chan struct{}  // bodies of held pages stop in the middle until it is closed
 }
 
 type page struct {
@@ -462,21 +462,21 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	half := 0
 	if p.gated {
 		half = len(p.content) / 2
-		_, _ = w.Write(p.content[:half])          // or the client is gone
-		_ = http.NewResponseController(w).Flush() // likewise
+		_, _ = w.Write(p.content[:half])          // the client may be gone
+		_ = http.NewResponseController(w).Flush() // the client may be gone
 		select {
 		case <-s.gate:
 		case <-r.Context().Done():
 			return
 		}
 	}
-	_, _ = w.Write(p.content[half:]) // or the client is gone
+	_, _ = w.Write(p.content[half:]) // the client may be gone
 }
 
 // data is one source of a descriptor.
 type data struct{ src, path, sha256, md5 string }
 
-// runWith is a run with these sources.
+// runWith returns a run with these sources.
 func runWith(run string, sources ...data) event.Submitted {
 	var d strings.Builder
 	d.WriteString("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"x:1\"\n")
@@ -513,7 +513,7 @@ func bytesOf(seed byte, size int) []byte {
 	return b
 }
 
-// eventually waits until something is so; what is measured may take its time.
+// eventually waits until a condition holds. It waits longer for benchmarks.
 func eventually(tb testing.TB, message string, cond func() bool) {
 	tb.Helper()
 	timeout := time.Minute
@@ -528,14 +528,14 @@ func eventually(tb testing.TB, message string, cond func() bool) {
 	}
 }
 
-// noon is when runs are submitted.
+// noon returns the time at which runs are submitted.
 func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
 func submitted(run string) event.Submitted {
 	return event.Submitted{Header: event.NewHeader("submit-"+run, run, "team", "me", noon()), Name: "n", File: "f.toml", Descriptor: "x", Labels: map[string]string{"a": "b"}}
 }
 
-// isInUse reports whether data could not be evicted for they are in use.
+// isInUse reports whether data could not be evicted because they are in use.
 func isInUse(err error) bool {
 	_, inUse := errors.AsType[*dataset.InUseError](err)
 	return inUse

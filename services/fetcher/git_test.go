@@ -17,7 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// repositories is a fake of what the internet has, by URL and reference.
+// repositories are the fake repositories on the Internet, by URL and reference.
 type repositories map[string]fakeRepo
 
 type fakeRepo struct {

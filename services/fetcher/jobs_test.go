@@ -24,7 +24,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// template is what Jobs are made from.
+// template returns the template of Jobs.
 func template() *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "platform"},
@@ -38,12 +38,12 @@ func template() *batchv1.Job {
 type fakeJobs struct {
 	fixture   *fixture
 	settings  dataset.Settings
-	refuse    error         // what Create says
-	killFirst chan struct{} // the first Job does nothing, and breaks once this is closed; nil: it works
+	refuse    error         // error of Create
+	killFirst chan struct{} // if set, the first Job does no work and fails once this is closed
 	running   sync.WaitGroup
 
 	mu           sync.Mutex
-	createdNames []string // names of all that were ever created
+	createdNames []string // names of all Jobs that were ever created
 	all          map[string]*fakeJob
 }
 
@@ -268,7 +268,7 @@ func TestAJobThatNobodyWaitsForAndNobodyLooksAfterIsEnded(t *testing.T) {
 	p := w.start(t, quick())
 	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), gated: true})}))
 	eventually(t, "nothing moves", func() bool { return s.requestCount("/dogs") == 1 })
-	p.stop() // it dies, and the run is canceled and forgotten before another comes
+	p.stop() // it crashes, and the run is canceled and its order closed before another process starts
 	if err := w.docs.DeleteDoc(t.Context(), store.Doc{Kind: store.KindOrder, Key: "open/r1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestAnotherFetcherEndsAJobThatNobodyWaitsForSoon(t *testing.T) {
 	if err := w.docs.DeleteDoc(t.Context(), store.Doc{Kind: store.KindOrder, Key: "open/r1"}); err != nil {
 		t.Fatal(err)
 	}
-	w.start(t, quick()) // it sweeps in ten minutes
+	w.start(t, quick()) // its first sweep is after ten minutes
 	eventually(t, "the job goes on", func() bool { return j.remaining() == 0 })
 	w.waitClean(t)
 }
@@ -312,7 +312,7 @@ func TestAJobThatIsRefusedIsTriedAgain(t *testing.T) {
 	w.waitClean(t)
 }
 
-// fullStore is a store of objects that is full until it is told to have space.
+// fullStore is an object store that is full until it is given space.
 type fullStore struct {
 	dataset.Objects
 

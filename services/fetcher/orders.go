@@ -23,34 +23,34 @@ import (
 )
 
 const (
-	reconcileBatch   = 20                    // orders that are reconciled at each resync, for changes without an event
-	progressInterval = time.Second           // between two reports of the progress of a run
-	intervalPerRun   = 10 * time.Millisecond // that each run adds to that
+	reconcileBatch   = 20                    // number of orders that each resync reconciles, to find changes without an event
+	progressInterval = time.Second           // time between two progress reports of a run
+	intervalPerRun   = 10 * time.Millisecond // added to progressInterval for each run
 )
 
-// maxBackoff is how long orders rest at most while a dependency is away: once it is
-// back, no run waits longer.
+// maxBackoff is the maximum wait of orders while a dependency is unavailable. Once the
+// dependency is back, no run waits longer.
 const maxBackoff = 8 * time.Second
 
-// pass carries out open orders, whichever process remembered them.
+// pass carries out open orders, whichever process created them.
 type pass struct {
 	fetcher   *fetcher
 	running   sync.WaitGroup
-	slots     chan struct{} // holds one for each download
-	resyncAt  time.Time     // when orders are listed again
-	nextRun   string        // run from which on orders are reconciled again
-	orphansAt time.Time     // when Jobs without an order were last deleted
+	slots     chan struct{} // one element for each running download
+	resyncAt  time.Time     // time of the next resync
+	nextRun   string        // run at which the next resync continues to reconcile
+	orphansAt time.Time     // time of the last deletion of Jobs without an order
 }
 
-// runOrders carries out orders until ctx is done. Downloads end then, to be begun
-// anew by another process.
+// runOrders carries out orders until ctx is done. Running downloads end then, and
+// another process starts them again.
 func (p *pass) runOrders(ctx context.Context) error {
 	defer p.fetcher.cache.Sources.Close()
 	defer p.running.Wait()
 	return p.fetcher.loop.Run(ctx)
 }
 
-// run does all that can be done now. It is a control.Work.
+// run does the work that can be done now. It is a control.Work.
 func (p *pass) run(ctx context.Context) (next time.Duration, err error) {
 	if !time.Now().Before(p.resyncAt) {
 		p.resyncAt = time.Now().Add(p.fetcher.settings.PollInterval)
@@ -65,8 +65,8 @@ func (p *pass) run(ctx context.Context) (next time.Duration, err error) {
 	return time.Until(p.resyncAt), nil
 }
 
-// resync finds changes that have no event: orders of other processes, cancel marks,
-// and progress.
+// resync finds changes without an event: orders of other processes, cancel marks, and
+// progress.
 func (p *pass) resync(ctx context.Context) error {
 	f := p.fetcher
 	if err := p.listOrders(ctx); err != nil {
@@ -94,8 +94,8 @@ func (p *pass) resync(ctx context.Context) error {
 	return f.bus.Publish(ctx, events...)
 }
 
-// waitEvents returns the events about orders that wait. An order that waits for a
-// download of another process is left to that one.
+// waitEvents returns the events of waiting orders. If another process runs the
+// download, that process reports.
 func (p *pass) waitEvents(ctx context.Context, waits []queue.Wait) ([]event.Event, error) {
 	var all []event.Event
 	for _, w := range waits {
@@ -119,7 +119,8 @@ func (p *pass) waitEvents(ctx context.Context, waits []queue.Wait) ([]event.Even
 	return all, nil
 }
 
-// storeWaitReason writes why a prefetch waits into its order, unless that is closed.
+// storeWaitReason writes the reason why a prefetch waits into its order, unless the
+// order is closed.
 func (p *pass) storeWaitReason(ctx context.Context, w queue.Wait) error {
 	run := w.Order.Submitted.Run
 	note := func(o dataset.Order, found bool) (dataset.Order, bool, error) {
@@ -134,8 +135,8 @@ func (p *pass) storeWaitReason(ctx context.Context, w queue.Wait) error {
 	return nil
 }
 
-// isHeldElsewhere reports whether another process runs the download that an order
-// waits for here.
+// isHeldElsewhere reports whether another process runs the download that an order waits
+// for.
 func (p *pass) isHeldElsewhere(ctx context.Context, w queue.Wait) (bool, error) {
 	if w.Started {
 		return false, nil
@@ -144,8 +145,8 @@ func (p *pass) isHeldElsewhere(ctx context.Context, w queue.Wait) (bool, error) 
 	return found && time.Now().Before(l.ExpiresAt), err
 }
 
-// deleteOrphanJobs ends Jobs without an order, where some may have lost their
-// supervisor.
+// deleteOrphanJobs deletes Jobs without an order, whose supervisor may have crashed. It
+// does so at intervals.
 func (p *pass) deleteOrphanJobs(ctx context.Context, now time.Time) error {
 	if !p.fetcher.hasJobs || now.Sub(p.orphansAt) < 2*p.fetcher.settings.Lease {
 		return nil
@@ -154,8 +155,8 @@ func (p *pass) deleteOrphanJobs(ctx context.Context, now time.Time) error {
 	return p.fetcher.supervisor.DeleteOrphans(ctx)
 }
 
-// listOrders takes up the orders that are open and not known, forgets those that are
-// known and not open, and has some of the others reconciled.
+// listOrders adds new open orders to the queue, drops orders that are not open any
+// more, and requeues some of the others.
 func (p *pass) listOrders(ctx context.Context) error {
 	open := make(map[string]bool)
 	for d, err := range store.AllDocs(ctx, p.fetcher.store, store.KindOrder, dataset.OpenOrderPrefix) {
@@ -173,7 +174,7 @@ func (p *pass) listOrders(ctx context.Context) error {
 	return nil
 }
 
-// addOrder takes up the order in d.
+// addOrder adds the order in d to the queue.
 func (p *pass) addOrder(run string, d store.Doc) {
 	if p.fetcher.queue.Has(run) {
 		return
@@ -186,7 +187,7 @@ func (p *pass) addOrder(run string, d store.Doc) {
 	p.fetcher.queue.Add(o)
 }
 
-// dropClosed forgets orders that are not open.
+// dropClosed drops orders that are not open any more.
 func (p *pass) dropClosed(ctx context.Context, open map[string]bool) error {
 	for _, run := range p.fetcher.queue.Runs() {
 		if open[run] {
@@ -203,7 +204,7 @@ func (p *pass) dropClosed(ctx context.Context, open map[string]bool) error {
 	return nil
 }
 
-// requeueSome has the next orders reconciled, of all in turn.
+// requeueSome requeues the next orders, so that each has its turn.
 func (p *pass) requeueSome() {
 	runs := p.fetcher.queue.Runs()
 	from, _ := slices.BinarySearch(runs, p.nextRun)
@@ -217,8 +218,9 @@ func (p *pass) requeueSome() {
 	}
 }
 
-// requeueCanceled has the orders reconciled of runs that were canceled, or have
-// ended, while their data move. A download goes on for one run that is active.
+// requeueCanceled requeues the orders of runs that were canceled or have ended while
+// their data are downloading. It stops at the first active run of each download, which
+// keeps the download running.
 func (p *pass) requeueCanceled(ctx context.Context) error {
 	for _, runs := range p.fetcher.queue.RunsOfRunning() {
 		for _, run := range runs {
@@ -235,9 +237,9 @@ func (p *pass) requeueCanceled(ctx context.Context) error {
 	return nil
 }
 
-// reconcileDirty reconciles the orders about which something may have changed. Those
-// that go on come first, so that no download ends that one of them needs, and their
-// users are told before a download starts that reports progress.
+// reconcileDirty reconciles the orders that may have changed. Orders that continue come
+// before orders that end, so that no download ends that one of them needs. Users get
+// the status of an order before any report on the progress of its downloads.
 func (p *pass) reconcileDirty(ctx context.Context) error {
 	var (
 		errs     []error
@@ -273,12 +275,11 @@ func (p *pass) reconcileDirty(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// finishOrder publishes the outcome of an order, which is remembered already, and
-// closes the order. An outcome that was found stored is published again, but after
-// the process that stored it had time to do so.
+// finishOrder publishes the stored outcome of an order, and closes the order. If
+// another process stored the outcome, that process first gets time to publish it.
 func (p *pass) finishOrder(ctx context.Context, o dataset.Order, plan decision) error {
 	run := o.Submitted.Run
-	p.fetcher.queue.Requeue(run) // should anything go wrong now
+	p.fetcher.queue.Requeue(run) // in case a step below fails
 	if plan.AlreadyStored && !p.fetcher.queue.EndedSince(run, time.Now(), 2*p.fetcher.settings.PollInterval) {
 		return nil
 	}
@@ -294,8 +295,9 @@ func (p *pass) finishOrder(ctx context.Context, o dataset.Order, plan decision) 
 	return nil
 }
 
-// publishEnding publishes the outcome of an order. One that can never be published is
-// replaced by one that can: no run waits for ever, and no other waits for it.
+// publishEnding publishes the outcome of an order. If the outcome can never be
+// published, it is replaced by one that can, so that neither this run nor another waits
+// forever.
 func (p *pass) publishEnding(ctx context.Context, o dataset.Order, e *dataset.Ending) error {
 	f, run := p.fetcher, o.Submitted.Run
 	err := f.bus.Publish(ctx, eventsOf(*e, o.Submitted)...)
@@ -312,12 +314,12 @@ func (p *pass) publishEnding(ctx context.Context, o dataset.Order, e *dataset.En
 	if err := f.bus.Publish(ctx, *replacement.Finished); !errors.Is(err, event.ErrPoison) {
 		return err
 	}
-	return nil // no event of this run can be published: the gateway gives it up
+	return nil // no event of this run can be published, so the gateway gives the run up
 }
 
-// closeOrder closes an order about which no event follows any more.
+// closeOrder closes an order without further events.
 func (p *pass) closeOrder(ctx context.Context, run string) error {
-	p.fetcher.queue.Requeue(run) // should anything go wrong now
+	p.fetcher.queue.Requeue(run) // in case the deletion fails
 	if err := p.fetcher.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOrder, Key: dataset.OpenOrderPrefix + run}); err != nil {
 		return fmt.Errorf("close the order of run %s: %w", run, err)
 	}
@@ -325,7 +327,7 @@ func (p *pass) closeOrder(ctx context.Context, run string) error {
 	return nil
 }
 
-// startDownloads starts as many as may run.
+// startDownloads starts as many downloads as may run.
 func (p *pass) startDownloads(ctx context.Context) {
 	for {
 		select {
@@ -345,7 +347,7 @@ func (p *pass) startDownloads(ctx context.Context) {
 	}
 }
 
-// download tries to bring one source, and has the queue try again where it failed.
+// download tries to download one source, and reschedules the download after a failure.
 func (p *pass) download(ctx context.Context, d *queue.Download) {
 	f := p.fetcher
 	err := f.downloader.Download(ctx, download.Request{
@@ -374,8 +376,8 @@ func (p *pass) download(ctx context.Context, d *queue.Download) {
 	f.queue.Reschedule(d, reason, time.Now().Add(d.Backoff.Next()))
 }
 
-// makeRoom tells each run, once, that it waits for space, and makes room for a
-// download as far as no run needs the objects that there are.
+// makeRoom reports to each run once that it waits for space. Then it evicts objects
+// that no run needs, to make room for a download.
 func (p *pass) makeRoom(ctx context.Context, d *queue.Download, space store.Space) {
 	f, total := p.fetcher, d.Total()
 	for _, run := range f.queue.TakeNoSpaceUnreported(d) {

@@ -24,8 +24,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// newCache returns a stock, with a fetcher that fills it from a folder, and what
-// that fetcher is given.
+// newCache returns a cache, with a fetcher that fills it from a folder, and the deps of
+// that fetcher.
 func newCache(t *testing.T, folder string) (*dataset.Cache, dataset.Deps) {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,12 +33,12 @@ func newCache(t *testing.T, folder string) (*dataset.Cache, dataset.Deps) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = docs.Close() }) // nothing is wanted of it any more
+	t.Cleanup(func() { _ = docs.Close() }) // it is not used any more
 	objects, err := blob.Open(t.Context(), blob.Settings{URL: "file://" + dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = objects.Close() }) // likewise
+	t.Cleanup(func() { _ = objects.Close() }) // it is not used any more
 	s := dataset.Settings{PollInterval: 10 * time.Millisecond, Sources: source.Settings{Folders: []string{folder}}}
 	deps := dataset.Deps{Store: docs, Objects: objects, Log: zap.NewNop()}
 	stock, err := dataset.New(s, deps)
@@ -117,7 +117,7 @@ func TestAPrefetchThatCannotBeSaysWhy(t *testing.T) {
 	}
 }
 
-// prefetchAndWait orders a source, and waits for the end of that.
+// prefetchAndWait prefetches a source, and waits for the outcome.
 func prefetchAndWait(t *testing.T, s *dataset.Cache, url string) *dataset.Ending {
 	t.Helper()
 	name, err := s.Prefetch(t.Context(), dataset.Source{URL: url})

@@ -33,16 +33,15 @@ import (
 	s3bed "github.com/benchmark-ai/bai/services/test/testbed/s3"
 )
 
-// cloud is a real server of S3's protocol, with a line before it that counts,
-// and that can be cut.
+// cloud is a real S3 server behind a connection that counts bytes and can be cut.
 type cloud struct {
 	*s3bed.Server
 
 	proxy *httptest.Server
 	api   *s3.Client
-	reads atomic.Int64 // of objects
-	moved atomic.Int64 // bytes of them
-	cuts  atomic.Int64 // reads that are still to be cut
+	reads atomic.Int64 // number of reads of objects
+	moved atomic.Int64 // bytes of these reads
+	cuts  atomic.Int64 // number of reads still to be cut
 }
 
 func newCloud(tb testing.TB) *cloud {
@@ -94,7 +93,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fixture returns a world whose fetchers read from the cloud.
+// fixture returns a fixture whose fetchers read from the cloud.
 func (c *cloud) fixture(tb testing.TB, change func(*bucket.Settings)) *fixture {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -122,7 +121,7 @@ func (c *cloud) put(tb testing.TB, key string, content []byte) {
 	}
 }
 
-// putParts stores an object as one of several parts.
+// putParts stores an object by a multipart upload.
 func (c *cloud) putParts(tb testing.TB, key string, parts ...[]byte) (etag string) {
 	tb.Helper()
 	name := "cats"
@@ -281,17 +280,16 @@ func TestWhatS3Refuses(t *testing.T) {
 	}
 }
 
-// BenchmarkS3Folder compares a run's way from submitted to fetched, for a prefix
-// of small objects, with a plain copy of as many at once. S3_FILES says how many.
-// A folder comes with so many files a second, over those of a plain copy.
+// BenchmarkS3Folder compares the time of a run from submitted to fetched, for a prefix
+// of small objects, with a plain copy that reads as many at once. S3_FILES is the
+// number of files. minRate is the minimum rate of files relative to the plain copy.
 const minRate = 0.8
 
-// TestAFolderOfManyFilesKeepsItsBar compares, where BAI_BARS says so, how fast a
-// folder of 10,000 files (S3_FILES) comes from a server of S3's protocol with a
-// plain copy. That does what has to be done for it, 16 files at a time: it lists
-// the folder, reads each file with the same library, sums it, and writes it to a
-// file of its own. Neither waits for the disk: what is written is on the machine's
-// hands, and neither survives the loss of its power.
+// TestAFolderOfManyFilesKeepsItsBar compares, if BAI_BARS is set, how fast a folder of
+// 10,000 files (S3_FILES) arrives from an S3 server with a plain copy. The plain copy
+// does what is necessary, 16 files at a time: it lists the folder, reads each file with
+// the same library, sums it, and writes it to a file. Neither waits for the disk, so
+// neither survives a power cut.
 func TestAFolderOfManyFilesKeepsItsBar(t *testing.T) {
 	_, turns := bars(t)
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("S3_FILES"), "10000"))
@@ -325,7 +323,7 @@ func TestAFolderOfManyFilesKeepsItsBar(t *testing.T) {
 	}
 }
 
-// copyAll is the plain copy.
+// copyAll does the plain copy.
 func (c *cloud) copyAll(tb testing.TB, prefix, to string, n int) {
 	tb.Helper()
 	var keys []string
@@ -353,7 +351,7 @@ func (c *cloud) copy(tb testing.TB, key, to string) {
 		tb.Error(err)
 		return
 	}
-	defer func() { _ = o.Body.Close() }() // it was only read
+	defer func() { _ = o.Body.Close() }() // the body was only read
 	f, err := os.Create(to)
 	if err != nil {
 		tb.Error(err)
@@ -365,7 +363,7 @@ func (c *cloud) copy(tb testing.TB, key, to string) {
 	}
 }
 
-// each does something n times, so many at once.
+// each calls do n times, with at calls in parallel.
 func each(at, n int, do func(i int)) {
 	var all sync.WaitGroup
 	var next atomic.Int64
@@ -379,7 +377,7 @@ func each(at, n int, do func(i int)) {
 	all.Wait()
 }
 
-// folderDigest is the digest of a folder with these files.
+// folderDigest returns the digest of a folder with these files.
 func folderDigest(files map[string]string) string {
 	var list strings.Builder
 	names := make([]string, 0, len(files))
@@ -393,7 +391,7 @@ func folderDigest(files map[string]string) string {
 	return sha256Of([]byte(list.String()))
 }
 
-// untar returns the files of an archive; those that are links as -> and where to.
+// untar returns the files of an archive. A link has the content "->" and its target.
 func untar(tb testing.TB, archive []byte) map[string]string {
 	tb.Helper()
 	files := make(map[string]string)

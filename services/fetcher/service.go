@@ -15,30 +15,30 @@ import (
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns the part that hands events to step, and publishes the events
-	// that step returns. Parts of one group share the events.
+	// Consume returns the runnable that passes events to step, and publishes the events
+	// that step returns. Runnables of one group share the events.
 	Consume(group string, step service.Step) service.Runnable
-	// Publish publishes events that follow from no event that is being handled.
+	// Publish publishes events outside the handling of an event.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Deps are what the service needs from others.
+// Deps are the dependencies of the service.
 type Deps struct {
 	Dataset dataset.Deps
 
 	Bus         Bus
-	Jobs        download.Jobs // download in place of this process; nil: this process does
-	JobTemplate *batchv1.Job  // that each of them is made from (see download.CheckJob); where Jobs is not nil
+	Jobs        download.Jobs // cluster for download Jobs; nil: this process downloads
+	JobTemplate *batchv1.Job  // template of the Jobs (see download.CheckJob); required with Jobs
 }
 
-// downloader brings a source into the object store, as download.Downloader does.
+// downloader downloads a source into the object store, as download.Downloader does.
 type downloader interface {
 	Download(ctx context.Context, r download.Request) error
 	LeaseName(key string) string
 }
 
-// New returns the parts of the service, by name. The names are unique among all
-// services, so that one process can run several.
+// New returns the runnables of the service, by name. The names are unique among all
+// services, so one process can run several services.
 func New(s dataset.Settings, d Deps) (map[string]service.Runnable, error) {
 	cache, err := dataset.New(s, d.Dataset)
 	if err != nil {

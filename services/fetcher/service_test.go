@@ -279,7 +279,7 @@ func TestAHundredRunsWithThreeEqualSourcesOnTwoProcessesNeedThreeTransfers(t *te
 		sources = append(sources, data{src: s.put(fmt.Sprint("/", i), page{content: bytesOf(byte(i), 1<<20), gated: true})})
 	}
 	patient := quick()
-	patient.Lease = time.Minute // nobody dies here
+	patient.Lease = time.Minute // no process crashes in this test
 	ps := []*process{w.start(t, patient), w.start(t, patient)}
 	for i := range 100 {
 		ps[i%2].PublishAndWait(runWith(fmt.Sprintf("r%02d", i), sources...))
@@ -329,8 +329,8 @@ func TestCancelEndsATransferThatNobodyElseWaitsFor(t *testing.T) {
 	}
 }
 
-// cancelingStore is a store that writes what becomes of an object only once the run that
-// wants it is canceled, and nobody goes on.
+// cancelingStore is a store that cancels the only run that needs a download just before
+// the document of its object is written.
 type cancelingStore struct {
 	*sqlite.Store
 
@@ -342,7 +342,7 @@ func (c *cancelingStore) CreateDoc(ctx context.Context, d store.Doc) error {
 		c.cancel()
 		select {
 		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond): // it is to be written all the same
+		case <-time.After(200 * time.Millisecond): // the write must happen all the same
 		}
 	}
 	return c.Store.CreateDoc(ctx, d)
@@ -410,7 +410,7 @@ func TestATransferThatIsStoppedIsBegunAnewByTheNextProcess(t *testing.T) {
 	w.waitClean(t)
 }
 
-// TestProcess is not a test: it is the process that the next one kills.
+// TestProcess is not a test: it is the process that the next test kills.
 func TestProcess(t *testing.T) {
 	dir, src := os.Getenv("FETCHER_DIR"), os.Getenv("FETCHER_SOURCE")
 	if dir == "" {
@@ -440,7 +440,7 @@ func TestATransferWhoseProcessIsKilledIsTakenOver(t *testing.T) {
 	w.waitClean(t)
 }
 
-// kill starts a process on w and kills it once something is so.
+// kill starts a process on w and kills it once a condition holds.
 func kill(t *testing.T, w *fixture, src string, cond func() bool) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcess$", "-test.timeout=60s")
@@ -449,8 +449,8 @@ func kill(t *testing.T, w *fixture, src string, cond func() bool) {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = c.Process.Kill() // it may have ended
-		_ = c.Wait()         // by our own signal
+		_ = c.Process.Kill() // the process may have ended
+		_ = c.Wait()         // ended by the signal
 	}()
 	eventually(t, "the process does not come to the middle", cond)
 }
@@ -515,7 +515,7 @@ func TestAnEndThatCannotBeSaidIsReplacedByOneThatCanAndTheOrderIsClosed(t *testi
 	core, logs := observer.New(zap.ErrorLevel)
 	w.logCore = core
 	bad := runWith("r1", data{src: s.put("/dogs", page{content: []byte("dogs")})})
-	// Without a class, as another version of this program has remembered it.
+	// Without a class, as another version of this program has stored it.
 	end := event.Finished{Header: bad.Cause("fetcher/finished", ""), Outcome: event.Failed, Reason: event.FetchFailed}
 	err := errors.Join(
 		store.Create(t.Context(), w.docs, store.KindOrder, "done/r1", dataset.Ending{Finished: &end}),
@@ -534,7 +534,7 @@ func TestAnEndThatCannotBeSaidIsReplacedByOneThatCanAndTheOrderIsClosed(t *testi
 	if n := logs.FilterMessage("the end of an order cannot be said").Len(); n != 1 {
 		t.Errorf("that is logged %d times", n)
 	}
-	p.PublishAndWait(bad) // who hears of it again says the same
+	p.PublishAndWait(bad) // a repeated event gives the same event
 	if n := len(p.finishedEvents("r1")); n != 1 {
 		t.Errorf("finished %d times", n)
 	}
@@ -545,7 +545,7 @@ func TestTheOrderOfARunThatIsOverIsClosedAndItsTransferEnds(t *testing.T) {
 	p := w.start(t, quick())
 	p.PublishAndWait(runWith("r1", data{src: s.put("/dogs", page{content: bytesOf(1, 4<<20), gated: true})}))
 	eventually(t, "nothing moves", func() bool { return s.requestCount("/dogs") == 1 && len(w.files(t)) == 1 })
-	finished := store.Run{ID: "r1", Phase: event.PhaseFinished, Revision: 1} // the gateway gave it up
+	finished := store.Run{ID: "r1", Phase: event.PhaseFinished, Revision: 1} // the gateway has given the run up
 	if err := w.docs.PutRun(t.Context(), finished, store.Change{Run: "r1", Revision: 1, Event: "e"}); err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// unreadableOrderPrefix begins the keys of runs whose descriptor could not be read yet.
-// They come after the open orders, which are listed.
+// unreadableOrderPrefix is the prefix of the keys of runs with an unreadable
+// descriptor. These keys sort after those of the open orders, so lists of open orders
+// do not read them.
 const unreadableOrderPrefix = "unread/"
 
-// deferUnreadable puts a run aside whose descriptor this fetcher cannot read. One that is past
-// fetching was read before, by another release, and is left alone.
+// deferUnreadable defers a run whose descriptor this fetcher cannot read. It does
+// nothing for a run past fetching, whose descriptor another release has read.
 func (f *fetcher) deferUnreadable(ctx context.Context, run event.Submitted, faults descriptors.Faults) ([]event.Event, error) {
 	if past, err := f.pastFetching(ctx, run.Run); past || err != nil {
 		return nil, err
@@ -24,18 +25,18 @@ func (f *fetcher) deferUnreadable(ctx context.Context, run event.Submitted, faul
 	return []event.Event{versionSkewStatus(u, faults)}, err
 }
 
-// unreadableQueue are the runs whose descriptor a fetcher could not read.
+// unreadableQueue returns the queue of runs whose descriptor a fetcher could not read.
 func (f *fetcher) unreadableQueue() skew.Queue[unreadableRun] {
 	return skew.NewQueue[unreadableRun](f.store, store.KindOrder, unreadableOrderPrefix)
 }
 
-// retryUnreadable decides again about the runs that any fetcher put aside: one that is
-// new enough goes on with them.
+// retryUnreadable decides again about the deferred runs of all fetchers. A fetcher that
+// can read the descriptor of a run continues with the run.
 func (f *fetcher) retryUnreadable(ctx context.Context) error {
 	return f.unreadableQueue().ForEach(ctx, f.retryOne)
 }
 
-// retryOne decides about one run that was put aside, and publishes the events that follow.
+// retryOne decides about one deferred run, and publishes the resulting events.
 func (f *fetcher) retryOne(ctx context.Context, u unreadableRun) (decided bool, err error) {
 	events, decided, err := f.decideUnreadable(ctx, u)
 	if err != nil || !decided || len(events) == 0 {
@@ -44,8 +45,8 @@ func (f *fetcher) retryOne(ctx context.Context, u unreadableRun) (decided bool, 
 	return true, f.bus.Publish(ctx, events...)
 }
 
-// decideUnreadable returns the events that follow for a run that was put aside, and
-// whether it need not wait any more.
+// decideUnreadable returns the events of a deferred run, and reports whether the run
+// need not wait any more.
 func (f *fetcher) decideUnreadable(ctx context.Context, u unreadableRun) (events []event.Event, decided bool, err error) {
 	run := u.Submitted
 	state, err := f.runState(ctx, run.Run)

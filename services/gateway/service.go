@@ -1,10 +1,10 @@
 // Package gateway serves the users of the platform: it accepts runs, projects their
 // events into a state, and answers requests about them.
 //
-// Its packages are the steps: submit (a request → bai.submitted), projection (events
-// → runs in the store), catalog, artifact and bundle (stored descriptors, files of runs
-// and code of users), schedule (runs again and again), archive (export and import of
-// runs), api (every gRPC handler) and rest (the same over HTTP, on the same port).
+// It has these packages: submit (a request → bai.submitted), projection (events → runs
+// in the store), catalog, artifact and bundle (stored descriptors, files of runs, code
+// of users), schedule (repeated runs), archive (export and import of runs), api (all
+// gRPC handlers) and rest (the same over HTTP, on the same port).
 package gateway
 
 import (
@@ -55,11 +55,11 @@ func (s Settings) Validate() error {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns the runnable that hands the events of a topic to step, and
-	// publishes its answers. Runnables of one group share the events.
+	// Consume returns the runnable that passes the events of a topic to step, and
+	// publishes the events that step returns. Runnables of one group share the events.
 	Consume(group string, step service.Step) service.Runnable
-	// Publish returns when the events are stored for all consumers. With an
-	// error some of them may be.
+	// Publish returns when the events are stored for all consumers. After an error,
+	// some of them may be stored.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
@@ -81,20 +81,20 @@ type StreamStore interface {
 type Deps struct {
 	Bus          Bus
 	Store        Store
-	Listener     net.Listener                     // where the API is served, over gRPC and HTTP
-	Objects      Objects                          // where files that runs leave, and code that is sent along with them, lie; nil: none are kept
-	Source       catalog.Source                   // reads descriptors that lie elsewhere; nil: none are read
-	Parser       descriptors.Parser               // by which descriptors are judged: that of the executor's settings
-	Renderer     api.Renderer                     // nil: nothing is rendered
-	Preflight    preflight.Deps                   // what runs are held against before they begin; without a Cluster nobody is told
-	DatasetCache DatasetCache                     // what the object store holds; nil: nobody may look after it here
-	Token        func(run string) string          // the right to speak for a run; nil: nobody has it
-	OpenAPI      []byte                           // the description of what is served over HTTP
-	StorageFull  func() string                    // says why there is no room for another run; nil: there always is
-	Sync         func(ctx context.Context) error  // returns when what was stored before survives a power cut; nil: it does at once
-	Entropy      io.Reader                        // crypto/rand.Reader but in tests
-	Ready        func(ctx context.Context) error  // why calls would fail now; nil means they never would
-	Notes        func(ctx context.Context) string // what who asks for readiness is to know, empty for nothing; nil: there is never anything
+	Listener     net.Listener                     // listener of the API, for gRPC and HTTP
+	Objects      Objects                          // stores files of runs and code; nil: the service has neither
+	Source       catalog.Source                   // reads descriptors from other addresses; nil: only stored ones can be found
+	Parser       descriptors.Parser               // checks descriptors by the executor's settings
+	Renderer     api.Renderer                     // nil: no descriptors are rendered
+	Preflight    preflight.Deps                   // dependencies of preflight checks; without a Cluster there are no checks
+	DatasetCache DatasetCache                     // manages stored data sets; nil: the service has no dataset cache
+	Token        func(run string) string          // returns the token of a run; nil: runs have no tokens
+	OpenAPI      []byte                           // the OpenAPI description of the HTTP API
+	StorageFull  func() string                    // returns the reason why no run can be stored now, or ""; nil: there is always room
+	Sync         func(ctx context.Context) error  // returns when earlier writes survive a power cut; nil: they always do
+	Entropy      io.Reader                        // crypto/rand.Reader except in tests
+	Ready        func(ctx context.Context) error  // returns an error with the reason why calls would fail now; nil: they never fail
+	Notes        func(ctx context.Context) string // returns a note for the readiness response, or ""; nil: there is no note
 	Version      api.Version
 	Log          *zap.Logger
 }
@@ -112,8 +112,8 @@ type DatasetCache interface {
 	api.Prefetcher
 }
 
-// New returns the runnables of the service, by name. The names are unique among
-// all services, so that one process can run several.
+// New returns the runnables of the service, by name. The names are unique among all
+// services, so one process can run several services.
 func New(s Settings, d Deps) map[string]service.Runnable {
 	scripts := bundle.New(s.Scripts, d.Objects, d.Store, time.Now)
 	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: submit.NewIDs(d.Entropy), StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
@@ -145,7 +145,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	return parts
 }
 
-// newPreflight returns the preflight of runs, nil where there is no cluster.
+// newPreflight returns the preflight checks, or nil without a cluster.
 func newPreflight(s preflight.Settings, d preflight.Deps) api.Preflight { //nolint:ireturn // nil is none
 	if d.Cluster == nil || d.Planner == nil {
 		return nil
@@ -153,7 +153,7 @@ func newPreflight(s preflight.Settings, d preflight.Deps) api.Preflight { //noli
 	return preflight.New(s, d)
 }
 
-// newDataServer returns the handlers of data sets, nil without a dataset cache.
+// newDataServer returns the handlers of data sets, or nil without a dataset cache.
 func newDataServer(s DatasetCache) baiv1.DataServiceServer { //nolint:ireturn // nil is none
 	if s == nil {
 		return nil

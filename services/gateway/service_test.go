@@ -83,7 +83,8 @@ func open(t *testing.T) *sqlite.Store {
 	return s
 }
 
-// fakePlatform is what the other services would say of each submitted run.
+// fakePlatform publishes the events that the other services would publish for each
+// submitted run.
 func fakePlatform(bus *eventtest.Bus) {
 	bus.Consume("platform", service.On(func(_ context.Context, sub event.Submitted) ([]event.Event, error) {
 		h := sub.Header

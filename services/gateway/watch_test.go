@@ -26,14 +26,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// watchedRun is the run that is watched, and changes how many it has.
+// watchedRun is the run that clients watch, and changes is the number of its changes.
 const (
 	watchedRun = "01k8h4fzqh3v7x9y2m5n8p0r4t"
 	changes    = 3000
 )
 
-// TestAClientThatIsCutAHundredTimesSeesEveryChangeOnce has a client watch a run
-// while it changes, over connections that are cut after any number of bytes.
+// TestAClientThatIsCutAHundredTimesSeesEveryChangeOnce has a client watch a run while
+// it changes, over connections that break after any number of bytes.
 func TestAClientThatIsCutAHundredTimesSeesEveryChangeOnce(t *testing.T) {
 	st := open(t)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func TestAClientThatIsCutAHundredTimesSeesEveryChangeOnce(t *testing.T) {
 	t.Logf("%d changes over %d connections, %d of them cut", last, p.conns.Load(), p.cuts.Load())
 }
 
-// putChange records a change of the run: the last one is its end.
+// putChange records a change of the run. The last change is its end.
 func putChange(ctx context.Context, t *testing.T, st store.Runs, revision int64) {
 	t.Helper()
 	r, c := storetest.NewRun(watchedRun, time.Now())
@@ -85,9 +85,9 @@ func putChange(ctx context.Context, t *testing.T, st store.Runs, revision int64)
 	}
 }
 
-// watchOnce watches the run over one connection, from after a revision until that is
-// cut, and returns the last revision that it has seen. Each must follow the one
-// before it.
+// watchOnce watches the run over one connection, after a revision, until the connection
+// breaks, and returns the last revision that it has seen. Each revision must follow the
+// one before.
 func watchOnce(t *testing.T, addr string, last int64) int64 {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())
@@ -115,7 +115,7 @@ func watchOnce(t *testing.T, addr string, last int64) int64 {
 	return last
 }
 
-// proxy passes connections on, and cuts each after some bytes.
+// proxy forwards connections, and cuts each after some bytes.
 type proxy struct {
 	addr        string
 	conns, cuts atomic.Int64
@@ -148,7 +148,8 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// forward passes one connection on until one side closes it, or enough was said.
+// forward forwards one connection until one side closes it, or enough bytes have
+// passed.
 func (p *proxy) forward(client net.Conn, to string) {
 	defer client.Close() //nolint:errcheck // that is what it is for
 	server, err := (&net.Dialer{}).Dial("tcp", to)
@@ -159,7 +160,7 @@ func (p *proxy) forward(client net.Conn, to string) {
 	up := make(chan struct{})
 	go func() {
 		defer close(up)
-		_, _ = io.Copy(server, client) // until it is cut
+		_, _ = io.Copy(server, client) // until the connection is cut
 		_ = server.Close()
 	}()
 	enough := mathrand.Int64N(3000) //nolint:gosec // any will do

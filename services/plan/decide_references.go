@@ -11,11 +11,11 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// teamOf is the namespace that a run's descriptor belongs to.
+// teamOf returns the team, which is the namespace, of a run's descriptor.
 func teamOf(run event.Fetched) string { return cmp.Or(run.Namespace, "default") }
 
-// allowed are the objects that descriptors may name, by their namespace: none where
-// settings name none.
+// allowed returns the objects that descriptors may name, by their namespace. Without
+// settings there are none.
 func (p Planner) allowed() descriptors.Allowlists {
 	if p.Pods.Allow == nil {
 		return descriptors.Allowlists{}
@@ -23,15 +23,15 @@ func (p Planner) allowed() descriptors.Allowlists {
 	return p.Pods.Allow
 }
 
-// uses reports whether this platform's cluster uses an object that a descriptor
-// names: the local one has no claims and pulls no images.
+// uses reports whether this platform's cluster uses an object that a descriptor names.
+// The local cluster has no claims and pulls no images.
 func (p Planner) uses(r descriptors.Reference) bool {
 	return !p.Local() || !r.Pull && r.Kind == descriptors.RefSecret
 }
 
-// checkReferences refuses a descriptor that names an object of the cluster which
-// its namespace may not name. The gateway refused it before, but a client that can write to
-// the broker may publish an event that no gateway has seen.
+// checkReferences refuses a descriptor that names an object of the cluster which its
+// namespace may not name. The gateway has checked that too, but a client that can write
+// to the broker may publish an event without the gateway.
 func (p Planner) checkReferences(run event.Fetched, d *descriptors.Descriptor) error {
 	for _, r := range d.References() {
 		message, remedy := p.allowed().Refusal(teamOf(run), r)
@@ -43,7 +43,8 @@ func (p Planner) checkReferences(run event.Fetched, d *descriptors.Descriptor) e
 	return nil
 }
 
-// LabelGated returns the objects that a descriptor may name only if their labels allow it.
+// LabelGated returns the objects that a descriptor may name only if the labels of the
+// objects allow it.
 func (p Planner) LabelGated(run event.Fetched, d *descriptors.Descriptor) []descriptors.Reference {
 	var all []descriptors.Reference
 	for _, r := range d.References() {
@@ -54,8 +55,8 @@ func (p Planner) LabelGated(run event.Fetched, d *descriptors.Descriptor) []desc
 	return all
 }
 
-// CheckLabels refuses an object that has none of the labels which allow a run's
-// descriptor to name it; has is nil where there is no such object.
+// CheckLabels refuses an object without any of the labels that allow a run's descriptor
+// to name it. has are the object's labels, or nil if there is no such object.
 func (p Planner) CheckLabels(run event.Fetched, r descriptors.Reference, has map[string]string) error {
 	want := p.allowed().Labels(teamOf(run))
 	for _, label := range want {

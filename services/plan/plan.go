@@ -1,6 +1,6 @@
-// Package plan makes the objects of runs from their descriptors. The gateway
-// judges and previews descriptors with it and the executor launches them, so that
-// both hold a descriptor against the same settings in the same way.
+// Package plan makes the objects of runs from their descriptors. The gateway uses it to
+// check and preview descriptors, and the executor to launch them, so both apply the
+// same settings in the same way.
 package plan
 
 import (
@@ -16,28 +16,28 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// Engines that an executor can have.
+// Engines of an executor.
 const (
 	EngineLocal      = "local"
 	EngineKubernetes = "kubernetes"
 )
 
-// Images asks registries about images that run by themselves.
+// Images asks registries about images whose own entrypoint is run.
 type Images interface {
-	// Image returns the answer of an image's registry, or why there is none. Its
-	// only error is that ctx is done.
+	// Image returns the answer of an image's registry, or the reason why there is none.
+	// The only error is that ctx is done.
 	Image(ctx context.Context, q cluster.ImageQuery) (cluster.Image, error)
 }
 
-// Planner makes plans for one cluster. New makes one.
+// Planner makes plans for one cluster. Use New to create one.
 type Planner struct {
 	Engine string
 	Pods   transpile.Settings
-	Images Images // nil where Pods asks no registry
+	Images Images // nil if Pods has NoRegistry
 }
 
-// New returns a planner for the cluster of an engine, empty meaning local, with the
-// settings of pods that follow from the engine. It asks registries unless
+// New returns a planner for the cluster of an engine, where "" means local. It adds the
+// pod settings that follow from the engine. The planner asks registries unless
 // noRegistry is true.
 func New(engine string, pods transpile.Settings, noRegistry bool) Planner {
 	local := engine != EngineKubernetes
@@ -51,13 +51,13 @@ func New(engine string, pods transpile.Settings, noRegistry bool) Planner {
 	return Planner{Engine: engine, Pods: pods}
 }
 
-// Local reports whether runs run on this machine.
+// Local reports whether pods run on this machine.
 func (p Planner) Local() bool { return p.Engine == EngineLocal }
 
 // engines returns the engines that a descriptor may name.
 func (p Planner) engines() []string { return []string{"default", p.Engine} }
 
-// Parser returns the parser by which descriptors are judged on their arrival.
+// Parser returns the parser that checks new descriptors.
 func (p Planner) Parser() descriptors.Parser {
 	parser := descriptors.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed()}
 	if !parser.OneMachine {
@@ -66,16 +66,15 @@ func (p Planner) Parser() descriptors.Parser {
 	return parser
 }
 
-// Parse reads the descriptor of a run. The gateway has accepted it; settings may have
-// changed since, and Objects holds it against them.
+// Parse parses the descriptor of a run. The gateway has accepted the descriptor. The
+// settings may have changed since, and Objects checks the descriptor against them.
 func (p Planner) Parse(run event.Fetched) (*descriptors.Descriptor, descriptors.Faults) {
 	parser := p.Parser()
 	parser.Accepted = true
 	return parser.Parse(run.File, []byte(run.Descriptor))
 }
 
-// Objects returns the objects of an attempt. Its only error is
-// *transpile.RefusedError.
+// Objects returns the objects of an attempt. The only error is *transpile.RefusedError.
 func (p Planner) Objects(in transpile.Input) (transpile.Workload, error) {
 	if err := p.checkEngine(in.Descriptor); err != nil {
 		return transpile.Workload{}, err
@@ -86,7 +85,8 @@ func (p Planner) Objects(in transpile.Input) (transpile.Workload, error) {
 	return transpile.Objects(in, p.Pods)
 }
 
-// checkEngine refuses a descriptor that names an engine which is not here.
+// checkEngine refuses a descriptor that names an engine which this platform does not
+// have.
 func (p Planner) checkEngine(d *descriptors.Descriptor) error {
 	if e := d.Info.ExecutionEngine; e == "" || slices.Contains(p.engines(), e) {
 		return nil
@@ -96,8 +96,8 @@ func (p Planner) checkEngine(d *descriptors.Descriptor) error {
 }
 
 // Preview returns the objects of the first attempt of a run of d, which was read from
-// text, with the answers of registries that they were made from. The run has code
-// sent along where d asks for it, or withCode does. The error is for the user.
+// text, and the registry answers that the objects depend on. The run has code sent
+// along if d asks for it or withCode is set. The error is for the user.
 func (p Planner) Preview(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (transpile.Workload, []cluster.Image, error) {
 	if err := p.checkEngine(d); err != nil {
 		return transpile.Workload{}, nil, err
@@ -110,13 +110,13 @@ func (p Planner) Preview(ctx context.Context, d *descriptors.Descriptor, text []
 	return w, images, err
 }
 
-// Render returns the objects of Preview as YAML, made without asking a registry.
+// Render returns the objects of Preview as YAML, without asking a registry.
 func (p Planner) Render(d *descriptors.Descriptor, text []byte, withCode bool) ([]byte, error) {
 	return transpile.Manifest(d, text, withCode, p.Pods)
 }
 
-// AskRegistries returns the answers of the registries of all images of d that run by
-// themselves, nil where there is none. Its only error is that ctx is done.
+// AskRegistries returns the registry answers for all images of d whose own entrypoint
+// is run, or nil if there are none. The only error is that ctx is done.
 func (p Planner) AskRegistries(ctx context.Context, d *descriptors.Descriptor) ([]cluster.Image, error) {
 	var images []cluster.Image
 	for _, q := range transpile.Images(d, p.Pods) {

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Bai-pod-ship is the part of bai-pod that speaks to brokers and object stores:
-// bai-pod becomes it to pull and to collect. It is a program of its own because
-// what it is made of takes longer to start than the rest, which every benchmark
+// Bai-pod-ship is the part of bai-pod that connects to brokers and object stores.
+// bai-pod executes it to pull, to collect and to wait. It is a separate program because
+// its packages take longer to start, and every benchmark waits for the start of
+// bai-pod.
 // waits for.
 package main
 
@@ -41,7 +42,7 @@ func main() {
 	os.Exit(code)
 }
 
-// ship does what the command line says, and returns the exit code.
+// ship carries out the command line, and returns the exit code.
 func ship(ctx context.Context, args []string) (int, error) {
 	switch {
 	case len(args) == 1 && args[0] == "collect":
@@ -54,10 +55,10 @@ func ship(ctx context.Context, args []string) (int, error) {
 	return 0, errors.New("usage: bai-pod collect, bai-pod pull, or bai-pod await [OPTION…] URL…")
 }
 
-// runCollect ships what the benchmark writes until it has ended and all is
-// shipped.
+// runCollect ships the output of the benchmark until the benchmark has ended and
+// everything is shipped.
 func runCollect(ctx context.Context) error {
-	if os.Getenv("GOGC") == "" { // its heap is small: collected rarely, but never beyond what a sidecar may have
+	if os.Getenv("GOGC") == "" { // a small heap: collect rarely, within the memory of a sidecar
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(44 << 20)
 	}
@@ -99,7 +100,7 @@ func podIndex() (int, error) {
 	return index, nil
 }
 
-// runAwait waits until others are ready.
+// runAwait waits until other pods are ready.
 func runAwait(ctx context.Context, args []string) error {
 	s, err := waitready.Parse(args)
 	if err != nil {
@@ -108,18 +109,18 @@ func runAwait(ctx context.Context, args []string) error {
 	return waitready.Run(ctx, s)
 }
 
-// runPull brings the data, and returns the exit code that says how that ended.
+// runPull downloads the data, and returns the exit code for the result.
 func runPull(ctx context.Context) (int, error) {
 	cfg, err := puller.Read(os.Getenv(pod.EnvSecretDir))
 	if err == nil {
-		cfg.Linked = os.Getenv(pod.EnvDir) == "" // the benchmark sees mounts
+		cfg.Linked = os.Getenv(pod.EnvDir) == "" // in Kubernetes the benchmark sees the data through mounts
 		cfg.Index, err = podIndex()
 	}
 	if err == nil {
 		err = pull(ctx, cfg)
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "bai-pod: pull:", err) // the last words say it too
+		_, _ = fmt.Fprintln(os.Stderr, "bai-pod: pull:", err) // the termination message has the error too
 	}
 	return puller.WriteTermination(os.Getenv(pod.EnvMessage), err), nil
 }
@@ -135,13 +136,13 @@ func pull(ctx context.Context, cfg pod.Pull) error {
 		publish = func(s event.Status) {
 			ctx, cancel := context.WithTimeout(ctx, puller.PublishTimeout)
 			defer cancel()
-			_ = bus.Publish(ctx, s) // progress is told as far as it can be
+			_ = bus.Publish(ctx, s) // progress is best effort
 		}
 	}
 	return puller.Run(ctx, os.Getenv(pod.EnvDir), cfg, publish)
 }
 
-// openBus returns what the pod speaks through, with its run's token.
+// openBus returns a bus with the token of the pod's run, and a log.
 func openBus(brokers []string, access pod.Access, token, source string) (*kafka.Bus, *zap.Logger, error) {
 	log, err := run.Log{}.New(os.Stderr)
 	if err != nil {
@@ -151,7 +152,7 @@ func openBus(brokers []string, access pod.Access, token, source string) (*kafka.
 	return b, log, err
 }
 
-// readSecretFile reads what the pod's Secret says.
+// readSecretFile reads a file of the pod's Secret.
 func readSecretFile(name string, into any) error {
 	dir := os.Getenv(pod.EnvSecretDir)
 	if dir == "" {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Bai-pod-ship is the platform's one program in a benchmark's pod.
+// Bai-pod-ship is a part of the platform's program in the pods of a benchmark.
 package main
 
 import (

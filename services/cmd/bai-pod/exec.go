@@ -16,8 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/entrypoint"
 )
 
-// spool is how many bytes of output may wait for the collector, above the limit of
-// the log.
+// spool is the number of bytes of output, beyond the limit of the log, that may wait
+// for the collector.
 const spool = 64 << 20
 
 // runExec runs the benchmark's command.
@@ -30,7 +30,7 @@ func runExec(args []string, signals <-chan os.Signal) (int, error) {
 	return entrypoint.Run(s, signals)
 }
 
-// execSettings reads the command line and the environment of exec.
+// execSettings parses the command line and the environment of exec.
 func execSettings(args []string, env func(string) string) (entrypoint.Settings, error) {
 	s := entrypoint.Settings{Dir: env(pod.EnvDir), MessagePath: cmp.Or(env(pod.EnvMessage), pod.TerminationMessage)}
 	for len(args) > 0 && args[0] != "--" {
@@ -48,7 +48,7 @@ func execSettings(args []string, env func(string) string) (entrypoint.Settings, 
 	return s, err
 }
 
-// readLimits reads what of the settings comes from the environment.
+// readLimits reads the settings that come from the environment.
 func readLimits(s *entrypoint.Settings, env func(string) string) (err error) {
 	if v := env(pod.EnvAwait); v != "" {
 		if s.ReadyTimeout, err = time.ParseDuration(v); err != nil || s.ReadyTimeout < 0 {
@@ -72,7 +72,7 @@ func readLimits(s *entrypoint.Settings, env func(string) string) (err error) {
 	return err
 }
 
-// spoolBytes is how many bytes of output may wait, by the limit of the log.
+// spoolBytes returns how many bytes of output may wait, given the limit of the log.
 func spoolBytes(text string) (int64, error) {
 	limit, err := bytesOf(pod.EnvMaxLog, text)
 	if err != nil || limit == 0 {
@@ -81,7 +81,7 @@ func spoolBytes(text string) (int64, error) {
 	return limit + spool, nil
 }
 
-// bytesOf reads the number of bytes that a variable has; zero where it is not set.
+// bytesOf parses the number of bytes in a variable. An unset variable gives zero.
 func bytesOf(name, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -93,14 +93,15 @@ func bytesOf(name, text string) (int64, error) {
 	return n, nil
 }
 
-// runSupervise runs a pod of the local cluster, or joins several.
+// runSupervise runs a pod of the local cluster, probes the machine, or bridges the
+// networks of several pods.
 func runSupervise(args []string, signals <-chan os.Signal) error {
 	switch {
 	case len(args) == 2 && args[0] == "--probe":
 		return shim.Probe(args[1])
 	case len(args) == 2 && args[0] == "--probe-network":
 		return shim.ProbeNetwork()
-	case len(args) == 2 && args[0] == "--hub": // the directory is for people to see
+	case len(args) == 2 && args[0] == "--hub": // the directory is only for people
 		return shim.RunBridge()
 	case len(args) != 1:
 		return fmt.Errorf("%w: supervise wants one directory", errUsage)

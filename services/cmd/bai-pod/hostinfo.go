@@ -14,21 +14,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/hostinfo"
 )
 
-// minRuntime is how long a command has run of which it is worth to ask programs for
-// their versions once it has ended: that takes some of them a tenth of a second.
+// minRuntime is the minimum run time of a command after which programs are asked for
+// their versions. Asking takes a tenth of a second for some of them.
 const minRuntime = time.Second
 
-// hostRecorder writes down where the command runs, and what it uses. What it cannot
-// write it leaves out: nobody waits for it.
+// hostRecorder records the environment of the command, and its usage of the machine. It
+// ignores errors, because the command matters more.
 type hostRecorder struct {
 	dir         string
 	files       hostinfo.Files
-	every       time.Duration // between two measurements; 0 is none at all
+	every       time.Duration // time between two measurements; 0 means none
 	environment event.Environment
 }
 
-// newHostRecorder returns an observer that measures every so often, a second where
-// that is not said.
+// newHostRecorder returns a hostRecorder that measures at the interval every, or each
+// second if every is not a duration.
 func newHostRecorder(dir, every string) *hostRecorder {
 	d, err := time.ParseDuration(every)
 	if err != nil {
@@ -37,7 +37,7 @@ func newHostRecorder(dir, every string) *hostRecorder {
 	return &hostRecorder{dir: dir, every: max(d, 0)}
 }
 
-// start observes a command until what it returns is called.
+// start records a command until the returned function is called.
 func (o *hostRecorder) start(pid int) func(pod.Exit) {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -60,7 +60,7 @@ func (o *hostRecorder) start(pid int) func(pod.Exit) {
 	}
 }
 
-// writeEnvironment writes where the command runs, whole or not at all.
+// writeEnvironment writes the environment file atomically.
 func (o *hostRecorder) writeEnvironment() {
 	b, err := json.Marshal(o.environment)
 	path := pod.PathIn(o.dir, pod.EnvironmentFile)
@@ -72,7 +72,8 @@ func (o *hostRecorder) writeEnvironment() {
 	}
 }
 
-// recordUsage appends what the command uses to a file, until ctx is done. The file is made with the first of it: short commands have none.
+// recordUsage appends the usage of the command to a file until ctx is done. The first
+// measurement creates the file, so a short command has none.
 func (o *hostRecorder) recordUsage(ctx context.Context, pid int) {
 	var mu sync.Mutex
 	var file *os.File

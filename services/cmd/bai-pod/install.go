@@ -13,12 +13,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// self is this program's file, whatever its name is by now.
+// self is the file of this program, even after it was renamed.
 const self = "/proc/self/exe"
 
-// install copies this program to a place, and beside it the one that ships, each
-// whole or not at all, and gives it the name there by which it emits. Whoever does
-// the same at the same time does no harm.
+// install copies this program and bai-pod-ship to a path, each atomically, and links
+// the name bai-emit beside them. Several processes may do so at once.
 func install(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%w: install wants one place", errUsage)
@@ -33,23 +32,23 @@ func install(args []string) error {
 	return nil
 }
 
-// installProgram copies a program to dst, whole or not at all.
+// installProgram copies a program to dst atomically.
 func installProgram(src, dst string) error {
-	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil { //nolint:gosec // the benchmark may have another user
+	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil { //nolint:gosec // the benchmark may run as another user
 		return err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(dst), ".bai-pod-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // it has its name by then
+	defer os.Remove(tmp.Name()) //nolint:errcheck // it is renamed by then
 	if err := copyTo(tmp, src); err != nil {
 		return err
 	}
 	return os.Rename(tmp.Name(), dst)
 }
 
-// linkEmit gives the program at path the name beside it by which it emits.
+// linkEmit creates the link bai-emit beside the program at path.
 func linkEmit(path string) error {
 	err := os.Symlink(filepath.Base(path), filepath.Join(filepath.Dir(path), filepath.Base(pod.Emit)))
 	if errors.Is(err, fs.ErrExist) {
@@ -58,7 +57,7 @@ func linkEmit(path string) error {
 	return err
 }
 
-// copyTo writes a program to dst and closes it: one that is open for writing
+// copyTo writes a program to dst and closes dst, since a file that is open for writing
 // cannot be executed.
 func copyTo(dst *os.File, path string) error {
 	defer dst.Close() //nolint:errcheck // closed below, unless it failed before

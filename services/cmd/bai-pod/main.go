@@ -29,13 +29,13 @@ const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
 Called by the name bai-emit it emits metrics: bai-emit --help.
 `
 
-// Exit codes for what the program itself has to say.
+// Exit codes for errors of the program itself.
 const (
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// errUsage says that the command line is not one that the program knows.
+// errUsage is the error for a command line that the program does not know.
 var errUsage = errors.New("usage")
 
 // version is set when the program is built.
@@ -46,7 +46,7 @@ func main() {
 		os.Exit(emit.Run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
 	signals := make(chan os.Signal, 16)
-	// Before anything else: whoever ends a pod may be quicker than its start.
+	// First of all, since a pod may be ended before the program has started completely.
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	code, err := dispatch(os.Args[1:], signals, os.Stdout)
 	switch {
@@ -83,7 +83,7 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 	}
 }
 
-// execShip has the program that ships take this one's place. It lies beside it.
+// execShip replaces this process by bai-pod-ship, which is beside this program.
 func execShip(name string, args []string) error {
 	path, err := os.Executable()
 	if err == nil {

@@ -36,7 +36,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// run runs the program, and returns what it wrote and its exit code.
+// run runs the program, and returns its output and its exit code.
 func run(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -85,7 +85,7 @@ func TestAWrongCommandLineIsSaid(t *testing.T) {
 func TestInstallCopiesTheProgram(t *testing.T) {
 	t.Parallel()
 	dst := filepath.Join(t.TempDir(), "deep", "er", "bai-pod")
-	for range 2 { // once more changes nothing
+	for range 2 { // repeating it changes nothing
 		if _, stderr, code := run(t, nil, "install", dst); code != 0 {
 			t.Fatal(stderr)
 		}

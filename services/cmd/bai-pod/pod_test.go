@@ -30,7 +30,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// harness is a local cluster, and what its pods said.
+// harness is a local cluster, with the output of its pods.
 type harness struct {
 	*local.Cluster
 
@@ -38,8 +38,8 @@ type harness struct {
 	brokers []string
 
 	mu    sync.Mutex
-	lines map[string]map[int64]string // by run and number
-	ends  map[string]*event.End       // of the output, by run
+	lines map[string]map[int64]string // by run and sequence number
+	ends  map[string]*event.End       // end of the output, by run
 }
 
 func newHarness(t *testing.T) *harness {
@@ -93,7 +93,8 @@ func (b *harness) onLogs(_ context.Context, l event.Logs) ([]event.Event, error)
 	return nil, nil
 }
 
-// end returns the end of a run's output once it was heard, and its lines.
+// end returns the end of a run's output, if it has arrived, and the number of its
+// lines.
 func (b *harness) end(run string) (*event.End, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +150,7 @@ func ref(run string) cluster.Ref {
 	return cluster.Ref{Run: run, Attempt: 1, Scope: "default", Job: run}
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -165,7 +166,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// succeeded waits for a run's end.
+// succeeded waits for a run's success.
 func (b *harness) succeeded(t *testing.T, run string) cluster.Snapshot {
 	t.Helper()
 	var seen cluster.Snapshot
@@ -200,7 +201,7 @@ func TestACollectorThatIsKilledLosesNothing(t *testing.T) {
 	t.Parallel()
 	const lines = 3000
 	b := newHarness(t)
-	killed := filepath.Join(t.TempDir(), "killed") // the benchmark writes the last lines once the collector was killed
+	killed := filepath.Join(t.TempDir(), "killed") // the benchmark writes the last lines once the collector has been killed
 	b.launch(t, "killed", "sh", "-c", "i=0; while [ $i -lt "+strconv.Itoa(lines)+" ]; do i=$((i+1)); echo line $i; [ $((i % 300)) -eq 0 ] && sleep 0.1; "+
 		"while [ $i -eq 2700 ] && [ ! -e "+killed+" ]; do sleep 0.05; done; done")
 	for range 3 {
@@ -219,8 +220,8 @@ func TestACollectorThatIsKilledLosesNothing(t *testing.T) {
 	})
 }
 
-// kill kills a process by its arguments and something in its environment's
-// mounts, and reports whether there was one.
+// kill kills the process with these arguments and this directory among its mounts, and
+// reports whether there was one.
 func kill(t *testing.T, args, dir string) bool {
 	t.Helper()
 	for _, p := range shimapi.Processes() {

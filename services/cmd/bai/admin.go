@@ -23,8 +23,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// adminSettings are those of services that concern what the platform stands on.
-// The operator needs more rights than services have: give the file other users.
+// adminSettings are the settings of the brokers and the store. The operator needs more
+// permissions than services have, so the file should have other users.
 type adminSettings struct {
 	Kafka         kafka.Settings
 	Elasticsearch elastic.Settings
@@ -42,13 +42,13 @@ func (s *adminSettings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// adminClient is the way of an operator to the brokers and the store.
+// adminClient is the operator's access to the brokers and the store.
 type adminClient struct {
 	config string
 	out    io.Writer
 }
 
-// kafka returns how to reach the brokers.
+// kafka returns the settings of the brokers.
 func (o *adminClient) kafka() (kafka.Settings, error) {
 	var s adminSettings
 	if err := config.Load(o.config, &s); err != nil {
@@ -107,7 +107,8 @@ func (o *adminClient) topics() *cobra.Command {
 	return c
 }
 
-// plan prints the plan by which the brokers get what settings say.
+// plan prints the changes that give the brokers the topics and permissions of the
+// settings.
 func (o *adminClient) plan(ctx context.Context) (kafka.Settings, admin.Changes, error) {
 	s, err := o.kafka()
 	if err != nil {
@@ -179,7 +180,7 @@ func (o *adminClient) listDeadLetters(ctx context.Context, from int64, runID str
 	return w.Flush()
 }
 
-// escapeControl returns text that others wrote in a form that stays on its line.
+// escapeControl returns text of unknown origin in a form that stays on one line.
 func escapeControl(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil || len(b) < 2 {
@@ -188,7 +189,7 @@ func escapeControl(text string) string {
 	return string(b[1 : len(b)-1])
 }
 
-// forEachDeadLetter does something with each dead letter that is named.
+// forEachDeadLetter calls do for the offset of each given dead letter.
 func (o *adminClient) forEachDeadLetter(args []string, do func(s kafka.Settings, offset int64) error) error {
 	s, err := o.kafka()
 	if err != nil {
@@ -256,7 +257,7 @@ did. Indices of months that there are keep their settings.`,
 	return c
 }
 
-// check says whether setup is needed.
+// check reports that the store needs no setup, or returns an error.
 func (o *adminClient) check(ctx context.Context, s *elastic.Store) error {
 	if err := s.Check(ctx); err != nil {
 		return err
@@ -265,7 +266,7 @@ func (o *adminClient) check(ctx context.Context, s *elastic.Store) error {
 	return err
 }
 
-// checkFile says whether a store can be read whole, and if not what to do.
+// checkFile reports that a store file is intact, or returns an error with a remedy.
 func (o *adminClient) checkFile(ctx context.Context, path string) (err error) {
 	if _, err := os.Stat(path); err != nil {
 		return err
@@ -284,7 +285,7 @@ func (o *adminClient) checkFile(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// withStore runs do on the store.
+// withStore opens the store and calls do.
 func (o *adminClient) withStore(do func(context.Context, *elastic.Store) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, _ []string) (err error) {
 		var s adminSettings
@@ -317,7 +318,7 @@ func (o *adminClient) setup(ctx context.Context, s *elastic.Store) error {
 	return err
 }
 
-// purge is what of the store is to be forgotten.
+// purge has the options of forget.
 type purge struct {
 	before string
 	dry    bool
@@ -343,11 +344,11 @@ runs has not finished. 'baictl export' keeps a run before.`,
 	c.Flags().StringVar(&f.before, "before", "", "the first `month` that stays, as 2026-01")
 	c.Flags().BoolVar(&f.dry, "dry-run", false, "only say what would be removed")
 	c.Flags().BoolVar(&f.yes, "yes", false, "remove it")
-	_ = c.MarkFlagRequired("before") // it is a flag
+	_ = c.MarkFlagRequired("before") // the flag exists
 	return c
 }
 
-// month returns the first month that stays: this one at most.
+// month returns the first month to keep, which is this month at most.
 func (f purge) month(now time.Time) (time.Time, error) {
 	before, err := time.Parse("2006-01", f.before)
 	if err != nil {
@@ -382,7 +383,7 @@ func (o *adminClient) forgetBefore(ctx context.Context, s *elastic.Store, before
 	return err
 }
 
-// purgeLines says what would be removed.
+// purgeLines returns a description of what would be removed.
 func purgeLines(p elastic.Expired) []string {
 	lines := make([]string, 0, len(p.Indices)+len(p.Unfinished)+1)
 	for _, name := range p.Indices {

@@ -24,7 +24,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
 
-// administer runs bai with arguments, and returns what it prints.
+// administer runs bai with arguments, and returns its output.
 func administer(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
@@ -137,14 +137,15 @@ func TestAnOperatorSetsUpTheStore(t *testing.T) {
 	forgetOld(t, server, file, prefix)
 }
 
-// forgetOld has an index of a past month removed.
+// forgetOld removes the index of a past month.
 func forgetOld(t *testing.T, server *elasticsearch.Server, file, prefix string) {
 	t.Helper()
 	opened, err := elastic.Open(elastic.Settings{Addresses: []string{server.URL}, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := store.Lines{Origin: storetest.NewOrigin("01kdvr00070000000000000007", "p"), Lines: []event.Line{storetest.NewLine(1, "x")}} // of January 2026
+	// of January 2026
+	line := store.Lines{Origin: storetest.NewOrigin("01kdvr00070000000000000007", "p"), Lines: []event.Line{storetest.NewLine(1, "x")}}
 	if err := errors.Join(opened.AppendLines(t.Context(), []store.Lines{line}), opened.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestTheSettingsInTheManualAreSettings(t *testing.T) {
 	}
 }
 
-// unknownSettings returns the settings of a text that no program has.
+// unknownSettings returns the settings in a text that no program has.
 func unknownSettings(t *testing.T, text string) (keys []string) {
 	t.Helper()
 	programs := []any{&program.Settings{}, &settings{}, &struct{ Objects wiring.Objects }{}}

@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// TestWhatDoesNotBelongIntoTheDataFolderIsToldWithARemedy has a file lie where a folder
-// belongs, and a folder where a file does.
+// TestWhatDoesNotBelongIntoTheDataFolderIsToldWithARemedy puts a file in place of a
+// folder, and a folder in place of a file.
 func TestWhatDoesNotBelongIntoTheDataFolderIsToldWithARemedy(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"broker", "broker/data", "objects", "pods", "pods/live", "token.key", "broker.password", "broker/port", "lock", "store.db"} {
@@ -31,7 +31,7 @@ func TestWhatDoesNotBelongIntoTheDataFolderIsToldWithARemedy(t *testing.T) {
 	}
 }
 
-// misplace makes a folder where a file belongs, and a file where a folder does.
+// misplace creates a folder in place of a file, or a file in place of a folder.
 func misplace(t *testing.T, path string) {
 	t.Helper()
 	name, err := filepath.Base(path), os.MkdirAll(filepath.Dir(path), 0o700)

@@ -2,17 +2,17 @@ package main
 
 import "fmt"
 
-// Open files of a platform in one process: some 190 when nothing happens, with a broker
-// of its own, or 110 with brokers elsewhere; on a machine with other work clients
-// connect once more before the broker has closed what they gave up, so that there may
-// be nearly twice as many connections. And what a run adds.
+// Numbers of open files of a platform in one process: about 190 when idle with an
+// embedded broker, or 110 with external brokers. On a busy machine, clients reconnect
+// before the broker has closed their old connections, so there may be almost twice as
+// many connections. Each run adds filesPerRun.
 const (
 	filesEmbedded = 360
 	filesOutside  = 200
 	filesPerRun   = 24
 )
 
-// enoughFiles refuses a limit of open files under which no run would get on.
+// enoughFiles refuses a limit of open files that is too low for a run.
 func enoughFiles(limit uint64, slots int, embedded bool) error {
 	need := uint64(filesOutside)
 	if embedded {

@@ -12,7 +12,7 @@ func TestALimitOfOpenFilesThatIsTooLowIsRefusedWithTheNumber(t *testing.T) {
 		limit    uint64
 		slots    int
 		embedded bool
-		want     string // empty: it is enough
+		want     string // empty: the limit is high enough
 	}{
 		"enough for one run":             {limit: 384, slots: 1, embedded: true},
 		"one too few":                    {383, 1, true, "this process may have 383 files open, and needs 384 for 1 run at a time: raise the limit (ulimit -n 384, or LimitNOFILE=384 of a systemd unit)"},

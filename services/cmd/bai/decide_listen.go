@@ -5,12 +5,11 @@ import (
 	"net/netip"
 )
 
-// exposed reports whether others than this machine reach an address that is listened
-// on.
+// exposed reports whether other machines can reach a listening address.
 func exposed(at netip.AddrPort) bool { return !at.Addr().Unmap().IsLoopback() }
 
-// refuseExposed refuses a listener that others than this machine reach, where nobody
-// has said that this is meant.
+// refuseExposed refuses a listener that other machines can reach, unless that is
+// allowed.
 func refuseExposed(listen string, at netip.AddrPort, allowed bool) error {
 	if allowed || !exposed(at) {
 		return nil
@@ -19,7 +18,7 @@ func refuseExposed(listen string, at netip.AddrPort, allowed bool) error {
 		"listen on loopback (--listen 127.0.0.1:%d) and let others in through ssh -L, or say --allow-anyone", listen, at, at.Port())
 }
 
-// warnExposed says at each start that the API lets anyone in; empty where it does not.
+// warnExposed returns a warning if other machines can reach the API, or "".
 func warnExposed(at netip.AddrPort) string {
 	if !exposed(at) {
 		return ""

@@ -18,13 +18,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// externalServices is what the command line says of a broker and a store that are not the
-// platform's own.
+// externalServices are the command line's addresses of an external broker and store.
 type externalServices struct {
 	brokers, elasticsearch []string
 }
 
-// apply puts what the command line says over the settings.
+// apply sets the addresses of the command line in the settings.
 func (o externalServices) apply(s *settings) {
 	if len(o.brokers) > 0 {
 		s.Kafka.Brokers = o.brokers
@@ -34,13 +33,13 @@ func (o externalServices) apply(s *settings) {
 	}
 }
 
-// openStore opens the store that settings name, or the one in the data directory.
+// openStore opens the store in the settings, or else the one in the data directory.
 func (p *platform) openStore(ctx context.Context) (err error) {
 	path := p.dir.Join("store.db")
 	if len(p.settings.Elasticsearch.Addresses) > 0 {
 		path = ""
 	}
-	files := consistency.FileStamps(p.dir.Path) // before the store makes any
+	files := consistency.FileStamps(p.dir.Path) // before the store creates files
 	opened, err := program.OpenStore(ctx, path, p.settings.Elasticsearch)
 	if errors.Is(err, sqlite.ErrDamaged) || errors.Is(err, sqlite.ErrNotDatabase) {
 		return unreadable(path, err)
@@ -62,7 +61,7 @@ func (p *platform) openStore(ctx context.Context) (err error) {
 	return nil
 }
 
-// openBus connects to the brokers that settings name, or to one of its own.
+// openBus connects to the brokers in the settings, or starts an embedded broker.
 func (p *platform) openBus(ctx context.Context) error {
 	k := &p.settings.Kafka
 	k.SignaturePolicy = kafka.SignaturePolicyStore{Docs: p.store}
@@ -89,7 +88,8 @@ func (p *platform) openBus(ctx context.Context) error {
 		}
 		k.Brokers = []string{b.Addr()}
 		k.Topics.Partitions, k.Topics.Replication = cmp.Or(k.Topics.Partitions, 2), 1
-		k.Session = cmp.Or(k.Session, 1500*time.Millisecond) // a process that was killed is soon replaced; each group costs two heartbeats a second
+		// a killed process is soon replaced; each group costs two heartbeats per second
+		k.Session = cmp.Or(k.Session, 1500*time.Millisecond)
 	}
 	if err := k.CheckPods(); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (p *platform) openBus(ctx context.Context) error {
 	return nil
 }
 
-// openKeys makes the keys that settings do not name.
+// openKeys creates the keys that the settings do not name.
 func (p *platform) openKeys() (err error) {
 	k := &p.settings.Kafka
 	if k.KeyFile == "" {
@@ -120,8 +120,8 @@ func (p *platform) openKeys() (err error) {
 	return err
 }
 
-// sealNew has all that comes to a broker that is about to be made carry a seal. In
-// the folder of an earlier version what lies there has none.
+// sealNew requires signatures of all messages if the broker is new. The messages in the
+// folder of an earlier version have none.
 func (p *platform) sealNew(ctx context.Context) error {
 	if _, err := os.Stat(p.dir.Join("broker/data")); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -130,12 +130,12 @@ func (p *platform) sealNew(ctx context.Context) error {
 	return err
 }
 
-// topics makes the topics of brokers elsewhere once these answer. All that needs
-// them waits for them.
+// topics creates the topics of external brokers once these answer. All users of the
+// topics wait for them.
 func (p *platform) topics(ctx context.Context) error {
 	if err := p.bus.AwaitTopics(ctx); err != nil && ctx.Err() == nil && !kafka.Forbidden(err) {
 		return fmt.Errorf("%w: make them with 'bai admin topics apply', or say kafka.topics.replication", err)
 	}
-	<-ctx.Done() // they are there, or are waited for: who runs services need not be who makes topics
+	<-ctx.Done() // on missing permission, an operator creates the topics, and their users wait
 	return nil
 }

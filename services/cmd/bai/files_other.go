@@ -4,5 +4,5 @@ package main
 
 import "math"
 
-// maxFiles returns how many files this process may have open: there is no limit.
+// maxFiles returns the maximum number of open files of this process. There is no limit.
 func maxFiles() (uint64, error) { return math.MaxUint64, nil }

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// maxFiles returns how many files this process may have open. The Go runtime has
-// raised the soft limit to the hard one; programs that it starts get the soft
-// limit that it was started with.
+// maxFiles returns the maximum number of open files of this process. The Go runtime has
+// raised the soft limit to the hard limit. Programs that this process starts get the
+// original soft limit.
 func maxFiles() (uint64, error) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// joinSettings are the settings with which a service joins a platform from a process
-// of its own. Executor and watcher join where pods run in Kubernetes: the pods of
-// one machine belong to one process.
+// joinSettings are the settings with which a service in another process joins a
+// platform. The executor and the watcher can join only if pods run in Kubernetes, since
+// the pods of one machine belong to one process.
 type joinSettings struct {
 	Store string `toml:"store,omitempty"`
 
@@ -31,8 +31,8 @@ type joinSettings struct {
 	Registry   *registry.Settings `toml:"registry,omitempty"`
 }
 
-// writeServices writes the settings with which a service joins this platform
-// from a process of its own.
+// writeServices writes the settings with which a service in another process joins this
+// platform.
 func (p *platform) writeServices() error {
 	j := joinSettings{Store: p.dir.Join("store.db"), Objects: p.objectSettings(), Kafka: p.settings.Kafka}
 	if len(p.settings.Elasticsearch.Addresses) > 0 {

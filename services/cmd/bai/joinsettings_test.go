@@ -17,7 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// serviceSettings is what a service reads of the file.
+// serviceSettings has the settings that a service reads from the file.
 type serviceSettings struct{ joinSettings }
 
 // Validate implements config.Validator.

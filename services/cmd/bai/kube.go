@@ -24,21 +24,21 @@ import (
 	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// kubeOptions are what the command line says of a Kubernetes cluster.
+// kubeOptions are the command line's options for Kubernetes.
 type kubeOptions struct {
 	config, namespace string
-	address           string // of this machine, as pods reach it
-	image             string // with bai-pod
+	address           string // address of this machine for pods
+	image             string // image with bai-pod
 }
 
-// podCluster is what runs the objects of this platform.
+// podCluster is the cluster that runs the objects of this platform.
 type podCluster interface {
 	launch.Cluster
 	cluster.Observer
 	cluster.Surveyor
 }
 
-// apply puts what the command line says of Kubernetes over the settings.
+// apply sets the options of the command line in the settings.
 func (o kubeOptions) apply(s *settings) {
 	if o.config != "" {
 		s.Kubernetes.Kubeconfig = o.config
@@ -58,18 +58,18 @@ func (o kubeOptions) apply(s *settings) {
 	}
 }
 
-// door is what pods reach of this platform, beside the broker: of the gateway, the
-// objects and what keeps files, for the run's token; where the gateway runs
-// elsewhere, the objects, for who was told where they are.
+// door is the platform's HTTP endpoint for pods. If the gateway runs here, it forwards
+// requests for the objects and artifacts of a run, which need the run's token.
+// Otherwise it serves all objects, below a secret path.
 type door struct {
 	listener net.Listener
-	secret   string // first part of the objects' path where the gateway is elsewhere
+	secret   string // first part of the objects' path without a gateway
 	objects  *os.Root
-	gateway  *httputil.ReverseProxy // nil where it runs elsewhere
+	gateway  *httputil.ReverseProxy // nil if the gateway runs elsewhere
 }
 
-// openDoor finds the address of this machine for pods, and takes a port there
-// that stays the same, because pods outlive this process.
+// openDoor finds the address of this machine for pods, and listens on a port that stays
+// the same, because pods outlive this process.
 func (p *platform) openDoor(ctx context.Context) error {
 	if !p.settings.Kubernetes.Set() {
 		return nil
@@ -109,8 +109,7 @@ func (p *platform) openDoor(ctx context.Context) error {
 	return nil
 }
 
-// localAddressFor returns the address of this machine from which it speaks to the API
-// server.
+// localAddressFor returns the address of this machine on its route to the API server.
 func localAddressFor(ctx context.Context, s kube.Settings) (string, error) {
 	host, port, err := s.Server()
 	if err != nil {
@@ -125,19 +124,19 @@ func localAddressFor(ctx context.Context, s kube.Settings) (string, error) {
 	return host, err
 }
 
-// address is the host that pods reach, empty where there are none but local ones.
+// address returns the host for pods, or "" if all pods are local.
 func (d *door) address() string {
 	if d == nil {
 		return ""
 	}
-	host, _, _ := net.SplitHostPort(d.listener.Addr().String()) // a listener's
+	host, _, _ := net.SplitHostPort(d.listener.Addr().String()) // the address of a listener is valid
 	return host
 }
 
 func (d *door) url() string { return "http://" + d.listener.Addr().String() }
 
-// objectsURL is below which the objects lie: those of a run where the gateway is
-// here, which asks for the run's token; else all of them, for who knows the secret.
+// objectsURL returns the URL of the objects: with a gateway, those of one run, which
+// need the run's token; otherwise all objects, below the secret path.
 func (d *door) objectsURL() string {
 	switch {
 	case d == nil:

@@ -47,8 +47,8 @@ func TestPodsOfKubernetesReadObjectsByWayOfTheGatewayAlone(t *testing.T) {
 	}
 }
 
-// newDoor returns a door to an object of another team's, which is served until the
-// test ends.
+// newDoor returns a door with an object of another team, and serves it until the test
+// ends.
 func newDoor(t *testing.T, gateway *httputil.ReverseProxy) *door {
 	t.Helper()
 	dir := t.TempDir()

@@ -31,7 +31,7 @@ func TestTheAPIListensWhereOthersReachItOnlyIfThatIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := map[string]bool{ // address → whether others reach it
+	tests := map[string]bool{ // address → whether other machines can reach it
 		"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true, host + ":0": !onLoopback(t, host+":0"),
 	}
 	if onLoopback(t, "[::1]:0") { // there is IPv6
@@ -47,7 +47,7 @@ func TestTheAPIListensWhereOthersReachItOnlyIfThatIsSaid(t *testing.T) {
 	}
 }
 
-// wantListener checks whether a platform listens as it is told to, and warns.
+// wantListener checks whether a platform listens as configured, and warns.
 func wantListener(t *testing.T, o options, open bool) {
 	t.Helper()
 	var log bytes.Buffer
@@ -68,7 +68,7 @@ func wantListener(t *testing.T, o options, open bool) {
 	}
 }
 
-// onLoopback reports whether an address that can be listened on is one of loopback.
+// onLoopback reports whether addr is a loopback address that can be listened on.
 func onLoopback(t *testing.T, addr string) bool {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
@@ -80,8 +80,8 @@ func onLoopback(t *testing.T, addr string) bool {
 	return ok && at.IP.IsLoopback()
 }
 
-// TestTheEmbeddedBrokerHasPasswordsOfItsOwn opens the bus of a platform on one data
-// folder again and again.
+// TestTheEmbeddedBrokerHasPasswordsOfItsOwn opens the bus of a platform several times
+// on one data folder.
 func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	dir := &datadir.Dir{Path: t.TempDir()}
@@ -110,7 +110,7 @@ func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 	if err := p.close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(dir.Join(podsPassword), nil, 0o600); err != nil { // as the end of the machine leaves it
+	if err := os.WriteFile(dir.Join(podsPassword), nil, 0o600); err != nil { // as after a crash of the machine
 		t.Fatal(err)
 	}
 	p = begin()
@@ -122,7 +122,7 @@ func TestTheEmbeddedBrokerHasPasswordsOfItsOwn(t *testing.T) {
 	}
 }
 
-// wantAccess checks to which topics of the embedded broker somebody can write.
+// wantAccess checks which topics of the embedded broker a user can write to.
 func wantAccess(t *testing.T, p *platform, user access.SASL, topics []string) {
 	t.Helper()
 	bus, err := kafka.NewBus(kafka.Settings{Brokers: p.settings.Kafka.Brokers, Token: "token", Access: access.Access{SASL: user}}, zap.NewNop())
@@ -159,7 +159,7 @@ func read(t *testing.T, path string) string {
 }
 
 // TestABrokerThatOldPodsKnowAsksNobodyUntilTheyHaveEnded holds the lock of a pod that
-// an earlier version began.
+// an earlier version started.
 func TestABrokerThatOldPodsKnowAsksNobodyUntilTheyHaveEnded(t *testing.T) {
 	t.Parallel()
 	dir := &datadir.Dir{Path: t.TempDir()}

@@ -1,4 +1,4 @@
-// Command bai is the platform in one process, and what its operator needs.
+// Command bai runs the platform in one process, and has commands for its operator.
 package main
 
 import (

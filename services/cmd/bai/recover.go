@@ -17,27 +17,27 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// recovery has what the store may have lost come back from the topics before
-// anything is decided by what the store says.
+// recovery restores lost content of the store from the topics, before any service
+// decides by the store.
 type recovery struct {
 	platform  *platform
-	remaining atomic.Int64 // events that are not heard again yet
+	remaining atomic.Int64 // number of events that have not been replayed yet
 	done      chan struct{}
 }
 
-// isProjector reports whether a part brings what events say into the store, and
+// isProjector reports whether a runnable only projects events into the store, and
 // decides nothing.
 func isProjector(part string) bool {
 	return strings.HasPrefix(part, "gateway/record/") || strings.HasPrefix(part, "metrics-pusher/index/")
 }
 
-// projectorGroups are the groups of these parts.
+// projectorGroups returns the consumer groups of the projectors.
 func projectorGroups() []string {
 	return []string{"gateway", "metrics-pusher-metrics", "metrics-pusher-logs"}
 }
 
-// gate returns parts of which those that decide begin once those that bring
-// events into the store have heard all that there is.
+// gate returns runnables in which all but the projectors start once the projectors have
+// consumed all events.
 func (r *recovery) gate(parts map[string]service.Runnable) map[string]service.Runnable {
 	out := make(map[string]service.Runnable, len(parts)+1)
 	for name, part := range parts {
@@ -50,7 +50,7 @@ func (r *recovery) gate(parts map[string]service.Runnable) map[string]service.Ru
 	return out
 }
 
-// afterRecovery returns part, to begin once the recovery is over.
+// afterRecovery returns a runnable that starts part once the recovery is done.
 func (r *recovery) afterRecovery(part service.Runnable) service.Runnable {
 	return func(ctx context.Context) error {
 		select {
@@ -90,8 +90,7 @@ func (r *recovery) run(ctx context.Context) error {
 	return nil
 }
 
-// resubmit says again what was submitted and neither the topics nor the store have
-// as a run.
+// resubmit publishes submissions again for which there is no run in the store.
 func (r *recovery) resubmit(ctx context.Context) error {
 	p := r.platform
 	in := submit.New(p.settings.Gateway.Submit, submit.Deps{Store: p.store, Bus: p.bus, Now: time.Now, Log: p.log})
@@ -108,10 +107,10 @@ func (r *recovery) resubmit(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	return nil // done, or told to end
+	return nil // done, or ctx has ended
 }
 
-// check says why the platform is not ready while events are heard again.
+// check returns the reason why the platform is not ready while events are replayed.
 func (r *recovery) check(context.Context) error {
 	select {
 	case <-r.done:
@@ -121,9 +120,9 @@ func (r *recovery) check(context.Context) error {
 	}
 }
 
-// checkConsistency looks whether store and broker are of one time and whole, before
-// either is used. Where that is in doubt it reads the whole store, and has all
-// events heard again. Files are as they were found.
+// checkConsistency checks whether the store and the broker are intact and match each
+// other, before either is used. In doubt, it verifies the whole store and has all
+// events replayed. files are the stamps before the store was opened.
 func (p *platform) checkConsistency(ctx context.Context, s *sqlite.Store, files map[string]consistency.FileStamp) error {
 	p.marks = consistency.New(p.dir, s, func() int64 { return p.bus.Activity() })
 	f, err := p.marks.ReadStartState(ctx, s.ID())
@@ -158,15 +157,15 @@ func (p *platform) checkConsistency(ctx context.Context, s *sqlite.Store, files 
 	return s.Verify(ctx)
 }
 
-// lostWithStore says what the topics do not have.
+// lostWithStore names the data that the topics do not have.
 const lostWithStore = "what only the store knew is lost: schedules, descriptors that were kept, names of artifacts and data sets, events older than the topics keep"
 
-// unreadable says what to do about a store at path that cannot be read.
+// unreadable adds the remedy for a store at path that cannot be read.
 func unreadable(path string, err error) error {
 	return fmt.Errorf("%w\nto begin without it, keep it and start again: mv %[2]s %[2]s.damaged && rm -f %[2]s-wal %[2]s-shm\nthen what the topics have is heard again; %[3]s", err, shellQuote(path), lostWithStore)
 }
 
-// shellQuote returns a path as a shell takes it.
+// shellQuote returns a path quoted for a shell.
 func shellQuote(path string) string {
 	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
 		return path

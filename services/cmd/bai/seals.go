@@ -18,7 +18,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 )
 
-// Validate implements config.Validator. What a platform wrote is as it is.
+// Validate implements config.Validator. It accepts everything, since a platform wrote
+// the settings.
 func (j *joinSettings) Validate() error { return nil }
 
 func (o *adminClient) seals() *cobra.Command {
@@ -51,7 +52,8 @@ no longer kept: then seals are demanded of all. It is never taken back.`,
 	return c
 }
 
-// withSeals does something with the brokers, and what the store notes of seals.
+// withSeals calls do with the settings of the brokers and the signature policy in the
+// store.
 func (o *adminClient) withSeals(ctx context.Context, data string, do func(context.Context, kafka.Settings, kafka.SignaturePolicyStore) error) (err error) {
 	var j joinSettings
 	if data != "" {
@@ -83,7 +85,7 @@ func (o *adminClient) withSeals(ctx context.Context, data string, do func(contex
 	return do(ctx, j.Kafka, kafka.SignaturePolicyStore{Docs: docs})
 }
 
-// readJoining reads how a service joins the platform of a data directory.
+// readJoining reads the settings for joining the platform of a data directory.
 func readJoining(data string, j *joinSettings) error {
 	path := filepath.Join(data, "services.toml")
 	if _, err := os.Stat(path); err != nil {
@@ -134,15 +136,15 @@ func (o *adminClient) requireSeals(ctx context.Context, s kafka.Settings, in kaf
 	return err
 }
 
-// requireSealsOfNewTopics has all that comes to topics that were just made carry a seal, where the
-// settings have the key of the seals and the store that notes it.
+// requireSealsOfNewTopics requires signatures of all messages on new topics, if the
+// settings have the signing key and the store.
 func (o *adminClient) requireSealsOfNewTopics(ctx context.Context, s kafka.Settings, p admin.Changes) (err error) {
 	var made []string
 	for _, t := range p.Create {
 		made = append(made, t.Name)
 	}
 	if s.SigningKeyFile == "" || len(kafka.SignaturePolicy{}.RequireAll(made...).Topics) == 0 {
-		return nil // services say where seals are not demanded
+		return nil // services report that signatures are not required
 	}
 	var a adminSettings
 	if err := config.Load(o.config, &a); err != nil {

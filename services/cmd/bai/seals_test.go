@@ -56,7 +56,7 @@ func TestAnOperatorDemandsSealsOfWhatComesFromNowOn(t *testing.T) {
 	}
 }
 
-// publishEnd says with settings that a run has ended.
+// publishEnd publishes with these settings that a run has ended.
 func publishEnd(t *testing.T, s kafka.Settings) {
 	t.Helper()
 	b, err := kafka.NewBus(s, zap.NewNop())

@@ -30,19 +30,19 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// options are what the command line says.
+// options are the flags of the command line.
 type options struct {
 	data, listen, config, podBinary string
 	slots                           int
 	without                         []string
 	keepPods, replay, noNamespaces  bool
-	allowAnyone                     bool // may reach the API
+	allowAnyone                     bool // anyone may reach the API
 	kube                            kubeOptions
 	external                        externalServices
 	out, log                        io.Writer
 }
 
-// settings are what the settings file may say, over the defaults of one machine.
+// settings are the settings of the file, over the defaults for one machine.
 type settings struct {
 	Log      run.Log
 	Kafka    kafka.Settings
@@ -51,19 +51,19 @@ type settings struct {
 	Buckets  bucket.Settings
 	Executor executor.Settings
 	Watcher  watcher.Settings
-	Follow   follow.Settings // of the logs of images' own entrypoints
+	Follow   follow.Settings // followers of the logs of images' own entrypoints
 	Index    index.Settings  `toml:"metrics-pusher"`
 
 	Summaries summarise.Settings
-	Sinks     open.Settings // that samples are copied to
+	Sinks     open.Settings // receivers of copies of samples
 	// Health is the address of /healthz, /readyz and /metrics; empty means none.
 	Health    string
 	Telemetry telemetry.Settings
-	// Elasticsearch is the store where it lists addresses.
+	// Elasticsearch is the store if it has addresses.
 	Elasticsearch elastic.Settings
-	// Kubernetes is where pods run; on this machine itself where it is not set.
+	// Kubernetes is the cluster for pods; without it, pods run on this machine.
 	Kubernetes kube.Settings
-	Registry   registry.Settings // of images that run by themselves, and how they are asked
+	Registry   registry.Settings // registries that are asked about images' own entrypoints
 }
 
 // Validate implements config.Validator.
@@ -78,13 +78,13 @@ func (s *settings) Validate() error {
 	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
 }
 
-// load returns the settings: the defaults of one machine, the file's, the
-// command line's.
+// load returns the settings: the defaults for one machine, overridden by the file, and
+// then by the command line.
 func (o options) load() (settings, error) {
 	var s settings
 	s.Log.Format = "console"
 	s.Executor.Pods.MaxLog = 256 << 20
-	s.Fetcher.Sources.Networks = []string{"loopback"} // what a laptop serves to itself
+	s.Fetcher.Sources.Networks = []string{"loopback"} // for servers on the machine itself
 	if err := config.Load(o.config, &s); err != nil {
 		return s, err
 	}
@@ -109,7 +109,7 @@ func services() []string {
 	return []string{"gateway", "fetcher", "executor", "watcher", "metrics-pusher"}
 }
 
-// check names what the command line has wrong.
+// check returns the fault of the command line, or nil.
 func (o options) check() error {
 	if o.data == "" {
 		return fmt.Errorf("--data is empty, as where a variable is not set: name a directory, or leave --data out for %s", datadir.Default())

@@ -14,16 +14,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/run"
 )
 
-// stopper is how a platform is told to end. The first signal ends it, the benchmarks
-// that run on this machine within their grace. The second kills those. From then on,
-// or where there are none, a signal ends the process at once.
+// stopper ends a platform on signals. The first signal ends the platform, and within
+// their grace period the benchmarks on this machine. The second signal kills the
+// benchmarks. After that, or if there are none, a signal ends the process at once.
 type stopper struct {
 	options options
-	killed  chan struct{} // closed once the benchmarks are to be killed
+	killed  chan struct{} // closed when the benchmarks are to be killed
 	kill    func()        // closes it
 
 	mu      sync.Mutex
-	cluster *local.Cluster // nil until it is opened, and where pods run in Kubernetes
+	cluster *local.Cluster // nil before the cluster is opened, and with Kubernetes
 }
 
 func newStopper(o options) *stopper {
@@ -32,13 +32,13 @@ func newStopper(o options) *stopper {
 	return s
 }
 
-// contextUntilStopped returns a context that is done once the process is told to end. A reader of
-// its output that has gone ends nothing. Call release in the end.
+// contextUntilStopped returns a context that is done after a signal to end. A closed
+// output is not such a signal. The caller calls release at the end.
 func (s *stopper) contextUntilStopped(ctx context.Context) (stopped context.Context, release func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals, closed := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(signals, run.Signals()...)
-	signal.Notify(closed, syscall.SIGPIPE) // not ignored: what is started inherits that
+	signal.Notify(closed, syscall.SIGPIPE) // not ignored, since child processes inherit that
 	done := make(chan struct{})
 	go func() {
 		defer signal.Stop(signals)
@@ -63,14 +63,14 @@ func (s *stopper) contextUntilStopped(ctx context.Context) (stopped context.Cont
 	})
 }
 
-// setCluster hears of the cluster whose benchmarks are to be ended.
+// setCluster sets the cluster whose benchmarks are to be ended.
 func (s *stopper) setCluster(c *local.Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cluster = c
 }
 
-// running returns how many benchmarks run on this machine.
+// running returns the number of benchmarks that run on this machine.
 func (s *stopper) running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *stopper) running() int {
 	return s.cluster.Running()
 }
 
-// killNow kills what runs, whether close has begun to end it or not.
+// killNow kills the running benchmarks, even while close is ending them.
 func (s *stopper) killNow() {
 	s.printf("killing %s now", countBenchmarks(s.running()))
 	s.kill()
@@ -88,13 +88,12 @@ func (s *stopper) killNow() {
 	defer s.mu.Unlock()
 	ctx, cancel := s.grace()
 	defer cancel()
-	_ = s.cluster.Close(ctx, false) // where close waits for them, it says what went wrong
+	_ = s.cluster.Close(ctx, false) // if close waits for the benchmarks, it returns the errors
 }
 
-// grace returns a context that is done when the benchmarks that are told to end are to
-// be killed.
+// grace returns a context that is done when the benchmarks must be killed.
 func (s *stopper) grace() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), podsGrace) // the process's own is over by then
+	ctx, cancel := context.WithTimeout(context.Background(), podsGrace) // the context of the process is done by then
 	go func() {
 		select {
 		case <-s.killed:
@@ -105,7 +104,7 @@ func (s *stopper) grace() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// close closes the cluster, and says what becomes of the benchmarks that run.
+// close closes the cluster, and tells the user what happens to the running benchmarks.
 func (s *stopper) close(c *local.Cluster) error {
 	n := c.Running()
 	switch {
@@ -119,7 +118,7 @@ func (s *stopper) close(c *local.Cluster) error {
 	return c.Close(ctx, s.options.keepPods)
 }
 
-// printf tells the user something. A terminal that has gone hears nothing of it.
+// printf prints a message for the user. It ignores a closed terminal.
 func (s *stopper) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.options.out, format+"\n", args...)
 }

@@ -49,14 +49,14 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// podsGrace is how long running pods may take to end when the platform does.
+// podsGrace is how long running pods may take to end when the platform ends.
 const podsGrace = 20 * time.Second
 
-// gcPercent lets the heap, which is small, grow further between collections: it
-// buys a tenth more runs a second for some MiB.
+// gcPercent lets the small heap grow more between collections. That gives a tenth more
+// runs per second for some MiB.
 const gcPercent = 300
 
-// standalone runs the platform until it is told to end.
+// standalone runs the platform until it is stopped.
 func standalone(ctx context.Context, o options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func standalone(ctx context.Context, o options) error {
 	return errors.Join(p.run(ctx), p.close())
 }
 
-// platform is a platform in one process: the drivers, in the order in which they
+// platform is a platform in one process, with its drivers in the order in which they
 // are opened.
 type platform struct {
 	options   options
@@ -100,23 +100,23 @@ type platform struct {
 	log         *zap.Logger
 	store       program.Store
 	objects     *blob.Store
-	cluster     *local.Cluster // nil where pods run in Kubernetes
-	kube        *kube.Cluster  // nil where they do not
-	pods        podCluster     // the one of the two that there is
-	door        *door          // for the pods of Kubernetes
+	cluster     *local.Cluster // nil with Kubernetes
+	kube        *kube.Cluster  // nil without Kubernetes
+	pods        podCluster     // cluster or kube
+	door        *door          // endpoint for pods in Kubernetes
 	bus         *kafka.Bus
-	externalBus bool               // the brokers are not the platform's own
-	replay      bool               // every event is heard again from the beginning
-	marks       *consistency.Marks // nil where the store or the broker is elsewhere
+	externalBus bool               // the brokers are external
+	replay      bool               // all events are replayed
+	marks       *consistency.Marks // nil if the store or the broker is external
 	recovery    *recovery
-	sqlite      *sqlite.Store // likewise
-	marked      bool          // that is noted
+	sqlite      *sqlite.Store // nil if the store is external
+	marked      bool          // MarkRunning has succeeded
 
 	telemetry *telemetry.Telemetry
 	closers   []func() error
 }
 
-// open opens everything.
+// open opens all drivers.
 func (p *platform) open(ctx context.Context) error {
 	for _, open := range []func(context.Context) error{
 		p.openDir, p.listen, p.openLog, p.openTelemetry, p.openStore, p.openDoor, p.openObjects, p.openBus, p.openCluster,
@@ -128,8 +128,8 @@ func (p *platform) open(ctx context.Context) error {
 	return nil
 }
 
-// withRemedy adds what an operator can do to an error about a file of the data folder,
-// where it does not say so itself.
+// withRemedy adds a remedy to an error about a file in the data folder, unless the
+// error has one.
 func (p *platform) withRemedy(err error) error {
 	var path string
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
@@ -146,7 +146,7 @@ func (p *platform) withRemedy(err error) error {
 	return err
 }
 
-// run opens everything, and runs until told to end.
+// run opens all drivers, and runs until the platform is stopped.
 func (p *platform) run(ctx context.Context) error {
 	if err := p.open(ctx); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (p *platform) run(ctx context.Context) error {
 	return run.All(ctx, parts)
 }
 
-// checks are what readiness depends on.
+// checks returns the checks on which readiness depends.
 func (p *platform) checks() map[string]run.Check {
 	checks := map[string]run.Check{"kafka": p.bus.Ready, "store": p.store.Check, "disk": p.disk().Check, "seals": program.Seals(p.bus)}
 	if p.recovery != nil {
@@ -197,12 +197,12 @@ func (p *platform) checks() map[string]run.Check {
 	return checks
 }
 
-// ready says why calls would fail now.
+// ready returns the reason why calls would fail now, or nil.
 func (p *platform) ready(ctx context.Context) error {
 	return errors.Join(p.bus.Ready(ctx), p.store.Check(ctx))
 }
 
-// markRunning notes that the platform runs, for the next start.
+// markRunning records for the next start that the platform is running.
 func (p *platform) markRunning(ctx context.Context) error {
 	if p.marks == nil {
 		return nil
@@ -214,7 +214,7 @@ func (p *platform) markRunning(ctx context.Context) error {
 	return nil
 }
 
-// close closes what was opened, last first.
+// close closes the drivers, last first.
 func (p *platform) close() error {
 	var errs []error
 	for _, c := range slices.Backward(p.closers) {
@@ -223,8 +223,8 @@ func (p *platform) close() error {
 	return errors.Join(errs...)
 }
 
-// markClean notes that the platform ended as it was told to, and that nobody else uses
-// its files.
+// markClean records a clean end, unless services in other processes use the platform's
+// files.
 func (p *platform) markClean() error {
 	if !p.marked || len(p.options.without) > 0 {
 		return nil
@@ -232,7 +232,7 @@ func (p *platform) markClean() error {
 	return p.marks.MarkClean()
 }
 
-// disk watches the disk of the data folder.
+// disk returns the monitor of the data folder's disk.
 func (p *platform) disk() reserve.Monitor { return reserve.Monitor{Dir: p.dir, Log: p.log} }
 
 func (p *platform) onClose(c func() error) { p.closers = append(p.closers, c) }
@@ -246,7 +246,8 @@ func (p *platform) openDir(context.Context) (err error) {
 	return p.disk().Prepare()
 }
 
-// listen takes the address first: what cannot be reached need not be started.
+// listen opens the port of the API first, so that nothing is started if the port is
+// taken.
 func (p *platform) listen(ctx context.Context) error {
 	if p.without("gateway") {
 		return nil
@@ -288,7 +289,7 @@ func (p *platform) openLog(context.Context) (err error) {
 	return nil
 }
 
-// openTelemetry has the platform tell of itself.
+// openTelemetry opens the platform's own metrics and traces.
 func (p *platform) openTelemetry(ctx context.Context) (err error) {
 	if p.telemetry, err = telemetry.New(ctx, p.settings.Telemetry, "bai", p.log); err != nil {
 		return err
@@ -327,7 +328,7 @@ func (p *platform) openCluster(context.Context) error {
 
 func (p *platform) without(name string) bool { return slices.Contains(p.options.without, name) }
 
-// parts returns the parts of every service that this process runs.
+// parts returns the runnables of all services in this process.
 func (p *platform) parts() (map[string]service.Runnable, error) {
 	all := make(map[string]service.Runnable)
 	for name, parts := range map[string]func() (map[string]service.Runnable, error){
@@ -376,8 +377,8 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 	}), nil
 }
 
-// syncOf returns how what is stored comes onto the disk; nil where that is not for
-// this process to see to.
+// syncOf returns a function that syncs the store to disk. It is nil for an external
+// store.
 func syncOf(s *sqlite.Store) func(context.Context) error {
 	if s == nil {
 		return nil
@@ -385,8 +386,8 @@ func syncOf(s *sqlite.Store) func(context.Context) error {
 	return s.Sync
 }
 
-// executorSettings returns the settings of the executor, with what pods of this
-// platform reach.
+// executorSettings returns the settings of the executor, with the addresses for the
+// pods of this platform.
 func (p *platform) executorSettings() executor.Settings {
 	s := p.settings.Executor
 	if p.cluster != nil {
@@ -402,8 +403,8 @@ func (p *platform) executorSettings() executor.Settings {
 	return s
 }
 
-// gatewayURL returns the URL by which pods on this machine reach an address that
-// is listened on: over loopback where that is every address.
+// gatewayURL returns the URL of a listening address for pods on this machine. It is on
+// loopback if the listener has all addresses.
 func gatewayURL(a net.Addr) string {
 	host, port, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -423,7 +424,7 @@ func (p *platform) fetcher() (map[string]service.Runnable, error) {
 	return fetcher.New(p.settings.Fetcher, fetcher.Deps{Bus: p.bus, Dataset: d})
 }
 
-// datasetDeps are what the cache of data sets needs.
+// datasetDeps returns the dependencies of the dataset cache.
 func (p *platform) datasetDeps() (dataset.Deps, error) {
 	buckets, err := bucket.New(p.settings.Buckets)
 	if err != nil {
@@ -448,7 +449,7 @@ func (p *platform) executor() (map[string]service.Runnable, error) {
 	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Images: images, Token: p.bus.Token, Log: p.log}), nil
 }
 
-// images is what asks registries; nil where no images are run.
+// images returns the client of registries, or nil if no images are run.
 func (p *platform) images() (plan.Images, error) { //nolint:ireturn // nil is none
 	if p.kube == nil {
 		return nil, nil
@@ -482,7 +483,7 @@ func (p *platform) index() (map[string]service.Runnable, error) {
 	return parts, err
 }
 
-// announce says, once the platform is ready, what it is and where.
+// announce prints the version, addresses and data folder once the platform is ready.
 func (p *platform) announce(ctx context.Context) error {
 	for p.bus.Ready(ctx) != nil && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)

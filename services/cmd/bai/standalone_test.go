@@ -30,7 +30,7 @@ func TestAnEmptyDataFolderIsRefusedWithTheRemedy(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, empty := range []string{"--data=", "--config="} {
 		c := standaloneCommand(io.Discard, io.Discard)
-		c.SetArgs([]string{empty, "--without=nothing"}) // which is refused, too
+		c.SetArgs([]string{empty, "--without=nothing"}) // also refused
 		c.SetOut(io.Discard)
 		c.SetErr(io.Discard)
 		err := c.Execute()

@@ -21,9 +21,9 @@ const (
 	podsUser, podsPassword         = "bai-pods", "pods.password"
 )
 
-// brokerUsers returns who may speak to the embedded broker, and has this platform and
-// its pods speak as these. There are none where pods of a platform that asked nobody
-// still run: these would lose their broker.
+// brokerUsers returns the users of the embedded broker, and sets the users of this
+// platform and its pods in the settings. There are no users while pods of an earlier
+// version without users run, since those would lose their broker.
 func (p *platform) brokerUsers() ([]broker.User, error) {
 	k := &p.settings.Kafka
 	_, err := os.Lstat(p.dir.Join(platformPassword))
@@ -45,7 +45,7 @@ func (p *platform) brokerUsers() ([]broker.User, error) {
 	return []broker.User{{Name: platformUser, Password: own, Superuser: true}, {Name: podsUser, Password: pods, WriteTopics: podsWrite()}}, nil
 }
 
-// podsWrite are the topics that pods may write to.
+// podsWrite returns the topics that pods may write to.
 func podsWrite() []string {
 	var topics []string
 	for _, r := range (access.Principals{access.Pods: {"User:" + podsUser}}).ACLs() {
@@ -56,9 +56,9 @@ func podsWrite() []string {
 	return topics
 }
 
-// passwordOf returns a user's password. It follows from the platform's key, so that
-// pods that still run know it after its file was lost. Who has it cannot tell the key,
-// nor another's password.
+// passwordOf returns a user's password. It is derived from the platform's key, so that
+// running pods still know it if its file is lost. The key, or another user's password,
+// cannot be derived from it.
 func passwordOf(key []byte, user string) string {
 	mac := hmac.New(sha256.New, append([]byte("password of the embedded broker\x00"), bytes.TrimSpace(key)...))
 	mac.Write([]byte(user))

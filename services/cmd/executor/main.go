@@ -1,4 +1,4 @@
-// Command executor gives each run its turn, and launches it once.
+// Command executor launches each run once, when there is a slot for it.
 package main
 
 import (
@@ -20,7 +20,7 @@ type settings struct {
 	pods.Clusters
 
 	Executor executor.Settings
-	Registry registry.Settings // of images that run by themselves, and how they are asked
+	Registry registry.Settings // registries that are asked about images' own entrypoints
 }
 
 // Validate implements config.Validator.
@@ -28,7 +28,7 @@ func (s *settings) Validate() error {
 	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Registry.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator))
 }
 
-// executor returns the executor's settings for the cluster that is named.
+// executor returns the executor's settings for the configured cluster.
 func (s *settings) executor() executor.Settings {
 	e := s.Executor
 	if s.Cluster.Dir != "" {
@@ -46,7 +46,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	if settings.Pods.Access, err = s.Kafka.ForPods(); err != nil {
 		return nil, err
 	}
-	s.Kubernetes.MainOnly = true // the rest would be asked for with each look, and tell an executor nothing
+	s.Kubernetes.MainOnly = true // the executor does not need the other fields, and each observation would read them
 	cluster, err := s.Open(c.Log)
 	if err != nil {
 		return nil, err

@@ -24,16 +24,15 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/s3"
 )
 
-// What the program may take, in MiB, its own text included; and for the pieces of
-// what it writes to a bucket.
+// Limits of the program's memory in MiB, including its code, and of the memory for the
+// parts that it writes to a bucket.
 const (
 	maxMemory    = 64
 	uploadMemory = 8
 )
 
-// TestTheProgramTakesLittleMemory measures, where BAI_BARS says so, the program
-// as it is shipped while it does a task: BAI_BARS=1 is 1 GiB, another number so
-// many MiB.
+// TestTheProgramTakesLittleMemory measures the program as it is shipped during a task,
+// if BAI_BARS is set. BAI_BARS=1 is 1 GiB, and another number is a size in MiB.
 func TestTheProgramTakesLittleMemory(t *testing.T) {
 	mib, err := strconv.Atoi(cmp.Or(os.Getenv("BAI_BARS"), "0"))
 	if err != nil {
@@ -81,7 +80,7 @@ func TestTheProgramTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// bucketSettings returns the settings of a program whose objects lie in a bucket of S3.
+// bucketSettings returns the settings of a program whose objects are in an S3 bucket.
 func bucketSettings(t *testing.T, dir string) string {
 	t.Helper()
 	server := s3.Start(t)
@@ -114,9 +113,8 @@ func writeLargeFile(t *testing.T, path string, mib int) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// peakOf has a program do the task to bring what lies at a URL, and returns the
-// most memory that it had, in MiB. Objects returns its settings of objects and, at
-// their end, of sources.
+// peakOf runs a program with the task to fetch a URL, and returns the program's maximum
+// memory in MiB. objects returns its settings of objects, followed by those of sources.
 func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, dir string) string) float64 {
 	t.Helper()
 	dir := t.TempDir()
@@ -158,8 +156,8 @@ func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, d
 	return peak
 }
 
-// peakRSS is the most memory that a process has had so far, in MiB; 0 where that
-// is not known. What wait4 tells counts the memory of who started it, too.
+// peakRSS returns the maximum memory of a process so far, in MiB, or 0 if unknown. The
+// value of wait4 would include the memory of the parent.
 func peakRSS(pid int) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

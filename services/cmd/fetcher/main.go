@@ -1,5 +1,5 @@
-// Command fetcher brings the data of each submitted run into the object store,
-// by itself or by Jobs of a cluster. With -transfer it is what such a Job does.
+// Command fetcher downloads the data of each submitted run into the object store,
+// itself or with Jobs of a cluster. With -transfer it does the task of such a Job.
 package main
 
 import (
@@ -25,9 +25,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// gcPercent is after how much of new memory garbage is collected, in percent of
-// what is in use: sooner than usual, for most of it is buffers of transfers; and
-// sooner still where they would have the heap take more than ample.
+// gcPercent is lower than the default, since most memory is buffers of transfers. If
+// the buffers would make the heap larger than memoryLimit, garbage is collected even
+// more often.
 const (
 	gcPercent   = 50
 	memoryLimit = 36 << 20
@@ -45,8 +45,7 @@ func main() {
 	}
 }
 
-// taskOf returns what arguments say beside which task is to be done; none where
-// they name none.
+// taskOf returns the task in the arguments, or "" without one, and the other arguments.
 func taskOf(args []string) (others []string, task string) {
 	i := slices.Index(args, download.TransferFlag)
 	if i < 0 || i+1 >= len(args) {
@@ -59,24 +58,23 @@ type settings struct {
 	program.Settings
 
 	Objects wiring.Objects
-	Buckets bucket.Settings // of others, which are read
+	Buckets bucket.Settings // buckets with data sets
 	Fetcher dataset.Settings
 
-	Jobs       Jobs          // by which data are brought
-	Kubernetes kube.Settings // where the Jobs are, in the namespace that their template says
+	Jobs       Jobs          // download of data by Jobs
+	Kubernetes kube.Settings // cluster of the Jobs; their namespace is the template's
 
-	task string // the one to do; empty for the service
+	task string // key of the task; empty for the service
 }
 
-// settingsFor returns the settings of a task, or of the service where that is
-// empty.
+// settingsFor returns the settings of a task, or of the service if task is empty.
 func settingsFor(task string) *settings {
 	return &settings{Settings: program.Settings{NoBus: task != ""}, task: task}
 }
 
-// Jobs are how Jobs of a cluster bring data.
+// Jobs are the settings of download Jobs.
 type Jobs struct {
-	Template string `toml:"template"` // file with what they are made from, as YAML; empty means that this process brings the data
+	Template string `toml:"template"` // YAML file with the template of the Jobs; empty means that this process downloads the data
 }
 
 // Validate implements config.Validator.
@@ -100,7 +98,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 		Buckets: source.OpenBuckets(buckets), Repositories: source.OpenRepositories(git.Opener{}),
 	}
 	s.Fetcher.Sources.ObjectStoreURL = s.Objects.URL
-	releaseFilePages() // what only the start has needed
+	releaseFilePages() // pages that only the start needed
 	if s.task != "" {
 		return map[string]service.Runnable{
 			"fetcher/task": func(ctx context.Context) error { return download.DoTask(ctx, s.Fetcher, data, s.task) },
@@ -115,14 +113,14 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	return fetcher.New(s.Fetcher, deps)
 }
 
-// openJobs opens the cluster where Jobs bring the data.
+// openJobs opens the cluster for download Jobs.
 func (s *settings) openJobs(c *program.Common, deps *fetcher.Deps) error {
 	job, err := readJob(s.Jobs.Template)
 	if err != nil {
 		return fmt.Errorf("jobs.template %s: %w", s.Jobs.Template, err)
 	}
 	where := s.Kubernetes
-	where.Namespace = job.Namespace // not that of runs
+	where.Namespace = job.Namespace // not the namespace of runs
 	k, err := kube.New(where, c.Log)
 	if err != nil {
 		return err

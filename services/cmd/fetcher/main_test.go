@@ -102,7 +102,7 @@ func TestTheSettingsThatAreDeployedAreOnesThatThisProgramHas(t *testing.T) {
 	deployedtest.WantLoaded(t, func() config.Validator { return &settings{} })
 }
 
-// A Job that brings data mounts where things lie, and what a Job is told beside.
+// A Job mounts the settings, keys and files that it needs.
 func TestWhatJobsMountIsAllThatTheyNeed(t *testing.T) {
 	for name, components := range map[string][]string{"the base": nil, "with Elasticsearch and a bucket": {"elasticsearch", "s3"}} {
 		dir := deployedtest.Folder(t, components...)

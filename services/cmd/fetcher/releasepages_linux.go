@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseFilePages hands back the pages of this program's own file that its start has
-// touched: some 40 MiB, most of them for clouds and clusters that a transfer has
-// nothing to do with. What is needed comes back from the file. What cannot be
-// handed back stays.
+// releaseFilePages releases the pages of the program's file that the start has used:
+// about 40 MiB, mostly for clouds and clusters that a transfer does not use. Needed
+// pages are read from the file again. It ignores errors.
 func releaseFilePages() {
 	self, err := os.Executable()
 	if err != nil {
@@ -24,13 +23,13 @@ func releaseFilePages() {
 	for line := range strings.Lines(string(maps)) {
 		start, end, ok := parseMapping(line, self)
 		if ok {
-			_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, end-start, unix.MADV_DONTNEED) // what it refuses stays
+			_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, end-start, unix.MADV_DONTNEED) // on an error the pages stay
 		}
 	}
 }
 
-// parseMapping returns where a line of /proc/self/maps, see proc_pid_maps(5), says that
-// a file lies that this process does not write to; !ok where it says so of none.
+// parseMapping returns the address range in a line of /proc/self/maps, see
+// proc_pid_maps(5), if the line maps file without write permission.
 func parseMapping(line, file string) (start, end uintptr, ok bool) {
 	f := strings.Fields(line) // START-END PERMISSIONS OFFSET DEVICE INODE PATH
 	if len(f) != 6 || f[5] != file || strings.Contains(f[1], "w") {

@@ -2,5 +2,5 @@
 
 package main
 
-// releaseFilePages hands back nothing here.
+// releaseFilePages does nothing on this system.
 func releaseFilePages() {}

@@ -20,7 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// TestATaskIsDoneWithoutABroker runs what a Job of a cluster runs, to its end.
+// TestATaskIsDoneWithoutABroker runs the program of a cluster's Job to its end.
 func TestATaskIsDoneWithoutABroker(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "dogs") }))
 	defer site.Close()

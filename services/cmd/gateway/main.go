@@ -1,5 +1,4 @@
-// Command gateway takes runs in, keeps what is known of each, and answers for
-// them.
+// Command gateway accepts runs, projects their state, and answers requests about them.
 package main
 
 import (
@@ -34,18 +33,16 @@ func main() { program.Main("gateway", &settings{}) }
 type settings struct {
 	program.Settings
 
-	Listen  string         // address where users are answered; empty means 127.0.0.1:7070
-	Objects wiring.Objects // where files that runs leave lie, and data; without a URL none are kept, and nobody looks after data here
+	Listen  string         // address of the API; empty means 127.0.0.1:7070
+	Objects wiring.Objects // stores artifacts, code and data sets; without a URL, the gateway has none
 	Gateway gateway.Settings
 
-	Fetcher  dataset.Settings  // where data, and descriptors, may be read from
-	Buckets  bucket.Settings   // how those in buckets are
-	Executor executor.Settings // by which descriptors are rendered
-	// Kubernetes is where runs run, and what they are held against before they
-	// begin; where it is not set nobody is told whether a run would find there
-	// what it needs.
+	Fetcher  dataset.Settings  // rules for reading data and descriptors
+	Buckets  bucket.Settings   // access to buckets
+	Executor executor.Settings // settings for checking and rendering descriptors
+	// Kubernetes is the cluster for preflight checks. Without it there are none.
 	Kubernetes kube.Settings
-	Registry   registry.Settings // of images that run by themselves, and how they are asked
+	Registry   registry.Settings // registries that are asked about images' own entrypoints
 }
 
 // Validate implements config.Validator.
@@ -89,7 +86,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	return gateway.New(s.Gateway, deps), nil
 }
 
-// openPreflight opens the cluster, to look at it.
+// openPreflight opens the cluster for preflight checks.
 func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 	k, err := kube.New(s.Kubernetes, c.Log)
 	if err != nil {
@@ -115,8 +112,8 @@ func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 	return nil
 }
 
-// openObjects opens the object store, where files that runs leave lie beside the
-// data that they need.
+// openObjects opens the object store, which has the artifacts of runs and the data
+// sets.
 func (s *settings) openObjects(ctx context.Context, c *program.Common, deps *gateway.Deps) error {
 	objects, err := s.Objects.Open(ctx, c.Log)
 	if err != nil {

@@ -32,9 +32,8 @@ docker_image = "alpine"
 benchmark_code = "echo hello"
 `
 
-// TestProcess runs the whole process against a broker, as a container would: a
-// run is submitted, comes back over the topics, is seen to end, and is there
-// again after a restart.
+// TestProcess runs the whole process against a broker, as in a container: a run is
+// submitted, is projected from the topics, ends, and is still there after a restart.
 func TestProcess(t *testing.T) {
 	broker := kafkatest.Start(t, event.Topics()...)
 	addr := freeAddr(t)
@@ -74,7 +73,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// start runs the process, and returns a client of it and what stops both.
+// start runs the process, and returns a client and a function that stops both.
 func start(t *testing.T, file, addr string) (baiv1.RunServiceClient, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -1,6 +1,5 @@
-// Command metrics-pusher brings samples and lines from their topics into the
-// store, computes what they come to, and copies them to other places where
-// settings name some. (What collects them in pods is bai-pod.)
+// Command metrics-pusher stores samples and lines from their topics, summarises them,
+// and copies them to the sinks in the settings. (The collector in pods is bai-pod.)
 package main
 
 import (

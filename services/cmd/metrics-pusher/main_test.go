@@ -20,10 +20,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// key is the platform's.
+// key is the platform's key.
 const key = "0123456789abcdef"
 
-// envRun makes this test binary the program itself.
+// envRun is the variable that makes this test binary run the program.
 const envRun = "BAI_TEST_RUN"
 
 func TestMain(m *testing.M) {
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestKilled kills the process again and again while samples come: each of them
-// is stored, once.
+// TestKilled kills the process again and again while samples arrive. Each sample must
+// be stored once.
 func TestKilled(t *testing.T) {
 	broker, path := kafkatest.Start(t, event.Topics()...), filepath.Join(t.TempDir(), "bai.db")
 	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\nsession = \"1s\"\n", path, broker.Addrs[0], writeFile(t, key)))
@@ -70,7 +70,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// spawn starts the program in a process of its own, and returns what kills it.
+// spawn starts the program in a separate process, and returns a function that kills it.
 func spawn(t *testing.T, file string) (kill func()) {
 	t.Helper()
 	c := exec.Command(os.Args[0], "index", "-config", file) //nolint:gosec // this very program, killed below
@@ -83,13 +83,13 @@ func spawn(t *testing.T, file string) (kill func()) {
 		if err := c.Process.Kill(); err != nil {
 			t.Error(err)
 		}
-		_ = c.Wait() // says that it was killed
+		_ = c.Wait() // the error is that of a killed process
 	}
 }
 
-// TestProcess runs the whole process against a broker, as a container would: it
-// stores what was shipped before it started and after it was restarted, and
-// sets aside what nobody can store.
+// TestProcess runs the whole process against a broker, as in a container. It stores
+// messages from before its start and after its restart, and writes invalid messages to
+// the dead letters.
 func TestProcess(t *testing.T) {
 	broker, path := kafkatest.Start(t, event.Topics()...), filepath.Join(t.TempDir(), "bai.db")
 	file := writeFile(t, fmt.Sprintf("store = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\n[metrics-pusher]\nbatch = 8\n", path, broker.Addrs[0], writeFile(t, key)))
@@ -117,8 +117,8 @@ func TestProcess(t *testing.T) {
 	stop()
 }
 
-// TestSinksAreFilledBesideTheStore has the process copy what it stores to a folder,
-// and tell a place that is away, which delays nothing.
+// TestSinksAreFilledBesideTheStore has the process copy samples to a folder, and to a
+// sink that is down and must delay nothing.
 func TestSinksAreFilledBesideTheStore(t *testing.T) {
 	broker, dir := kafkatest.Start(t, event.Topics()...), t.TempDir()
 	secret := filepath.Join(dir, "secret")
@@ -191,7 +191,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// start runs the process and returns what stops it.
+// start runs the process, and returns a function that stops it.
 func start(t *testing.T, file string) func() {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -206,7 +206,7 @@ func start(t *testing.T, file string) func() {
 	}
 }
 
-// wait waits until so much is stored.
+// wait waits until the store has the expected content.
 func wait(t *testing.T, opened *sqlite.Store, want string) {
 	t.Helper()
 	got := ""

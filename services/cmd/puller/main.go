@@ -1,6 +1,6 @@
-// Command puller brings a run's data to the disk of its pod, before the
-// benchmark starts there. The same is part of the program bai-pod-ship; this one
-// is for images that want nothing else.
+// Command puller downloads a run's data to the disk of its pod before the benchmark
+// starts. The program bai-pod-ship can do that too; this program is for images that
+// need nothing else.
 package main
 
 import (
@@ -38,8 +38,8 @@ func pull(ctx context.Context, env func(string) string) error {
 	return puller.Run(ctx, env(pod.EnvDir), cfg, publish)
 }
 
-// newPublisher returns what publishes the progress. It is a courtesy: a broker that
-// is away holds nothing up for long, and fails nothing.
+// newPublisher returns a function that publishes the progress. Progress is best effort:
+// a broker that is down delays the puller only briefly, and causes no failure.
 func newPublisher(ctx context.Context, cfg pod.Pull) (publish func(event.Status), stop func()) {
 	if len(cfg.Brokers) == 0 {
 		return nil, func() {}
@@ -51,6 +51,6 @@ func newPublisher(ctx context.Context, cfg pod.Pull) (publish func(event.Status)
 	return func(s event.Status) {
 		ctx, cancel := context.WithTimeout(ctx, puller.PublishTimeout)
 		defer cancel()
-		_ = bus.Publish(ctx, s) // see above
+		_ = bus.Publish(ctx, s) // best effort
 	}, bus.Close
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// TestProcess pulls as a pod does, and tells a broker how far it has come.
+// TestProcess pulls as a pod does, and publishes its progress to a broker.
 func TestProcess(t *testing.T) {
 	broker := kafkatest.Start(t, event.TopicStatus)
 	dir := t.TempDir()

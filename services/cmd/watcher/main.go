@@ -1,4 +1,4 @@
-// Command watcher decides how far each launched run has come, and how it ends.
+// Command watcher reports the progress of each launched run, and its outcome.
 package main
 
 import (
@@ -21,7 +21,7 @@ type settings struct {
 	pods.Clusters
 
 	Watcher watcher.Settings
-	Follow  follow.Settings // of the logs of images' own entrypoints
+	Follow  follow.Settings // followers of the logs of images' own entrypoints
 }
 
 // Validate implements config.Validator.

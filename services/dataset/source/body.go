@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// minStallBytes is how much must come within Settings.Stall.
+// minStallBytes is the number of bytes that must arrive within Settings.Stall.
 const minStallBytes = 1 << 10
 
-// body is one answer on its way. It ends what it was asked for with when too
-// little comes.
+// body is the body of one response. It cancels its request if too little arrives.
 type body struct {
 	host       *host
 	release    func()
@@ -20,13 +19,13 @@ type body struct {
 	stall      time.Duration
 	stalled    atomic.Bool
 	r          io.ReadCloser
-	sinceReset int           // bytes since watch was last set
-	bytes      int64         // in all
-	readTime   time.Duration // for them
+	sinceReset int           // bytes since watch was last reset
+	bytes      int64         // bytes read
+	readTime   time.Duration // time spent in reads
 }
 
-// newBody returns a body, and the context to ask for it with, once its host may
-// be asked. Its time runs from then: the answer may stall too.
+// newBody returns a body, and the context for its request, once the host has a free
+// slot. The stall time runs from then on, since the response itself may stall.
 func newBody(ctx context.Context, h *host, stall time.Duration) (context.Context, *body, error) {
 	release, err := h.acquire(ctx)
 	if err != nil {
@@ -41,16 +40,16 @@ func newBody(ctx context.Context, h *host, stall time.Duration) (context.Context
 	return ctx, b, nil
 }
 
-// attach says that the answer is there.
+// attach sets the reader of the response.
 func (b *body) attach(from io.ReadCloser) {
 	b.r = from
 	b.watch.Reset(b.stall)
 }
 
-// resetStall says that something came.
+// resetStall resets the stall time because something has arrived.
 func (b *body) resetStall() { b.watch.Reset(b.stall) }
 
-// read reads, and then waits where that was faster than the host's limit.
+// read reads, and then waits if that was faster than the host's rate.
 func (b *body) read(ctx context.Context, p []byte) (int, error) {
 	start := time.Now()
 	n, err := b.r.Read(p)
@@ -63,7 +62,7 @@ func (b *body) read(ctx context.Context, p []byte) (int, error) {
 	if b.host.rate <= 0 || n == 0 {
 		return n, err
 	}
-	b.watch.Stop() // it is we who wait
+	b.watch.Stop() // the wait below is not a stall
 	if throttleErr := b.host.throttle(ctx, n); throttleErr != nil && err == nil {
 		err = throttleErr
 	}
@@ -71,8 +70,8 @@ func (b *body) read(ctx context.Context, p []byte) (int, error) {
 	return n, err
 }
 
-// slow reports whether its bytes came slower than that many a second, and so
-// that it pays to ask for several parts at once.
+// slow reports whether the body arrived slower than rate bytes per second, so that
+// parallel requests would help.
 func (b *body) slow(rate int64) bool {
 	return float64(b.bytes) < float64(rate)*b.readTime.Seconds()
 }
@@ -81,7 +80,7 @@ func (b *body) close() {
 	b.watch.Stop()
 	b.cancel()
 	if b.r != nil {
-		_ = b.r.Close() // what was wanted of it was read
+		_ = b.r.Close() // the body was only read
 	}
 	b.release()
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// folderConcurrency is how many files of a folder are asked for at once.
+// folderConcurrency is the number of files of a folder that are requested at once.
 const folderConcurrency = 16
 
-// bucketDownload is what lies at a place of a bucket, on its way.
+// bucketDownload is the download of an object or folder in a bucket.
 type bucketDownload struct {
 	*download
 	bucketLocation
@@ -22,7 +22,7 @@ type bucketDownload struct {
 	opened Bucket
 }
 
-// bucket brings an object, or all that lie below a prefix as a folder, into put.
+// bucket downloads an object, or everything below a prefix as a folder, into put.
 func (r *Reader) bucket(ctx context.Context, p bucketLocation, req Request, put Sink) (Result, error) {
 	if isUnsafeKey(p.key) {
 		return Result{}, refused("source %s cannot be read: %s", Redact(req.URL), unsafeKeyText)
@@ -48,7 +48,8 @@ func (r *Reader) bucket(ctx context.Context, p bucketLocation, req Request, put 
 	}
 }
 
-// get brings what is there now, or says store.ErrConflict if it changes.
+// get downloads the current content. The error is store.ErrConflict if the content
+// changes meanwhile.
 func (b *bucketDownload) get(ctx context.Context, put Sink) (Result, error) {
 	if b.key == "" || strings.HasSuffix(b.key, "/") {
 		return b.folder(ctx, b.key, put)
@@ -77,7 +78,7 @@ func (b *bucketDownload) get(ctx context.Context, put Sink) (Result, error) {
 	return Result{Validators: v}, err
 }
 
-// stat tells of the object, or says store.ErrNotFound.
+// stat returns the object, or store.ErrNotFound.
 func (b *bucketDownload) stat(ctx context.Context) (item store.BucketObject, err error) {
 	err = b.retry(ctx, func(ctx context.Context) (err error) {
 		item, err = b.opened.Stat(ctx, b.key)
@@ -86,7 +87,7 @@ func (b *bucketDownload) stat(ctx context.Context) (item store.BucketObject, err
 	return item, err
 }
 
-// folder brings all that lies below prefix.
+// folder downloads everything below prefix.
 func (b *bucketDownload) folder(ctx context.Context, prefix string, put Sink) (Result, error) {
 	items, err := b.list(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) {
@@ -118,7 +119,7 @@ func (b *bucketDownload) folder(ctx context.Context, prefix string, put Sink) (R
 	return Result{Validators: v, Tree: &tree}, err
 }
 
-// list tells of all objects below prefix, no more than settings allow.
+// list returns all objects below prefix, up to the maximum of the settings.
 func (b *bucketDownload) list(ctx context.Context, prefix string) (items []store.BucketObject, err error) {
 	err = b.retry(ctx, func(ctx context.Context) error {
 		items = items[:0]
@@ -162,7 +163,7 @@ func (b *bucketDownload) pack(ctx context.Context, all []member, bytes int64, w 
 	return a.close()
 }
 
-// partsOf returns the parts of all files, one at least of each.
+// partsOf returns the parts of all files, at least one for each file.
 func partsOf(all []member) iter.Seq[*part] {
 	return func(yield func(*part) bool) {
 		for _, m := range all {
@@ -178,8 +179,7 @@ func partsOf(all []member) iter.Seq[*part] {
 	}
 }
 
-// fill reads what one answer has of a part, from at on, and returns how far it
-// came.
+// fill reads one response into a part, from at on, and returns the new offset.
 func (b *bucketDownload) fill(ctx context.Context, p *part, at int64) (int64, error) {
 	for at < p.end {
 		n, err := b.body.read(ctx, p.buf[at-p.at:])
@@ -197,7 +197,7 @@ func (b *bucketDownload) fill(ctx context.Context, p *part, at int64) (int64, er
 	return at, nil
 }
 
-// fetchInOrder has parts brought, and says what went wrong with them.
+// fetchInOrder fetches parts, and returns the reason if one of them fails.
 func (b *bucketDownload) fetchInOrder(ctx context.Context, n int, parts iter.Seq[*part], use func(*part) error) error {
 	err := fetchInOrder(ctx, n, parts, b.bring, use)
 	if bad, ok := errors.AsType[partError](err); ok {
@@ -209,7 +209,7 @@ func (b *bucketDownload) fetchInOrder(ctx context.Context, n int, parts iter.Seq
 	return err
 }
 
-// bring reads one part, over as many answers as that takes.
+// bring fetches one part, with as many responses as that takes.
 func (b *bucketDownload) bring(ctx context.Context, p *part) error {
 	at := p.at
 	if at == p.end {
@@ -226,12 +226,12 @@ func (b *bucketDownload) bring(ctx context.Context, p *part) error {
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return store.ErrConflict // it was there a moment ago
+		return store.ErrConflict // it existed a moment ago
 	}
 	return err
 }
 
-// partDownload returns a download of a part of what d is one of.
+// partDownload returns a download of a part of d.
 func (r *Reader) partDownload(d *download) *download {
 	return &download{reader: r, host: d.host, req: d.req, name: d.name, size: d.size, validators: d.validators, acceptRanges: d.acceptRanges}
 }

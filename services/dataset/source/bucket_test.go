@@ -22,14 +22,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// fakeBucket is one in memory. It keeps the contract of source.Bucket.
+// fakeBucket is a bucket in memory. It keeps the contract of source.Bucket.
 type fakeBucket struct {
 	mu        sync.Mutex
 	objects   map[string]string
 	tags      map[string]int
-	unsafeKey string                              // key that cannot be asked for
-	fail      func(verb, key string, n int) error // of the n-th time that something is asked, from 1
-	cut       int                                 // bytes after which a read fails; 0 is never
+	unsafeKey string                              // key that cannot be requested
+	fail      func(verb, key string, n int) error // error of the n-th request of its kind, from 1
+	cut       int                                 // bytes after which a read fails; 0 means never
 	n         int
 	requests  []string
 }
@@ -127,7 +127,7 @@ func bucketReader(t *testing.T, s source.Settings, b *fakeBucket) *source.Reader
 	return r
 }
 
-// failFirstOf fails each time that something is asked the first time of so many.
+// failFirstOf fails the first of each group of that many requests.
 func failFirstOf(of int) func(string, string, int) error {
 	return func(_, _ string, n int) error {
 		if n%of == 1 {

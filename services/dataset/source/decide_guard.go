@@ -13,16 +13,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// MaxRedirects is how often a source may send its reader elsewhere.
+// MaxRedirects is the maximum number of redirects of a source.
 const MaxRedirects = 5
 
-// guard says which sources may be read.
+// guard decides which sources may be read.
 type guard struct {
 	schemes     []string // lower case
 	folders     []string // absolute and clean
 	buckets     []string // s3://name
 	egress      egress.Policy
-	objectStore *url.URL // of the platform's object store; nil for none
+	objectStore *url.URL // URL of the platform's object store; nil for none
 }
 
 func newGuard(s Settings) (guard, error) {
@@ -73,23 +73,23 @@ func (g *guard) allowBuckets(names []string) error {
 	return errors.Join(errs...)
 }
 
-// schemes are those of the URLs that can be read.
+// schemes returns the URL schemes that can be read.
 func schemes() []string {
 	return append([]string{"http", "https", "file", gitScheme}, bucketSchemes()...)
 }
 
-// gitScheme is that of repositories.
+// gitScheme is the scheme of repositories.
 const gitScheme = "git+https"
 
-// revision is what a commit has below a path.
+// revision is the content of a commit below a path.
 type revision struct {
-	url, host string // of the repository; the host as hostOf says it
-	ref       string // a tag, branch or commit; empty for what the repository shows first
-	path      string // empty for all
+	url, host string // URL and host of the repository; the host in the form of hostOf
+	ref       string // tag, branch or commit; empty for the default branch
+	path      string // empty for everything
 }
 
 // parseRepositoryURL returns the revision that git+https://host/repository@ref#path
-// names, if it is one.
+// names, and reports whether the URL has that form.
 func parseRepositoryURL(source string) (revision, bool) {
 	u, err := url.Parse(source)
 	if err != nil || u.Scheme != gitScheme {
@@ -106,11 +106,11 @@ func parseRepositoryURL(source string) (revision, bool) {
 
 func bucketSchemes() []string { return []string{"s3", "gs", "azblob"} }
 
-// bucketLocation is where objects of a bucket lie.
+// bucketLocation is the location of objects in a bucket.
 type bucketLocation struct{ scheme, bucket, key string }
 
-// parseBucketURL returns the place that a URL names, if it is one in a bucket. A key
-// is taken as it is written.
+// parseBucketURL returns the location that a URL names, and reports whether the URL is
+// one of a bucket. The key is not unescaped.
 func parseBucketURL(source string) (bucketLocation, bool) {
 	scheme, rest, ok := strings.Cut(source, "://")
 	if scheme = strings.ToLower(scheme); !ok || !slices.Contains(bucketSchemes(), scheme) {
@@ -127,7 +127,7 @@ func IsFolder(source string) bool {
 	return ok && (p.key == "" || strings.HasSuffix(p.key, "/")) || isGit && of.path == ""
 }
 
-// refuseBucket says why what lies at p is not read; nil where it may be tried.
+// refuseBucket returns the reason why p may not be read, or nil.
 func (g guard) refuseBucket(p bucketLocation, name string, open bool) *Error {
 	switch {
 	case !open || !slices.Contains(g.schemes, p.scheme):
@@ -144,7 +144,7 @@ func (g guard) refuseBucket(p bucketLocation, name string, open bool) *Error {
 	return nil
 }
 
-// parse reads a source's URL.
+// parse parses a source's URL.
 func parse(source string) (*url.URL, *Error) {
 	u, err := url.Parse(source)
 	if err != nil {
@@ -153,8 +153,8 @@ func parse(source string) (*url.URL, *Error) {
 	return u, nil
 }
 
-// refuse says why what lies at u is not read, as far as the URL itself tells;
-// nil where it may be tried.
+// refuse returns the reason why u may not be read, as far as the URL itself decides
+// that, or nil.
 func (g guard) refuse(u *url.URL) *Error {
 	name := Redact(u.String())
 	switch {
@@ -176,7 +176,7 @@ func (g guard) refuse(u *url.URL) *Error {
 	return nil
 }
 
-// hostOf names the host of a URL, however it is written.
+// hostOf returns the host of a URL in canonical form.
 func hostOf(u *url.URL) string {
 	name, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), u.Port()
 	if port == "" || u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
@@ -215,7 +215,8 @@ func (g guard) refuseFile(u *url.URL, name string) *Error {
 	return nil
 }
 
-// inObjectStore reports whether something lies in the platform's object store, or holds it.
+// inObjectStore reports whether a location is in the platform's object store, or
+// contains it.
 func (g guard) inObjectStore(scheme, host, name string) bool {
 	if g.objectStore == nil || g.objectStore.Scheme != scheme || g.objectStore.Host != host {
 		return false
@@ -229,7 +230,7 @@ func refusedObjectStore(name string) *Error {
 	return refused("source %s lies in the object store of the platform, of which runs read only what is theirs", name)
 }
 
-// allowedFolder returns the allowed folder that file lies in, "" if it is in none.
+// allowedFolder returns the allowed folder that has the file, or "".
 func (g guard) allowedFolder(file string) string {
 	for _, f := range g.folders {
 		if within(f, file) {
@@ -239,13 +240,13 @@ func (g guard) allowedFolder(file string) string {
 	return ""
 }
 
-// within reports whether file lies below folder; both are clean.
+// within reports whether file is below folder. Both are clean.
 func within(folder, file string) bool {
 	return strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/") && file != folder
 }
 
-// redirect says why a source that was asked at each of visited, the first being
-// the one that the user named, is not asked at next; nil where it may be.
+// redirect returns the reason why a redirect to next is refused, or nil. visited are
+// the URLs so far; the first is the one that the user gave.
 func (g guard) redirect(next *url.URL, visited []*url.URL) *Error {
 	name := Redact(visited[0].String())
 	if len(visited) > MaxRedirects {
@@ -280,9 +281,8 @@ func refusedFile(name string) *Error {
 	return refused("source %s lies in no folder that the platform's settings allow (sources.folders)", name)
 }
 
-// Redact returns a URL without what may be secret: user and password, and the
-// values of query parameters whose names sound like it. What is no URL is cut
-// at its query.
+// Redact returns a URL without its secrets: user and password, and the values of query
+// parameters whose names sound secret. Text that is not a URL loses its query.
 func Redact(source string) string {
 	u, err := url.Parse(source)
 	if err != nil {
@@ -295,10 +295,10 @@ func Redact(source string) string {
 	if u.User != nil {
 		u.User = nil
 	}
-	if at := strings.LastIndexByte(u.Opaque, '@'); at >= 0 { // its scheme was left out
+	if at := strings.LastIndexByte(u.Opaque, '@'); at >= 0 { // a URL without its scheme
 		u.Opaque = "…" + u.Opaque[at:]
 	}
-	if u.Scheme != gitScheme { // there it is a path
+	if u.Scheme != gitScheme { // the fragment of a git URL is a path
 		u.Fragment, u.RawFragment = "", ""
 	}
 	params := strings.Split(u.RawQuery, "&")
@@ -311,7 +311,7 @@ func Redact(source string) string {
 	return u.String()
 }
 
-// secret reports whether a query parameter of that name may be a credential.
+// secret reports whether a query parameter with that name may be a credential.
 func secret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range [...]string{"auth", "code", "cred", "jwt", "key", "pass", "policy", "pwd", "secret", "session", "sig", "token"} {

@@ -11,19 +11,19 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// maxRetryAfter is how long a source may ask its reader to wait.
+// maxRetryAfter is the maximum time that a source may ask the reader to wait.
 const maxRetryAfter = 5 * time.Minute
 
-// retryDecision is what follows from an answer.
+// retryDecision is the decision after a response.
 type retryDecision struct {
-	usable bool          // its body is what is wanted
-	fatal  *Error        // asking again would not help
-	reason string        // otherwise: why it is asked again
-	wait   time.Duration // at least so long; zero where the source does not say
+	usable bool          // the response has the content
+	fatal  *Error        // another try would not help
+	reason string        // otherwise, the reason for the next try
+	wait   time.Duration // minimum wait; zero if the source gives none
 }
 
-// classifyStatus says what follows from an answer of the source name: its status, in
-// words said, and its Retry-After, at the time now.
+// classifyStatus decides what to do after a response of the source name, given its
+// status, the status as text, and its Retry-After header at the time now.
 func classifyStatus(name string, status int, statusText, retryAfter string, now time.Time) retryDecision {
 	const ok = 200
 	switch {
@@ -39,7 +39,7 @@ func classifyStatus(name string, status int, statusText, retryAfter string, now 
 	return retryDecision{fatal: failed(event.ClassUser, "source %s answers %s", name, statusText)}
 }
 
-// parseRetryAfter reads Retry-After, seconds or a date. What is neither is zero.
+// parseRetryAfter parses Retry-After, as seconds or a date. Any other text gives zero.
 func parseRetryAfter(s string, now time.Time) time.Duration {
 	if n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil {
 		return time.Duration(min(max(n, 0), math.MaxInt64/int64(time.Second))) * time.Second
@@ -50,17 +50,17 @@ func parseRetryAfter(s string, now time.Time) time.Duration {
 	return 0
 }
 
-// backoff returns how long to wait after so many failures in a row, from 1:
-// doubled each time, up to 64 times first, and anything between half of that
-// and one and a half, as random from 0 to 1 tells.
+// backoff returns the wait after that many consecutive failures, from 1. It doubles
+// each time, up to 64 times first, and is multiplied by 0.5 to 1.5, depending on random
+// from 0 to 1.
 func backoff(first time.Duration, failures int, random float64) time.Duration {
 	wait := float64(first) * math.Pow(2, float64(min(failures-1, 6)))
 	return time.Duration(wait * (0.5 + random))
 }
 
-// resumable says how to ask for the rest of a body of which some was read: the
-// value of If-Range, "" if it must be asked for from the beginning. Without a
-// strong validator nobody can tell that it still is the same body.
+// resumable returns the value of If-Range with which the rest of a body can be
+// requested, or "" if the body must be requested from the beginning. Without a strong
+// validator, there is no way to tell whether the body is still the same.
 func resumable(v Validators, acceptRanges string) string {
 	if strings.EqualFold(strings.TrimSpace(acceptRanges), "none") {
 		return ""
@@ -74,9 +74,9 @@ func resumable(v Validators, acceptRanges string) string {
 	return v.Modified
 }
 
-// continues reports whether a partial answer is what lies from at on and before
-// end in a body. Total is the size of the body; where that is not known, it and
-// end are -1, and the answer is the rest.
+// continues reports whether a partial response is the part from at to before end of a
+// body. total is the size of the body. If the size is unknown, total and end are -1,
+// and the response is the rest.
 func continues(contentRange string, at, end, total int64) bool {
 	rest, ok := strings.CutPrefix(contentRange, "bytes ")
 	if !ok {

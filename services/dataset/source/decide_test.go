@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 	tests := map[string]struct {
 		settings source.Settings
 		source   string
-		want     string // part of the refusal; empty where it may be read
+		want     string // part of the refusal; empty if the source may be read
 	}{
 		"what is public may be read":                          {source: "https://example.com/cats.tar"},
 		"an address that is public may be read":               {source: "http://93.184.216.34/cats.tar"},
@@ -177,7 +177,7 @@ func FuzzNothingSecretIsShown(f *testing.F) {
 			if shown := fmt.Sprint(r.Check(url)); strings.Contains(shown, "hunter2@") {
 				t.Errorf("%q is shown as %s", url, shown)
 			}
-			_ = r.Check(scheme + rest) // whatever it says, it does not panic
+			_ = r.Check(scheme + rest) // whatever the result, it must not panic
 		}
 	})
 }

@@ -11,27 +11,27 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// The longest name of a file, and of a part of it, that systems have.
+// Maximum lengths of a file's name, and of one part of it, on all systems.
 const (
 	longestName = 4000
 	longestPart = 255
 )
 
-// member is a file of a folder that lies in a bucket.
+// member is a file of a folder in a bucket.
 type member struct {
 	store.BucketObject
 
-	name string // in the folder
+	name string // path in the folder
 }
 
-// arrange returns the files of the folder that prefix is in a bucket, in the
-// order of their names, or why the source name cannot be a folder.
+// arrange returns the files below prefix in a bucket as a folder, sorted by name. If
+// they cannot form a folder, it returns the reason.
 func arrange(name, prefix string, items []store.BucketObject) ([]member, *Error) {
 	all := make([]member, 0, len(items))
 	for _, it := range items {
 		file := strings.TrimPrefix(it.Key, prefix)
 		if file == "" || strings.HasSuffix(file, "/") && it.Size == 0 {
-			continue // what some tools put where a folder is
+			continue // some tools put such an object in place of a folder
 		}
 		if why := whyNotFile(it, file); why != "" {
 			return nil, refused("source %s: object %.200q %s", name, it.Key, why)
@@ -53,7 +53,7 @@ func arrange(name, prefix string, items []store.BucketObject) ([]member, *Error)
 	return all, nil
 }
 
-// whyNotFile says why an object is not to be file.
+// whyNotFile returns the reason why an object cannot be the file, or "".
 func whyNotFile(it store.BucketObject, file string) string {
 	if it.InvalidKey {
 		return "cannot be read: " + unsafeKeyText
@@ -64,10 +64,12 @@ func whyNotFile(it store.BucketObject, file string) string {
 	return ""
 }
 
-// unsafeKeyText says of an object why it is not read (see store.Item.Odd).
+// unsafeKeyText is the reason why an object is not read (see
+// store.BucketObject.InvalidKey).
 const unsafeKeyText = "its key holds characters that cannot be asked for, or what stands for one, as __0x2f__: give it another name"
 
-// isUnsafeKey reports whether a key holds what clouds' drivers take for a character.
+// isUnsafeKey reports whether a key has a sequence that cloud drivers read as an
+// escaped character.
 func isUnsafeKey(key string) bool {
 	for {
 		_, rest, ok := strings.Cut(key, "__0x")
@@ -82,7 +84,7 @@ func isUnsafeKey(key string) bool {
 	}
 }
 
-// whyBadName says why no file of a folder can have that name.
+// whyBadName returns the reason why no file of a folder can have that name, or "".
 func whyBadName(file string) string {
 	if len(file) > longestName {
 		return "its name is too long"
@@ -103,12 +105,12 @@ func whyBadName(file string) string {
 	return ""
 }
 
-// tagOf tells a file of a bucket apart from what it was before.
+// tagOf returns a tag that changes when a file in a bucket changes.
 func tagOf(it store.BucketObject) string {
 	return fmt.Sprintf("%d %d %s", it.Size, it.Modified.UnixNano(), it.ContentTag)
 }
 
-// tagOfAll tells a folder apart from what it was before.
+// tagOfAll returns a tag that changes when a folder changes.
 func tagOfAll(all []member) string {
 	sum := sha256.New()
 	for _, m := range all {
@@ -117,7 +119,8 @@ func tagOfAll(all []member) string {
 	return "folder " + hex.EncodeToString(sum.Sum(nil))
 }
 
-// sizes returns the bytes in all files, and about how many their archive has.
+// sizes returns the number of bytes in all files, and the approximate number in their
+// archive.
 func sizes(all []member) (bytes, archive int64) {
 	const block = 512
 	for _, m := range all {

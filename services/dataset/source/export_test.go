@@ -7,7 +7,7 @@ import (
 	"net/url"
 )
 
-// Rules that are pure but nobody else's business.
+// Internal rules that are exported for tests.
 var (
 	Backoff         = backoff
 	Continues       = continues
@@ -16,11 +16,11 @@ var (
 	HostOf          = hostOf
 )
 
-// ResolveWith has names resolved by res.
+// ResolveWith makes the reader resolve names with res.
 func (r *Reader) ResolveWith(res *net.Resolver) { r.dialer.Resolver = res }
 
-// ConnectTo connects to another address than the one that is asked for, which
-// is taken to be allowed.
+// ConnectTo makes connections to target go to another address. The target counts as
+// allowed.
 func (r *Reader) ConnectTo(target, to string) {
 	t, ok := r.client.Transport.(*http.Transport)
 	if !ok {
@@ -35,7 +35,8 @@ func (r *Reader) ConnectTo(target, to string) {
 	}
 }
 
-// Redirect says why a redirect is refused where everything is allowed.
+// Redirect returns the reason why a redirect is refused even if all sources are
+// allowed.
 func Redirect(from, to string) *Error {
 	a, _ := url.Parse(from)
 	b, _ := url.Parse(to)

@@ -15,7 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// file brings a file into put.
+// file copies a file into put.
 func (r *Reader) file(ctx context.Context, u *url.URL, req Request, put Sink) (Result, error) {
 	name := Redact(req.URL)
 	f, info, err := r.guard.open(u.Path, name)
@@ -34,9 +34,8 @@ func (r *Reader) file(ctx context.Context, u *url.URL, req Request, put Sink) (R
 	return Result{Validators: v}, err
 }
 
-// open opens the file that lies at path once symbolic links are followed, if
-// that is one which may be read. Nobody can change between the check and the
-// opening where it leads.
+// open opens the file at path after resolving symbolic links, if that file may be read.
+// No change between the check and the opening can lead it elsewhere.
 func (g guard) open(path, name string) (*os.File, os.FileInfo, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -73,7 +72,7 @@ func openIn(folder, path, name string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// copyFile copies a file that has size bytes, neither more nor less.
+// copyFile copies a file that must have exactly size bytes.
 func copyFile(ctx context.Context, name string, f io.Reader, size int64, w io.Writer, progress func(done, total int64)) error {
 	buf := make([]byte, 1<<20)
 	for at := int64(0); ; {
@@ -98,7 +97,8 @@ func copyFile(ctx context.Context, name string, f io.Reader, size int64, w io.Wr
 	}
 }
 
-// unreadable says why a file cannot be read, without where its links lead.
+// unreadable returns the error for a file that cannot be read, without the target of
+// its links.
 func unreadable(name string, err error) *Error {
 	if bad, ok := errors.AsType[*fs.PathError](err); ok {
 		err = bad.Err

@@ -13,30 +13,31 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Repository is one of git that was asked what a reference stands for. Its
-// errors are those of Bucket, and errors.ErrUnsupported, where it has more than
+// Repository is a git repository at a resolved reference. Its errors are those of
+// Bucket, and errors.ErrUnsupported if it has content that cannot be read.
 // is read of one.
 type Repository interface {
-	// Commit returns what the reference stands for.
+	// Commit returns the commit of the reference.
 	Commit() string
-	// Fetch brings it, and tells how many bytes come; came may end that.
+	// Fetch fetches the commit, and reports the number of bytes of each step to came.
+	// An error of came ends it.
 	Fetch(ctx context.Context, came func(n int) error) error
-	// Walk visits the files and links below path, in the byte order of their
-	// names; where path is a file, that one alone, under the empty name.
+	// Walk visits the files and links below path, sorted by name in byte order. If path
+	// is a file, it visits only that file, with an empty name.
 	Walk(path string, file func(name string, size int64, executable bool, content io.Reader) error, link func(name, to string) error) error
-	// Close removes what was fetched.
+	// Close removes the fetched files.
 	Close() error
 }
 
-// OpenRepository asks the repository at a URL what a reference stands for, by
-// way of client: it goes nowhere that settings do not allow.
+// OpenRepository resolves a reference of the repository at a URL through client, which
+// connects only to addresses that the settings allow.
 type OpenRepository func(ctx context.Context, url, ref, token string, client *http.Client) (Repository, error)
 
-// ReadRepositories has repositories read, too, which open opens. It is called
-// before anything is read, or not at all: then their URLs are refused.
+// ReadRepositories enables repositories, which open opens. It must be called before the
+// first read. Without it, URLs of repositories are refused.
 func (r *Reader) ReadRepositories(open OpenRepository) { r.clone = open }
 
-// gitDownload is what a commit of a repository has below a path, on its way.
+// gitDownload is the download of a commit's content below a path.
 type gitDownload struct {
 	*download
 
@@ -44,7 +45,7 @@ type gitDownload struct {
 	token    string
 }
 
-// git brings what a commit has into put.
+// git downloads the content of a commit into put.
 func (r *Reader) git(ctx context.Context, of revision, req Request, put Sink) (Result, error) {
 	d := r.download(of.host, req)
 	defer r.hosts.release(of.host)
@@ -64,7 +65,7 @@ func (r *Reader) git(ctx context.Context, of revision, req Request, put Sink) (R
 	return a, err
 }
 
-// token returns the token for a host, if settings have one.
+// token returns the settings' token for a host, or "".
 func (r *Reader) token(host string) (string, error) {
 	file := r.settings.Tokens[host]
 	if file == "" {
@@ -95,12 +96,12 @@ func (g *gitDownload) get(ctx context.Context, put Sink) (Result, error) {
 		return g.host.throttle(ctx, n)
 	})
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		err = sinkError{err} // it lies on our disk first
+		err = sinkError{err} // the repository is on the local disk first
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	g.body.watch.Stop() // nothing more is asked for
+	g.body.watch.Stop() // nothing more is requested
 	err = put(ctx, -1, func(w io.Writer) (err error) {
 		a.Tree, err = g.pack(repo, w)
 		return asSinkError(err)
@@ -108,14 +109,14 @@ func (g *gitDownload) get(ctx context.Context, put Sink) (Result, error) {
 	return a, asSinkError(err)
 }
 
-// sinkError is one of who takes the content.
+// sinkError is an error of the sink.
 type sinkError struct{ error }
 
-// Unwrap returns it.
+// Unwrap returns the error of the sink.
 func (e sinkError) Unwrap() error { return e.error }
 
-// asSinkError marks an error that came up while content was written: it is no use to
-// ask for that again.
+// asSinkError marks an error of writing the content, for which another request would
+// not help.
 func asSinkError(err error) error {
 	_, own := errors.AsType[*Error](err)
 	_, marked := errors.AsType[sinkError](err)
@@ -125,7 +126,7 @@ func asSinkError(err error) error {
 	return sinkError{err}
 }
 
-// pack writes the archive of a folder, or a file as it is.
+// pack writes the archive of a folder, or the bytes of a single file.
 func (g *gitDownload) pack(repo Repository, w io.Writer) (*Tree, error) {
 	p := &gitArchive{gitDownload: g, to: w, archive: newArchive(w), bytesLeft: g.reader.settings.MaxSize}
 	if err := repo.Walk(g.revision.path, p.addFile, p.addLink); err != nil || p.singleFile {
@@ -135,15 +136,15 @@ func (g *gitDownload) pack(repo Repository, w io.Writer) (*Tree, error) {
 	return &tree, err
 }
 
-// gitArchive is an archive that is being written.
+// gitArchive is an archive of a repository that is being written.
 type gitArchive struct {
 	*gitDownload
 
 	to         io.Writer
 	archive    *archive
-	singleFile bool  // it is a file, and no archive
-	bytesLeft  int64 // bytes that it may still have
-	files      int   // that it has, and links
+	singleFile bool  // the content is a single file and not an archive
+	bytesLeft  int64 // number of bytes that may still be added
+	files      int   // number of files and links
 }
 
 func (p *gitArchive) addFile(name string, size int64, executable bool, content io.Reader) error {
@@ -174,7 +175,8 @@ func (p *gitArchive) addLink(name, to string) error {
 	return p.archive.link(name, to)
 }
 
-// checkMember says why an archive does not take one more of that name.
+// checkMember returns the reason why the archive cannot take another member with that
+// name, or nil.
 func (p *gitArchive) checkMember(name, kind string) error {
 	if p.files++; p.files > p.reader.settings.MaxFiles {
 		return tooMany(p.name, p.reader.settings.MaxFiles)

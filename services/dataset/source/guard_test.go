@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// hostile are URLs that nobody may have read by the platform, and why.
+// hostile returns URLs that the platform must not read, with the reasons.
 func hostile() map[string]string {
 	return map[string]string{
 		"http://127.0.0.1/x":                         "address 127.0.0.1 is not public",
@@ -77,7 +77,8 @@ func hostile() map[string]string {
 	}
 }
 
-// testHostSettings allows the hosts that the hostile URLs are not on, and all addresses.
+// testHostSettings returns settings that allow all addresses, and none of the hosts of
+// the hostile URLs.
 func testHostSettings() source.Settings {
 	return source.Settings{Schemes: []string{"http", "https"}, Hosts: []string{"start.test", "example.com"}, Retry: 1}
 }
@@ -92,7 +93,7 @@ func hosts(url string) source.Settings {
 	return s
 }
 
-// atLeast is how many hostile things of each kind are to be refused.
+// atLeast is the minimum number of hostile URLs of each kind.
 const atLeast = 40
 
 func TestEachHostileURLIsRefusedWithItsReason(t *testing.T) {
@@ -108,8 +109,8 @@ func TestEachHostileURLIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
-// A site that may be read sends its reader to each of them: the name start.test
-// has a public address for the guard, and the test's own connection behind it.
+// A permitted site redirects to each of these URLs. The name start.test has a public
+// address for the guard, and the connection goes to the test's own server.
 func TestEachHostileRedirectIsRefusedWithItsReason(t *testing.T) {
 	for url, want := range hostile() {
 		t.Run(url, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestARedirectFromHTTPSToHTTPIsRefused(t *testing.T) {
 
 func TestANameIsCheckedWhereItLeadsWhenItIsConnectedTo(t *testing.T) {
 	for name, tt := range map[string]struct {
-		answers []string // of the name server, one after the other, the last again and again
+		answers []string // answers of the name server, one after another; the last one repeats
 		url     string
 	}{
 		"a name of a private address":                   {answers: []string{"10.0.0.7"}},
@@ -172,7 +173,7 @@ func TestANameIsCheckedWhereItLeadsWhenItIsConnectedTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := reader(t, source.Settings{Retry: 1})
 			res := fakeResolver(t, tt.answers)
-			for range len(tt.answers) - 1 { // somebody has looked at it, and found it good
+			for range len(tt.answers) - 1 { // the name was checked before and found good
 				if _, err := res.LookupNetIP(t.Context(), "ip4", "rebind.test"); err != nil {
 					t.Fatal(err)
 				}
@@ -188,7 +189,7 @@ func TestANameIsCheckedWhereItLeadsWhenItIsConnectedTo(t *testing.T) {
 	}
 }
 
-// rejectingSink is a sink that must not be given anything.
+// rejectingSink returns a sink that must not be called.
 func rejectingSink(t *testing.T) source.Sink {
 	t.Helper()
 	return func(context.Context, int64, func(io.Writer) error) error {
@@ -197,7 +198,7 @@ func rejectingSink(t *testing.T) source.Sink {
 	}
 }
 
-// fakeResolver returns a resolver with a name server of its own.
+// fakeResolver returns a resolver with its own name server.
 func fakeResolver(t *testing.T, answers []string) *net.Resolver {
 	t.Helper()
 	var config net.ListenConfig
@@ -205,7 +206,7 @@ func fakeResolver(t *testing.T, answers []string) *net.Resolver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // it has nothing to lose
+	t.Cleanup(func() { _ = conn.Close() }) // nothing depends on this close
 	var queries atomic.Int64
 	go func() {
 		for buf := make([]byte, 512); ; {
@@ -218,7 +219,7 @@ func fakeResolver(t *testing.T, answers []string) *net.Resolver {
 				if isA {
 					queries.Add(1)
 				}
-				_, _ = conn.WriteTo(b, from) // or it is asked again
+				_, _ = conn.WriteTo(b, from) // on an error it is asked again
 			}
 		}
 	}()

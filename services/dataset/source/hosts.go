@@ -8,26 +8,26 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control"
 )
 
-// hosts keeps what is asked of each host within its limits.
+// hosts enforces the limits of requests to each host.
 type hosts struct {
-	maxRequests int   // requests at once
-	rate        int64 // bytes a second; 0 is as many as come
+	maxRequests int   // maximum number of concurrent requests
+	rate        int64 // bytes per second; 0 means no limit
 
 	mu     sync.Mutex
 	byName map[string]*host
 }
 
-// host is what goes on with one host.
+// host is the state of one host.
 type host struct {
-	slots chan struct{} // holds one for each request
-	refs  int           // that know it
+	slots chan struct{} // one element for each request
+	refs  int           // number of users
 
 	mu     sync.Mutex
 	rate   int64
-	freeAt time.Time // when the bytes that have come will have been due
+	freeAt time.Time // time at which the received bytes are within the rate
 }
 
-// acquire returns the host of that name, until the caller leaves it.
+// acquire returns the host with that name. The caller must release it.
 func (h *hosts) acquire(name string) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,7 +43,7 @@ func (h *hosts) acquire(name string) *host {
 	return one
 }
 
-// release says that the caller does no more with a host.
+// release ends the use of a host.
 func (h *hosts) release(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,7 +54,8 @@ func (h *hosts) release(name string) {
 	}
 }
 
-// acquire waits until one more request may be made. What it returns ends it.
+// acquire waits until another request may be made. The caller calls release after the
+// request.
 func (h *host) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case h.slots <- struct{}{}:
@@ -64,7 +65,7 @@ func (h *host) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// throttle waits so long that n bytes more keep the rate.
+// throttle waits until n more bytes are within the rate.
 func (h *host) throttle(ctx context.Context, n int) error {
 	if h.rate <= 0 || n <= 0 {
 		return nil
@@ -75,7 +76,7 @@ func (h *host) throttle(ctx context.Context, n int) error {
 	return nil
 }
 
-// reserve notes that n bytes have come, and returns how long they came too early.
+// reserve records n received bytes, and returns how long to wait for the rate.
 func (h *host) reserve(n int, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,16 +18,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// newClient returns a client that follows redirects only where g allows. It uses
-// no proxy: nobody could tell then where it connects.
+// newClient returns a client that follows only the redirects that g allows. It uses no
+// proxy, since a proxy would hide the address that is connected to.
 func newClient(g guard, dialer *net.Dialer, perHost int) *http.Client {
 	transport := &http.Transport{
 		DialContext:            dialer.DialContext,
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // the bytes are wanted as they lie there
+		DisableCompression:     true, // the stored bytes are needed
 		TLSHandshakeTimeout:    30 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
-		MaxIdleConnsPerHost:    perHost, // or connections would be closed and opened all the time
+		MaxIdleConnsPerHost:    perHost, // keeps a connection for each concurrent request
 		IdleConnTimeout:        30 * time.Second,
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
@@ -38,28 +38,28 @@ func newClient(g guard, dialer *net.Dialer, perHost int) *http.Client {
 		if why := g.redirect(next.URL, visited); why != nil {
 			return why
 		}
-		next.Header.Del("Referer") // it would tell where it comes from, with the tokens of that URL
+		next.Header.Del("Referer") // it would reveal the URL with its tokens
 		return nil
 	}}
 }
 
-// download is one source on its way, over as many answers as that takes.
+// download is the download of one source, with as many responses as that takes.
 type download struct {
 	reader  *Reader
 	host    *host
 	req     Request
-	name    string // of the source, without its secrets
-	noSplit bool   // it is not asked for in parts (any more)
+	name    string // name of the source, without secrets
+	noSplit bool   // do not split the rest into parts
 
 	body         *body
-	size         int64 // of the whole, -1 if not known
+	size         int64 // of the whole content; -1 if unknown
 	validators   Validators
-	acceptRanges string      // Accept-Ranges
-	offset       int64       // bytes that the sink has taken since it was last called
-	maxOffset    int64       // the most that it ever took
-	buf          []byte      // through which a body goes
-	failures     int         // in a row that brought nothing
-	blameClass   event.Class // for the last of them
+	acceptRanges string      // the header Accept-Ranges
+	offset       int64       // bytes that the sink has taken since its last call
+	maxOffset    int64       // maximum of offset so far
+	buf          []byte      // buffer for the body
+	failures     int         // consecutive failures without data
+	blameClass   event.Class // class of the last failure
 }
 
 func (d *download) run(ctx context.Context, put Sink) (Result, error) {
@@ -74,7 +74,7 @@ func (d *download) run(ctx context.Context, put Sink) (Result, error) {
 		}
 		err := put(ctx, d.size, func(w io.Writer) error { return d.copy(ctx, w) })
 		if errors.Is(err, errRestart) {
-			continue // the body that is open is a new one
+			continue // the open body is a new one
 		}
 		return Result{Validators: d.validators}, err
 	}
@@ -87,8 +87,8 @@ func (d *download) close() {
 	}
 }
 
-// begin opens the body at its beginning, however many times it must ask. It
-// reports whether the content is the one that is known.
+// begin opens the body at its beginning, with as many requests as that takes. It
+// reports whether the content is unchanged.
 func (d *download) begin(ctx context.Context) (unchanged bool, err error) {
 	for {
 		header := make(http.Header)
@@ -108,8 +108,8 @@ func (d *download) begin(ctx context.Context) (unchanged bool, err error) {
 	}
 }
 
-// acceptResponse makes the answer the body from its beginning, if it is one. If it may be
-// one later, take waits.
+// acceptResponse takes a response as the body from its beginning, and reports whether
+// it could. If another try may succeed, it waits before it returns.
 func (d *download) acceptResponse(ctx context.Context, a response) (ok bool, err error) {
 	statusText := fmt.Sprintf("%d %s", a.status, http.StatusText(a.status))
 	v := classifyStatus(d.name, a.status, statusText, a.header.Get("Retry-After"), time.Now())
@@ -126,8 +126,8 @@ func (d *download) acceptResponse(ctx context.Context, a response) (ok bool, err
 	return false, d.waitRetry(ctx, v.reason, v.wait)
 }
 
-// copy writes the body to w. Where it is cut it goes on with the rest, or says
-// errRestart once a new body is open at its beginning.
+// copy writes the body to w. If the body is cut, copy continues with the rest, or
+// returns errRestart once a new body is open at its beginning.
 func (d *download) copy(ctx context.Context, w io.Writer) error {
 	for {
 		why, err := d.pump(ctx, w)
@@ -144,12 +144,11 @@ func (d *download) copy(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// pumped is how much of a body is read at once: enough to be summed while it is
-// written.
+// pumped is the number of bytes read at once, enough that they are summed while others
+// are written.
 const pumped = 512 << 10
 
-// pump writes the body that is open to w until it ends. Why says how it was
-// cut, where it was.
+// pump writes the open body to w until it ends. why is the reason if the body was cut.
 func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error) {
 	if d.buf == nil {
 		d.buf = make([]byte, pumped)
@@ -173,14 +172,14 @@ func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error
 			return d.explain(ctx, rerr)
 		case d.shouldSplit():
 			d.close()
-			d.buf = nil // parts have theirs
+			d.buf = nil // each part has its own buffer
 			return d.parallel(ctx, w)
 		}
 	}
 }
 
-// resume opens the rest of the body, or says errRestart once one is open at its
-// beginning.
+// resume opens the rest of the body. It returns errRestart once a body is open at its
+// beginning instead.
 func (d *download) resume(ctx context.Context) error {
 	unchanged := resumable(d.validators, d.acceptRanges)
 	if unchanged == "" || d.offset == 0 {
@@ -214,7 +213,7 @@ func (d *download) resume(ctx context.Context) error {
 	}
 }
 
-// restart opens a body at its beginning and says errRestart.
+// restart opens a body at its beginning and returns errRestart.
 func (d *download) restart(ctx context.Context) error {
 	d.req.Previous = Validators{}
 	if _, err := d.begin(ctx); err != nil {
@@ -223,14 +222,14 @@ func (d *download) restart(ctx context.Context) error {
 	return errRestart
 }
 
-// response is what a source answers, without its body.
+// response is a response without its body.
 type response struct {
 	status int
 	header http.Header
-	size   int64 // -1 if not known
+	size   int64 // -1 if unknown
 }
 
-// request asks until there is an answer, and keeps its body open.
+// request sends requests until there is a response, whose body stays open.
 func (d *download) request(ctx context.Context, header http.Header) (response, error) {
 	header.Set("Accept-Encoding", "identity")
 	header.Set("User-Agent", "benchmark-ai")
@@ -250,7 +249,7 @@ func (d *download) request(ctx context.Context, header http.Header) (response, e
 	}
 }
 
-// requestOnce asks once.
+// requestOnce sends one request.
 func (d *download) requestOnce(ctx context.Context, header http.Header) (response, error) {
 	ctx, b, err := newBody(ctx, d.host, d.reader.settings.Stall)
 	if err != nil {
@@ -270,7 +269,8 @@ func (d *download) requestOnce(ctx context.Context, header http.Header) (respons
 	return response{a.StatusCode, a.Header, a.ContentLength}, nil
 }
 
-// waitRetry waits after a failure, at least so long, or says that it was the last.
+// waitRetry waits after a failure, for at least the time least, or returns an error if
+// this was the last try.
 func (d *download) waitRetry(ctx context.Context, why string, least time.Duration) error {
 	if d.failures++; d.failures >= d.reader.settings.Attempts {
 		return failed(cmp.Or(d.blameClass, event.ClassInfra), "source %s cannot be read: %s; tried %d times", d.name, why, d.failures)
@@ -284,8 +284,8 @@ func (d *download) waitRetry(ctx context.Context, why string, least time.Duratio
 	return err
 }
 
-// explain says why a request or a body failed, or, as err, that it is no use to
-// try again.
+// explain returns the reason why a request or body failed, or an error if another try
+// would not help.
 func (d *download) explain(ctx context.Context, cause error) (why string, err error) {
 	d.blameClass = event.ClassInfra
 	if own, ok := errors.AsType[*Error](cause); ok {
@@ -313,12 +313,12 @@ func (d *download) explain(ctx context.Context, cause error) (why string, err er
 		return "cut" + d.progress(), nil
 	}
 	if bad, ok := errors.AsType[*url.Error](cause); ok {
-		cause = bad.Err // the URL with its secrets is left out
+		cause = bad.Err // without the URL and its secrets
 	}
 	return cause.Error(), nil
 }
 
-// progress says how far it came.
+// progress returns how far the download has come, as text.
 func (d *download) progress() string {
 	if d.size < 0 {
 		return fmt.Sprintf(", after %d bytes", d.offset)

@@ -31,9 +31,9 @@ func TestGet(t *testing.T) {
 	tests := map[string]struct {
 		serve   func(s *server)
 		want    []byte
-		asked   []string // how often, and for which part
-		thrown  int      // times that the sink had to begin anew
-		unknown bool     // its size
+		asked   []string // number of requests, and their parts
+		thrown  int      // number of times that the sink had to start again
+		unknown bool     // unknown size
 	}{
 		"a body is brought as it is": {
 			serve: func(s *server) { s.whole(big) },
@@ -133,7 +133,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// check checks what came, and what was said of it.
+// check checks the received content and its size.
 func (k *sink) check(t *testing.T, want []byte, discarded int, unknown bool) {
 	t.Helper()
 	if !bytes.Equal(want, k.Bytes()) {
@@ -429,7 +429,7 @@ func wantError(t *testing.T, err error, reason event.Reason, class event.Class, 
 	}
 }
 
-// sink keeps what it is given.
+// sink stores what it receives.
 type sink struct {
 	bytes.Buffer
 
@@ -442,7 +442,7 @@ func (k *sink) put(_ context.Context, _ int64, fill func(w io.Writer) error) err
 		k.discarded++
 	}
 	k.Reset()
-	return fill(writer(k.Write)) // no shortcuts
+	return fill(writer(k.Write)) // hides other methods
 }
 
 func (k *sink) progress(done, total int64) { k.done, k.total = done, total }
@@ -452,14 +452,13 @@ type writer func([]byte) (int, error)
 // Write implements io.Writer.
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// server answers as it was told, one answer after the other; the last again and
-// again.
+// server sends its responses one after another. The last one repeats.
 type server struct {
 	*httptest.Server
 
 	mu              sync.Mutex
 	answers         []http.HandlerFunc
-	headers         http.Header // of the answers that are told from now on
+	headers         http.Header // headers of the responses that are added from now on
 	requestedRanges []string
 	done            chan struct{}
 }
@@ -528,7 +527,7 @@ func (s *server) status(codes ...int) {
 
 func (s *server) whole(content []byte) {
 	s.add(func(w http.ResponseWriter, r *http.Request) {
-		modified, _ := http.ParseTime(w.Header().Get("Last-Modified")) // or none is told
+		modified, _ := http.ParseTime(w.Header().Get("Last-Modified")) // zero without the header
 		http.ServeContent(w, r, "", modified, bytes.NewReader(content))
 	})
 }
@@ -537,14 +536,14 @@ func (s *server) chunked(content []byte) {
 	s.add(func(w http.ResponseWriter, _ *http.Request) { flush(w, content) })
 }
 
-// cut answers with the content, from where it is asked for, but no farther than
-// each of these places.
+// cut adds responses with the content from the requested offset, each up to one of
+// these offsets.
 func (s *server) cut(content []byte, places ...int) {
 	for _, to := range places {
 		s.add(func(w http.ResponseWriter, r *http.Request) {
 			from := 0
 			if rng := r.Header.Get("Range"); rng != "" {
-				from, _ = strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(rng, "bytes="), "-")) // our own
+				from, _ = strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(rng, "bytes="), "-")) // from the reader's own header
 				w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(content)-1, len(content)))
 			}
 			w.Header().Set("Content-Length", strconv.Itoa(len(content)-from))
@@ -567,7 +566,7 @@ func (s *server) cutChunks(content []byte, to int) {
 func (s *server) ignoreRange(content []byte) {
 	s.add(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-		_, _ = w.Write(content) // or the client is gone
+		_, _ = w.Write(content) // the client may be gone
 	})
 }
 
@@ -575,7 +574,7 @@ func (s *server) wrongRange(content []byte) {
 	s.add(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-%d/%d", len(content)-1, len(content)))
 		w.WriteHeader(http.StatusPartialContent)
-		_, _ = w.Write(content) // or the client is gone
+		_, _ = w.Write(content) // the client may be gone
 	})
 }
 
@@ -589,7 +588,7 @@ func (s *server) endless() {
 	})
 }
 
-// stall answers with some of the content and then with nothing.
+// stall adds a response with the first part of the content and then nothing.
 func (s *server) stall(content []byte, to int) {
 	s.add(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
@@ -621,7 +620,7 @@ func (s *server) garbage() {
 		if err != nil {
 			return
 		}
-		_, _ = io.WriteString(c, "220 smtp.example.com ESMTP\r\n") // or the client is gone
+		_, _ = io.WriteString(c, "220 smtp.example.com ESMTP\r\n") // the client may be gone
 		_ = c.Close()
 	})
 }
@@ -641,8 +640,8 @@ func (s *server) redirectTo(url string) {
 	})
 }
 
-// wait waits until the client or the test has ended, or so long; 0 is for ever.
-// It reports whether both go on.
+// wait waits until the client or the test has ended, or until timeout; 0 means no
+// limit. It reports whether both are still running.
 func (s *server) wait(r *http.Request, timeout time.Duration) bool {
 	var end <-chan time.Time
 	if timeout > 0 {
@@ -659,14 +658,14 @@ func (s *server) wait(r *http.Request, timeout time.Duration) bool {
 }
 
 func flush(w http.ResponseWriter, content []byte) {
-	_, _ = w.Write(content)                   // or the client is gone
-	_ = http.NewResponseController(w).Flush() // likewise
+	_, _ = w.Write(content)                   // the client may be gone
+	_ = http.NewResponseController(w).Flush() // the client may be gone
 }
 
 // abort closes the connection.
 func abort(w http.ResponseWriter) {
 	if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
-		_ = c.Close() // the client may have done so
+		_ = c.Close() // the client may have closed it
 	}
 }
 

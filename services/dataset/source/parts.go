@@ -12,21 +12,20 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// probe is what one connection brings before its rate is looked at.
+// probe is the number of bytes on one connection before its rate is judged.
 const probe = 8 << 20
 
-// shouldSplit reports whether the rest is to be asked for in several parts at once:
-// the source can do that, one connection is slow, and there is enough to ask for.
+// shouldSplit reports whether to fetch the rest in parallel parts: the source supports
+// that, the connection is slow, and enough is left.
 func (d *download) shouldSplit() bool {
 	return !d.noSplit && d.reader.settings.Parts > 1 && d.body.bytes >= probe && d.size-d.offset >= 2*partSize &&
 		strings.EqualFold(strings.TrimSpace(d.acceptRanges), "bytes") && resumable(d.validators, d.acceptRanges) != "" &&
 		d.body.slow(d.reader.settings.Slow)
 }
 
-// parallel writes the rest of the body to w, several parts of it on their way
-// at once. Why says what went wrong with one of them: then the rest is asked for
-// in one piece, which tells whether the source or the way it was asked was to
-// blame.
+// parallel writes the rest of the body to w, with several parts in parallel. why is the
+// reason if a part failed. Then the rest is requested in one piece, which shows whether
+// the source or the parallel requests were at fault.
 func (d *download) parallel(ctx context.Context, w io.Writer) (why string, err error) {
 	d.noSplit = true
 	err = fetchInOrder(ctx, d.reader.settings.Parts, splitParts(store.BucketObject{}, d.offset, d.size), d.bring, func(p *part) error {
@@ -50,11 +49,10 @@ func (d *download) parallel(ctx context.Context, w io.Writer) (why string, err e
 	return "", err
 }
 
-// errWrongPart says that a source does not answer with the part that it was asked
-// for.
+// errWrongPart is the error for a source that does not answer with the requested part.
 var errWrongPart = errors.New("it does not answer with the part that it was asked for")
 
-// bring reads one part, over as many answers as that takes.
+// bring fetches one part, with as many responses as that takes.
 func (d *download) bring(ctx context.Context, p *part) error {
 	sub := d.reader.partDownload(d)
 	defer sub.close()
@@ -86,7 +84,7 @@ func (d *download) bringPart(ctx context.Context, p *part) error {
 	return nil
 }
 
-// fill reads what one answer has of a part. An answer that is cut is no error.
+// fill reads one response into a part. A cut response is not an error.
 func (d *download) fill(ctx context.Context, p *part) error {
 	defer d.close()
 	for d.offset < p.end {

@@ -20,21 +20,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// slow are settings with which every connection counts as slow.
+// slow returns settings with which every connection counts as slow.
 func slow() source.Settings {
 	s := quick
 	s.MaxSize, s.Slow = 64<<20, 1<<50
 	return s
 }
 
-// rangeServer serves one body, and counts what is asked at once and given out.
+// rangeServer serves one body, and counts concurrent requests and bytes sent.
 type rangeServer struct {
 	*httptest.Server
 
 	content []byte
 	etag    string
-	refuse  func(n int, r *http.Request, w http.ResponseWriter) bool // answers in place of it
-	cut     func(n int) int64                                        // bytes after which the n-th answer is cut, from 1; 0 for none
+	refuse  func(n int, r *http.Request, w http.ResponseWriter) bool // if set, it answers in place of the server
+	cut     func(n int) int64                                        // bytes after which the n-th response is cut, from 1; 0 means never
 
 	requests, inFlight, maxInFlight, rangeRequests atomic.Int64
 	bytesSent                                      atomic.Int64
@@ -74,7 +74,7 @@ func (s *rangeServer) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(c, r, "", time.Time{}, bytes.NewReader(s.content))
 }
 
-// counter counts what it gives out, and breaks off where that is wanted.
+// counter counts the bytes sent, and may break off.
 type counter struct {
 	http.ResponseWriter
 
@@ -85,9 +85,9 @@ type counter struct {
 // Write implements io.Writer.
 func (c *counter) Write(p []byte) (int, error) {
 	if c.left > 0 && int64(len(p)) >= c.left {
-		n, _ := c.ResponseWriter.Write(p[:c.left]) // or the client is gone
+		n, _ := c.ResponseWriter.Write(p[:c.left]) // the client may be gone
 		c.of.bytesSent.Add(int64(n))
-		_ = http.NewResponseController(c.ResponseWriter).Flush() // likewise
+		_ = http.NewResponseController(c.ResponseWriter).Flush() // the client may be gone
 		abort(c.ResponseWriter)
 		return n, io.ErrClosedPipe
 	}
@@ -132,14 +132,14 @@ func TestASlowSourceIsAskedForSeveralPartsAtOnce(t *testing.T) {
 			if got := s.rangeRequests.Load() > 0; got != tt.parts {
 				t.Errorf("asked for parts: %v, want %v", got, tt.parts)
 			}
-			if got := s.maxInFlight.Load(); got > tt.most+1 { // the one that was given up may still be about to end
+			if got := s.maxInFlight.Load(); got > tt.most+1 { // the abandoned request may not have ended yet
 				t.Errorf("%d requests at once, want at most %d", got, tt.most)
 			}
 		})
 	}
 }
 
-// checkDownload checks that all comes that the shop has.
+// checkDownload checks that the whole body arrives.
 func (s *rangeServer) checkDownload(t *testing.T, settings source.Settings) {
 	t.Helper()
 	var k sink
@@ -165,7 +165,7 @@ func every(n, status int) func(int, *http.Request, http.ResponseWriter) bool {
 	}
 }
 
-// parts answers requests for parts that have an end with that status.
+// parts answers requests for parts with an end with that status.
 func parts(status int) func(int, *http.Request, http.ResponseWriter) bool {
 	return func(_ int, r *http.Request, w http.ResponseWriter) bool {
 		rng := r.Header.Get("Range")

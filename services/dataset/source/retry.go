@@ -11,8 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// retry asks until it is answered, however many times that takes. What is not
-// there, or has changed, is said as it is.
+// retry calls ask until it succeeds or another try would not help. It returns
+// store.ErrNotFound and store.ErrConflict unchanged.
 func (d *download) retry(ctx context.Context, ask func(context.Context) error) error {
 	for {
 		err := d.attemptOnce(ctx, ask)
@@ -38,7 +38,8 @@ func (d *download) retry(ctx context.Context, ask func(context.Context) error) e
 	}
 }
 
-// classifyWithWait is explain, and says how long to wait where the server did.
+// classifyWithWait does the same as explain, and also returns the wait that the server
+// asks for.
 func (d *download) classifyWithWait(ctx context.Context, cause error) (why string, wait time.Duration, err error) {
 	why, err = d.explain(ctx, cause)
 	busy, ok := errors.AsType[*store.UnavailableError](cause)

@@ -1,5 +1,5 @@
-// Package source reads what lies at a URL that a user gave, and trusts nothing
-// about it: where it leads, how it answers, or that it ever ends.
+// Package source reads the content of a URL that a user gave. It does not trust the
+// source: where the URL leads, how the source responds, or that the content ever ends.
 //
 // The rules are in the files decide*.go; http.go and file.go carry them out.
 package source
@@ -23,22 +23,22 @@ import (
 // Settings are what an operator may choose. The zero value lets users read what
 // is public.
 type Settings struct {
-	Schemes  []string          `toml:"schemes"`   // of URLs that may be read; none means all that there are
-	Tokens   map[string]string `toml:"tokens"`    // for git+https, by host: the file that the token is in
-	Folders  []string          `toml:"folders"`   // below which files may be read; none is the default
-	Hosts    []string          `toml:"hosts"`     // that URLs may name: example.com, *.example.com; none means every
-	Buckets  []string          `toml:"buckets"`   // that may be read, of those that the platform has the right to: s3://name; none means every
-	Networks []string          `toml:"networks"`  // that are not public and may be asked all the same: 10.0.0.0/8, or the word loopback
-	MaxSize  int64             `toml:"max_size"`  // bytes of a data set; zero means 100 GiB
-	MaxFiles int               `toml:"max_files"` // of a folder, also one of a repository; zero means 1,000,000
-	Attempts int               `toml:"attempts"`  // in a row that bring nothing before a source is given up; zero means 7
-	Retry    time.Duration     `toml:"retry"`     // wait after the first of them, doubled up to 64 times that; zero means 500 ms
-	Stall    time.Duration     `toml:"stall"`     // in which at least 1 KiB must come; zero means 1 min
-	Deadline time.Duration     `toml:"deadline"`  // of one source; zero means 12 h
-	Parts    int               `toml:"parts"`     // of one source that are asked for at once; zero means 4
-	Slow     int64             `toml:"slow"`      // bytes a second of one connection; faster ones are not helped by others; zero means 64 MiB
-	PerHost  int               `toml:"per_host"`  // requests at once to one host; zero means 16
-	Rate     int64             `toml:"rate"`      // bytes a second from one host; zero means no limit
+	Schemes  []string          `toml:"schemes"`   // schemes of URLs that may be read; none means all
+	Tokens   map[string]string `toml:"tokens"`    // file with the token of each host, for git+https
+	Folders  []string          `toml:"folders"`   // folders below which files may be read; none by default
+	Hosts    []string          `toml:"hosts"`     // hosts that URLs may name: example.com, *.example.com; none means all
+	Buckets  []string          `toml:"buckets"`   // buckets that may be read, if the platform has access: s3://name; none means all
+	Networks []string          `toml:"networks"`  // networks that may be read although not public: 10.0.0.0/8, or the word loopback
+	MaxSize  int64             `toml:"max_size"`  // maximum bytes of a data set; zero means 100 GiB
+	MaxFiles int               `toml:"max_files"` // maximum number of files in a folder or repository; zero means 1,000,000
+	Attempts int               `toml:"attempts"`  // consecutive tries without data before a source is given up; zero means 7
+	Retry    time.Duration     `toml:"retry"`     // wait after the first of these tries, doubled up to 64 times that; zero means 500 ms
+	Stall    time.Duration     `toml:"stall"`     // time within which at least 1 KiB must arrive; zero means 1 min
+	Deadline time.Duration     `toml:"deadline"`  // maximum time for one source; zero means 12 h
+	Parts    int               `toml:"parts"`     // number of parallel requests for one source; zero means 4
+	Slow     int64             `toml:"slow"`      // bytes per second above which a connection gets no parallel requests; zero means 64 MiB
+	PerHost  int               `toml:"per_host"`  // concurrent requests to one host; zero means 16
+	Rate     int64             `toml:"rate"`      // bytes per second from one host; zero means no limit
 
 	ObjectStoreURL string `toml:"-"` // URL of the platform's object store, of which nothing is read, for it holds what all teams keep
 }
@@ -58,81 +58,81 @@ func positive[N ~int | ~int64](name string, n N) error {
 	return nil
 }
 
-// Error says why a source cannot be had, now or later.
+// Error is the reason why a source cannot be read, now or ever.
 type Error struct {
 	Reason  event.Reason
 	Class   event.Class
-	Message string // for the user; names the source, without its secrets
+	Message string // for the user; names the source without its secrets
 }
 
 // Error implements error.
 func (e *Error) Error() string { return e.Message }
 
-// Validators tell whether what lies at a source has changed. They mean
-// something to that source only.
+// Validators tell whether the content of a source has changed. Only that source can
+// interpret them.
 type Validators struct {
 	ETag     string `json:"etag,omitempty"`
 	Modified string `json:"modified,omitempty"`
 }
 
-// Request is what is wanted.
+// Request asks for the content of a source.
 type Request struct {
 	URL        string
-	Previous   Validators              // of what is there already; zero to have the content in any case
-	OnProgress func(done, total int64) // is told how far it has come, often; total is -1 where that is not known; may be nil
-	OnWait     func(why string)        // is told why nothing comes for a while, by several goroutines at once; may be nil
+	Previous   Validators              // validators of the stored content; zero to get the content in any case
+	OnProgress func(done, total int64) // receives the progress, often; total is -1 if unknown; may be nil
+	OnWait     func(why string)        // receives the reason why no data arrive at present, from several goroutines; may be nil
 }
 
-// Result is what the source said about itself.
+// Result describes the content of a source.
 type Result struct {
 	Validators
 
-	Unchanged bool   // it still is what Request.Known told; nothing was brought
-	Tree      *Tree  // of a folder, which is brought as a tar archive of it; nil of a file
-	Revision  string // of a repository, that what was brought is of: a commit
+	Unchanged bool   // the content still matches Request.Previous, and nothing was read
+	Tree      *Tree  // set for a folder, which is read as a tar archive; nil for a file
+	Revision  string // commit of the repository that the content is of
 }
 
-// Tree is what a folder holds.
+// Tree describes a folder.
 //
-// It is brought as a tar archive with its regular files and links in the byte
-// order of their names, without times and owners: equal folders are equal
-// archives. Its digest is that of the list which this prints in the folder:
+// The folder is read as a tar archive of its regular files and links, sorted by name in
+// byte order, without times and owners. So equal folders give equal archives. The
+// digest is that of the list which this command prints in the folder:
 //
 //	find * -type f | LC_ALL=C sort | xargs sha256sum
 //
-// A link is in it with the digest of the text that it holds.
+// The list also has the links, each with the digest of its target.
 type Tree struct {
-	SHA256 string `json:"sha256"` // of the list
+	SHA256 string `json:"sha256"` // digest of the list
 	Files  int    `json:"files"`
-	Bytes  int64  `json:"bytes"` // in them
+	Bytes  int64  `json:"bytes"` // bytes in all files
 }
 
-// Bucket is an open bucket. Its errors are store.ErrNotFound, where it or the
-// object is not there; store.ErrRefused, where it does not let us in;
-// store.ErrConflict, where an object is not the one any more that is asked for;
-// *store.BusyError, where it says that it cannot answer now. What else there is
+// Bucket is an open bucket. The errors are store.ErrNotFound if the bucket or object is
+// missing, store.ErrRefused if access is denied, store.ErrConflict if an object is not
+// the requested version any more, and *store.UnavailableError if the service cannot
+// answer now. After any other error, another try may succeed.
 // may work the next time.
 type Bucket interface {
-	// Stat tells of one object.
+	// Stat returns an object without its content.
 	Stat(ctx context.Context, key string) (store.BucketObject, error)
-	// List tells of all objects whose keys begin so.
+	// List iterates over the objects whose keys have a prefix.
 	List(ctx context.Context, prefix string) iter.Seq2[store.BucketObject, error]
-	// Read opens an object from one byte to before another.
+	// Read opens the bytes of an object from from on and before to.
 	Read(ctx context.Context, item store.BucketObject, from, to int64) (io.ReadCloser, error)
-	// Close gives back what the bucket holds.
+	// Close releases the resources of the bucket.
 	Close() error
 }
 
-// OpenBucket opens the bucket of a scheme and a name, whose data must be asked
-// for by client: it goes nowhere that settings do not allow.
+// OpenBucket opens the bucket with a scheme and a name. All its data must be requested
+// through client, which connects only to addresses that the settings allow.
 type OpenBucket func(ctx context.Context, scheme, name string, client *http.Client) (Bucket, error)
 
-// Sink takes the content: it calls fill once, with where it is to be written,
-// and keeps it if fill says nil. Size is how much there will be, -1 if that is
-// not known. A sink that is called again forgets what it was given before.
+// Sink takes the content. It calls fill once, with the destination, and keeps the
+// content if fill returns nil. size is the number of bytes, or -1 if unknown. A sink
+// that is called again discards the content of the call before.
 type Sink func(ctx context.Context, size int64, fill func(w io.Writer) error) error
 
-// Reader reads sources. It may be used by several goroutines.
+// Reader reads sources. Several goroutines may use it.
 type Reader struct {
 	settings Settings
 	guard    guard
@@ -143,7 +143,7 @@ type Reader struct {
 	clone    OpenRepository
 }
 
-// New returns a Reader. It opens nothing.
+// New returns a Reader. It opens no connections.
 func New(s Settings) (*Reader, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func New(s Settings) (*Reader, error) {
 	return &Reader{settings: s, guard: g, dialer: d, client: newClient(g, d, s.PerHost), hosts: hosts{maxRequests: s.PerHost, rate: s.Rate}}, nil
 }
 
-// byHost names the hosts of git+https as hostOf does.
+// byHost returns all with the hosts in the form of hostOf.
 func byHost[T any](all map[string]T) map[string]T {
 	byName := make(map[string]T, len(all))
 	for host, v := range all {
@@ -175,15 +175,15 @@ func byHost[T any](all map[string]T) map[string]T {
 	return byName
 }
 
-// ReadBuckets has buckets read, too, which open opens. It is called before
-// anything is read, or not at all: then URLs of buckets are refused.
+// ReadBuckets enables buckets, which open opens. It must be called before the first
+// read. Without it, URLs of buckets are refused.
 func (r *Reader) ReadBuckets(open OpenBucket) { r.open = open }
 
-// Close ends the connections that are kept for reuse.
+// Close closes idle connections.
 func (r *Reader) Close() { r.client.CloseIdleConnections() }
 
-// Check says what can be said against a source without asking it, as *Error,
-// or nil.
+// Check returns the reason why a source may not be read, as an *Error, or nil. It does
+// not contact the source.
 func (r *Reader) Check(source string) error {
 	if refusal := r.check(source); refusal != nil {
 		return refusal
@@ -205,8 +205,8 @@ func (r *Reader) check(source string) *Error {
 	return r.guard.refuse(u)
 }
 
-// Get brings what lies at a source into put, whole. What went wrong with the
-// source is an *Error, unless ctx was done; every other error is put's.
+// Get reads the whole content of a source into put. A fault of the source is an *Error,
+// unless ctx is done. Every other error is put's.
 func (r *Reader) Get(ctx context.Context, req Request, put Sink) (Result, error) {
 	if err := r.Check(req.URL); err != nil {
 		return Result{}, err
@@ -239,13 +239,13 @@ func (r *Reader) Get(ctx context.Context, req Request, put Sink) (Result, error)
 	return d.run(ctx, put)
 }
 
-// download returns one of what a host has. Who is given it leaves the host.
+// download returns a download from a host. The caller must release the host.
 func (r *Reader) download(host string, req Request) *download {
 	return &download{reader: r, host: r.hosts.acquire(host), req: req, name: Redact(req.URL), size: -1}
 }
 
-// Errors by which the ends of a transfer are told apart.
+// Errors that end a download in a particular way.
 var (
 	errDeadline = errors.New("the deadline has passed")
-	errRestart  = errors.New("the source begins anew") // what was written is of no use
+	errRestart  = errors.New("the source begins anew") // the written bytes are to be discarded
 )

@@ -11,13 +11,13 @@ import (
 	"io"
 )
 
-// archive writes a folder as a Tree says.
+// archive writes a folder in the form that Tree describes.
 type archive struct {
 	to   *bufio.Writer
 	tar  *tar.Writer
-	list hash.Hash // of the list of digests
-	file hash.Hash // of the file that is being written
-	name string    // its name
+	list hash.Hash // digest of the list
+	file hash.Hash // digest of the current file
+	name string    // name of the current file
 	tree Tree
 }
 
@@ -27,7 +27,7 @@ func newArchive(w io.Writer) *archive {
 	return a
 }
 
-// begin begins a file that will have size bytes.
+// begin starts a file of size bytes.
 func (a *archive) begin(name string, size int64, executable bool) error {
 	a.name, a.tree.Bytes = name, a.tree.Bytes+size
 	a.file.Reset()
@@ -44,7 +44,7 @@ func (a *archive) Write(p []byte) (int, error) {
 	return a.tar.Write(p)
 }
 
-// end ends the file that was begun.
+// end ends the current file.
 func (a *archive) end() {
 	a.tree.Files++
 	_, _ = fmt.Fprintf(a.list, "%x  %s\n", a.file.Sum(nil), a.name)
@@ -59,7 +59,7 @@ func (a *archive) link(name, to string) error {
 	return a.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777})
 }
 
-// close ends the archive, and says what it holds.
+// close ends the archive, and returns its description.
 func (a *archive) close() (Tree, error) {
 	a.tree.SHA256 = hex.EncodeToString(a.list.Sum(nil))
 	return a.tree, errors.Join(a.tar.Close(), a.to.Flush())

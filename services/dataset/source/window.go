@@ -8,20 +8,20 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// partSize is the most that is asked for at once, and kept in memory until its
-// turn comes.
+// partSize is the maximum number of bytes in one request, which stay in memory until
+// their turn.
 const partSize = 1 << 20
 
-// part is a piece of content that is asked for by itself.
+// part is a piece of content that is requested separately.
 type part struct {
-	item    store.BucketObject // that it belongs to, where it is one of a bucket
-	at, end int64              // in it
+	item    store.BucketObject // object that the part is of; zero outside buckets
+	at, end int64              // range in the content
 	buf     []byte
-	done    chan struct{} // closed when it is there
-	err     error         // or why it is not
+	done    chan struct{} // closed when the part has arrived or failed
+	err     error         // reason if the part failed
 }
 
-// splitParts returns the parts of what lies from at on and before end.
+// splitParts returns the parts from at on and before end.
 func splitParts(item store.BucketObject, at, end int64) iter.Seq[*part] {
 	return func(yield func(*part) bool) {
 		for ; at < end; at += partSize {
@@ -32,16 +32,16 @@ func splitParts(item store.BucketObject, at, end int64) iter.Seq[*part] {
 	}
 }
 
-// partError says that a part could not be brought.
+// partError is the reason why a part could not be fetched.
 type partError struct{ error }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e partError) Unwrap() error { return e.error }
 
-// fetchInOrder has all parts brought, and hands each to use in their order. What is on
-// its way, and what waits for its turn, has the memory of n parts of partSize: of
-// smaller ones there are more, so that one that is slow holds up few others. It
-// ends at the first error: a partError where that was bring's.
+// fetchInOrder fetches all parts in parallel, and passes each to use in order. The
+// parts in progress, or waiting for their turn, have the memory of n parts of partSize.
+// There are more of smaller parts, so that a slow one delays few others. It ends at the
+// first error, which is a partError if bring returned it.
 func fetchInOrder(ctx context.Context, n int, parts iter.Seq[*part], bring func(context.Context, *part) error, use func(*part) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
@@ -54,7 +54,7 @@ func fetchInOrder(ctx context.Context, n int, parts iter.Seq[*part], bring func(
 			if !w.take(ctx, p) {
 				return
 			}
-			w.queue <- p // it holds as many as there is room for
+			w.queue <- p // the channel has room for all parts in memory
 			asking.Go(func() {
 				defer close(p.done)
 				p.err = bring(ctx, p)
@@ -74,14 +74,14 @@ func fetchInOrder(ctx context.Context, n int, parts iter.Seq[*part], bring func(
 	return ctx.Err()
 }
 
-// unit is what room for parts is counted in: the least that one takes.
+// unit is the unit of memory for parts, and the least that a part takes.
 const unit = partSize / 16
 
-// window is the room for parts, and their order.
+// window is the memory for parts, and their order.
 type window struct {
-	units   chan struct{} // holds one for each unit that is taken
+	units   chan struct{} // one element for each unit taken
 	queue   chan *part
-	buffers chan []byte // buffers of partSize that are free
+	buffers chan []byte // free buffers of partSize
 }
 
 func newWindow(n int) *window {
@@ -89,8 +89,8 @@ func newWindow(n int) *window {
 	return &window{units: make(chan struct{}, room), queue: make(chan *part, room), buffers: make(chan []byte, n)}
 }
 
-// take takes room for a part, once there is some, and reports whether it has. One
-// goroutine at a time may call it.
+// take waits for memory for a part, and reports whether it got some. Only one goroutine
+// at a time may call it.
 func (w *window) take(ctx context.Context, p *part) bool {
 	for range p.units() {
 		select {
@@ -114,7 +114,7 @@ func (w *window) take(ctx context.Context, p *part) bool {
 	return true
 }
 
-// give gives the room of a part back.
+// give releases the memory of a part.
 func (w *window) give(p *part) {
 	if cap(p.buf) == partSize {
 		select {
@@ -128,5 +128,5 @@ func (w *window) give(p *part) {
 	}
 }
 
-// units is how much room a part takes.
+// units returns the memory that a part takes.
 func (p *part) units() int64 { return max(1, (p.end-p.at+unit-1)/unit) }

@@ -10,16 +10,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// createInOrder creates the objects of a plan in their order, those that are there
-// already excepted, and returns the UID of the one whose end ends the run if it is
-// among those created.
+// createInOrder creates the objects of a plan in order, except those that exist, and
+// returns the UID of the main Job if it creates that.
 //
-// In Kubernetes the first, a ConfigMap, owns all others: a user who deletes it, where
-// the platform is no more, deletes all of the run. A user who deletes the Job deletes
-// its pods; the watcher then ends the run, and the rest is deleted by its labels.
-// The Job owns nothing, because it comes last: were its pods there before their
-// Secret, and the platform died in between, their node would wait for longer and
-// longer.
+// In Kubernetes the first object, a ConfigMap, owns all others. So a user can delete it
+// after the platform is uninstalled, and all objects of the run are deleted. If a user
+// deletes the Job, its pods are deleted, the watcher ends the run, and the other
+// objects are deleted by their labels. The Job owns nothing, because it is created
+// last: pods that exist before their Secret would wait with growing back-off if the
+// platform crashed in between.
 func (l *Launcher) createInOrder(ctx context.Context, p Plan, objects []cluster.Object) (uid string, err error) {
 	for i, o := range objects {
 		if i > 0 && l.planner.Pods.Owner {
@@ -35,8 +34,8 @@ func (l *Launcher) createInOrder(ctx context.Context, p Plan, objects []cluster.
 	return uid, nil
 }
 
-// ownedBy says that an object goes with its owner. It needs no right to the
-// owner, and does not delay the deletion of that.
+// ownedBy returns a reference that deletes an object with its owner. It needs no
+// permission on the owner, and does not delay the owner's deletion.
 func ownedBy(owner cluster.Object) metav1.OwnerReference {
 	version, kind := owner.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID()}

@@ -19,15 +19,15 @@ import (
 
 // Facts is the input of a decision about one attempt.
 type Facts struct {
-	RunFinished bool  // the run has ended
+	RunFinished bool  // the run has finished
 	Canceled    bool  // the run has a cancel mark
-	Plan        *Plan // nil where there is none yet
-	// Images are answers of registries, for the plan that is to be made.
+	Plan        *Plan // nil if there is none yet
+	// Images are the registry answers for a plan that is to be made.
 	Images []cluster.Image
 }
 
-// makePlan returns the plan for an attempt that has a slot and the descriptor d: its
-// objects, or that it is never launched, and why.
+// makePlan returns the plan for an attempt that has a slot and the descriptor d. The
+// plan either has the objects, or prevents the launch and has the reason.
 func makePlan(run event.Fetched, d *descriptors.Descriptor, f Facts, p plan.Planner) Plan {
 	if f.RunFinished {
 		return Plan{NoLaunch: true, Run: run}
@@ -45,8 +45,8 @@ func makePlan(run event.Fetched, d *descriptors.Descriptor, f Facts, p plan.Plan
 	return doc
 }
 
-// RefusedEvent is the end of a run that cannot be launched: as the user wrote it, or
-// where it is the platform that lacks what every run needs.
+// RefusedEvent returns the end of a run that cannot be launched, because of its
+// descriptor or because the platform lacks something that the run needs.
 func RefusedEvent(h event.Header, err error) event.Finished {
 	f := event.Finished{
 		Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassUser,
@@ -64,7 +64,7 @@ func RefusedEvent(h event.Header, err error) event.Finished {
 	return f
 }
 
-// CanceledEvent is the end of a run that was never launched.
+// CanceledEvent returns the end of a run that was canceled before its launch.
 func CanceledEvent(h event.Header) *event.Finished {
 	return &event.Finished{
 		Header: h.Cause("finished", ""), Outcome: event.Canceled,
@@ -72,29 +72,29 @@ func CanceledEvent(h event.Header) *event.Finished {
 	}
 }
 
-// stopReason is why a launch does not go on.
+// stopReason is the reason why a launch stops.
 type stopReason int
 
 const (
 	notStopped   stopReason = iota
 	stopCanceled            // the run has a cancel mark
-	stopSlotLost            // the run has ended, or the slot is not held any more
+	stopSlotLost            // the run has finished, or the attempt does not hold the slot any more
 )
 
-// resumption is the next step of a launch whose plan was there before, because
-// another launch was cut off.
+// resumption is the next step of a launch that was interrupted after its plan was
+// stored.
 type resumption int
 
 const (
 	abandon       resumption = iota // the attempt holds no slot
-	markEnding                      // the run ended, and the table does not have that yet
-	findObjects                     // the launch was published: objects that are gone are not made anew, the watcher knows of them
-	createMissing                   // create the objects that are not there
-	skipCreation                    // the run was canceled: publish the launch, so that the watcher ends the run
+	markEnding                      // the run has finished, and the table does not have that yet
+	findObjects                     // the launch was published: missing objects are not created again, since the watcher reports them
+	createMissing                   // create the missing objects
+	skipCreation                    // the run was canceled: only publish the launch, so that the watcher ends the run
 )
 
-// decideResume returns how a launch goes on, given why it stops and the last
-// transition that the store has of its run.
+// decideResume returns how an interrupted launch continues, given the reason to stop
+// and the last transition in the store.
 func decideResume(stop stopReason, last slots.Transition) resumption {
 	switch {
 	case stop == stopSlotLost:
@@ -109,8 +109,7 @@ func decideResume(stop stopReason, last slots.Transition) resumption {
 	return createMissing
 }
 
-// lastTransition returns the last transition of an attempt that the store has, 0 for
-// none.
+// lastTransition returns the last transition of an attempt in the store, or 0.
 func lastTransition(run store.Run, attempt int) slots.Transition {
 	switch run.Phase {
 	case event.PhaseFinished:
@@ -137,8 +136,8 @@ func allScheduled(seen cluster.Snapshot, pods int) bool {
 	return n >= pods
 }
 
-// launchingStatus is the status of a run that has its slot and the descriptor d; noLimits
-// is the reason why the local cluster enforces no limits.
+// launchingStatus returns the status of a run that has its slot and the descriptor d.
+// noLimits is the reason why the local cluster enforces no limits, or "".
 func launchingStatus(p Plan, d *descriptors.Descriptor, planner plan.Planner, noLimits string) event.Status {
 	run := p.Run
 	h, msg := run.Header, "creating its objects"
@@ -154,7 +153,8 @@ func launchingStatus(p Plan, d *descriptors.Descriptor, planner plan.Planner, no
 	return event.Status{Header: h.Cause("status/launching", ""), Phase: event.PhaseLaunching, Message: msg}
 }
 
-// entrypointMessage tells whether the program of an image that runs by itself is known.
+// entrypointMessage returns a message about the entrypoint of an image: the registry's
+// answer, or why there is none.
 func entrypointMessage(i cluster.Image) string {
 	if i.UnreadReason == "" {
 		return fmt.Sprintf("image %s runs its entrypoint, as its registry gives it for %s", i.Name, i.Digest)
@@ -163,7 +163,7 @@ func entrypointMessage(i cluster.Image) string {
 }
 
 // ignoredKeys returns the keys of a descriptor that the local cluster accepts and
-// does not carry out. Where noLimits is not empty, it is why that enforces no limits.
+// ignores. noLimits is the reason why it enforces no limits, or "".
 func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
 	ignored := ignoredHardwareKeys("hardware", d.Hardware, noLimits)
 	if d.Env.Privileged {
@@ -178,7 +178,7 @@ func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
 	return ignored
 }
 
-// ignoredHardwareKeys is ignoredKeys for a table of hardware.
+// ignoredHardwareKeys does the same as ignoredKeys, for one hardware table.
 func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) []string {
 	var ignored []string
 	because := ""
@@ -201,7 +201,7 @@ func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) 
 	return ignored
 }
 
-// launchedEvent says that the objects of an attempt are there.
+// launchedEvent returns the event for the created objects of an attempt.
 func launchedEvent(p Plan, uid, engine string) event.Launched {
 	return event.Launched{
 		Header: p.Run.Cause("launched", ""), Cluster: engine, Scope: p.Scope, Job: p.Job, UID: uid,

@@ -13,16 +13,17 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// retainedObjects is a document of an attempt whose objects stay in the cluster for a while
-// after its end. They hold no slot: nothing of them runs.
+// retainedObjects is the document of an attempt whose objects stay in the cluster for a
+// time after its end. They hold no slot, since none of their pods runs.
 type retainedObjects struct {
 	Ref   cluster.Ref `json:"ref"`
 	Until time.Time   `json:"until"`
 }
 
-// retentionFor returns for how long an attempt's objects stay after its end: as its
-// descriptor asks, else as keep does, or for failed where only those of failed runs
-// stay. Those of a canceled run, or one that another attempt follows, go at once.
+// retentionFor returns how long the objects of an attempt stay after its end. The rule
+// is the descriptor's, or else keep. Under the rule failed, the objects of a failed run
+// stay for the time failed. The objects of a canceled run or a retried attempt do not
+// stay.
 func retentionFor(p Plan, run store.Run, keep descriptors.Keep, failed time.Duration) time.Duration {
 	if run.Attempt != p.Run.Attempt || run.Phase != event.PhaseFinished || run.Outcome == event.Canceled {
 		return 0
@@ -40,11 +41,11 @@ func retentionFor(p Plan, run store.Run, keep descriptors.Keep, failed time.Dura
 	return 0
 }
 
-// retainable reports whether an attempt of so many roles has pods or a Job to look at
-// after its end: its Job has ended, or a pod where there are several roles, or all pods. A Job
-// that is given up while it waits for a node or an image begins as soon as it has one,
-// and must not be kept; nor is a single pod that may still run, because its node does
-// not answer.
+// retainable reports whether an attempt with that many roles has a pod or Job worth
+// retaining: its Job has ended, or with several roles a pod has ended, or with one role
+// all pods have. A Job that was given up while it waited for a node or an image is not
+// retained, since it starts as soon as it has one. A single pod whose node does not
+// answer is not retained either, since it may still run.
 func retainable(seen cluster.Snapshot, roles int) bool {
 	if jobEnded(seen.Job) {
 		return true
@@ -52,7 +53,7 @@ func retainable(seen cluster.Snapshot, roles int) bool {
 	if roles > 1 {
 		return slices.ContainsFunc(seen.Pods, cluster.BenchmarkEnded)
 	}
-	_, failing := cluster.Condition(seen.Job, batchv1.JobFailureTarget) // which makes no more of them
+	_, failing := cluster.Condition(seen.Job, batchv1.JobFailureTarget) // a failing Job creates no more pods
 	return terminated(seen) && (len(seen.Pods) > 0 || failing)
 }
 
@@ -68,7 +69,7 @@ func jobEnded(j *batchv1.Job) bool {
 	return false
 }
 
-// ParseKeep reads the setting of that name.
+// ParseKeep parses the setting keep.
 func ParseKeep(text string) (descriptors.Keep, error) {
 	switch text {
 	case "", descriptors.KeepNever:

@@ -52,7 +52,7 @@ func TestTheStoreKnowsOfAnAttemptWhatItsRunsPhaseSays(t *testing.T) {
 	}
 }
 
-// TestAnMPIJobIsSeveralJobs: its workers go on after the launcher.
+// TestAnMPIJobIsSeveralJobs: the workers continue after the launcher.
 func TestAnMPIJobIsSeveralJobs(t *testing.T) {
 	f := event.Fetched{
 		Header:     event.NewHeader("id", "r1", "pets", "ann", time.Unix(0, 0)),

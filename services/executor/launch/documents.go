@@ -12,12 +12,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// kindDeferred are the documents of attempts whose descriptor an executor could not
-// read, though the gateway accepted it: run and attempt → DeferredAttempt.
+// kindDeferred is the kind of documents of deferred attempts, by run and attempt. The
+// gateway accepted the descriptor of such an attempt, but an executor could not read
+// it.
 const kindDeferred store.Kind = "unread"
 
-// DeferredAttempt is an attempt that waits for an executor that is as new as the gateway which
-// accepted its descriptor.
+// DeferredAttempt is an attempt that waits for an executor that can read its
+// descriptor.
 type DeferredAttempt struct {
 	Run   event.Fetched `json:"run"`
 	Since time.Time     `json:"since"`
@@ -26,7 +27,7 @@ type DeferredAttempt struct {
 // Documents are the documents of the executor in a store.
 type Documents struct{ slots.Documents }
 
-// Facts returns what is known of an attempt before a decision about it.
+// Facts returns the input of a decision about an attempt, without Images.
 func (d Documents) Facts(ctx context.Context, h slots.AttemptKey) (Facts, error) {
 	run, err := d.Run(ctx, h.Run)
 	if err != nil {
@@ -40,7 +41,7 @@ func (d Documents) Facts(ctx context.Context, h slots.AttemptKey) (Facts, error)
 	return Facts{RunFinished: run.Phase == event.PhaseFinished, Plan: plan, Canceled: canceled}, err
 }
 
-// Plan returns an attempt's plan, nil where there is none.
+// Plan returns an attempt's plan, or nil if there is none.
 func (d Documents) Plan(ctx context.Context, h slots.AttemptKey) (*Plan, error) {
 	p, _, found, err := store.Find[Plan](ctx, d.Store, store.KindPlan, h.DocKey())
 	if err != nil {
@@ -52,8 +53,8 @@ func (d Documents) Plan(ctx context.Context, h slots.AttemptKey) (*Plan, error) 
 	return &p, nil
 }
 
-// PutPlanIfAbsent makes p the plan of its attempt unless there is one already, and
-// returns the plan that there is then.
+// PutPlanIfAbsent stores p as the plan of its attempt, unless the attempt has a plan,
+// and returns the stored plan.
 func (d Documents) PutPlanIfAbsent(ctx context.Context, p Plan) (Plan, error) {
 	h := slots.AttemptKey{Run: p.Run.Run, Attempt: p.Run.Attempt}
 	err := store.Create(ctx, d.Store, store.KindPlan, h.DocKey(), p)
@@ -73,13 +74,13 @@ func (d Documents) PutPlanIfAbsent(ctx context.Context, p Plan) (Plan, error) {
 	return *existing, nil
 }
 
-// Deferred are the attempts whose descriptor an executor could not read.
+// Deferred returns the queue of deferred attempts.
 func (d Documents) Deferred() skew.Queue[DeferredAttempt] {
 	return skew.NewQueue[DeferredAttempt](d.Store, kindDeferred, "")
 }
 
-// Defer puts an attempt aside whose descriptor this executor cannot read. The first
-// time counts for how long it may wait.
+// Defer defers an attempt whose descriptor this executor cannot read. If the attempt is
+// deferred already, its first time stays, which limits how long it may wait.
 func (d Documents) Defer(ctx context.Context, run event.Fetched, now time.Time) (DeferredAttempt, error) {
 	h := slots.AttemptKey{Run: run.Run, Attempt: run.Attempt}
 	return d.Deferred().PutIfAbsent(ctx, h.DocKey(), DeferredAttempt{Run: run, Since: now.UTC()})

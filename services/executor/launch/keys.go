@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// newKeys makes the keys with which the pods of one attempt speak ssh.
+// newKeys creates the ssh keys of the pods of one attempt.
 func newKeys() (transpile.Keys, error) {
 	private, public, err := keyPair()
 	if err != nil {
@@ -30,7 +30,7 @@ func newKeys() (transpile.Keys, error) {
 	}, nil
 }
 
-// keyPair makes a key, and its public part as OpenSSH writes it.
+// keyPair creates a key, and returns it in PEM with its public part in OpenSSH format.
 func keyPair() (private, public []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

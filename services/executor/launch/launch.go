@@ -25,23 +25,23 @@ import (
 
 // Settings of a launcher.
 type Settings struct {
-	Keep           descriptors.Keep // of the objects of runs that do not say
-	Poll           time.Duration    // longest wait between two looks at objects that go
-	Reconcile      time.Duration    // between two deletions of objects that do not go, and two sweeps
-	NoLimitsReason string           // why the local cluster enforces no limits of CPU and memory; empty means that it does
+	Keep           descriptors.Keep // rule for objects of runs whose descriptor has none
+	Poll           time.Duration    // longest time between two checks of objects that are being deleted
+	Reconcile      time.Duration    // time between two deletions of the same objects, and between two sweeps
+	NoLimitsReason string           // why the local cluster enforces no limits of CPU and memory; empty if it does
 }
 
 // Cluster runs the objects.
 type Cluster interface {
 	cluster.Creator
 	cluster.Ender
-	// Observe returns an attempt as it is now. The error is cluster.ErrNotFound once
-	// neither its job nor any pod of it is there.
+	// Observe returns the current state of an attempt. The error is cluster.ErrNotFound
+	// once neither its job nor any of its pods exists.
 	Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error)
 	cluster.Labeler
 }
 
-// Deps are what a launcher needs from others.
+// Deps are the dependencies of a launcher.
 type Deps struct {
 	Docs    Documents
 	Cluster Cluster
@@ -51,7 +51,7 @@ type Deps struct {
 	Log     *zap.Logger
 }
 
-// Launcher does the tasks of attempts that hold a slot. It implements slots.Tasks.
+// Launcher does the tasks of attempts with a slot. It implements slots.Tasks.
 type Launcher struct {
 	settings  Settings
 	planner   plan.Planner
@@ -59,7 +59,7 @@ type Launcher struct {
 	nextSweep time.Time
 }
 
-// New returns a launcher of the plans that a planner makes.
+// New returns a launcher that launches the planner's plans.
 func New(s Settings, p plan.Planner, d Deps) *Launcher {
 	return &Launcher{settings: s, planner: p, deps: d}
 }
@@ -87,8 +87,8 @@ func (l *Launcher) Discard(ctx context.Context, item slots.Item) (bool, error) {
 	return true, l.removeFromQueue(ctx, *p, item.Key)
 }
 
-// removeFromQueue takes an attempt out of the queue that is not to be launched any more.
-// It publishes the attempt's end again before.
+// removeFromQueue removes an attempt that must not be launched from the queue. It first
+// publishes the attempt's end again.
 func (l *Launcher) removeFromQueue(ctx context.Context, p Plan, key string) error {
 	if events := p.FinalEvents(); len(events) > 0 {
 		if err := l.deps.Publish(ctx, events...); err != nil {
@@ -98,8 +98,8 @@ func (l *Launcher) removeFromQueue(ctx context.Context, p Plan, key string) erro
 	return l.deps.Docs.Dequeue(ctx, key)
 }
 
-// deletionDelay is the time after which objects that were deleted may be gone: at once
-// on this machine, elsewhere later than two calls take.
+// deletionDelay returns the time until the first check of deleted objects. It is short
+// on this machine, and longer than two API calls elsewhere.
 func (l *Launcher) deletionDelay() time.Duration {
 	if l.planner.Local() {
 		return 2 * time.Millisecond
@@ -107,9 +107,9 @@ func (l *Launcher) deletionDelay() time.Duration {
 	return 100 * time.Millisecond
 }
 
-// launch creates the objects of an attempt that was given a slot, and publishes that.
-// It goes on where a launch that was cut off has ended: every step is done once,
-// however often it is tried.
+// launch creates the objects of an attempt that has a slot, and publishes the launch.
+// It continues an interrupted launch. Every step has its effect once, however often it
+// is tried.
 func (l *Launcher) launch(ctx context.Context, e slots.Allocation, item *slots.Item) (slots.Transition, error) {
 	p, d, err := l.ensurePlan(ctx, e, item)
 	if err != nil {
@@ -119,7 +119,7 @@ func (l *Launcher) launch(ctx context.Context, e slots.Allocation, item *slots.I
 		return slots.Released, l.removeFromQueue(ctx, p, e.QueueKey)
 	}
 	next := createMissing
-	if d == nil { // the plan was there before
+	if d == nil { // the plan existed before
 		if next, err = l.resume(ctx, e); err != nil {
 			return 0, err
 		}
@@ -145,7 +145,7 @@ func (l *Launcher) launch(ctx context.Context, e slots.Allocation, item *slots.I
 	return l.confirmLaunch(ctx, e, p, uid)
 }
 
-// resume decides how a launch goes on that was cut off.
+// resume decides how an interrupted launch continues.
 func (l *Launcher) resume(ctx context.Context, e slots.Allocation) (resumption, error) {
 	stop, err := l.checkStop(ctx, e)
 	if err != nil || stop == stopSlotLost {
@@ -155,9 +155,10 @@ func (l *Launcher) resume(ctx context.Context, e slots.Allocation) (resumption, 
 	return decideResume(stop, lastTransition(run, e.Attempt)), err
 }
 
-// confirmLaunch publishes that a plan's objects were created. If the run was canceled or
-// ended meanwhile it deletes them at once. It publishes the launch of a canceled run all
-// the same, since the watcher reports when its objects are gone.
+// confirmLaunch publishes that the objects of a plan were created. If the run was
+// canceled or has finished in the meantime, it deletes the objects at once. It also
+// publishes the launch of a canceled run, since the watcher reports when the objects
+// are gone.
 func (l *Launcher) confirmLaunch(ctx context.Context, e slots.Allocation, p Plan, uid string) (slots.Transition, error) {
 	stop, err := l.checkStop(ctx, e)
 	if err != nil {
@@ -181,8 +182,8 @@ func (l *Launcher) confirmLaunch(ctx context.Context, e slots.Allocation, p Plan
 	return slots.Launched, nil
 }
 
-// ensurePlan returns the plan of an attempt that was given a slot. Where there was none
-// it makes the plan, and returns the descriptor too.
+// ensurePlan returns the plan of an attempt that has a slot. If there is no plan, it
+// makes one and also returns the descriptor.
 func (l *Launcher) ensurePlan(ctx context.Context, e slots.Allocation, item *slots.Item) (p Plan, d *descriptors.Descriptor, err error) {
 	if item == nil {
 		existing, err := l.deps.Docs.Plan(ctx, e.AttemptKey)
@@ -204,7 +205,7 @@ func (l *Launcher) ensurePlan(ctx context.Context, e slots.Allocation, item *slo
 		return deref(facts.Plan), nil, err
 	}
 	d, faults := l.planner.Parse(item.Run)
-	if faults.Err() != nil { // a newer executor queued it
+	if faults.Err() != nil { // a newer executor queued the run
 		_, err := l.deps.Docs.Defer(ctx, item.Run, l.deps.Clock())
 		return Plan{NoLaunch: true}, nil, err
 	}
@@ -217,8 +218,8 @@ func (l *Launcher) ensurePlan(ctx context.Context, e slots.Allocation, item *slo
 	return p, d, err
 }
 
-// resolveImages asks the registries of images that run by themselves. An attempt that
-// follows another has the answers of that one, whatever they were.
+// resolveImages asks the registries about images whose own entrypoint is run. A retried
+// attempt uses the answers of the attempt before.
 func (l *Launcher) resolveImages(ctx context.Context, run event.Fetched, d *descriptors.Descriptor) ([]cluster.Image, error) {
 	if len(transpile.Images(d, l.planner.Pods)) == 0 {
 		return nil, nil
@@ -237,7 +238,7 @@ func deref(p *Plan) Plan {
 	return *p
 }
 
-// checkStop returns why a launch is not to go on.
+// checkStop returns the reason why a launch must stop.
 func (l *Launcher) checkStop(ctx context.Context, e slots.Allocation) (stopReason, error) {
 	table, err := l.deps.Docs.Table(ctx)
 	if err != nil {
@@ -253,9 +254,9 @@ func (l *Launcher) checkStop(ctx context.Context, e slots.Allocation) (stopReaso
 	return stopCanceled, nil
 }
 
-// createObjects creates the objects of a plan while it reports that to the user, and
-// returns the UID of its Job, empty where that is gone already. A descriptor that is
-// nil is read anew.
+// createObjects creates the objects of a plan and publishes the status launching at the
+// same time. It returns the UID of the main Job, or "" if the Job is gone already. If d
+// is nil, it parses the descriptor again.
 func (l *Launcher) createObjects(ctx context.Context, p Plan, d *descriptors.Descriptor) (uid string, err error) {
 	if d == nil {
 		var faults descriptors.Faults
@@ -282,8 +283,8 @@ func (l *Launcher) createObjects(ctx context.Context, p Plan, d *descriptors.Des
 	return l.findJobUID(ctx, p)
 }
 
-// checkReferenceLabels refuses a plan whose descriptor names an object that its labels do not
-// allow it to name.
+// checkReferenceLabels refuses a plan whose descriptor names an object that the
+// object's labels do not allow it to use.
 func (l *Launcher) checkReferenceLabels(ctx context.Context, p Plan, d *descriptors.Descriptor) error {
 	for _, r := range l.planner.LabelGated(p.Run, d) {
 		has, err := l.deps.Cluster.Labels(ctx, string(r.Kind), p.Scope, r.Name)
@@ -297,8 +298,8 @@ func (l *Launcher) checkReferenceLabels(ctx context.Context, p Plan, d *descript
 	return nil
 }
 
-// findJobUID returns the UID of the Job of a plan that was created before, empty where
-// it is gone already.
+// findJobUID returns the UID of the Job of a plan that was created before, or "" if the
+// Job is gone.
 func (l *Launcher) findJobUID(ctx context.Context, p Plan) (string, error) {
 	seen, err := l.deps.Cluster.Observe(ctx, p.Ref())
 	if errors.Is(err, cluster.ErrNotFound) {
@@ -313,12 +314,12 @@ func (l *Launcher) findJobUID(ctx context.Context, p Plan) (string, error) {
 	return string(seen.Job.UID), nil
 }
 
-// buildSecrets makes the Secrets of a plan, which are stored nowhere.
+// buildSecrets makes the Secrets of a plan. The platform does not store them.
 func (l *Launcher) buildSecrets(p Plan, d *descriptors.Descriptor) (all []*corev1.Secret, err error) {
 	in := transpile.Input{Run: p.Run, Descriptor: d, Images: p.Images}
 	if d.Hardware.Strategy == descriptors.MPI {
-		// Should they have been made before, those that are there stay: nothing
-		// but their Secret, which all of the pods mount, knows of them.
+		// If Secrets with other keys exist already, they stay. All pods of the run
+		// mount the same Secret.
 		if in.Keys, err = newKeys(); err != nil {
 			return nil, err
 		}
@@ -326,8 +327,8 @@ func (l *Launcher) buildSecrets(p Plan, d *descriptors.Descriptor) (all []*corev
 	return transpile.Secrets(in, l.planner.Pods, l.deps.Token(p.Run.Run))
 }
 
-// reportRefusal ends a run whose objects the cluster refuses, and deletes those that it
-// accepted.
+// reportRefusal ends a run whose objects the cluster refuses, and deletes the objects
+// that it accepted.
 func (l *Launcher) reportRefusal(ctx context.Context, e slots.Allocation, p Plan, refusal error) (slots.Transition, error) {
 	if err := l.deps.Cluster.Delete(ctx, p.Ref()); err != nil {
 		return 0, fmt.Errorf("delete the objects of %s: %w", p.Job, err)
@@ -342,8 +343,8 @@ func (l *Launcher) reportRefusal(ctx context.Context, e slots.Allocation, p Plan
 	return slots.Terminating, nil
 }
 
-// releaseSlot deletes the objects of an attempt that is over. Its slot is free once they
-// are gone, or stay although nothing of them runs.
+// releaseSlot deletes the objects of an ended attempt. The slot is free once the
+// objects are gone, or once they are retained and no pod of them runs.
 func (l *Launcher) releaseSlot(ctx context.Context, e slots.Allocation) (slots.Transition, error) {
 	p, err := l.deps.Docs.Plan(ctx, e.AttemptKey)
 	if err != nil {
@@ -362,9 +363,9 @@ func (l *Launcher) releaseSlot(ctx context.Context, e slots.Allocation) (slots.T
 	return l.deleteObjects(ctx, p.Ref())
 }
 
-// deleteObjects deletes the objects of an attempt, and returns when they are gone. As
-// long as they are not, it deletes them again from time to time: a node that is lost
-// never reports that its pods have ended.
+// deleteObjects deletes the objects of an attempt, and returns when they are gone.
+// Until then it deletes them again at intervals, since a lost node never reports that
+// its pods have ended.
 func (l *Launcher) deleteObjects(ctx context.Context, r cluster.Ref) (slots.Transition, error) {
 	var next time.Time
 	for wait := l.deletionDelay(); ; wait = min(2*wait, l.settings.Poll) {
@@ -387,7 +388,8 @@ func (l *Launcher) deleteObjects(ctx context.Context, r cluster.Ref) (slots.Tran
 	}
 }
 
-// checkScheduling sees whether a gang has all its nodes, so that the next one may go.
+// checkScheduling checks whether all pods of a gang have nodes, so that the next gang
+// may start.
 func (l *Launcher) checkScheduling(ctx context.Context, e slots.Allocation) (slots.Transition, error) {
 	plan, err := l.deps.Docs.Plan(ctx, e.AttemptKey)
 	if err != nil || plan == nil {

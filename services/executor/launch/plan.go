@@ -17,12 +17,12 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// Plan is the document that decides about an attempt: its objects are created, once, or
-// it is never launched. The first process to create it decides; it is written once and
-// stays. It holds no secret value.
+// Plan is the document that decides about an attempt: its objects are created once, or
+// it is never launched. The first process to create the document decides. The document
+// never changes and has no secret values.
 type Plan struct {
-	// NoLaunch says that the attempt is not launched. FinalEvent is then the end of its
-	// run, where it is the executor that published one.
+	// NoLaunch means that the attempt is never launched. FinalEvent is then the end of
+	// its run, if the executor published one.
 	NoLaunch   bool            `json:"never,omitempty"`
 	FinalEvent *event.Finished `json:"last,omitempty"`
 
@@ -30,18 +30,18 @@ type Plan struct {
 	Scope   string        `json:"scope,omitempty"`
 	Job     string        `json:"job,omitempty"`
 	Objects []planObject  `json:"objects,omitempty"`
-	Jobs    int           `json:"jobs,omitempty"` // among the objects; of what has several roles, as many
+	Jobs    int           `json:"jobs,omitempty"` // number of Jobs among the objects; an MPIJob counts once per role
 
-	// Images are the answers of registries that the objects were made from. The
-	// attempts that follow are made from the same.
+	// Images are the registry answers that the objects were made from. Later attempts
+	// use the same answers.
 	Images []cluster.Image `json:"images,omitempty"`
 
-	Keep            descriptors.Keep `json:"keep,omitzero"` // what the descriptor says of the objects after the end
+	Keep            descriptors.Keep `json:"keep,omitzero"` // the descriptor's rule for the objects after the end
 	Retries         int              `json:"retries,omitempty"`
 	PendingDeadline time.Duration    `json:"pending_deadline,omitempty"`
 }
 
-// FinalEvents returns the events to publish again for an attempt that has this plan.
+// FinalEvents returns the events to publish again for an attempt with this plan.
 func (p Plan) FinalEvents() []event.Event {
 	if p.FinalEvent == nil {
 		return nil
@@ -49,13 +49,13 @@ func (p Plan) FinalEvents() []event.Event {
 	return []event.Event{*p.FinalEvent}
 }
 
-// Ref names the objects of the plan.
+// Ref returns a reference to the objects of the plan.
 func (p Plan) Ref() cluster.Ref {
 	return cluster.Ref{Run: p.Run.Run, Attempt: p.Run.Attempt, Scope: p.Scope, Job: p.Job}
 }
 
-// isMainJob reports whether an object is the one whose end ends the run: the only one
-// of a kind that ends which has the name of the plan's Job.
+// isMainJob reports whether an object is the Job or MPIJob whose end ends the run,
+// which has the name of the plan's Job.
 func (p Plan) isMainJob(o cluster.Object) bool {
 	switch o.(type) {
 	case *batchv1.Job, *mpijob.Job:
@@ -64,7 +64,7 @@ func (p Plan) isMainJob(o cluster.Object) bool {
 	return false
 }
 
-// newPlan returns the document for a plan.
+// newPlan returns the plan for a workload.
 func newPlan(run event.Fetched, p transpile.Workload) Plan {
 	doc := Plan{Run: run, Scope: p.Scope, Job: p.Job, Retries: p.Retries, PendingDeadline: p.PendingDeadline, Keep: p.Keep}
 	for _, o := range p.Objects {
@@ -79,8 +79,8 @@ func newPlan(run event.Fetched, p transpile.Workload) Plan {
 	return doc
 }
 
-// objectsWithSecrets returns the objects of the plan, with secrets in place of the empty
-// ones of their names.
+// objectsWithSecrets returns the objects of the plan, with secrets in place of the
+// empty Secrets with the same names.
 func (p Plan) objectsWithSecrets(secrets []*corev1.Secret) []cluster.Object {
 	objects := make([]cluster.Object, 0, len(p.Objects))
 	for _, o := range p.Objects {
@@ -94,8 +94,8 @@ func (p Plan) objectsWithSecrets(secrets []*corev1.Secret) []cluster.Object {
 	return objects
 }
 
-// planObject is an object as a plan keeps it: of its own type where it is one that
-// plans have, whatever else unstructured.
+// planObject is an object in the JSON of a plan. Known kinds are read into their own
+// type, all others into unstructured.Unstructured.
 type planObject struct{ cluster.Object }
 
 // MarshalJSON implements json.Marshaler.

@@ -15,14 +15,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// kindRetained are the documents of attempts whose objects are retained: run, attempt →
-// retainedObjects.
+// kindRetained is the kind of documents of attempts whose objects are retained: run and
+// attempt → retainedObjects.
 const kindRetained store.Kind = "kept"
 
-// retainObjects records that an attempt's objects stay for a while, if they do, and
-// reports whether they do. It ends a server or a worker that still runs before, because
-// retained objects hold no slot. Objects whose pods may run in spite of that do not
-// stay, whatever the settings.
+// retainObjects records that the objects of an attempt are retained, if the rules say
+// so, and reports whether they are. First it stops servers and workers that still run,
+// because retained objects hold no slot. Objects whose pods may still run are not
+// retained, whatever the settings.
 func (l *Launcher) retainObjects(ctx context.Context, e slots.Allocation, p Plan) (bool, error) {
 	run, err := l.awaitOutcome(ctx, e, p)
 	if err != nil {
@@ -43,11 +43,11 @@ func (l *Launcher) retainObjects(ctx context.Context, e slots.Allocation, p Plan
 	return true, nil
 }
 
-// terminatePods ends the pods of an attempt that may be retained, and reports whether no
-// pod of it runs any more, nor will. Its slot is not free before that.
+// terminatePods stops the pods of an attempt that may be retained, and reports whether
+// none of its pods runs or will run. The slot stays held until then.
 func (l *Launcher) terminatePods(ctx context.Context, e slots.Allocation, p Plan) (bool, error) {
 	until := l.deps.Clock().Add(l.planner.Pods.MaxTermination() + maxTerminationWait)
-	var nextStop time.Time // when pods that run are stopped again
+	var nextStop time.Time // time of the next call to Stop
 	for wait := l.deletionDelay(); ; wait = min(2*wait, l.settings.Poll) {
 		seen, err := l.deps.Cluster.Observe(ctx, p.Ref())
 		gone := errors.Is(err, cluster.ErrNotFound)
@@ -59,7 +59,7 @@ func (l *Launcher) terminatePods(ctx context.Context, e slots.Allocation, p Plan
 		case gone || !retainable(seen, p.Jobs) || now.After(until):
 			l.deps.Log.Info("not kept, since it may still run", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
 			return false, nil
-		case terminated(seen) && (stopped || p.Jobs <= 1): // the Job of another role may be about to make a pod
+		case terminated(seen) && (stopped || p.Jobs <= 1): // the Job of another role may be about to create a pod
 			return true, nil
 		case !now.Before(nextStop):
 			if err := l.deps.Cluster.Stop(ctx, p.Ref()); err != nil {
@@ -73,15 +73,15 @@ func (l *Launcher) terminatePods(ctx context.Context, e slots.Allocation, p Plan
 	}
 }
 
-// maxTerminationWait is the wait beyond its grace for a pod that was stopped, before it
-// is taken for one whose node is lost.
+// maxTerminationWait is the time beyond the grace period after which a stopped pod
+// counts as lost with its node.
 const maxTerminationWait = 2 * time.Minute
 
-// maxProjectionLag is how long the end of a run may take from its event to the store.
+// maxProjectionLag is the maximum time from the event of a run's end to its projection.
 const maxProjectionLag = 10 * time.Second
 
-// awaitOutcome returns the run once the store has its outcome, where that matters: the
-// event of its end may arrive before the projection has it.
+// awaitOutcome returns the run once the store has its outcome, if the outcome matters
+// for retention. The event of the end may arrive before its projection.
 func (l *Launcher) awaitOutcome(ctx context.Context, e slots.Allocation, p Plan) (store.Run, error) {
 	end := l.deps.Clock().Add(maxProjectionLag)
 	for {
@@ -99,7 +99,7 @@ func (l *Launcher) awaitOutcome(ctx context.Context, e slots.Allocation, p Plan)
 	}
 }
 
-// retentionFor returns for how long an attempt's objects stay after its end.
+// retentionFor returns how long the objects of an attempt stay after its end.
 func (l *Launcher) retentionFor(p Plan, run store.Run) time.Duration {
 	return retentionFor(p, run, l.settings.Keep, l.planner.Pods.RetentionPeriod())
 }
@@ -121,7 +121,7 @@ func (l *Launcher) Sweep(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// deleteExpired deletes objects whose retention is over.
+// deleteExpired deletes objects whose retention has expired.
 func (l *Launcher) deleteExpired(ctx context.Context, doc store.Document[retainedObjects], now time.Time) error {
 	k := doc.Value
 	if now.Before(k.Until) {

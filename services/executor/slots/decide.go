@@ -9,12 +9,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// admit returns the allocations of the queued attempts that are given a slot now, in
-// the queue's order: as many as there are free slots. An attempt does not overtake
-// another that waits for a slot, but it overtakes those that wait for others of the
-// same user or label to end, and those that hold a slot already. While a gang holds a
-// slot and is not scheduled yet no other gang is admitted, so that two never hold half
-// of the nodes that each needs.
+// admit returns the allocations of the queued attempts that get a slot now, in the
+// order of the queue, as many as there are free slots. An attempt does not overtake one
+// that waits for a slot. It does overtake attempts that are blocked by a limit of their
+// user or label, and attempts that hold a slot already. While a gang holds a slot and
+// is not scheduled yet, no other gang is admitted, so that two gangs never hold half of
+// the nodes that each needs.
 func admit(l Table, queue []Item, r Quota) []Allocation {
 	var admitted []Allocation
 	t, gang := r.usage(l.Allocations), slices.ContainsFunc(l.Allocations, Allocation.unscheduled)
@@ -39,19 +39,19 @@ func admit(l Table, queue []Item, r Quota) []Allocation {
 	return admitted
 }
 
-// Transition is a change of an attempt that holds a slot. Later ones are greater.
+// Transition is a change of an attempt with a slot. Later transitions are greater.
 type Transition int
 
-// Transitions of an attempt that holds a slot.
+// Transitions of an attempt with a slot.
 const (
-	Launched    Transition = iota + 1 // its objects are there, and it was published
-	Scheduled                         // all of its pods have a node
-	Terminating                       // its run or attempt is over, its objects have to go
+	Launched    Transition = iota + 1 // its objects exist, and the launch was published
+	Scheduled                         // all of its pods have nodes
+	Terminating                       // its run or attempt has ended, and its objects must be deleted
 	Released                          // its objects are gone: the slot is free
 )
 
-// apply returns the table after transitions, and whether they changed it. Transitions
-// of attempts that hold no slot change nothing.
+// apply returns the table after transitions, and reports whether they changed it. It
+// ignores transitions of attempts without a slot.
 func apply(l Table, transitions map[AttemptKey]Transition) (Table, bool) {
 	next, changed := Table{Fence: l.Fence}, false
 	for _, e := range l.Allocations {
@@ -69,18 +69,18 @@ func apply(l Table, transitions map[AttemptKey]Transition) (Table, bool) {
 	return next, changed
 }
 
-// Task is the next work for an attempt that holds a slot.
+// Task is the next work for an attempt with a slot.
 type Task int
 
 // Tasks.
 const (
 	NoTask          Task = iota
-	Launch               // create its objects and publish that
-	Release              // delete its objects, and when they are gone free the slot
-	CheckScheduling      // see whether its pods have their nodes
+	Launch               // create its objects and publish the launch
+	Release              // delete its objects, then free the slot
+	CheckScheduling      // check whether its pods have nodes
 )
 
-// nextTask returns the task for an allocation, given only the table.
+// nextTask returns the task that an allocation needs.
 func (e Allocation) nextTask() Task {
 	switch {
 	case e.Terminating:
@@ -93,9 +93,9 @@ func (e Allocation) nextTask() Task {
 	return NoTask
 }
 
-// queuePositions returns events about the positions in the queue that changed since
-// lastReported, which it updates, with the limit in blocked that bars an attempt.
-// Positions of another time are other events.
+// queuePositions returns status events about the positions that have changed since
+// lastReported, and updates lastReported. A status includes the limit in blocked that
+// blocks the attempt. Events of different times have different IDs.
 func queuePositions(queue []Item, blocked, lastReported map[AttemptKey]string, now time.Time) []event.Event {
 	var events []event.Event
 	current := make(map[AttemptKey]string, len(queue))

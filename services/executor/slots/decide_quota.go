@@ -12,18 +12,18 @@ import (
 
 // Quota limits how many runs may hold a slot at a time.
 type Quota struct {
-	Slots    int            // all of them
-	PerUser  int            // those of one owner; zero means no limit
-	PerLabel map[string]int // "label=value": those that have it; "label": those of one value
+	Slots    int            // all runs
+	PerUser  int            // runs of one owner; zero means no limit
+	PerLabel map[string]int // "label=value": runs with that label and value; "label": runs with the same value of that label
 }
 
-// Prefixes of the limits that a run counts under.
+// Prefixes of limits in QuotaKeys.
 const (
 	quotaUser  = "user "
 	quotaLabel = "label "
 )
 
-// quotaKeys names the limits that a run counts under, one a line.
+// quotaKeys returns the limits that apply to a run, one per line.
 func (r Quota) quotaKeys(run event.Fetched) string {
 	var all []string
 	if r.PerUser > 0 {
@@ -37,13 +37,13 @@ func (r Quota) quotaKeys(run event.Fetched) string {
 	return strings.Join(all, "\n")
 }
 
-// labelLimit is that of the runs with a label of a value, zero for none.
+// labelLimit returns the limit for runs with a label and value, or zero for no limit.
 func (r Quota) labelLimit(pair string) int {
 	name, _, _ := strings.Cut(pair, "=")
 	return cmp.Or(r.PerLabel[pair], r.PerLabel[name])
 }
 
-// limit is how many runs may count under a limit, zero for any number.
+// limit returns the number of runs that a limit allows, or zero for any number.
 func (r Quota) limit(key string) int {
 	if pair, ok := strings.CutPrefix(key, quotaLabel); ok {
 		return r.labelLimit(pair)
@@ -51,16 +51,16 @@ func (r Quota) limit(key string) int {
 	return r.PerUser
 }
 
-// newAllocation is the allocation of a queued attempt.
+// newAllocation returns the allocation of a queued attempt.
 func (r Quota) newAllocation(p Item) Allocation {
 	return Allocation{AttemptKey: p.AttemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run)}
 }
 
-// quotaUsage counts the attempts that hold slots.
+// quotaUsage counts the attempts with slots.
 type quotaUsage struct {
 	quota Quota
 	total int
-	byKey map[string]int // by limit
+	byKey map[string]int // number of attempts by limit
 }
 
 func (r Quota) usage(entries []Allocation) quotaUsage {
@@ -80,8 +80,7 @@ func (t *quotaUsage) add(e Allocation) {
 
 func (t *quotaUsage) full() bool { return t.total >= t.quota.Slots }
 
-// exceededLimit returns the limit that bars an attempt though a slot may be free, empty
-// for none.
+// exceededLimit returns the limit that blocks an attempt even if a slot is free, or "".
 func (t *quotaUsage) exceededLimit(e Allocation) string {
 	for key := range strings.Lines(e.QuotaKeys) {
 		key = strings.TrimSuffix(key, "\n")
@@ -97,7 +96,8 @@ func (t *quotaUsage) exceededLimit(e Allocation) string {
 	return ""
 }
 
-// blockedByQuota returns the limit that bars each queued attempt which one bars.
+// blockedByQuota returns the limit that blocks an attempt, for each blocked attempt in
+// the queue.
 func blockedByQuota(l Table, queue []Item, r Quota) map[AttemptKey]string {
 	t, all := r.usage(l.Allocations), make(map[AttemptKey]string)
 	for _, p := range queue {

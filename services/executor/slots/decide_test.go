@@ -119,7 +119,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// queueItem is a run of an owner in the queue, with the value of label team.
+// queueItem returns a queued run of an owner, with a value of the label team.
 func queueItem(run, owner, team string) Item {
 	f := event.Fetched{Header: header(run)}
 	f.Owner = owner
@@ -132,7 +132,7 @@ func queueItem(run, owner, team string) Item {
 func TestLimitsOfUsersAndLabels(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rules  Quota
-		table  []Item // who has a slot
+		table  []Item // attempts that hold a slot
 		queue  []Item
 		want   []string
 		barred map[string]string

@@ -13,14 +13,14 @@ import (
 type Store interface {
 	store.Docs
 	store.Lister
-	// Run returns the run, or store.ErrNotFound.
+	// Run returns a run, or store.ErrNotFound.
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
 // Documents are the queue and the slot table in a store.
 type Documents struct{ Store Store }
 
-// Run returns a run as the store has it, the zero value where it is not recorded yet.
+// Run returns the projection of a run, or the zero value if there is none yet.
 func (d Documents) Run(ctx context.Context, id string) (store.Run, error) {
 	run, err := d.Store.Run(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -29,7 +29,8 @@ func (d Documents) Run(ctx context.Context, id string) (store.Run, error) {
 	return run, nil
 }
 
-// Enqueue puts an attempt into the queue. One that is there stays as it is.
+// Enqueue puts an attempt into the queue. It does not change an attempt that is in the
+// queue already.
 func (d Documents) Enqueue(ctx context.Context, key string, w QueuedRun) error {
 	err := store.Create(ctx, d.Store, store.KindQueue, key, w)
 	if err != nil && !errors.Is(err, store.ErrExists) {
@@ -46,7 +47,7 @@ func (d Documents) Dequeue(ctx context.Context, key string) error {
 	return nil
 }
 
-// QueuedRun returns the document with that key of the queue, if it is there.
+// QueuedRun returns the document with that key in the queue, if there is one.
 func (d Documents) QueuedRun(ctx context.Context, key string) (w QueuedRun, found bool, err error) {
 	w, _, found, err = store.Find[QueuedRun](ctx, d.Store, store.KindQueue, key)
 	if err != nil {
@@ -55,7 +56,7 @@ func (d Documents) QueuedRun(ctx context.Context, key string) (w QueuedRun, foun
 	return w, found, nil
 }
 
-// queueHead returns the first n of the queue.
+// queueHead returns the first n items of the queue.
 func (d Documents) queueHead(ctx context.Context, n int) ([]Item, error) {
 	docs, err := d.Store.Docs(ctx, store.KindQueue, "", n)
 	if err != nil {
@@ -72,13 +73,14 @@ func (d Documents) queueHead(ctx context.Context, n int) ([]Item, error) {
 	return items, nil
 }
 
-// Table returns the slot table, empty where there is none yet.
+// Table returns the slot table. It is empty if there is none yet.
 func (d Documents) Table(ctx context.Context) (Table, error) {
 	t, _, err := d.versionedTable(ctx)
 	return t, err
 }
 
-// versionedTable returns the slot table and its version, 0 where there is none yet.
+// versionedTable returns the slot table and its version, which is 0 if there is none
+// yet.
 func (d Documents) versionedTable(ctx context.Context) (Table, int64, error) {
 	t, version, _, err := store.Find[Table](ctx, d.Store, store.KindSlotTable, tableKey)
 	if err != nil {
@@ -87,8 +89,8 @@ func (d Documents) versionedTable(ctx context.Context) (Table, int64, error) {
 	return t, version, nil
 }
 
-// writeTable writes t in place of the table of that version. The error is
-// store.ErrConflict where there is another.
+// writeTable replaces the table of that version with t. The error is store.ErrConflict
+// if the stored table has another version.
 func (d Documents) writeTable(ctx context.Context, t Table, version int64) error {
 	var err error
 	if version == 0 {
@@ -105,8 +107,8 @@ func (d Documents) writeTable(ctx context.Context, t Table, version int64) error
 	return nil
 }
 
-// Apply writes transitions into the table. Those of attempts that hold no slot change
-// nothing.
+// Apply writes transitions into the table. It ignores transitions of attempts without a
+// slot.
 func (d Documents) Apply(ctx context.Context, transitions map[AttemptKey]Transition) error {
 	_, err := store.Update(ctx, d.Store, store.KindSlotTable, tableKey, func(is Table, _ bool) (Table, bool, error) {
 		next, changed := apply(is, transitions)

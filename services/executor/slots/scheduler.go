@@ -1,5 +1,5 @@
-// Package slots gives the slots of the one engine to queued attempts. The slot table
-// is one document: a scheduler writes it under a fenced lease, by compare-and-set.
+// Package slots gives slots to queued attempts, for the one engine. The slot table is
+// one document, which a scheduler writes under a fenced lease by compare-and-set.
 package slots
 
 import (
@@ -20,40 +20,41 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// leaseName is the name of the lease under which slots are given.
+// leaseName is the name of the lease of the scheduler that admits attempts.
 const leaseName = "executor/admit"
 
-// Bounds of the work at a time.
+// Limits of the work at one time.
 const (
-	maxTasks       = 32   // tasks under way
+	maxTasks       = 32   // tasks in progress
 	maxPositions   = 20   // queued runs whose position is reported
-	maxBlockedScan = 1000 // queued runs among which one is sought that no limit of its own bars
+	maxBlockedScan = 1000 // queued runs that are searched for one that no limit blocks
 )
 
 // Settings of a scheduler. All durations are positive.
 type Settings struct {
 	Quota     Quota
-	Name      string        // of this process among those that run at a time; empty means a random one
-	Lease     time.Duration // how long others wait for a scheduler that died
-	Poll      time.Duration // between two passes for which there was no event
+	Name      string        // name of this process among all schedulers; empty means a random name
+	Lease     time.Duration // how long other processes wait for a crashed scheduler
+	Poll      time.Duration // time between two passes without an event
 	Reconcile time.Duration // between two searches for runs whose end was missed
 	Positions time.Duration // between two reports of positions in the queue
 }
 
-// Tasks does the work for attempts. It may be done again at any time, by another
-// process too.
+// Tasks does the work for attempts. A task may be repeated at any time, also by another
+// process.
 type Tasks interface {
-	// Do does a task for an attempt, and returns the transition that follows, 0 for
-	// none. item is the attempt in the queue, nil where it has to be looked for.
+	// Do does a task for an attempt, and returns the next transition, or 0 for none.
+	// item is the attempt's document in the queue; nil means that Do has to read it.
 	Do(ctx context.Context, t Task, a Allocation, item *Item) (Transition, error)
-	// Discard reports whether a queued attempt was decided before, and takes it out of
-	// the queue if so.
+	// Discard removes a queued attempt that already has a plan from the queue, and
+	// reports whether it did.
 	Discard(ctx context.Context, item Item) (discarded bool, err error)
-	// Sweep deletes objects whose retention is over, from time to time.
+	// Sweep deletes objects whose retention has expired. It does so at intervals,
+	// however often it is called.
 	Sweep(ctx context.Context, now time.Time) error
 }
 
-// Deps are what a scheduler needs from others.
+// Deps are the dependencies of a scheduler.
 type Deps struct {
 	Docs    Documents
 	Tasks   Tasks
@@ -62,8 +63,8 @@ type Deps struct {
 	Log     *zap.Logger
 }
 
-// Scheduler gives slots to the head of the queue and has the tasks of the attempts
-// done that hold one. Every executor runs one; only the holder of the lease admits.
+// Scheduler gives slots to the head of the queue, and has the tasks of attempts with
+// slots done. Every executor runs one. Only the holder of the lease admits attempts.
 type Scheduler struct {
 	settings Settings
 	deps     Deps
@@ -72,16 +73,16 @@ type Scheduler struct {
 	tasks    *queue.Queue[AttemptKey]
 
 	mu          sync.Mutex
-	transitions map[AttemptKey]Transition // that the stored table does not have yet
-	releasing   map[AttemptKey]Allocation // to be released by this process, whoever leads
-	last        snapshot                  // of the last pass
+	transitions map[AttemptKey]Transition // transitions that the stored table does not have yet
+	releasing   map[AttemptKey]Allocation // attempts that this process releases, also without the lease
+	last        snapshot                  // snapshot of the last pass
 
-	// Of the loop alone.
+	// The loop is the only user of these fields.
 	lastReported                 map[AttemptKey]string
 	nextPositions, nextReconcile time.Time
 }
 
-// NewScheduler returns a scheduler.
+// NewScheduler returns a Scheduler.
 func NewScheduler(s Settings, d Deps) *Scheduler {
 	lease := control.LeaderSettings{Now: d.Clock, Log: d.Log}
 	a := &Scheduler{
@@ -100,10 +101,10 @@ func logFields(h AttemptKey) []zap.Field {
 	return []zap.Field{zap.String("run", h.Run), zap.Int("attempt", h.Attempt)}
 }
 
-// Wake has a pass begin soon. It never blocks.
+// Wake makes a pass start soon. It never blocks.
 func (a *Scheduler) Wake() { a.loop.Wake() }
 
-// Release has this process delete the objects of an attempt, and free its slot once
+// Release makes this process delete the objects of an attempt, and free its slot once
 // they are gone.
 func (a *Scheduler) Release(e Allocation) {
 	a.mu.Lock()
@@ -112,7 +113,7 @@ func (a *Scheduler) Release(e Allocation) {
 	a.tasks.Add(e.AttemptKey)
 }
 
-// Run does passes and tasks until ctx is done. It returns when all tasks have ended.
+// Run runs passes and tasks until ctx is done. It returns when all tasks have ended.
 func (a *Scheduler) Run(ctx context.Context) error {
 	defer a.leader.Release(ctx)
 	var tasks sync.WaitGroup
@@ -121,17 +122,17 @@ func (a *Scheduler) Run(ctx context.Context) error {
 	return a.loop.Run(ctx)
 }
 
-// snapshot is the state that one pass works on.
+// snapshot is the input of one pass.
 type snapshot struct {
-	slots       Table // with the transitions
-	version     int64 // of the stored table
-	changed     bool  // by the transitions
+	slots       Table // the table after the transitions
+	version     int64 // version of the stored table
+	changed     bool  // the transitions changed the table
 	transitions map[AttemptKey]Transition
-	queue       []Item // the head of it, without attempts that have a plan
-	isLeader    bool   // this process may admit
+	queue       []Item // head of the queue, without attempts that have a plan
+	isLeader    bool   // this process may admit attempts
 }
 
-// pass admits queued attempts, writes the table and has tasks done.
+// pass admits queued attempts, writes the table, and adds the tasks.
 func (a *Scheduler) pass(ctx context.Context) (time.Duration, error) {
 	now := a.deps.Clock()
 	w, err := a.takeSnapshot(ctx, now)
@@ -159,8 +160,8 @@ func (a *Scheduler) pass(ctx context.Context) (time.Duration, error) {
 	return 0, errors.Join(a.reconcile(ctx, w, now), a.reportPositions(ctx, w, now))
 }
 
-// takeSnapshot reads the table, and the queue where that can matter, and takes the
-// lease where there is work under it. An idle platform costs one read of each.
+// takeSnapshot reads the table, and the queue if it matters, and acquires the lease if
+// there is work to do under it. An idle platform costs one read of each.
 func (a *Scheduler) takeSnapshot(ctx context.Context, now time.Time) (snapshot, error) {
 	w := snapshot{transitions: a.pendingTransitions()}
 	table, version, err := a.deps.Docs.versionedTable(ctx)
@@ -193,9 +194,9 @@ func (a *Scheduler) takeSnapshot(ctx context.Context, now time.Time) (snapshot, 
 	return w, err
 }
 
-// queueLookahead returns how much of the queue is to be read: the attempts that could
-// be admitted, and behind them those whose position is reported, where it is time.
-// Attempts on their way out of the queue are in front.
+// queueLookahead returns how many queued attempts to read: those that could be
+// admitted, and also those whose position is to be reported, when a report is due.
+// Attempts that are about to leave the queue come first in it.
 func (a *Scheduler) queueLookahead(l Table, now time.Time) int {
 	free, leaving := max(0, a.settings.Quota.Slots-len(l.Allocations)), 0
 	for _, e := range l.Allocations {
@@ -214,9 +215,9 @@ func (a *Scheduler) queueLookahead(l Table, now time.Time) int {
 	return 0
 }
 
-// admissible returns the attempts of the queue that may be admitted. It takes others
-// out: an event about them came once more while they were launched, or they are never
-// to be launched. It does not look at attempts for which there is no slot anyway.
+// admissible returns the queued attempts that may be admitted. It removes attempts that
+// are never to be launched, or that were queued again by a repeated event. It does not
+// check attempts for which there is no slot anyway.
 func (a *Scheduler) admissible(ctx context.Context, l Table, queue []Item) ([]Item, error) {
 	var items []Item
 	quota := a.settings.Quota
@@ -241,8 +242,8 @@ func (a *Scheduler) admissible(ctx context.Context, l Table, queue []Item) ([]It
 	return items, nil
 }
 
-// isAdmissible reports whether a queued attempt has neither a slot nor a plan. If it was
-// launched, or is never to be, it is taken out of the queue.
+// isAdmissible reports whether a queued attempt has neither a slot nor a plan. It
+// removes an attempt that was launched, or never will be, from the queue.
 func (a *Scheduler) isAdmissible(ctx context.Context, l Table, p Item) (bool, error) {
 	e, admitted := l.Allocation(p.AttemptKey())
 	if admitted && !e.Launched {
@@ -250,7 +251,7 @@ func (a *Scheduler) isAdmissible(ctx context.Context, l Table, p Item) (bool, er
 	}
 	discarded, err := a.deps.Tasks.Discard(ctx, p)
 	if discarded {
-		a.Wake() // others may be behind those that were read
+		a.Wake() // the next pass reads further into the queue
 	}
 	return err == nil && !discarded && !admitted, err
 }
@@ -262,8 +263,8 @@ func (a *Scheduler) pendingTransitions() map[AttemptKey]Transition {
 	return maps.Clone(a.transitions)
 }
 
-// addTasks has the tasks done that attempts need after a pass, and forgets the
-// transitions that the stored table has now.
+// addTasks adds the tasks of attempts after a pass, and drops the transitions that the
+// stored table has now.
 func (a *Scheduler) addTasks(w snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -283,7 +284,7 @@ func (a *Scheduler) addTasks(w snapshot) {
 	}
 }
 
-// runTask does the task that an attempt needs now, if it needs one.
+// runTask does the current task of an attempt, if it has one.
 func (a *Scheduler) runTask(ctx context.Context, h AttemptKey) (queue.Result, error) {
 	task, e, item := a.taskOf(h)
 	if task == NoTask {
@@ -297,7 +298,7 @@ func (a *Scheduler) runTask(ctx context.Context, h AttemptKey) (queue.Result, er
 	return queue.Result{}, nil
 }
 
-// taskOf returns the task of an attempt after the last pass and the transitions since.
+// taskOf returns the task of an attempt, after the last pass and the later transitions.
 func (a *Scheduler) taskOf(h AttemptKey) (Task, Allocation, *Item) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -319,8 +320,8 @@ func (a *Scheduler) taskOf(h AttemptKey) (Task, Allocation, *Item) {
 	return e.nextTask(), e, nil
 }
 
-// recordTransition has the next pass write a transition, soon: the sooner the table has
-// it, the less is done again after a crash.
+// recordTransition makes the next pass write a transition, and wakes the loop. The
+// earlier the table has it, the less work is repeated after a crash.
 func (a *Scheduler) recordTransition(h AttemptKey, transition Transition) {
 	a.mu.Lock()
 	a.transitions[h] = max(a.transitions[h], transition)
@@ -331,8 +332,8 @@ func (a *Scheduler) recordTransition(h AttemptKey, transition Transition) {
 	a.Wake()
 }
 
-// reconcile finds, from time to time, attempts whose run ended without an event that
-// this executor received, and those that were canceled and are not gone yet.
+// reconcile finds attempts whose run finished without an event that this executor
+// received, and canceled attempts whose objects still exist. It runs at intervals.
 func (a *Scheduler) reconcile(ctx context.Context, w snapshot, now time.Time) error {
 	if now.Before(a.nextReconcile) {
 		return nil
@@ -353,8 +354,8 @@ func (a *Scheduler) reconcile(ctx context.Context, w snapshot, now time.Time) er
 	return nil
 }
 
-// reportPositions publishes, from time to time, the positions of the queued runs at the
-// head of the queue.
+// reportPositions publishes the positions of the first queued runs. It runs at
+// intervals.
 func (a *Scheduler) reportPositions(ctx context.Context, w snapshot, now time.Time) error {
 	if now.Before(a.nextPositions) {
 		return nil

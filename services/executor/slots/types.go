@@ -6,16 +6,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// MaxPriority is the highest priority, and its negative the lowest.
+// MaxPriority is the highest priority. The lowest is -MaxPriority.
 const MaxPriority = 1000
 
-// AttemptKey is one attempt of a run: it waits for a slot, or holds one.
+// AttemptKey identifies an attempt of a run.
 type AttemptKey struct {
 	Run     string `json:"run"`
 	Attempt int    `json:"attempt"`
 }
 
-// DocKey is the key of the attempt's documents.
+// DocKey returns the key of the attempt's documents.
 func (h AttemptKey) DocKey() string { return fmt.Sprintf("%s/%d", h.Run, h.Attempt) }
 
 // QueuedRun is a document of the queue.
@@ -24,20 +24,20 @@ type QueuedRun struct {
 	Pods int           `json:"pods"`
 }
 
-// Item is a queued run with the key of its document. Keys are in the order of the
-// queue.
+// Item is a queued run with the key of its document. The order of the keys is the order
+// of the queue.
 type Item struct {
 	QueuedRun
 
 	Key string
 }
 
-// AttemptKey is the attempt that waits.
+// AttemptKey returns the key of the queued attempt.
 func (w QueuedRun) AttemptKey() AttemptKey { return AttemptKey{Run: w.Run.Run, Attempt: w.Run.Attempt} }
 
-// QueueKey is the key of an attempt's document in the queue: those of higher
-// priority come first, among these the attempts that follow another, then the
-// runs that were submitted first, which the order of their IDs is.
+// QueueKey returns the key of an attempt's document in the queue. Higher priorities
+// sort first, then retried attempts, then runs in the order of their submission, which
+// is the order of their IDs.
 func QueueKey(priority int, h AttemptKey) string {
 	first := 1
 	if h.Attempt > 1 {
@@ -46,26 +46,27 @@ func QueueKey(priority int, h AttemptKey) string {
 	return fmt.Sprintf("%04d/%d/%s/%d", MaxPriority-priority, first, h.Run, h.Attempt)
 }
 
-// Table is the one document of the attempts that hold a slot.
+// Table is the document with all attempts that hold a slot.
 type Table struct {
-	Fence       int64        `json:"fence"` // of the lease under which an attempt was last admitted
+	Fence       int64        `json:"fence"` // fence of the lease under which an attempt was last admitted
 	Allocations []Allocation `json:"entries"`
 }
 
-// Allocation is an attempt that holds a slot, from its admission until its objects
-// are gone.
+// Allocation is an attempt that holds a slot, from its admission until its objects are
+// gone.
 type Allocation struct {
 	AttemptKey
 
-	QueueKey    string `json:"queue"` // key of its document in the queue, which stays until there is a plan
+	QueueKey    string `json:"queue"` // key of its document in the queue, which stays until the attempt has a plan
 	Pods        int    `json:"pods"`
-	QuotaKeys   string `json:"shares,omitempty"` // limits that it counts under, one a line
+	QuotaKeys   string `json:"shares,omitempty"` // limits that apply to it, one per line
 	Launched    bool   `json:"launched,omitempty"`
 	Scheduled   bool   `json:"placed,omitempty"`
 	Terminating bool   `json:"ending,omitempty"`
 }
 
-// unscheduled reports whether the allocation is of a gang that may not have all its nodes.
+// unscheduled reports whether the allocation is of a gang whose pods may not all have
+// nodes.
 func (e Allocation) unscheduled() bool { return e.Pods > 1 && !e.Scheduled && !e.Terminating }
 
 // Holds reports whether an attempt holds a slot.

@@ -12,10 +12,10 @@ import (
 )
 
 // classifyError returns the failure of a source whose download ended with err, after
-// done bytes of total (-1: not known), where the object store has that space; nil
-// where the source is not to blame, and the download is to be repeated. A source that
-// is larger than an empty store is to blame, and so is a body of no known size that
-// fills it: it may be too large tomorrow too.
+// done bytes of total (-1: unknown), given the space of the object store. It returns
+// nil if the source is not to blame and the download is to be repeated. A source is to
+// blame if it is larger than an empty store, or if it has no known size and fills the
+// store, since it would fill the store again.
 func classifyError(s dataset.Source, err error, done, total int64, space store.Space) *dataset.Failure {
 	if own, ok := errors.AsType[*source.Error](err); ok {
 		return new(dataset.Failure{Reason: own.Reason, Class: own.Class, Message: own.Message}.Truncated())
@@ -35,7 +35,7 @@ func tooLarge(message string) *dataset.Failure {
 	return &dataset.Failure{Reason: event.DataTooLarge, Class: event.ClassUser, Message: message}
 }
 
-// IsNoSpace reports whether a download ended for want of space.
+// IsNoSpace reports whether a download ended because the object store was full.
 func IsNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

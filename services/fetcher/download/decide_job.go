@@ -13,28 +13,28 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// Task is a download by a Job. It is remembered until it is done: the source, and how
-// far the Job has come by its own report.
+// Task is a download by a Job. Its document has the source and the Job's own progress
+// reports, and exists until the download is done.
 type Task struct {
 	Source      dataset.Source `json:"source"`
-	RequestedAt time.Time      `json:"asked"` // from when on an answer counts
+	RequestedAt time.Time      `json:"asked"` // answers of the source count from this time on
 	Number      int            `json:"number"`
 
 	Done      int64 `json:"done"`
-	Total     int64 `json:"total"` // -1 if not known
+	Total     int64 `json:"total"` // -1 if unknown
 	StoreFull bool  `json:"full,omitempty"`
 
-	WaitReason string `json:"why,omitempty"` // why nothing comes for a while
+	WaitReason string `json:"why,omitempty"` // reason why no data arrive at present
 }
 
-// TransferFlag is the flag that has a fetcher do one task, and nothing else.
+// TransferFlag is the flag that makes a fetcher process do one task and exit.
 const TransferFlag = "-transfer"
 
-// annotationSource has the source of a Job, for people.
+// annotationSource is the annotation with the source of a Job, for people.
 const annotationSource = "benchmark-ai.dev/source"
 
-// JobOf returns the Job that does a task, the one of that number: the template,
-// with a name, labels and the flag of the task. It is tried once, and has a deadline.
+// JobOf returns the Job of a task: the template with a name, labels, the task's flag
+// and a deadline. The Job is tried once.
 func JobOf(template batchv1.Job, key string, t Task, name string, deadline time.Duration) *batchv1.Job {
 	j := template.DeepCopy()
 	j.APIVersion, j.Kind, j.Name = "batch/v1", "Job", jobName(key, t.Number)
@@ -69,7 +69,7 @@ func jobRef(j *batchv1.Job, n int) cluster.Ref {
 	return cluster.Ref{Run: j.Labels[cluster.LabelRun], Attempt: n, Scope: j.Namespace, Job: j.Name}
 }
 
-// CheckJob returns what is wrong with a template of Jobs.
+// CheckJob returns the fault of a template for Jobs, or nil.
 func CheckJob(j batchv1.Job) error {
 	switch {
 	case j.Namespace == "":
@@ -80,26 +80,26 @@ func CheckJob(j batchv1.Job) error {
 	return nil
 }
 
-// jobPhase is the state of a Job.
+// jobPhase is the phase of a Job.
 type jobPhase int
 
-// The phases of a Job.
+// Phases of a Job.
 const (
-	jobRunning jobPhase = iota // or will
+	jobRunning jobPhase = iota // running or not started yet
 	jobSucceeded
 	jobFailed
 	jobGone
 )
 
-// How long a Job may be without a container that works.
+// Limits of the time without a running container.
 const (
-	startGrace   = 2 * time.Minute  // before users are told
-	startTimeout = 10 * time.Minute // before it is given up for another Job
+	startGrace   = 2 * time.Minute  // time until users are informed
+	startTimeout = 10 * time.Minute // time until the Job is replaced by another
 )
 
-// jobStatus returns the phase of a Job that was supervised for so long, and why it
-// failed, by its own message where it left one. A Job that has not started after
-// startGrace has a reason too, and after startTimeout it has failed.
+// jobStatus returns the phase of a Job that has been supervised for age, and the reason
+// if it failed, preferably from its own termination message. A Job that has not started
+// has a reason after startGrace, and has failed after startTimeout.
 func jobStatus(seen cluster.Snapshot, age time.Duration) (jobPhase, string) {
 	if seen.Job == nil {
 		return jobGone, ""
@@ -123,7 +123,7 @@ func jobStatus(seen cluster.Snapshot, age time.Duration) (jobPhase, string) {
 	return jobFailed, fmt.Sprintf("%s; given up after %s", why, startTimeout)
 }
 
-// started reports whether a container of a Job runs, or did.
+// started reports whether a container of a Job is running or was.
 func started(seen cluster.Snapshot) bool {
 	if s := seen.Job.Status; s.Ready != nil && *s.Ready > 0 || s.Succeeded+s.Failed > 0 {
 		return true
@@ -140,7 +140,7 @@ func started(seen cluster.Snapshot) bool {
 
 func suspended(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
 
-// startBlocker returns why no container of a Job runs, in the cluster's words.
+// startBlocker returns the cluster's reason why no container of a Job runs.
 func startBlocker(seen cluster.Snapshot) string {
 	if suspended(seen.Job) {
 		return "a queue of the cluster's has not let it begin"
@@ -171,7 +171,8 @@ func joinReason(reason, message string) string {
 	return reason + ": " + message
 }
 
-// terminationMessage returns the message of a pod that failed, or else otherwise.
+// terminationMessage returns the termination message of a failed pod, or otherwise if
+// there is none.
 func terminationMessage(pods []corev1.Pod, otherwise string) string {
 	for _, p := range pods {
 		for _, c := range p.Status.ContainerStatuses {

@@ -173,7 +173,7 @@ func TestLookTellsHowAJobStands(t *testing.T) {
 	}
 }
 
-// template is what Jobs are made from.
+// template returns the template of Jobs.
 func template() *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "platform"},

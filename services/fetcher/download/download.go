@@ -1,6 +1,6 @@
-// Package download brings one source into the object store: a Downloader does so in
-// this process, a Supervisor by a Job of a cluster, near the object store, in which
-// DoTask does it.
+// Package download downloads a source into the object store. A Downloader does so in
+// this process. A Supervisor does so with a Job in a cluster, near the object store;
+// that Job runs DoTask.
 package download
 
 import (
@@ -20,17 +20,17 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// ErrUnwanted is the cause with which a download is canceled for which no order
-// waits any more.
+// ErrUnwanted is the cause of the cancellation of a download for which no order waits
+// any more.
 var ErrUnwanted = errors.New("nobody waits for it any more")
 
-// Request asks for a source. Its functions are called by several goroutines, and all
-// of them are needed.
+// Request asks for a source. All its functions are required, and several goroutines may
+// call them.
 type Request struct {
 	Source      dataset.Source
-	RequestedAt func() time.Time        // when the last of the orders that wait for it was made
-	OnProgress  func(done, total int64) // is given how far it has come, often; total is -1 where that is not known
-	OnWait      func(why string)        // is given why nothing comes for a while; empty where that is over
+	RequestedAt func() time.Time        // returns the time of the latest order that waits for the source
+	OnProgress  func(done, total int64) // receives the progress, often; total is -1 if unknown
+	OnWait      func(why string)        // receives the reason why no data arrive at present; empty when they arrive again
 }
 
 // Downloader downloads sources in this process.
@@ -42,19 +42,20 @@ type Downloader struct {
 	lease   time.Duration
 }
 
-// New returns a Downloader that fills a cache of these deps.
+// New returns a Downloader that fills a cache with the same settings and deps.
 func New(s dataset.Settings, d dataset.Deps, cache *dataset.Cache) *Downloader {
 	return &Downloader{cache: cache, store: d.Store, objects: d.Objects, log: d.Log, lease: s.OrDefault().Lease}
 }
 
-// LeaseName is the lease under which the source of that key is downloaded.
+// LeaseName returns the name of the lease for downloads of the source with that key.
 func (d *Downloader) LeaseName(key string) string { return "fetch/" + key }
 
-// Download brings a source into the object store, or remembers why that is not
-// possible, unless the source's state is known already. It does so under a lease, so
-// that one process does it at a time: the error is store.ErrHeld where that is
-// another, and control.ErrLost where another has taken over. After any error nothing
-// was remembered, and the call can be repeated.
+// Download downloads a source into the object store, or stores the reason why that is
+// impossible. It does nothing if the state of the source is known already. It holds a
+// lease, so that only one process downloads the source at a time. The error is
+// store.ErrHeld if another process holds the lease, and control.ErrLost if another
+// process has taken it over. After an error no outcome is stored, and the call can be
+// repeated.
 func (d *Downloader) Download(ctx context.Context, r Request) error {
 	lease := control.NewLeader(d.store, d.LeaseName(r.Source.Key()), rand.Text(), d.lease, control.LeaderSettings{Log: d.log})
 	err := lease.Do(ctx, func(ctx context.Context, fence int64) error {
@@ -67,7 +68,8 @@ func (d *Downloader) Download(ctx context.Context, r Request) error {
 	return nil
 }
 
-// orCause returns the cause for which ctx ended in place of an error, where it has.
+// orCause returns the cause of ctx's end if ctx has ended and err is not nil, and err
+// otherwise.
 func orCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
@@ -75,14 +77,14 @@ func orCause(ctx context.Context, err error) error {
 	return err
 }
 
-// attempt downloads one source once, under a lease.
+// attempt is one try to download a source under a lease.
 type attempt struct {
 	downloader *Downloader
 	request    Request
 	fence      int64
 	progress   *progress
 	record     dataset.Download
-	version    int64 // of record; 0 while it is not stored
+	version    int64 // version of record; 0 if record is not stored
 }
 
 func (a *attempt) run(ctx context.Context) error {
@@ -109,7 +111,7 @@ func (a *attempt) run(ctx context.Context) error {
 	var o store.Object
 	got, err := cache.Sources.Get(ctx, req, func(ctx context.Context, size int64, fill func(io.Writer) error) (err error) {
 		if size >= 0 {
-			a.onProgress(0, size) // the space that is needed is known also where there is none for the first byte
+			a.onProgress(0, size) // reports the needed space even if there is no room for the first byte
 		}
 		o, err = a.downloader.objects.Put(ctx, a.record.PartialKey, size, from.MD5 != "", fill)
 		return err
@@ -122,9 +124,9 @@ func (a *attempt) onProgress(done, total int64) {
 	a.request.OnProgress(done, total)
 }
 
-// finish remembers the outcome. Content that has arrived whole is kept even if the
-// download was canceled: to end between the object and its document would leave a
-// file without one.
+// finish stores the outcome. It keeps content that has arrived completely even if the
+// download was canceled, since stopping between the object and its document would leave
+// an object without a document.
 func (a *attempt) finish(ctx context.Context, o store.Object, got source.Result, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return err
@@ -151,9 +153,9 @@ func (a *attempt) finish(ctx context.Context, o store.Object, got source.Result,
 	return a.saveRecord(ctx)
 }
 
-// commitObject makes a new object the one of its content, or deletes it where there
-// is one already. The record is written before, so that the next holder, whenever
-// this one dies, finds out whether the object is in use.
+// commitObject creates the document of a new object, or deletes the object if its
+// content is stored already. It writes the record first, so that after a crash the next
+// holder of the lease can find out whether the object is in use.
 func (a *attempt) commitObject(ctx context.Context, o store.Object, got source.Result) error {
 	objects := a.downloader.objects
 	a.record.SHA256, a.record.Validators, a.record.Tree, a.record.Revision = o.SHA256, got.Validators, got.Tree, got.Revision
@@ -162,10 +164,10 @@ func (a *attempt) commitObject(ctx context.Context, o store.Object, got source.R
 	}
 	o.Created = time.Now().UTC()
 	o.LastUsed = o.Created
-	unused := "" // key of the object that is deleted
+	unused := "" // key of the object to delete
 	_, err := store.Update(ctx, a.downloader.store, store.KindObject, o.SHA256, func(was store.Object, _ bool) (store.Object, bool, error) {
 		existing, err := a.downloader.cache.Object(ctx, o.SHA256)
-		if unused = was.Key; existing != nil { // otherwise the object that was there is gone, or damaged
+		if unused = was.Key; existing != nil { // otherwise the earlier object is missing or damaged
 			unused = o.Key
 		}
 		return o, existing == nil && err == nil, err
@@ -176,8 +178,8 @@ func (a *attempt) commitObject(ctx context.Context, o store.Object, got source.R
 	return objects.Delete(ctx, unused)
 }
 
-// loadRecord reads the record, and removes an object that a holder which died was
-// writing, unless it is in use.
+// loadRecord reads the record, and deletes an object that a crashed holder was writing,
+// unless the object is in use.
 func (a *attempt) loadRecord(ctx context.Context) (err error) {
 	a.record, a.version, _, err = store.Find[dataset.Download](ctx, a.downloader.store, store.KindDownload, a.request.Source.Key())
 	if err != nil {
@@ -201,8 +203,7 @@ func (a *attempt) loadRecord(ctx context.Context) (err error) {
 	return a.saveRecord(ctx)
 }
 
-// inUse reports whether a key is that of the object with the content that came
-// last.
+// inUse reports whether the object with the record's content has that key.
 func (a *attempt) inUse(ctx context.Context, key string) (bool, error) {
 	if a.record.SHA256 == "" {
 		return false, nil
@@ -211,7 +212,7 @@ func (a *attempt) inUse(ctx context.Context, key string) (bool, error) {
 	return found && o.Key == key, err
 }
 
-// saveRecord writes the record. The error is control.ErrLost where another holder has
+// saveRecord writes the record. The error is control.ErrLost if another holder has
 // written it.
 func (a *attempt) saveRecord(ctx context.Context) (err error) {
 	key := a.request.Source.Key()

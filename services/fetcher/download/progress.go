@@ -12,11 +12,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// progress is how far a download has come. Several goroutines may use it.
+// progress is the progress of a download. Several goroutines may use it.
 type progress struct {
 	mu          sync.Mutex
-	done, total int64  // total is -1 where it is not known
-	waitReason  string // empty while data come
+	done, total int64  // total is -1 if unknown
+	waitReason  string // empty while data arrive
 }
 
 func (p *progress) set(done, total int64) {
@@ -40,9 +40,9 @@ func (p *progress) get() (done, total int64, waitReason string) {
 	return p.done, p.total, p.waitReason
 }
 
-// FreeSpace returns the space of an object store where a download ended with err for
-// want of it. It is unknown (-1) after any other error, and for a quota, which is not
-// the disk's.
+// FreeSpace returns the space of an object store after a download ended with err
+// because the store was full. The space is unknown (-1) after any other error, and if a
+// quota was exceeded, since a quota is not the space of the disk.
 func FreeSpace(ctx context.Context, objects dataset.Objects, log *zap.Logger, err error) store.Space {
 	unknown := store.Space{Free: -1, Total: -1}
 	if !IsNoSpace(err) || errors.Is(err, syscall.EDQUOT) {

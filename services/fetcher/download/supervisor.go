@@ -18,18 +18,18 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// maxJobDuration is a little more than a download and its retries may take.
+// maxJobDuration is slightly longer than a download with its retries can take.
 const maxJobDuration = 25 * time.Hour
 
-// Jobs is a cluster in which Jobs download.
+// Jobs is a cluster that runs download Jobs.
 type Jobs interface {
 	cluster.Creator
 	cluster.Deleter
-	// Observe is that of cluster.Observer.
+	// Observe does the same as cluster.Observer.Observe.
 	Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error)
 }
 
-// Supervisor downloads sources by Jobs of a cluster.
+// Supervisor downloads sources with Jobs of a cluster.
 type Supervisor struct {
 	settings dataset.Settings
 	cache    *dataset.Cache
@@ -39,24 +39,25 @@ type Supervisor struct {
 	template *batchv1.Job
 }
 
-// NewSupervisor returns a Supervisor of Jobs that are made from a template (see
-// CheckJob), and fill a cache of these deps. Without Jobs (nil) it only forgets tasks.
+// NewSupervisor returns a Supervisor that makes Jobs from a template (see CheckJob) and
+// fills a cache with the same settings and deps. Without jobs (nil) it only deletes
+// tasks.
 func NewSupervisor(s dataset.Settings, d dataset.Deps, cache *dataset.Cache, jobs Jobs, template *batchv1.Job) *Supervisor {
 	return &Supervisor{settings: s.OrDefault(), cache: cache, store: d.Store, log: d.Log, jobs: jobs, template: template}
 }
 
-// LeaseName is the lease under which the Job for the source of that key is
-// supervised.
+// LeaseName returns the name of the lease of the supervisor of the source with that
+// key.
 func (s *Supervisor) LeaseName(key string) string { return "fetch-job/" + key }
 
 func (s *Supervisor) leader(key string) *control.Leader {
 	return control.NewLeader(s.store, s.LeaseName(key), rand.Text(), s.settings.Lease, control.LeaderSettings{Log: s.log})
 }
 
-// Download has a Job bring a source, and returns when its state is known. One process
-// at a time supervises a Job, under a lease; when it dies, another goes on with the
-// Job, which works meanwhile. When ctx ends with ErrUnwanted, so does the Job. The
-// errors are those of Downloader.Download.
+// Download downloads a source with a Job, and returns when the source's state is known.
+// Only one process at a time supervises a Job, under a lease. If that process crashes,
+// the Job continues, and another process supervises it. If ctx ends with ErrUnwanted,
+// the Job is deleted. The errors are those of Downloader.Download.
 func (s *Supervisor) Download(ctx context.Context, r Request) error {
 	err := s.leader(r.Source.Key()).Do(ctx, func(ctx context.Context, _ int64) error {
 		v := &supervision{supervisor: s, request: r}
@@ -72,8 +73,9 @@ func (s *Supervisor) Download(ctx context.Context, r Request) error {
 	return nil
 }
 
-// DeleteOrphans ends the Jobs whose sources no open order needs, and which no process
-// supervises: the one that did died, and the last order was closed meanwhile.
+// DeleteOrphans deletes the Jobs whose sources no open order needs and which no process
+// supervises. Such Jobs remain if their supervisor crashes and then the last order is
+// closed.
 func (s *Supervisor) DeleteOrphans(ctx context.Context) error {
 	wanted := make(map[string]bool)
 	for d, err := range store.All[dataset.Order](ctx, s.store, store.KindOrder, dataset.OpenOrderPrefix) {
@@ -98,8 +100,8 @@ func (s *Supervisor) DeleteOrphans(ctx context.Context) error {
 	return nil
 }
 
-// deleteOrphan forgets one task, and deletes its Job. The error is store.ErrHeld where
-// a process supervises it.
+// deleteOrphan deletes one task and its Job. The error is store.ErrHeld if a process
+// supervises the Job.
 func (s *Supervisor) deleteOrphan(ctx context.Context, docKey string, t Task) error {
 	key := t.Source.Key()
 	return s.leader(key).Do(ctx, func(ctx context.Context, _ int64) error {
@@ -112,13 +114,13 @@ func (s *Supervisor) deleteOrphan(ctx context.Context, docKey string, t Task) er
 	})
 }
 
-// supervision looks after the Job of one source, under a lease.
+// supervision supervises the Job of one source under a lease.
 type supervision struct {
 	supervisor  *Supervisor
 	request     Request
 	task        Task
 	job         *batchv1.Job
-	notStarting bool // the Job does not start, and that was logged
+	notStarting bool // the Job does not start, and this was logged
 }
 
 func (v *supervision) run(ctx context.Context) error {
@@ -138,7 +140,7 @@ func (v *supervision) run(ctx context.Context) error {
 	}
 }
 
-// look reads how the Job stands, and cleans up where it has ended.
+// look observes the Job, and cleans up if the Job has ended.
 func (v *supervision) look(ctx context.Context, age time.Duration) (ended bool, err error) {
 	seen, err := v.supervisor.jobs.Observe(ctx, jobRef(v.job, v.task.Number))
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
@@ -152,7 +154,7 @@ func (v *supervision) look(ctx context.Context, age time.Duration) (ended bool, 
 	switch {
 	case err != nil:
 		return false, err
-	case known, phase == jobSucceeded: // what was requested later is brought by the next Job
+	case known, phase == jobSucceeded: // the next Job handles later requests
 		return true, v.cleanUp(ctx)
 	case phase == jobFailed:
 		return true, errors.Join(v.jobError(why), v.cleanUp(ctx))
@@ -162,14 +164,13 @@ func (v *supervision) look(ctx context.Context, age time.Duration) (ended bool, 
 	return false, nil
 }
 
-// known reports whether the state of the source is known that all waiting orders
-// need.
+// known reports whether the state of the source satisfies all waiting orders.
 func (v *supervision) known(ctx context.Context) (bool, error) {
 	state, err := v.supervisor.cache.State(ctx, v.request.Source, v.request.RequestedAt())
 	return state.Known(), err
 }
 
-// ensureJob goes on with the Job that is there, or makes one.
+// ensureJob continues with the existing Job, or creates one.
 func (v *supervision) ensureJob(ctx context.Context) (err error) {
 	s, key := v.supervisor, v.request.Source.Key()
 	var found bool
@@ -194,8 +195,8 @@ func (v *supervision) ensureJob(ctx context.Context) (err error) {
 	return nil
 }
 
-// syncProgress passes on how far the Job has come by its own report, and why it
-// waits, if only because it does not start.
+// syncProgress passes on the progress that the Job reports, and the reason why it waits
+// or does not start.
 func (v *supervision) syncProgress(ctx context.Context, phase jobPhase, why string) error {
 	t, _, found, err := store.Find[Task](ctx, v.supervisor.store, store.KindOrder, taskKey(v.request.Source.Key()))
 	if err != nil {
@@ -224,8 +225,8 @@ func (v *supervision) jobError(why string) error {
 	return err
 }
 
-// cleanUp deletes the Job, if there is one, and forgets the task: a Job that goes on
-// all the same ends when it finds that.
+// cleanUp deletes the task, and the Job if there is one. A Job that still runs ends
+// when it finds its task deleted.
 func (v *supervision) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

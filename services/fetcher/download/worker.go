@@ -12,9 +12,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// DoTask does the task for which a Supervisor has made a Job. It returns when the
-// outcome is remembered, or the task is gone, and writes from time to time how far it
-// has come.
+// DoTask does the task of a Job that a Supervisor has created. It returns when the
+// outcome is stored or the task is deleted, and writes its progress at intervals.
 func DoTask(ctx context.Context, s dataset.Settings, d dataset.Deps, key string) error {
 	cache, err := dataset.New(s, d)
 	if err != nil {
@@ -42,12 +41,12 @@ type worker struct {
 	pollInterval time.Duration
 	key          string
 	task         Task
-	version      int64 // of the task's document
+	version      int64 // version of the task's document
 	progress     *progress
 }
 
-// run downloads, again and again while another process that did so before still
-// holds the lease, or has just died.
+// run downloads the source. It retries while another process holds the lease, or has
+// just crashed with it.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var reporter sync.WaitGroup
@@ -73,8 +72,8 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// reportProgress writes how far the download has come, as often as a supervisor
-// reads it, and cancels the download once the task is gone or is another.
+// reportProgress writes the progress of the download as often as a supervisor reads it.
+// It cancels the download once the task is deleted or replaced.
 func (w *worker) reportProgress(ctx context.Context, cancel context.CancelCauseFunc) {
 	task := w.task
 	for control.Sleep(ctx, w.pollInterval) {
@@ -90,7 +89,8 @@ func (w *worker) reportProgress(ctx context.Context, cancel context.CancelCauseF
 	}
 }
 
-// reportNoSpace writes that there is no space: the supervisor makes some.
+// reportNoSpace writes that the object store is full, so that the supervisor makes
+// room.
 func (w *worker) reportNoSpace(ctx context.Context, cancel context.CancelCauseFunc) error {
 	cancel(nil)
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

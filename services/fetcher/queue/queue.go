@@ -1,6 +1,6 @@
-// Package queue schedules, within one process, the downloads that open orders wait
-// for: which order is reconciled next, which download runs next, and how long users
-// have had no report. Everything in it is found in the store again.
+// Package queue schedules, within one process, the downloads that open orders wait for.
+// It tracks which order is reconciled next, which download runs next, and how long
+// users have had no report. All its state can be rebuilt from the store.
 package queue
 
 import (
@@ -16,74 +16,75 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Queue has the open orders that this process knows, and the downloads that they wait
-// for. Any goroutine may use it.
+// Queue has the open orders that this process knows, and the downloads that these
+// orders wait for. Any goroutine may use it.
 type Queue struct {
-	wake func() // there is something to be done
+	wake func() // called when there is work to do
 
 	mu        sync.Mutex
 	orders    map[string]*order    // by run
 	downloads map[string]*Download // by key of the source
 }
 
-// order is an order that waits for its sources.
+// order is an open order.
 type order struct {
 	dataset.Order
 
-	dirty           bool            // it is to be reconciled
-	reconciled      bool            // it was before, so that missing is right
-	fetched         int             // data sets, when it was last reconciled
-	reported        int             // the same in the last report to the user; -1 before the first
-	noSpaceReported map[string]bool // sources for which the user was told that there is no space
-	missing         map[string]bool // keys of the downloads that it waits for
-	progressAt      time.Time       // of the last report of progress
-	progressBytes   int64           // that it gave
-	endedAt         time.Time       // when another process was first seen to have ended it
-	reportedAt      time.Time       // of the last report of any kind but of fetched data sets
-	waitChanged     bool            // why it waits has changed since
+	dirty           bool            // to be reconciled
+	reconciled      bool            // reconciled before, so missing is right
+	fetched         int             // number of fetched data sets at the last reconciliation
+	reported        int             // the same number in the last report to the user; -1 before the first
+	noSpaceReported map[string]bool // sources for which the user was informed that there is no space
+	missing         map[string]bool // keys of the downloads that the order waits for
+	progressAt      time.Time       // time of the last progress report
+	progressBytes   int64           // bytes in that report
+	endedAt         time.Time       // time at which another process was first seen to have ended the order
+	reportedAt      time.Time       // time of the last progress or wait report
+	waitChanged     bool            // the reason for waiting has changed since then
 }
 
-// Download is a source that is downloaded for the orders that wait for it.
+// Download is the download of a source for all orders that wait for it.
 type Download struct {
 	Source dataset.Source
-	Key    string // of the source
+	Key    string // key of the source
 
-	// Backoff is for the one that runs it, nil before its first failure.
+	// Backoff is used by the goroutine that runs the download. It is nil before the
+	// first failure.
 	Backoff *control.Backoff
 
 	queue       *Queue
 	runs        map[string]bool
-	requestedAt time.Time // when the last of them was made
-	notBefore   time.Time // it does not run
+	requestedAt time.Time // time of the latest of these orders
+	notBefore   time.Time // earliest time of the next start
 	cancel      context.CancelCauseFunc
 	running     bool
 	done        int64
-	total       int64      // -1 if not known
-	waitReason  string     // empty where it moves, or gives none
-	lastStop    StopReason // of the last time that it ran
+	total       int64      // -1 if unknown
+	waitReason  string     // empty while data arrive, or without a reason
+	lastStop    StopReason // why it stopped the last time
 }
 
-// startReported reports whether the user was told how many data sets are fetched:
-// every other report comes after that.
+// startReported reports whether the user has had a report of the number of fetched data
+// sets. All other reports come after that one.
 func (o *order) startReported() bool { return o.reconciled && o.reported >= 0 }
 
-// StopReason is why a download stopped before its time.
+// StopReason is the reason why a download stopped early.
 type StopReason int
 
-// The reasons.
+// Reasons to stop.
 const (
 	NotStopped    StopReason = iota
-	PlatformFault            // the source is not to blame
+	PlatformFault            // not a fault of the source
 	NoSpace
-	HeldElsewhere // another process runs it
+	HeldElsewhere // another process runs the download
 )
 
-// New returns an empty queue, which calls wake when there is something to be done.
+// New returns an empty queue that calls wake when there is work to do.
 func New(wake func()) *Queue {
 	return &Queue{wake: wake, orders: make(map[string]*order), downloads: make(map[string]*Download)}
 }
 
-// Add takes up an order, unless it is known.
+// Add adds an order, unless the queue has it.
 func (q *Queue) Add(o dataset.Order) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,7 +97,7 @@ func (q *Queue) Add(o dataset.Order) {
 	q.wake()
 }
 
-// Requeue has the order of a run reconciled, the next time that any is.
+// Requeue marks the order of a run to be reconciled in the next pass.
 func (q *Queue) Requeue(run string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,7 +106,7 @@ func (q *Queue) Requeue(run string) {
 	}
 }
 
-// RequeueNow has the order of a run reconciled at once.
+// RequeueNow marks the order of a run to be reconciled, and starts a pass.
 func (q *Queue) RequeueNow(run string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,8 +116,8 @@ func (q *Queue) RequeueNow(run string) {
 	}
 }
 
-// EndedSince reports whether it was first called for the order of a run at least so
-// long ago.
+// EndedSince reports whether it was first called for the order of a run at least minAge
+// ago.
 func (q *Queue) EndedSince(run string, now time.Time, minAge time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -130,7 +131,7 @@ func (q *Queue) EndedSince(run string, now time.Time, minAge time.Duration) bool
 	return now.Sub(o.endedAt) >= minAge
 }
 
-// Has reports whether the order of a run is known.
+// Has reports whether the queue has the order of a run.
 func (q *Queue) Has(run string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,15 +139,14 @@ func (q *Queue) Has(run string) bool {
 	return ok
 }
 
-// Runs returns the runs whose orders are known, in order.
+// Runs returns the runs whose orders the queue has, in order.
 func (q *Queue) Runs() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return sortedKeys(q.orders)
 }
 
-// TakeDirty returns the orders that are to be reconciled, in the order of their runs,
-// each once.
+// TakeDirty returns the orders to reconcile, sorted by run, each once.
 func (q *Queue) TakeDirty() []dataset.Order {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,9 +160,9 @@ func (q *Queue) TakeDirty() []dataset.Order {
 	return all
 }
 
-// SetMissing has the sources that a run lacks downloaded, and no others for it, where
-// so many of its data sets are fetched. It reports whether the user was not told that
-// number yet, and takes it for reported.
+// SetMissing sets the sources that a run still lacks, and the number of its fetched
+// data sets. These sources are downloaded for the run, and no others. It reports
+// whether the number has not been reported to the user yet, and marks it as reported.
 func (q *Queue) SetMissing(run string, sources []dataset.Source, fetched int) (changed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -186,8 +186,7 @@ func (q *Queue) SetMissing(run string, sources []dataset.Source, fetched int) (c
 	return changed
 }
 
-// MarkUnreported notes that users were not told how many data sets of these orders
-// are fetched.
+// MarkUnreported marks the number of fetched data sets of these orders as not reported.
 func (q *Queue) MarkUnreported(orders []dataset.Order) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,7 +213,7 @@ func (d *Download) addRun(run string, requestedAt time.Time) {
 	}
 }
 
-// Drop forgets the order of a run.
+// Drop removes the order of a run.
 func (q *Queue) Drop(run string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -228,8 +227,9 @@ func (q *Queue) Drop(run string) {
 	}
 }
 
-// removeWaiter takes a run from those that wait for a download. A download for which
-// no run waits, nor may wait once its order is reconciled, is canceled at once.
+// removeWaiter removes a run from the runs that wait for a download. A download for
+// which no run waits is canceled at once, unless an order that is not reconciled yet
+// has its source.
 func (q *Queue) removeWaiter(run, key string) {
 	d, ok := q.downloads[key]
 	if !ok {
@@ -246,8 +246,8 @@ func (q *Queue) removeWaiter(run, key string) {
 	}
 }
 
-// attachNewOrders has the orders that were not reconciled yet wait for a download of
-// a source of theirs. Those that do not lack it leave it when they are reconciled.
+// attachNewOrders makes the orders that are not reconciled yet wait for a download of
+// one of their sources. Reconciliation removes the orders that do not lack the source.
 func (q *Queue) attachNewOrders(d *Download) {
 	for run, o := range q.orders {
 		if !o.reconciled && slices.ContainsFunc(o.Sources, func(s dataset.Source) bool { return s.Key() == d.Key }) {
@@ -257,8 +257,8 @@ func (q *Queue) attachNewOrders(d *Download) {
 	}
 }
 
-// StartNext returns a download that is due, the one whose first run is the oldest, and
-// the context to run it in; nil if there is none.
+// StartNext returns the due download whose first run is the oldest, and the context to
+// run it in. It returns nil if there is none.
 func (q *Queue) StartNext(ctx context.Context, now time.Time) (*Download, context.Context) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -276,7 +276,8 @@ func (q *Queue) StartNext(ctx context.Context, now time.Time) (*Download, contex
 	return next, ctx
 }
 
-// sortKey is the first run and the key, which orders two downloads of one run.
+// sortKey returns the first run with the key, so that downloads of one run have an
+// order too.
 func (d *Download) sortKey() string {
 	first := ""
 	for run := range d.runs {
@@ -287,21 +288,21 @@ func (d *Download) sortKey() string {
 	return first + d.Key
 }
 
-// RequestedAt returns when the last of the orders that wait was made.
+// RequestedAt returns the time of the latest waiting order.
 func (d *Download) RequestedAt() time.Time {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	return d.requestedAt
 }
 
-// Total returns how many bytes the source has, -1 if that is not known.
+// Total returns the number of bytes of the source, or -1 if unknown.
 func (d *Download) Total() int64 {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	return d.total
 }
 
-// SetProgress notes how far the download has come.
+// SetProgress sets the progress of the download.
 func (d *Download) SetProgress(done, total int64) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
@@ -311,16 +312,17 @@ func (d *Download) SetProgress(done, total int64) {
 	d.done, d.total = done, total
 }
 
-// SetWaitReason notes why the download waits, empty where it moves. Users are told
-// soon where that has changed.
+// SetWaitReason sets the reason why the download waits, or "" while data arrive. A
+// change is soon reported to users.
 func (d *Download) SetWaitReason(why string) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	d.queue.updateWaitReason(d, dataset.Clip(why, dataset.MaxMessage/4))
 }
 
-// updateWaitReason notes why a download waits, and that this has changed. Of a run
-// whose data move again its progress tells; a prefetch has no other report.
+// updateWaitReason sets the reason why a download waits, and marks the change. If data
+// arrive again, only prefetches are marked, since the progress report informs the users
+// of other orders.
 func (q *Queue) updateWaitReason(d *Download, why string) {
 	if d.waitReason == why {
 		return
@@ -333,8 +335,8 @@ func (q *Queue) updateWaitReason(d *Download, why string) {
 	}
 }
 
-// Complete ends a download that has an outcome: the orders that wait for it are
-// reconciled, and ask again where they still lack the source.
+// Complete ends a download that has an outcome. The orders that wait for it are
+// reconciled, and request the source again if they still lack it.
 func (q *Queue) Complete(d *Download) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -348,8 +350,8 @@ func (q *Queue) Complete(d *Download) {
 	delete(q.downloads, d.Key)
 }
 
-// Reschedule notes that a download has stopped before its time, why, and when it is
-// due again.
+// Reschedule records that a download has stopped early, the reason, and when the next
+// try is due.
 func (q *Queue) Reschedule(d *Download, why StopReason, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -366,8 +368,8 @@ func (d *Download) stop() {
 	d.cancel(nil)
 }
 
-// TakeNoSpaceUnreported returns the runs that were not told yet that a download waits
-// for space, each once.
+// TakeNoSpaceUnreported returns the runs that have had no report yet that a download
+// waits for space, each once.
 func (q *Queue) TakeNoSpaceUnreported(d *Download) []event.Submitted {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -381,7 +383,7 @@ func (q *Queue) TakeNoSpaceUnreported(d *Download) []event.Submitted {
 	return all
 }
 
-// RunsOfRunning returns the runs of each download that runs.
+// RunsOfRunning returns the runs of each running download.
 func (q *Queue) RunsOfRunning() [][]string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,33 +9,33 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Progress is how far the downloads for one run have come.
+// Progress is the progress of the downloads of one run.
 type Progress struct {
 	Run                    event.Submitted
 	SetsFetched, SetsTotal int   // data sets
 	Done                   int64 // bytes
-	Total                  int64 // bytes; 0 where that is not known
-	Rate                   int64 // bytes a second
+	Total                  int64 // bytes; 0 if unknown
+	Rate                   int64 // bytes per second
 }
 
-// Wait is why an order waits.
+// Wait is the reason why an order waits.
 type Wait struct {
 	Order                  dataset.Order
 	SetsFetched, SetsTotal int            // data sets
-	Source                 dataset.Source // that it waits for
-	Started                bool           // the download runs
-	QueuePosition          int            // downloads that start before it, where it has not
-	Retrying               bool           // it failed
-	StoreFull              bool           // for want of space
-	Total                  int64          // bytes; -1 where that is not known
-	Space                  store.Space    // where the store is full
-	Reason                 string         // that the download gives; empty where it gives none
-	Waited                 time.Duration  // since the order was made
+	Source                 dataset.Source // source that the order waits for
+	Started                bool           // the download is running
+	QueuePosition          int            // number of downloads that start before this one, if it has not started
+	Retrying               bool           // the download has failed and is repeated
+	StoreFull              bool           // the download needs space
+	Total                  int64          // bytes; -1 if unknown
+	Space                  store.Space    // space of the store, if it is full
+	Reason                 string         // reason from the download; empty if there is none
+	Waited                 time.Duration  // time since the order was made
 }
 
-// TakeProgress returns, in the order of their runs, the progress of orders whose data
-// have moved since their last report, at least interval before now, and takes it for
-// reported.
+// TakeProgress returns the progress of the orders whose data have advanced since their
+// last report, sorted by run, and marks it as reported. That report must be at least
+// interval old.
 func (q *Queue) TakeProgress(now time.Time, interval time.Duration) []Progress {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,9 +57,10 @@ func (q *Queue) TakeProgress(now time.Time, interval time.Duration) []Progress {
 	return all
 }
 
-// TakeWaits returns, in the order of their runs, why orders wait that had no report
-// for heartbeat, or for interval where the reason has changed, and takes it for
-// reported. A prefetch is among them only where the reason has changed.
+// TakeWaits returns the reasons why orders wait, sorted by run, and marks them as
+// reported. It returns orders without a report for heartbeat, and orders whose reason
+// has changed and that had no report for interval. A prefetch is returned only if its
+// reason has changed.
 func (q *Queue) TakeWaits(now time.Time, heartbeat, interval time.Duration) []Wait {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +90,7 @@ func (q *Queue) TakeWaits(now time.Time, heartbeat, interval time.Duration) []Wa
 	return all
 }
 
-// reportDue reports whether it is time to report why an order waits.
+// reportDue reports whether a report of an order's reason to wait is due.
 func (o *order) reportDue(now time.Time, heartbeat, interval time.Duration) bool {
 	elapsed := now.Sub(o.reportedAt)
 	if o.waitChanged && elapsed >= interval {
@@ -98,8 +99,8 @@ func (o *order) reportDue(now time.Time, heartbeat, interval time.Duration) bool
 	return !o.Prefetch && o.startReported() && elapsed >= heartbeat
 }
 
-// positions returns, by key, how many downloads start before each that waits for its
-// first start.
+// positions returns, for each download that waits for its first start, how many
+// downloads start before it, by key.
 func (q *Queue) positions() map[string]int {
 	waiting := make(map[string]string) // sort key → key
 	for _, d := range q.downloads {
@@ -114,8 +115,8 @@ func (q *Queue) positions() map[string]int {
 	return ahead
 }
 
-// blockingDownload returns the download that an order waits for, one that runs if
-// there is one.
+// blockingDownload returns the download that an order waits for, preferably a running
+// one.
 func (q *Queue) blockingDownload(o *order) *Download {
 	var all []*Download
 	for _, key := range sortedKeys(o.missing) {
@@ -132,7 +133,7 @@ func (q *Queue) blockingDownload(o *order) *Download {
 	return all[0]
 }
 
-// progressOf adds up the downloads of an order that run.
+// progressOf returns the sum of the progress of an order's downloads.
 func (q *Queue) progressOf(o *order) Progress {
 	p, sizesKnown := Progress{Run: o.Submitted, SetsFetched: o.fetched, SetsTotal: len(o.Sources)}, true
 	for key := range o.missing {

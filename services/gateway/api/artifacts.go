@@ -15,13 +15,13 @@ import (
 
 // Artifacts stores the files of runs.
 type Artifacts interface {
-	// List is that of artifact.Repository.
+	// List does the same as artifact.Repository.List.
 	List(ctx context.Context, run string) ([]artifact.File, error)
-	// Open is that of artifact.Repository.
+	// Open does the same as artifact.Repository.Open.
 	Open(ctx context.Context, run, name string, offset int64) (artifact.File, io.ReadCloser, error)
 }
 
-// chunk is how much of a file a response carries.
+// chunk is the number of bytes of a file in one response.
 const chunk = 512 << 10
 
 // ListArtifacts implements bai.v1.RunService.

@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// A word of an event and its name in the contract differ in the contract's
-// prefix and letters only. What one of the two does not know is not said.
+// The enums of the API have the words of events, in upper case and with a prefix. A
+// word that the API lacks becomes the unspecified value.
 
 func phaseOf(p event.Phase) baiv1.Phase {
 	return baiv1.Phase(baiv1.Phase_value["PHASE_"+strings.ToUpper(string(p))])
@@ -162,8 +162,7 @@ func faultsOf(faults descriptors.Faults) []*baiv1.Fault {
 	return out
 }
 
-// filterOf returns the filter that a request means. A time that is not one
-// means the beginning of all.
+// filterOf returns the store's filter for a request. A missing time sets no bound.
 func filterOf(req *baiv1.ListRunsRequest) store.RunFilter {
 	f := store.RunFilter{
 		Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels(), Text: req.GetText(), Schedule: strings.ToLower(req.GetScheduleId()),
@@ -180,7 +179,7 @@ func filterOf(req *baiv1.ListRunsRequest) store.RunFilter {
 	return f
 }
 
-// timeFrom returns the time that t is, zero for none.
+// timeFrom returns t as a time.Time, or the zero time if t is nil.
 func timeFrom(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}

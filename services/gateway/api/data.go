@@ -20,14 +20,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// DatasetCache is the data that the object store holds: part of dataset.Cache.
+// DatasetCache lists, verifies and evicts stored data sets. It is a part of
+// dataset.Cache.
 type DatasetCache interface {
 	List(ctx context.Context) ([]dataset.Stored, error)
 	Verify(ctx context.Context, sha256 string, onProgress func(done, total int64)) (whole bool, err error)
 	Evict(ctx context.Context, sha256 string) error
 }
 
-// Prefetcher fetches data before a run needs them: part of dataset.Cache.
+// Prefetcher fetches data before a run needs them. It is a part of dataset.Cache.
 type Prefetcher interface {
 	Prefetch(ctx context.Context, s dataset.Source) (name string, err error)
 	PrefetchResult(ctx context.Context, name string) (ending *dataset.Ending, waitReason string, err error)
@@ -41,7 +42,7 @@ type DataServer struct {
 	prefetcher Prefetcher
 }
 
-// NewDataServer returns a server of the data of a cache.
+// NewDataServer returns a server for the data sets of a cache.
 func NewDataServer(cache DatasetCache, prefetcher Prefetcher) *DataServer {
 	return &DataServer{cache: cache, prefetcher: prefetcher}
 }
@@ -78,14 +79,14 @@ func dataTime(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// Pages of data.
+// Sizes of the pages of data sets.
 const (
 	defaultDataPage = 50
 	maxDataPage     = 1000
 )
 
-// pageOfData returns those of all, which are in order, that come after a digest, and
-// the token of the next page.
+// pageOfData returns up to limit data sets with a digest greater than after, and the
+// token of the next page. The data sets in all are sorted by digest.
 func pageOfData(all []dataset.Stored, after string, limit int) (page []dataset.Stored, next string) {
 	from, found := slices.BinarySearchFunc(all, after, func(d dataset.Stored, sha256 string) int { return strings.Compare(d.SHA256, sha256) })
 	if found {
@@ -98,7 +99,7 @@ func pageOfData(all []dataset.Stored, after string, limit int) (page []dataset.S
 	return page, next
 }
 
-// verifyInterval is the time between two reports of how far a verification has come.
+// verifyInterval is the time between two progress reports of a verification.
 const verifyInterval = time.Second
 
 // VerifyData implements bai.v1.DataService.
@@ -192,22 +193,23 @@ func prefetchOf(ending *dataset.Ending, waitReason string) *baiv1.GetPrefetchRes
 		}
 	}
 	resp := &baiv1.GetPrefetchResponse{State: baiv1.GetPrefetchResponse_STATE_FETCHED}
-	for _, d := range ending.Data { // there is one
+	for _, d := range ending.Data { // exactly one
 		resp.Sha256, resp.Size, resp.Revision = d.SHA256, d.Size, d.Revision
 	}
 	return resp
 }
 
-// Hex digits of digests.
+// Numbers of hexadecimal digits in digests.
 const (
 	md5Digits    = 32
 	sha256Digits = 64
 )
 
-// maxSourceURL is how many bytes a URL can have.
+// maxSourceURL is the maximum number of bytes in a URL.
 const maxSourceURL = 4096
 
-// needDigest returns what is wrong with the digest of a request, as a status.
+// needDigest returns the fault of a request's digest as a status; an empty digest is a
+// fault.
 func needDigest(req interface{ GetSha256() string }) error {
 	if req.GetSha256() == "" {
 		return invalidDigest("sha256", "", sha256Digits)
@@ -215,7 +217,7 @@ func needDigest(req interface{ GetSha256() string }) error {
 	return checkDigest("sha256", req.GetSha256(), sha256Digits)
 }
 
-// checkDigest returns what is wrong with a digest, which may be empty, as a status.
+// checkDigest returns the fault of a digest as a status; an empty digest is valid.
 func checkDigest(field, text string, digits int) error {
 	if text == "" || len(text) == digits && strings.Trim(text, "0123456789abcdef") == "" {
 		return nil
@@ -227,7 +229,8 @@ func invalidDigest(field, text string, digits int) error {
 	return invalidArgument(field, fmt.Sprintf("%.100q is not %d hexadecimal digits in lower case", text, digits), "")
 }
 
-// sourceOf returns the source that a request asks for, whether it can be had or not.
+// sourceOf returns the source that a request names, without checking that the source
+// can be read.
 func sourceOf(req *baiv1.PrefetchDataRequest) (dataset.Source, error) {
 	s := dataset.Source{URL: req.GetSrc(), MD5: strings.ToLower(req.GetMd5()), SHA256: strings.ToLower(req.GetSha256())}
 	switch {
@@ -239,7 +242,7 @@ func sourceOf(req *baiv1.PrefetchDataRequest) (dataset.Source, error) {
 	return s, cmp.Or(checkDigest("md5", s.MD5, md5Digits), checkDigest("sha256", s.SHA256, sha256Digits))
 }
 
-// isPrefetchName reports whether a prefetch can have that name.
+// isPrefetchName reports whether name has the form of a prefetch's name.
 func isPrefetchName(name string) bool {
 	return len(name) < 100 && strings.HasPrefix(name, "prefetch-") && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }

@@ -76,14 +76,14 @@ func (h *fakeDatasetCache) PrefetchResult(_ context.Context, name string) (*data
 	return ending, "", nil
 }
 
-// storedData is an object of that digest and size which runs need.
+// storedData returns a data set with that digest and size, and the runs that need it.
 func storedData(sha256 string, size int64, runs ...string) dataset.Stored {
 	return dataset.Stored{Object: store.Object{SHA256: sha256, Size: size}, Runs: runs}
 }
 
 func digest(c string) string { return strings.Repeat(c, 64) }
 
-// serveData returns a client of a server of h.
+// serveData returns a client of a data server over h.
 func serveData(t *testing.T, h *fakeDatasetCache) baiv1.DataServiceClient {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -126,7 +126,7 @@ func TestTheListComesInPagesThatMissNothing(t *testing.T) {
 		for _, d := range res.GetData() {
 			got = append(got, d.GetSha256()[:1])
 		}
-		if n == 0 { // what its token names goes meanwhile, and something comes
+		if n == 0 { // the data set in the token is deleted, and a new one is added
 			h.stored = append(h.stored[:1:1], append([]dataset.Stored{storedData(digest("4"), 10)}, h.stored[2:]...)...)
 		}
 		if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {

@@ -7,16 +7,17 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// followState is what comes in of what a run wrote, as who follows it sees it.
+// followState tracks how much of a run's output is stored, for a client that follows
+// the run.
 type followState struct {
-	stored      int64     // samples, lines, and sources that have ended
-	lastGrowth  time.Time // when more was seen last; zero before the run's end
-	completedAt time.Time // when all was seen to be there, or that no more comes; zero before
+	stored      int64     // samples, lines, and streams that have ended
+	lastGrowth  time.Time // time at which stored grew last; zero before the run's end
+	completedAt time.Time // time at which the output was found complete or given up; zero before
 }
 
-// observe takes in what is stored. The tide is out once the run is over and all that
-// it wrote is there, or nothing more has come for as long as is waited: what is
-// missing then does not come.
+// observe updates the state from the stored streams. The output is complete once the
+// run has finished and either everything is stored or nothing more was stored for
+// timeout. It is also complete after store.DataTimeout, however much is missing.
 func (t *followState) observe(run store.Run, streams []store.Stream, now time.Time, timeout time.Duration) {
 	if run.Phase != event.PhaseFinished || t.complete() {
 		return
@@ -38,8 +39,8 @@ func (t *followState) observe(run store.Run, streams []store.Stream, now time.Ti
 
 func (t *followState) complete() bool { return !t.completedAt.IsZero() }
 
-// readTimedOut reports whether those who follow have waited, since the tide is out, as
-// long as they do for lines that are there and cannot be read yet.
+// readTimedOut reports whether the output has been complete for longer than timeout. A
+// follower waits no longer than that for stored lines that cannot be read yet.
 func (t *followState) readTimedOut(now time.Time, timeout time.Duration) bool {
 	return now.Sub(t.completedAt) > timeout
 }

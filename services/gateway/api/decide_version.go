@@ -10,16 +10,16 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
-// updateHint is what to do about a client that is newer than the server.
+// updateHint is the remedy for a client that is newer than the server.
 const updateHint = "update the server, or use the client of its release"
 
-// describe returns what the server calls itself.
+// describe returns the server's version and its revision of the API, for messages.
 func (v Version) describe() string {
 	return fmt.Sprintf("this server is %s and understands revision %d of the API", v.Version, baiv1.Revision)
 }
 
-// checkRevision refuses a call that needs more than this server has, given the revisions
-// that the client says it needs.
+// checkRevision refuses a call that needs a newer revision of the API than this server
+// has. needs has the revisions that the client asks for.
 func (v Version) checkRevision(method string, needs []string) error {
 	if method == baiv1.RunService_GetVersion_FullMethodName {
 		return nil
@@ -36,7 +36,8 @@ func (v Version) checkRevision(method string, needs []string) error {
 	return nil
 }
 
-// unknownMethod answers a call of what this server does not have.
+// unknownMethod returns the answer to a call of a method that this server does not
+// have.
 func (v Version) unknownMethod(method string) error {
 	return status.Errorf(codes.Unimplemented, "%s does not exist here: %s: %s", method, v.describe(), updateHint)
 }

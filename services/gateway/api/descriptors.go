@@ -16,20 +16,20 @@ import (
 
 // Catalog stores descriptors.
 type Catalog interface {
-	// Push is that of catalog.Catalog.
+	// Push does the same as catalog.Catalog.Push.
 	Push(ctx context.Context, p catalog.Push) (kept catalog.StoredDescriptor, repeated bool, warnings descriptors.Faults, err error)
-	// List is that of catalog.Catalog.
+	// List does the same as catalog.Catalog.List.
 	List(ctx context.Context, namespace, name, token string, limit int) (kept []catalog.StoredDescriptor, next string, err error)
-	// Find is that of catalog.Catalog.
+	// Find does the same as catalog.Catalog.Find.
 	Find(ctx context.Context, namespace, uri string) (text []byte, from event.Provenance, err error)
 }
 
 // Renderer renders the objects of a run without creating them.
 type Renderer interface {
-	// Render returns the objects of a run of d, which was read from text, as
-	// YAML documents, or why there can be none, for the user: of a run with
-	// which code is sent along where d asks for it, or withCode does. The same
-	// descriptor gives the same bytes.
+	// Render returns the objects of a run of d as YAML documents. The descriptor d was
+	// read from text. The run has code sent along if d asks for it or withCode is set.
+	// An error tells the user why there can be no objects. The same descriptor gives
+	// the same bytes.
 	Render(d *descriptors.Descriptor, text []byte, withCode bool) ([]byte, error)
 }
 
@@ -48,7 +48,7 @@ func (s *descriptorServer) ValidateDescriptor(_ context.Context, req *baiv1.Vali
 	return &baiv1.ValidateDescriptorResponse{Faults: truncateFaults(faultsOf(faults))}, nil
 }
 
-// truncateFaults returns as many faults as a response has room for.
+// truncateFaults returns as many faults as fit in one response.
 func truncateFaults(faults []*baiv1.Fault) []*baiv1.Fault {
 	size := 0
 	for i, f := range faults {

@@ -6,13 +6,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// FollowState is what comes in of what a run wrote.
+// FollowState exports followState.
 type FollowState struct{ followState }
 
-// Observe takes in what is stored.
+// Observe exports observe.
 func (t *FollowState) Observe(run store.Run, streams []store.Stream, now time.Time, timeout time.Duration) {
 	t.observe(run, streams, now, timeout)
 }
 
-// Complete reports whether all has come that comes.
+// Complete exports complete.
 func (t *FollowState) Complete() bool { return t.complete() }

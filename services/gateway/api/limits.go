@@ -16,12 +16,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// retryAfter is when a client that was refused for the number of others may try
-// again.
+// retryAfter is the time after which a refused client may try again.
 const retryAfter = 5 * time.Second
 
-// limiter bounds how many of something there are at a time, of all clients and of
-// each.
+// limiter limits how many calls are open at a time, in total and for each client.
 type limiter struct {
 	resource, setting     string
 	limit, limitPerClient int
@@ -35,8 +33,9 @@ func newLimiter(resource, setting string, limit, limitPerClient int) *limiter {
 	return &limiter{resource: resource, setting: setting, limit: limit, limitPerClient: limitPerClient, perClient: map[string]int{}}
 }
 
-// acquire counts one more of a client. It says RESOURCE_EXHAUSTED, with the time
-// after which to try again, for one too many. Leave ends it, and is called once.
+// acquire counts one more call of a client. Above a limit, the error is
+// RESOURCE_EXHAUSTED, with the time after which to try again. The caller calls release
+// once, when the call ends.
 func (l *limiter) acquire(client string) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +64,8 @@ func resourceExhausted(reason string) error {
 		protoadapt.MessageV1Of(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)}))
 }
 
-// clientHost is the host that a call comes from. What came by HTTP says it in a
-// header that the gateway itself has written last.
+// clientHost returns the host that a call comes from. For calls over HTTP, it is the
+// last entry of x-forwarded-for, which the gateway itself adds.
 func clientHost(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

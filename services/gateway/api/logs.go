@@ -25,7 +25,7 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(nil); err != nil { // the client may know that it is being served
+	if err := stream.SendHeader(nil); err != nil { // the header tells the client that the call has begun
 		return err
 	}
 	l := &logSender{
@@ -42,10 +42,10 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	if err != nil || l.sent {
 		return err
 	}
-	return stream.Send(&baiv1.StreamLogsResponse{Cursor: l.position.cursor}) // no line has said where to go on
+	return stream.Send(&baiv1.StreamLogsResponse{Cursor: l.position.cursor}) // without lines, this response carries the cursor
 }
 
-// searchTerms returns what is searched for.
+// searchTerms returns the words of a search.
 func searchTerms(search string) ([]string, error) {
 	words := store.Words(search)
 	switch {
@@ -64,10 +64,10 @@ type logSender struct {
 	query    store.LineQuery
 	position pageCursor
 	sent     bool
-	lastSeq  map[string]int64 // sequence of the last line, by source
+	lastSeq  map[string]int64 // sequence number of the last line read, by stream
 }
 
-// follow sends lines until all are sent that there will ever be.
+// follow sends lines until the run's output is complete and sent.
 func (l *logSender) follow(ctx context.Context) error {
 	var t followState
 	for {
@@ -91,10 +91,10 @@ func (l *logSender) follow(ctx context.Context) error {
 	}
 }
 
-// sendRest sends what is left and reports whether the last line of each source is
-// sent: who counts lines and who reads them may ask copies of the store of which
-// one lags. Where a line was not sent because it is not meant, or was sent by
-// another call, it is enough that it could be read.
+// sendRest sends the remaining lines and reports whether the last line of each stream
+// is sent. Streams and Lines may read different replicas of the store, one of which
+// lags behind. If another call has sent the last line, or the query excludes it, it is
+// enough that the line can be read.
 func (l *logSender) sendRest(ctx context.Context, streams []store.Stream) (bool, error) {
 	skipped := false
 	for _, s := range streams {
@@ -114,7 +114,7 @@ func (l *logSender) sendRest(ctx context.Context, streams []store.Stream) (bool,
 	return true, nil
 }
 
-// drain sends all lines that are there now.
+// drain sends all lines that are stored now.
 func (l *logSender) drain(ctx context.Context) error {
 	read := func(cursor string, limit int) ([]store.Line, string, error) {
 		return l.server.store.Lines(ctx, l.query, cursor, limit)
@@ -140,12 +140,12 @@ func (l *logSender) response(page []store.Line, cursor string) *baiv1.StreamLogs
 	resp := &baiv1.StreamLogsResponse{Cursor: cursor}
 	for _, line := range page {
 		resp.Lines = append(resp.Lines, lineOf(line))
-		l.lastSeq[line.Origin.StreamID()] = line.Seq // what does not fit is read again
+		l.lastSeq[line.Origin.StreamID()] = line.Seq // a page that does not fit is read again
 	}
 	return resp
 }
 
-// observeStreams looks at what a run wrote, for who follows it, and returns what is stored.
+// observeStreams updates t from the stored streams of a run, and returns the streams.
 func (s *Server) observeStreams(ctx context.Context, id string, t *followState) ([]store.Stream, error) {
 	run, err := s.run(ctx, id)
 	if err != nil {

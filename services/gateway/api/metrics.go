@@ -37,11 +37,12 @@ func (s *Server) queryRun(req *baiv1.QueryMetricsRequest, m *sampleSender) error
 	if err := m.send(req.GetCursor()); err != nil || m.sent {
 		return err
 	}
-	return m.stream.Send(&baiv1.QueryMetricsResponse{Cursor: m.position.cursor, RunId: run.ID}) // says where to go on in any case
+	// tells the client where to continue, also without samples
+	return m.stream.Send(&baiv1.QueryMetricsResponse{Cursor: m.position.cursor, RunId: run.ID})
 }
 
-// queryAll sends the samples of all runs of a filter, run by run. It asks for
-// one run at a time, so that the cursor can name the place behind each.
+// queryAll sends the samples of all runs of a filter, run by run. It reads one run at a
+// time, so that the cursor can point behind each run.
 func (s *Server) queryAll(req *baiv1.QueryMetricsRequest, m *sampleSender) error {
 	ctx, filter := m.stream.Context(), filterOf(req.GetFilter())
 	at, err := parseRunsCursor(req.GetCursor())
@@ -86,23 +87,24 @@ func (s *Server) nextRun(ctx context.Context, filter store.RunFilter, at *runsCu
 	return nil
 }
 
-// runsCursor is a place in the samples of many runs.
+// runsCursor is a position in the samples of many runs.
 type runsCursor struct {
-	Run     string `json:"r,omitempty"` // that is being read; empty before the next
-	Samples string `json:"s,omitempty"` // the place in its samples
-	Token   string `json:"t,omitempty"` // of the runs that follow it
-	Last    bool   `json:"l,omitempty"` // none follows it
+	Run     string `json:"r,omitempty"` // the run being read; empty between runs
+	Samples string `json:"s,omitempty"` // position in the samples of Run
+	Token   string `json:"t,omitempty"` // token of the page of runs that follows
+	Last    bool   `json:"l,omitempty"` // no run follows
 }
 
 func (a runsCursor) encode() string {
 	b, err := json.Marshal(a)
 	if err != nil {
-		return "" // text can always be written
+		return "" // strings always have a JSON form
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parseRunsCursor returns the place that a cursor means.
+// parseRunsCursor decodes a cursor. The error is store.ErrCursor for text that is no
+// cursor.
 func parseRunsCursor(cursor string) (runsCursor, error) {
 	var a runsCursor
 	if cursor == "" {
@@ -120,12 +122,12 @@ type sampleSender struct {
 	store    Store
 	stream   grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]
 	query    store.SampleQuery
-	cursor   func(cursor string) string // as clients see it
+	cursor   func(cursor string) string // turns a position in one run into the client's cursor
 	position pageCursor
 	sent     bool
 }
 
-// send sends what the query means after a cursor.
+// send sends the query's samples after a cursor.
 func (m *sampleSender) send(cursor string) error {
 	m.position = pageCursor{cursor, streamPage}
 	read := func(cursor string, limit int) ([]store.Sample, string, error) {

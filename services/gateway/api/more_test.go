@@ -26,7 +26,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// upperRenderer renders a descriptor as its text in capitals.
+// upperRenderer renders a descriptor as its text in upper case.
 type upperRenderer struct{}
 
 func (upperRenderer) Render(d *descriptors.Descriptor, text []byte, _ bool) ([]byte, error) {
@@ -84,7 +84,7 @@ func TestWhatIsRunIsTheDescriptorWithItsOverrides(t *testing.T) {
 	}
 }
 
-// submitted returns what was published of a run that was submitted.
+// submitted returns the published submissions of a run.
 func (w *fixture) submitted(run string) (all []event.Submitted) {
 	d, err := w.store.Doc(w.t.Context(), store.KindSubmission, run)
 	if err != nil {
@@ -230,7 +230,7 @@ func TestDescriptorsAreKeptAndFound(t *testing.T) {
 	checkRefused(t, err, codes.NotFound, `version 3 of descriptor "a"`)
 }
 
-// fakeSource has one text for every URL.
+// fakeSource returns the same text for every URL.
 type fakeSource string
 
 // Read implements catalog.Source.
@@ -262,7 +262,7 @@ func TestOfElsewhereOnlyDescriptorsAreRead(t *testing.T) {
 func TestArtifactsAreListedAndSentFromAnyPlace(t *testing.T) {
 	w := newFixture(t, options{})
 	id := w.submit(nil)
-	content := bytes.Repeat([]byte("0123456789abcdef"), 100_000) // more than a response carries
+	content := bytes.Repeat([]byte("0123456789abcdef"), 100_000) // more than fits in one response
 	if _, _, err := w.files.Put(t.Context(), id, "1/benchmark-0/a", -1, bytes.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestMetricsOfManyRunsComeRunByRunFromAnyPlace(t *testing.T) {
 			r.Labels = map[string]string{"task_name": []string{"train", "test"}[i%2]}
 		})
 		if i == 2 {
-			continue // it measures nothing
+			continue // this stream has no metrics
 		}
 		w.writeSamples(id)
 		if i%2 == 1 {
@@ -323,11 +323,11 @@ func TestMetricsOfManyRunsComeRunByRunFromAnyPlace(t *testing.T) {
 		t.Errorf("%d samples", total)
 	}
 	seen := 0
-	for _, r := range resps { // each response says where to go on
+	for _, r := range resps { // each response has a cursor
 		seen += len(r.GetSamples())
 		req.Cursor = r.GetCursor()
 		late := w.submit(func(r *baiv1.SubmitRunRequest) { r.Labels = map[string]string{"task_name": "test"} })
-		w.writeSamples(late) // it is newer than all that follow
+		w.writeSamples(late) // this run is newer than the ones that follow
 		stream, err := w.client.QueryMetrics(t.Context(), req)
 		if got := countSamples(receiveAll(t, stream, err)); got != total-seen {
 			t.Errorf("%d samples after %d", got, seen)
@@ -353,7 +353,7 @@ func TestMetricsOfManyRunsComeRunByRunFromAnyPlace(t *testing.T) {
 	}
 }
 
-// runsInOrder returns the runs that responses are of, each once.
+// runsInOrder returns the runs of responses, each once.
 func runsInOrder(resps []*baiv1.QueryMetricsResponse) (runs []string) {
 	for _, r := range resps {
 		if n := len(runs); n == 0 || runs[n-1] != r.GetRunId() {

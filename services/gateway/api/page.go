@@ -12,7 +12,7 @@ const (
 	maxPageSize     = 1000
 )
 
-// pageSize returns the number of items that a page of a list has.
+// pageSize returns the number of items in a page of a list.
 func pageSize(req interface{ GetPageSize() int32 }) (int, error) {
 	if req.GetPageSize() < 0 {
 		return 0, invalidArgument("page_size", "must be 0 or more", "leave it out")
@@ -20,23 +20,23 @@ func pageSize(req interface{ GetPageSize() int32 }) (int, error) {
 	return min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize), nil
 }
 
-// invalidPageToken refuses a page token that this server did not give, for a list
-// that the text names.
+// invalidPageToken refuses a page token that this server did not issue. list is
+// appended to the message and names the list.
 func invalidPageToken(list string) error {
 	return invalidArgument("page_token", "is not one that this server gave"+list, "leave it empty for the first page")
 }
 
-// streamPage is the number of lines or samples that are read at once, where they are small.
+// streamPage is the number of lines or samples read at once, if they are small.
 const streamPage = 1000
 
-// pageCursor is the place of a stream in the lines or samples of a run.
+// pageCursor is the position of a stream in the lines or samples of a run.
 type pageCursor struct {
 	cursor string
-	limit  int // of the next page, which is likely to fit into a response
+	limit  int // number of items of the next page, chosen so that the page probably fits into a response
 }
 
-// readPage reads the items after at, as many as fit into a response, moves at
-// behind them, and reports whether there may be more.
+// readPage reads as many items after at as fit into a response, moves at behind them,
+// and reports whether more may follow.
 func readPage[T any, R proto.Message](at *pageCursor, read func(cursor string, limit int) ([]T, string, error), response func(page []T, cursor string) R) (R, bool, error) {
 	for {
 		items, next, err := read(at.cursor, at.limit)
@@ -45,7 +45,7 @@ func readPage[T any, R proto.Message](at *pageCursor, read func(cursor string, l
 			return resp, false, err
 		}
 		if proto.Size(resp) > maxResponse && at.limit > 1 {
-			at.limit = max(at.limit/2, 1) // and read again
+			at.limit = max(at.limit/2, 1) // read the page again
 			continue
 		}
 		more := len(items) == at.limit

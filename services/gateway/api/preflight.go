@@ -12,9 +12,9 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 )
 
-// Preflight says whether a run would find what it needs.
+// Preflight checks whether a cluster has everything that a run needs.
 type Preflight interface {
-	// Check is that of preflight.Checker.
+	// Check does the same as preflight.Checker.Check.
 	Check(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) []preflight.Check
 }
 
@@ -22,7 +22,7 @@ type Preflight interface {
 type preflightServer struct {
 	baiv1.UnimplementedPreflightServiceServer
 
-	preflight Preflight // nil: this server knows no cluster
+	preflight Preflight // nil: this server has no cluster to check against
 	parser    descriptors.Parser
 }
 
@@ -32,7 +32,7 @@ func (s *preflightServer) PreflightDescriptor(ctx context.Context, req *baiv1.Pr
 		return nil, &submit.UnsupportedError{Feature: "preflight checks"}
 	}
 	parser := s.parser.In(req.GetNamespace())
-	parser.Engines = nil // one that is not here is a check among others
+	parser.Engines = nil // preflight itself checks whether the engine is available
 	d, text, faults := submit.Parse(parser, req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
 	if len(faults.Errors()) > 0 {
 		return nil, &submit.InvalidError{Faults: submit.TruncateFaults(faults)}
@@ -49,7 +49,7 @@ func (s *preflightServer) PreflightDescriptor(ctx context.Context, req *baiv1.Pr
 	return resp, nil
 }
 
-// valid is text that a message may carry.
+// valid returns text with invalid UTF-8 replaced, since a message must be UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func checkOf(c preflight.Check) *baiv1.Check {

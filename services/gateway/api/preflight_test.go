@@ -16,7 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// fakePreflight finds one thing of each grade, and the descriptor's description.
+// fakePreflight returns one check of each grade, and the descriptor's description.
 type fakePreflight struct{}
 
 func (fakePreflight) Check(_ context.Context, d *descriptors.Descriptor, _ []byte, _ bool) []preflight.Check {
@@ -66,8 +66,8 @@ func TestWhoeverJudgesADescriptorKnowsWhatThePlatformsSettingsKnow(t *testing.T)
 	}
 }
 
-// validators are the calls that judge a descriptor, by name. Their error says that it
-// has a fault.
+// validators returns the calls that validate a descriptor, by name. Each returns an
+// error for a descriptor with a fault.
 func validators() map[string]func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error {
 	return map[string]func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error{
 		"submit": func(ctx context.Context, w *fixture, text []byte, set ...*baiv1.Override) error {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// receiver receives the messages of a stream, which fails when none comes for
+// receiver receives the messages of a stream. It fails if no message arrives for
 // idleTimeout.
 type receiver[T any] struct {
 	idleTimeout time.Duration
@@ -18,7 +18,7 @@ type recvResult[T any] struct {
 	err error
 }
 
-// newReceiver receives until there is an error, as there is when the call ends.
+// newReceiver starts to receive, until receive fails, as it does when the call ends.
 func newReceiver[T any](receive func() (T, error), idleTimeout time.Duration) *receiver[T] {
 	w := &receiver[T]{idleTimeout: idleTimeout, received: make(chan recvResult[T]), done: make(chan struct{})}
 	go func() {
@@ -37,7 +37,7 @@ func newReceiver[T any](receive func() (T, error), idleTimeout time.Duration) *r
 	return w
 }
 
-// close abandons the stream: the goroutine that receives from it ends with the call.
+// close abandons the stream. The goroutine that receives from it ends with the call.
 func (w *receiver[T]) close() { close(w.done) }
 
 func (w *receiver[T]) next() (T, error) {

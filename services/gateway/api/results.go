@@ -37,7 +37,7 @@ func (r *resultServer) GetSummaries(ctx context.Context, req *baiv1.GetSummaries
 		return nil, err
 	}
 	c := store.Complete(run, streams)
-	none := c.Complete && c.Samples == 0 // then nothing is computed
+	none := c.Complete && c.Samples == 0 // a complete run without samples gets no summaries
 	return &baiv1.GetSummariesResponse{Pending: !none, Complete: none, RunId: run.ID, Attempt: int32Of(run.Attempt)}, nil
 }
 

@@ -20,7 +20,7 @@ import (
 
 const finishedRun = "01k8h4fzqh3v7x9y2m5n8p0r4t"
 
-// putFinishedSecondAttempt puts a run in the store that is over, at its second attempt.
+// putFinishedSecondAttempt stores a run that finished in its second attempt.
 func (w *fixture) putFinishedSecondAttempt(t *testing.T) {
 	t.Helper()
 	run, change := storetest.NewRun(finishedRun, time.Unix(1, 0).UTC())

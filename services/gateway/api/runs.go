@@ -41,7 +41,7 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 	}, nil
 }
 
-// submitSchedule makes a schedule of a request that asks for one.
+// submitSchedule creates a schedule from a request whose descriptor has one.
 func (s *Server) submitSchedule(ctx context.Context, req submit.Request, scheduled *submit.ScheduleError) (*baiv1.SubmitRunResponse, error) {
 	one, repeated, err := s.schedules.Put(ctx, req, scheduled)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Server) submitSchedule(ctx context.Context, req submit.Request, schedul
 	}, nil
 }
 
-// checkRerun refuses a request that repeats a run which does not exist. A text that is
-// not of the form of an ID is left to submit, which reports it beside the other faults.
+// checkRerun refuses a rerun of a run that does not exist. It ignores text that does
+// not have the form of an ID: submit reports that beside the other faults.
 func (s *Server) checkRerun(ctx context.Context, id string) error {
 	if !submit.IsRunID(id) {
 		return nil
@@ -111,11 +111,11 @@ func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*bai
 	}
 }
 
-// maxFilterText is the number of bytes that the text of a filter can have.
+// maxFilterText is the maximum number of bytes in the text of a filter.
 const maxFilterText = 1024
 
-// checkFilter refuses a filter with values that this server does not know: they would
-// find no run, or all.
+// checkFilter refuses a filter with values that this server does not know. Such a
+// filter would match no run, or every run.
 func checkFilter(req *baiv1.ListRunsRequest) error {
 	for _, p := range req.GetPhases() {
 		if _, known := baiv1.Phase_name[int32(p)]; !known || p == baiv1.Phase_PHASE_UNSPECIFIED {
@@ -164,8 +164,8 @@ type runRequest interface {
 	GetOwner() string
 }
 
-// find returns the run that a request names, by its ID or by the name that its
-// owner gave it, or returns NOT_FOUND.
+// find returns the run that a request names, by its ID or by the name that its owner
+// gave it. The error is NOT_FOUND if there is no such run.
 func (s *Server) find(ctx context.Context, req runRequest) (store.Run, error) {
 	ref := req.GetRun()
 	if ref == "" {
@@ -184,8 +184,8 @@ func (s *Server) find(ctx context.Context, req runRequest) (store.Run, error) {
 	return s.run(ctx, id)
 }
 
-// run returns the projection of a run, with its submission where that is not part of
-// the projection yet.
+// run returns the projection of a run. If the projection does not have the submission
+// yet, run adds it.
 func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 	run, err := s.store.Run(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 )
 
-// maxKey is the number of bytes that an idempotency key can have.
+// maxKey is the maximum number of bytes in an idempotency key.
 const maxKey = 128
 
 // scheduleServer implements bai.v1.ScheduleService.
@@ -49,7 +49,7 @@ func (s *scheduleServer) ListSchedules(ctx context.Context, req *baiv1.ListSched
 	return resp, nil
 }
 
-// upcoming is the number of next firings in an answer about one schedule.
+// upcoming is the number of next firings in a response about one schedule.
 const upcoming = 5
 
 // GetSchedule implements bai.v1.ScheduleService.
@@ -128,7 +128,7 @@ func (s *scheduleServer) BackfillSchedule(ctx context.Context, req *baiv1.Backfi
 	return &baiv1.BackfillScheduleResponse{Present: int32Of(present), Missing: timesOf(missing)}, nil
 }
 
-// message returns a schedule as clients see it, with its next n firings.
+// message returns a schedule as a message of the API, with its next n firings.
 func (s *scheduleServer) message(one schedule.Schedule, n int) *baiv1.Schedule {
 	r := one.Rules
 	return &baiv1.Schedule{

@@ -17,9 +17,9 @@ import (
 
 // Scripts stores the code of users for their runs.
 type Scripts interface {
-	// Find is that of bundle.Store.
+	// Find does the same as bundle.Store.Find.
 	Find(ctx context.Context, sha256 string) (event.Bundle, error)
-	// Put is that of bundle.Store.
+	// Put does the same as bundle.Store.Put.
 	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Bundle, repeated bool, err error)
 }
 
@@ -28,7 +28,7 @@ type scriptServer struct {
 	baiv1.UnimplementedScriptServiceServer
 
 	scripts     Scripts
-	idleTimeout time.Duration // in which a client must send something
+	idleTimeout time.Duration // maximum time between two messages of a client
 }
 
 // GetScript implements bai.v1.ScriptService.

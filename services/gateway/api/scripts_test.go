@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// upload sends content under a digest, in pieces of so many bytes.
+// upload sends content under a digest, in pieces of that many bytes.
 func (w *fixture) upload(ctx context.Context, digest string, size int64, content []byte, piece int) (*baiv1.UploadScriptResponse, error) {
 	w.t.Helper()
 	stream, err := baiv1.NewScriptServiceClient(w.conn).UploadScript(ctx)
@@ -30,7 +30,7 @@ func (w *fixture) upload(ctx context.Context, digest string, size int64, content
 		n := min(piece, len(content))
 		req.Data, content = content[:n], content[n:]
 		if stream.Send(req) != nil {
-			break // the answer says why
+			break // the response has the reason
 		}
 		req = &baiv1.UploadScriptRequest{}
 	}

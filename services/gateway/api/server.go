@@ -1,8 +1,8 @@
-// Package api has the handlers of all gRPC services of the platform, bai.v1.RunService
-// and its neighbours, with the standard health service and reflection beside them.
+// Package api has the handlers of all gRPC services of the platform: bai.v1.RunService
+// and the other services of bai.v1, with the standard health service and reflection.
 //
-// One file decides who calls (caller.go), one has the rule of pages (page.go), and one
-// turns every error into a status (status.go).
+// caller.go decides who the caller is, page.go has the rule for pages, and status.go
+// turns every error into a status.
 package api
 
 import (
@@ -35,11 +35,11 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	CallTimeout time.Duration `toml:"call_timeout"` // the most that a call takes that streams nothing; zero means 30s
-	LogsTimeout time.Duration `toml:"logs_timeout"` // how long after a run's end those who follow its log wait for lines that are missing; zero means 30s
-	StopTimeout time.Duration `toml:"stop_timeout"` // how long calls may take to end when the server stops; zero means 3s
-	MaxStreams  int           `toml:"max_streams"`  // calls that stream, as those that watch runs and follow logs, at a time; half of them for one client; zero means 1000
-	MaxImports  int           `toml:"max_imports"`  // imports at a time, of which each needs up to 200 MiB of memory; zero means 2
+	CallTimeout time.Duration `toml:"call_timeout"` // maximum time of a call without a stream; zero means 30s
+	LogsTimeout time.Duration `toml:"logs_timeout"` // time after a run's end for which log followers wait for missing lines; zero means 30s
+	StopTimeout time.Duration `toml:"stop_timeout"` // time for calls to end when the server stops; zero means 3s
+	MaxStreams  int           `toml:"max_streams"`  // concurrent streaming calls, half of them for one client; zero means 1000
+	MaxImports  int           `toml:"max_imports"`  // concurrent imports, each with up to 200 MiB of memory; zero means 2
 }
 
 // Validate names every setting at fault.
@@ -65,22 +65,22 @@ func (s Settings) Validate() error {
 // Limits of one message.
 const (
 	maxRequest  = 1 << 20   // bytes
-	maxFrame    = 4 << 20   // bytes beyond which a request is not even read
+	maxFrame    = 4 << 20   // bytes; a larger request is not read
 	maxHeader   = 16 << 10  // bytes of a call's metadata
-	maxResponse = 900 << 10 // bytes of what a response lists; together with the rest it is below 1 MiB
+	maxResponse = 900 << 10 // bytes of the items in a response; the whole response stays below 1 MiB
 )
 
 // Submitter accepts runs.
 type Submitter interface {
-	// Submit is that of submit.Submitter.
+	// Submit does the same as submit.Submitter.Submit.
 	Submit(ctx context.Context, req submit.Request) (submit.Accepted, error)
-	// Cancel is that of submit.Submitter.
+	// Cancel does the same as submit.Submitter.Cancel.
 	Cancel(ctx context.Context, run store.Run, by string) error
-	// RunByName is that of submit.Submitter.
+	// RunByName does the same as submit.Submitter.RunByName.
 	RunByName(ctx context.Context, owner, name string) (run string, err error)
 }
 
-// Runs reads runs: part of store.Runs.
+// Runs reads runs. It is a part of store.Runs.
 type Runs interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
@@ -92,7 +92,7 @@ type Store interface {
 	Runs
 	store.Reader
 	store.Notifier
-	// Doc is that of store.Docs.
+	// Doc does the same as store.Docs.Doc.
 	Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error)
 }
 
@@ -107,15 +107,15 @@ type Deps struct {
 	Submitter Submitter
 	Store     Store
 	Catalog   Catalog
-	Renderer  Renderer // nil: nothing is rendered
+	Renderer  Renderer // nil: the server renders no descriptors
 	Parser    descriptors.Parser
-	Preflight Preflight // nil: runs are not checked before they begin
+	Preflight Preflight // nil: the server has no preflight checks
 	Artifacts Artifacts
 	Scripts   Scripts
-	Data      baiv1.DataServiceServer         // nil: this server looks after no data
+	Data      baiv1.DataServiceServer         // nil: the server has no dataset cache
 	Archiver  Archiver                        // nil: this server neither exports nor imports runs
 	Schedules *schedule.Schedules             // nil: this server has no schedules
-	Ready     func(ctx context.Context) error // returns the reason why calls would fail now; nil: they would not
+	Ready     func(ctx context.Context) error // returns an error with the reason why calls would fail now; a nil func means always ready
 	Version   Version
 	Log       *zap.Logger
 }
@@ -158,9 +158,9 @@ func New(s Settings, d Deps) *Server {
 }
 
 // Serve returns the runnable that serves all of ls until its context is done, and
-// closes them. The health service answers SERVING while calls can be expected to succeed.
-// Streams end with UNAVAILABLE when the runnable stops: clients go on with another
-// server.
+// closes them. The health service answers SERVING while calls can be expected to
+// succeed. When the runnable stops, streams end with UNAVAILABLE, and clients continue
+// with another server.
 func (s *Server) Serve(ls ...net.Listener) service.Runnable {
 	return func(ctx context.Context) error {
 		streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
@@ -205,13 +205,13 @@ func (s *Server) Serve(ls ...net.Listener) service.Runnable {
 		defer force.Stop()
 		g.GracefulStop()
 		for range remaining {
-			first = cmp.Or(first, <-served) // nil: it was stopped
+			first = cmp.Or(first, <-served) // nil after a stop
 		}
 		return first
 	}
 }
 
-// serve serves until the server is stopped, which may be before it begins.
+// serve serves until the server is stopped. The server may have been stopped before.
 func serve(g *grpc.Server, l net.Listener) error {
 	if err := g.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
@@ -221,7 +221,7 @@ func serve(g *grpc.Server, l net.Listener) error {
 
 var errStopping = status.Error(codes.Unavailable, "the server is stopping: call again")
 
-// Pauses between two questions whether the server is ready.
+// Times between two checks of whether the server is ready.
 const (
 	unreadyInterval = 100 * time.Millisecond
 	readyInterval   = 5 * time.Second
@@ -285,7 +285,8 @@ func (s *Server) newGRPCServer(streams context.Context) *grpc.Server {
 	)
 }
 
-// checkRequest refuses a request that is too large or of another revision.
+// checkRequest refuses a request that is too large or needs a newer revision of the
+// API.
 func (s *Server) checkRequest(ctx context.Context, method string, req any) error {
 	if m, ok := req.(proto.Message); ok && proto.Size(m) > maxRequest {
 		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, %d at most; a descriptor has %d at most: name data and code in it instead of writing them into it", proto.Size(m), maxRequest, descriptors.MaxSize)
@@ -293,7 +294,7 @@ func (s *Server) checkRequest(ctx context.Context, method string, req any) error
 	return s.version.checkRevision(method, metadata.ValueFromIncomingContext(ctx, baiv1.RevisionMetadata))
 }
 
-// interceptUnary answers a call that streams nothing.
+// interceptUnary handles a unary call: it checks the request and sets the deadline.
 func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 	defer s.finishCall(info.FullMethod, time.Now(), &err)
 	if err := s.checkRequest(ctx, info.FullMethod, req); err != nil {
@@ -304,7 +305,7 @@ func (s *Server) interceptUnary(ctx context.Context, req any, info *grpc.UnarySe
 	return next(ctx, req)
 }
 
-// stoppableStream is a stream whose context ends also when the server stops.
+// stoppableStream is a stream whose context also ends when the server stops.
 type stoppableStream struct {
 	grpc.ServerStream
 
@@ -314,7 +315,8 @@ type stoppableStream struct {
 // Context implements grpc.ServerStream.
 func (b stoppableStream) Context() context.Context { return b.ctx }
 
-// interceptStream answers a call that streams, unless streams ends.
+// interceptStream handles a streaming call, which ends early if the context streams
+// ends.
 func (s *Server) interceptStream(streams context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	defer s.finishCall(info.FullMethod, time.Now(), &err)
 	ctx, cancel := context.WithCancel(ss.Context())
@@ -335,7 +337,7 @@ func (s *Server) interceptStream(streams context.Context, srv any, ss grpc.Serve
 	return err
 }
 
-// acquireStream counts a call that streams.
+// acquireStream counts a streaming call against the limit of imports or of streams.
 func (s *Server) acquireStream(ctx context.Context, method string) (release func(), err error) {
 	if method == baiv1.TransferService_ImportRun_FullMethodName {
 		return s.imports.acquire(clientHost(ctx))
@@ -343,7 +345,8 @@ func (s *Server) acquireStream(ctx context.Context, method string) (release func
 	return s.streams.acquire(clientHost(ctx))
 }
 
-// finishCall ends a call: it turns a panic into an answer, and errors into statuses.
+// finishCall ends a call: it turns a panic into an INTERNAL error, and errors into
+// statuses.
 func (s *Server) finishCall(method string, began time.Time, err *error) {
 	if p := recover(); p != nil {
 		s.log.Error("panic", zap.String("method", method), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))

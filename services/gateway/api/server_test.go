@@ -51,7 +51,7 @@ docker_image = "alpine"
 benchmark_code = "echo hello"
 `
 
-// fixture is a server with a store and a bus, and a client of it.
+// fixture is a server with a store and a bus, and a client of the server.
 type fixture struct {
 	t           *testing.T
 	store       *flakyStore
@@ -63,7 +63,7 @@ type fixture struct {
 	stop        func()
 }
 
-// options change a world before it begins.
+// options change a fixture before it starts.
 type options struct {
 	settings     api.Settings
 	submit       submit.Settings
@@ -72,8 +72,8 @@ type options struct {
 	preflight    api.Preflight
 	source       catalog.Source
 	parser       descriptors.Parser
-	noNotify     bool // nothing is said in this process about writes
-	noProjection bool // nothing is recorded
+	noNotify     bool // the store does not notify of writes
+	noProjection bool // events are not projected
 }
 
 func newFixture(t *testing.T, o options) *fixture {
@@ -142,7 +142,7 @@ func (w *fixture) submit(change func(*baiv1.SubmitRunRequest)) string {
 	return resp.GetRunId()
 }
 
-// header returns that of a fact about a run.
+// header returns the header of an event of a run.
 func (w *fixture) header(run, id string) event.Header {
 	return event.NewHeader(event.Derive(run, id), run, "default", "anonymous", time.Now())
 }
@@ -157,8 +157,8 @@ func (w *fixture) finishRun(run string, collectors ...string) {
 	w.bus.PublishAndWait(event.Finished{Header: w.header(run, "finished"), Outcome: event.Succeeded, Message: "done", Collectors: collectors})
 }
 
-// checkRefused checks the code of err and that it says something, and returns the
-// faults in it.
+// checkRefused checks the code of err and that its message has text, and returns its
+// faults.
 func checkRefused(t *testing.T, err error, code codes.Code, text string) []*baiv1.Fault {
 	t.Helper()
 	s := status.Convert(err)
@@ -185,7 +185,7 @@ func runFailureOf(err error) *baiv1.RunFailure {
 }
 
 func TestAServerThatIsStoppedBeforeItServesEndsWell(t *testing.T) {
-	for range 200 { // whoever of the two is first
+	for range 200 { // either of the two calls may be first
 		newFixture(t, options{}).stop()
 	}
 }
@@ -287,7 +287,7 @@ func TestManyFaultsReachTheClient(t *testing.T) {
 	}
 }
 
-// unresponsiveBus is a bus that does not answer.
+// unresponsiveBus is a bus that never answers.
 type unresponsiveBus struct{}
 
 func (unresponsiveBus) Publish(ctx context.Context, _ ...event.Event) error {
@@ -336,7 +336,7 @@ func TestCancelIsRepeatableAndSilentAfterTheEnd(t *testing.T) {
 	checkRefused(t, err, codes.NotFound, "nothing")
 }
 
-// list returns the IDs of the runs that a request means, of all pages.
+// list returns the IDs of the matching runs, from all pages.
 func (w *fixture) list(req *baiv1.ListRunsRequest) []string {
 	w.t.Helper()
 	var ids []string

@@ -21,9 +21,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// statusOf returns err as a status, for every handler. An error without a type of
-// its own means that a store or broker is away, which is UNAVAILABLE. Nil and statuses
-// stay as they are.
+// statusOf returns err as a status, for every handler. Nil and statuses are returned
+// unchanged. An error without a type of its own means that a store or broker is
+// unavailable, and becomes UNAVAILABLE.
 func statusOf(err error) error {
 	if _, isStatus := status.FromError(err); isStatus {
 		return err
@@ -58,8 +58,8 @@ func statusOf(err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// userErrorStatus returns an error about a descriptor or a file that a user must
-// change as a status, nil for another error.
+// userErrorStatus returns the status of an error about a descriptor or file that the
+// user must change, or nil for another error.
 func userErrorStatus(err error) error {
 	var (
 		ref     *catalog.RefError
@@ -92,7 +92,7 @@ func userErrorStatus(err error) error {
 	return nil
 }
 
-// archiveErrorStatus returns an error about an export or an import as a status, nil for
+// archiveErrorStatus returns the status of an error of an export or import, or nil for
 // another error.
 func archiveErrorStatus(err error) error {
 	var (
@@ -126,8 +126,8 @@ func archiveErrorStatus(err error) error {
 	return nil
 }
 
-// scheduleErrorStatus returns an error about a schedule as a status, nil for another
-// error.
+// scheduleErrorStatus returns the status of an error about a schedule, or nil for
+// another error.
 func scheduleErrorStatus(err error) error {
 	var (
 		missing    *schedule.MissingError
@@ -150,8 +150,8 @@ func scheduleErrorStatus(err error) error {
 	return nil
 }
 
-// faultsStatus refuses a request for its faults. The first fault is in the text, for
-// clients that do not read details.
+// faultsStatus refuses a request because of its faults. The text has the first fault,
+// for clients that do not read details.
 func faultsStatus(faults []*baiv1.Fault) error {
 	f := faults[0]
 	text := f.GetMessage()
@@ -171,12 +171,12 @@ func faultsStatus(faults []*baiv1.Fault) error {
 	return statusWithDetails(codes.InvalidArgument, text, details...)
 }
 
-// invalidArgument refuses a request for one of its fields.
+// invalidArgument refuses a request because of one of its fields.
 func invalidArgument(field, message, remedy string) error {
 	return faultsStatus([]*baiv1.Fault{{Path: field, Code: codeRequest, Message: message, Remedy: remedy}})
 }
 
-// codeRequest is the code of a fault of a request other than SubmitRun.
+// codeRequest is the code of a fault in any request other than SubmitRun.
 const codeRequest = "BAI9000"
 
 func failureStatus(code codes.Code, text string, f *baiv1.RunFailure) error {

@@ -9,15 +9,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// faults are what may be wrong with a store.
+// faults are the faults that a store can have.
 type faults struct {
 	panics, hangs bool
 	err           error
-	hiddenFrom    int64 // lines of this sequence and later are counted and cannot be read, as where one copy lags; 0 means none
+	hiddenFrom    int64 // lines from this sequence number on are counted but cannot be read, as with a replica that lags; 0 means none
 }
 
-// flakyStore is a store that says when it was written to, unless it is deaf, and
-// that can be broken.
+// flakyStore is a store that notifies of writes, unless notifications are off, and that
+// can have faults.
 type flakyStore struct {
 	*storetest.Memory
 
@@ -37,7 +37,7 @@ func (w *flakyStore) setFaults(change func(*faults)) {
 	change(&w.faults)
 }
 
-// notify wakes who waits, if the write succeeded.
+// notify wakes the waiting callers, if the write succeeded.
 func (w *flakyStore) notify(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

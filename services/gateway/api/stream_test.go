@@ -22,7 +22,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// receiveAll receives what a stream has until it ends.
+// receiveAll receives all messages of a stream until it ends.
 func receiveAll[T any](t *testing.T, stream grpc.ServerStreamingClient[T], err error) []*T {
 	t.Helper()
 	if err != nil {
@@ -57,8 +57,8 @@ func upTo(from, to int64) []int64 {
 	return out
 }
 
-// TestWatchSendsEveryChangeOnceAndEndsAfterTheTerminalOne does so with and
-// without notice of writes, which those of another process's lack.
+// TestWatchSendsEveryChangeOnceAndEndsAfterTheTerminalOne runs with and without
+// notifications of writes. A write of another process gives no notification.
 func TestWatchSendsEveryChangeOnceAndEndsAfterTheTerminalOne(t *testing.T) {
 	for name, noNotify := range map[string]bool{"woken": false, "polling": true} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWatchGoesOnFromAnyRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := run.GetRun().GetRevision() - 1 // the last is late
+	end := run.GetRun().GetRevision() - 1 // the last change is late
 	for _, after := range []int64{0, 1, end / 2, end - 1, end, end + 1} {
 		stream, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: id, AfterRevision: after})
 		if diff := cmp.Diff(upTo(after+1, end), revisions(receiveAll(t, stream, err))); diff != "" {
@@ -121,7 +121,7 @@ func TestWatchGoesOnFromAnyRevision(t *testing.T) {
 	}
 }
 
-// TestAWatchThatIsCutSeesEveryChangeOnce cuts after each one, two or three
+// TestAWatchThatIsCutSeesEveryChangeOnce cuts the watch after each one, two or three
 // changes.
 func TestAWatchThatIsCutSeesEveryChangeOnce(t *testing.T) {
 	w := newFixture(t, options{})
@@ -148,8 +148,8 @@ func TestAWatchThatIsCutSeesEveryChangeOnce(t *testing.T) {
 	}
 }
 
-// watchUpTo watches a run until it has seen that many changes, and reports
-// whether the stream ended before.
+// watchUpTo watches a run until it has seen that many changes, and reports whether the
+// stream ended before that.
 func (w *fixture) watchUpTo(run string, after int64, most int) (seen []int64, ended bool) {
 	w.t.Helper()
 	ctx, cut := context.WithCancel(w.t.Context())
@@ -171,12 +171,13 @@ func (w *fixture) watchUpTo(run string, after int64, most int) (seen []int64, en
 	return seen, false
 }
 
-// origin returns a source of a run, in pod p1.
+// origin returns a stream of a run, in pod p1.
 func origin(run, container, stream string) store.Origin {
 	return store.Origin{Run: run, Attempt: 1, Stream: event.Stream{Role: "benchmark", Pod: "p1", Container: container, Kind: stream}}
 }
 
-// writeLines stores lines of the benchmark in pod p1, with sequences from from on.
+// writeLines stores lines of the benchmark in pod p1, with sequence numbers from from
+// on.
 func (w *fixture) writeLines(run string, from int, texts ...string) {
 	w.t.Helper()
 	b := store.Lines{Origin: origin(run, "benchmark", event.StreamOutput)}
@@ -228,7 +229,7 @@ func TestLogs(t *testing.T) {
 	if l := resps[0].GetLines()[1]; !l.GetStderr() || l.GetSequence() != 1 || l.GetOrigin().GetPod() != "p1" || l.GetTime().AsTime().UnixNano() != 1 {
 		t.Errorf("line %v", l)
 	}
-	for i, r := range resps { // each response says where to go on
+	for i, r := range resps { // each response has a cursor
 		next := w.logs(&baiv1.StreamLogsRequest{Run: id, Container: "benchmark", Cursor: r.GetCursor(), Tail: 3})
 		if want, got := texts(resps[i+1:]), texts(next); !slices.Equal(want, got) {
 			t.Errorf("after response %d: %d lines, want %d", i, len(got), len(want))
@@ -275,7 +276,7 @@ func TestLogsAreSearched(t *testing.T) {
 	}
 }
 
-// follow receives what is sent to who follows a log, in the background.
+// follow follows a log in the background, and returns the received lines.
 func (w *fixture) follow(req *baiv1.StreamLogsRequest) (got <-chan []string) {
 	w.t.Helper()
 	req.Follow = true
@@ -393,8 +394,7 @@ func TestFollowedLogsEndWhenTheRunIsOverAndAllIsThere(t *testing.T) {
 	}
 }
 
-// endStreams says that nothing more comes from pod p1, whose benchmark wrote so many
-// lines.
+// endStreams ends the streams of pod p1, in which the benchmark wrote that many lines.
 func (w *fixture) endStreams(run string, lines int64) {
 	w.t.Helper()
 	for _, s := range []struct{ stream, topic string }{
@@ -445,8 +445,8 @@ func (w *fixture) writeSamples(run string) {
 	}
 }
 
-// query returns the samples that a request means, and after how many of them
-// each cursor is.
+// query returns the matching samples, and for each cursor the number of samples before
+// it.
 func (w *fixture) query(req *baiv1.QueryMetricsRequest) (samples []*baiv1.Sample, cursors map[string]int) {
 	w.t.Helper()
 	stream, err := w.client.QueryMetrics(w.t.Context(), req)

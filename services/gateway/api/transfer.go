@@ -13,11 +13,11 @@ import (
 
 // Archiver exports and imports whole runs.
 type Archiver interface {
-	// Head is that of archive.Archiver.
+	// Head does the same as archive.Archiver.Head.
 	Head(ctx context.Context, run store.Run) (archive.Header, error)
-	// Export is that of archive.Archiver.
+	// Export does the same as archive.Archiver.Export.
 	Export(ctx context.Context, run store.Run, place string, send func(archive.Piece) error) error
-	// Import is that of archive.Archiver.
+	// Import does the same as archive.Archiver.Import.
 	Import(ctx context.Context, begin archive.Begin, stream archive.ImportStream) (archive.Result, error)
 }
 
@@ -78,7 +78,7 @@ func (s *transferServer) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 	}})
 }
 
-// importStream is an import under way.
+// importStream is the client's side of an import.
 type importStream struct {
 	stream   grpc.BidiStreamingServer[baiv1.ImportRunRequest, baiv1.ImportRunResponse]
 	requests *receiver[*baiv1.ImportRunRequest]

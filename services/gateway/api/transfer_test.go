@@ -16,10 +16,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// exportedFiles are the files of a run, in their order.
+// exportedFiles are the files of a run, in order.
 type exportedFiles []*baiv1.ImportRunRequest
 
-// exportRun returns what is exported of a run.
+// exportRun exports a run.
 func (w *fixture) exportRun(run string) (head *baiv1.Export, files exportedFiles, err error) {
 	stream, err := baiv1.NewTransferServiceClient(w.conn).ExportRun(w.t.Context(), &baiv1.ExportRunRequest{Run: run})
 	if err != nil {
@@ -41,7 +41,7 @@ func (w *fixture) exportRun(run string) (head *baiv1.Export, files exportedFiles
 	}
 }
 
-// importRequest is what is said first of an import; every file is one piece.
+// importRequest returns the first request of an import. Every file is one piece.
 func (x exportedFiles) importRequest() *baiv1.ImportRunRequest {
 	in := &baiv1.Import{Format: 1, RunId: finishedRun}
 	for _, f := range x {
@@ -51,7 +51,7 @@ func (x exportedFiles) importRequest() *baiv1.ImportRunRequest {
 	return &baiv1.ImportRunRequest{Import: in}
 }
 
-// importRun sends requests, all at once, and returns the last answer.
+// importRun sends all requests at once, and returns the last response.
 func (w *fixture) importRun(requests ...*baiv1.ImportRunRequest) (*baiv1.Imported, error) {
 	stream, err := baiv1.NewTransferServiceClient(w.conn).ImportRun(w.t.Context())
 	if err != nil {
@@ -59,7 +59,7 @@ func (w *fixture) importRun(requests ...*baiv1.ImportRunRequest) (*baiv1.Importe
 	}
 	for _, req := range requests {
 		if err := stream.Send(req); err != nil {
-			break // the answer says why
+			break // the response has the reason
 		}
 	}
 	if err := stream.CloseSend(); err != nil {
@@ -73,7 +73,7 @@ func (w *fixture) importRun(requests ...*baiv1.ImportRunRequest) (*baiv1.Importe
 	}
 }
 
-// putFinishedRun puts a run in the store that came to its end.
+// putFinishedRun stores a run that has finished.
 func (w *fixture) putFinishedRun(t *testing.T) {
 	t.Helper()
 	run, change := storetest.NewRun(finishedRun, time.Unix(1, 0).UTC())
@@ -94,7 +94,7 @@ func TestARunTravelsFromOneServerToAnother(t *testing.T) {
 	requests := append([]*baiv1.ImportRunRequest{files.importRequest()}, files...)
 	for _, already := range []bool{false, true} {
 		if already {
-			requests = requests[:len(requests)-2] // samples and lines are not asked for any more
+			requests = requests[:len(requests)-2] // samples and lines are not requested any more
 		}
 		got, err := other.importRun(requests...)
 		if err != nil || got.GetRunId() != finishedRun || got.GetAlready() != already {
@@ -135,6 +135,6 @@ func TestWhyRunsDoNotTravelIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = stream.Recv() // nothing is sent
+	_, err = stream.Recv() // no more messages are sent
 	checkRefused(t, err, codes.Unavailable, "nothing came for 3s")
 }

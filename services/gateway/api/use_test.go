@@ -15,7 +15,7 @@ func TestARunIsFoundByTheFrameworkAndTheDataThatItsDescriptorNames(t *testing.T)
 		req.DescriptorToml = []byte(valid + "framework = \"PaddlePaddle\"\nframework_version = \"2.6 rc1\"\n" +
 			"[[data.sources]]\nsrc = \"https://example.org/a\"\npath = \"/a\"\nid = \"imagenet\"\n[[data.sources]]\nsrc = \"https://example.org/b\"\npath = \"/b\"\n")
 	})
-	for _, run := range []string{other, id} { // both are recorded
+	for _, run := range []string{other, id} { // both runs are projected
 		stream, err := w.client.WatchRun(t.Context(), &baiv1.WatchRunRequest{Run: run})
 		if err != nil {
 			t.Fatal(err)

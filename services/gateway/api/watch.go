@@ -12,10 +12,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// pollInterval is how long a write of another process may go unseen.
+// pollInterval is the time between two reads of the store. Changed does not report a
+// write of another process.
 const pollInterval = 400 * time.Millisecond
 
-// changesPage is how many changes are read at once.
+// changesPage is the number of changes read at once.
 const changesPage = 200
 
 // WatchRun implements bai.v1.RunService.
@@ -28,7 +29,7 @@ func (s *Server) WatchRun(req *baiv1.WatchRunRequest, stream grpc.ServerStreamin
 	if after < 0 || after > run.Revision {
 		return invalidArgument("after_revision", fmt.Sprintf("is %d, but the run has %d changes", after, run.Revision), "begin with 0")
 	}
-	if err := stream.SendHeader(nil); err != nil { // the client may know that it is being served
+	if err := stream.SendHeader(nil); err != nil { // the header tells the client that the call has begun
 		return err
 	}
 	for {
@@ -38,7 +39,7 @@ func (s *Server) WatchRun(req *baiv1.WatchRunRequest, stream grpc.ServerStreamin
 			return err
 		}
 		next, ended, err := s.sendChanges(stream, run.ID, after)
-		if err != nil || ended || finished { // over: all changes until the end were there to be read
+		if err != nil || ended || finished { // after the run's end, sendChanges has sent every change
 			return err
 		}
 		after = next
@@ -48,8 +49,9 @@ func (s *Server) WatchRun(req *baiv1.WatchRunRequest, stream grpc.ServerStreamin
 	}
 }
 
-// sendChanges sends all changes after a revision, and returns the last one's. It
-// reports whether there is nothing more to send, ever: late changes are not.
+// sendChanges sends all changes after a revision, and returns the revision of the last
+// one. It reports true once the last change of the run is sent. Late changes are not
+// sent.
 func (s *Server) sendChanges(stream grpc.ServerStreamingServer[baiv1.WatchRunResponse], run string, after int64) (int64, bool, error) {
 	for {
 		changes, err := s.store.Changes(stream.Context(), run, after, changesPage)
@@ -68,8 +70,8 @@ func (s *Server) sendChanges(stream grpc.ServerStreamingServer[baiv1.WatchRunRes
 	}
 }
 
-// sendChange sends one change, unless it is late, and reports whether it was
-// the last to be sent.
+// sendChange sends one change, unless the change is late, and reports whether no other
+// change follows.
 func sendChange(stream grpc.ServerStreamingServer[baiv1.WatchRunResponse], c store.Change) (bool, error) {
 	if c.Late {
 		return true, nil
@@ -77,14 +79,14 @@ func sendChange(stream grpc.ServerStreamingServer[baiv1.WatchRunResponse], c sto
 	return c.Phase == event.PhaseFinished, stream.Send(&baiv1.WatchRunResponse{Change: changeOf(c)})
 }
 
-// isFinished reports whether a run has come to its end.
+// isFinished reports whether a run has finished.
 func (s *Server) isFinished(ctx context.Context, id string) (bool, error) {
 	run, err := s.run(ctx, id)
 	return run.Phase == event.PhaseFinished, err
 }
 
-// waitForChange returns when changed is closed or it is time to look again. Its only
-// errors are ctx's.
+// waitForChange returns when changed is closed, or after pollInterval. Its only errors
+// are those of ctx.
 func waitForChange(ctx context.Context, changed <-chan struct{}) error {
 	t := time.NewTimer(pollInterval)
 	defer t.Stop()

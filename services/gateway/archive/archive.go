@@ -1,12 +1,12 @@
 // Package archive exports whole runs of the platform as files, and imports them.
 //
-// An export reads the store and the object store alone. An import writes to them
-// alone: it publishes no event, so that no service starts, computes or reports
-// anything because of it.
+// An export only reads the store and the object store. An import only writes to them:
+// it publishes no event, so no service starts, computes or reports anything because of
+// it.
 //
-// Rules are in decide*.go: decide.go has the decision about an import, the others
-// have the files with their form and checks. Requests are served in export.go and
-// import.go; store.go and rows.go write to the store.
+// The rules are in decide*.go: decide.go decides about an import, and the other files
+// define and check the files of an export. export.go and import.go handle requests;
+// store.go and rows.go write to the store.
 package archive
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Format is the version of the files that an export writes, and the newest that an
-// import reads. It grows with every change that an older reader would not understand.
+// Format is the version of exports that this platform writes, and the newest that it
+// can import. It grows with every change that an older reader would not understand.
 const Format = 1
 
 // Store stores runs and their samples and lines.
@@ -31,9 +31,9 @@ type Store interface {
 	streamReader
 }
 
-// runStore are runs and their history.
+// runStore stores runs and their history.
 type runStore interface {
-	// PutRun, Run and Changes are those of store.Runs.
+	// PutRun, Run and Changes do the same as those of store.Runs.
 	PutRun(ctx context.Context, r store.Run, c store.Change) error
 	Run(ctx context.Context, id string) (store.Run, error)
 	Changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error)
@@ -41,7 +41,7 @@ type runStore interface {
 
 // streamReader reads the samples and lines of runs.
 type streamReader interface {
-	// Samples, Lines and Streams are those of store.Reader.
+	// Samples, Lines and Streams do the same as those of store.Reader.
 	Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) (samples []store.Sample, next string, err error)
 	Lines(ctx context.Context, q store.LineQuery, cursor string, limit int) (lines []store.Line, next string, err error)
 	Streams(ctx context.Context, run string) ([]store.Stream, error)
@@ -49,15 +49,15 @@ type streamReader interface {
 
 // Artifacts stores the files of runs.
 type Artifacts interface {
-	// List, Open and Restore are those of artifact.Repository.
+	// List, Open and Restore do the same as those of artifact.Repository.
 	List(ctx context.Context, run string) ([]artifact.File, error)
 	Open(ctx context.Context, run, name string, offset int64) (artifact.File, io.ReadCloser, error)
 	Restore(ctx context.Context, run string, f artifact.File, body io.Reader) error
 }
 
-// Names gives runs the names of their owners.
+// Names registers the names that owners gave their runs.
 type Names interface {
-	// RestoreName is that of submit.Submitter.
+	// RestoreName does the same as submit.Submitter.RestoreName.
 	RestoreName(ctx context.Context, run store.Run) (named bool, err error)
 }
 
@@ -66,9 +66,9 @@ type Deps struct {
 	Store       Store
 	Artifacts   Artifacts
 	Names       Names
-	StorageFull func() string    // says why there is no room for another run; nil: there always is
-	Version     string           // of the platform
-	Now         func() time.Time // time.Now but in tests
+	StorageFull func() string    // returns the reason why no run can be stored now, or ""; nil: there is always room
+	Version     string           // the platform's version
+	Now         func() time.Time // time.Now except in tests
 }
 
 // Archiver exports and imports runs. It may be used by several goroutines, and
@@ -88,51 +88,51 @@ type File struct {
 	SHA256 string // hex
 }
 
-// Piece is a part of a file. Those of one file come one after the other.
+// Piece is a part of a file. The pieces of one file are consecutive.
 type Piece struct {
 	File   string
 	Data   []byte
-	Last   bool   // the file ends here
-	Cursor string // of the piece after it; only of an export
+	Last   bool   // the last piece of the file
+	Cursor string // position of the next piece; set only by an export
 }
 
-// Header announces an export.
+// Header is the first message of an export.
 type Header struct {
 	Format  int
 	Run     string
-	Version string // of the platform
+	Version string // the platform's version
 
 	store.Completeness
 }
 
-// Begin announces an import.
+// Begin is the first message of an import.
 type Begin struct {
 	Format int
 	Run    string
 	Files  []File
-	By     string // who imports
+	By     string // the user who imports
 }
 
-// ImportStream is an import under way.
+// ImportStream is the client's side of an import.
 type ImportStream interface {
 	// Next returns the next piece, or io.EOF after the last.
 	Next() (Piece, error)
-	// RequestFiles asks for files beside the documents.
+	// RequestFiles asks the client for files that are not documents.
 	RequestFiles(files []string) error
 }
 
 // Result is the result of an import.
 type Result struct {
 	Run     string
-	Already bool     // all of it was stored before
-	Notes   []string // differences from the platform that the run comes from
+	Already bool     // everything was stored before
+	Notes   []string // differences from the original platform
 }
 
-// importMark is the document, of store.KindImport, that marks a run as one of another
-// platform.
+// importMark is the document, of store.KindImport, that marks a run as imported from
+// another platform.
 type importMark struct {
-	Digest string    `json:"digest"` // of all files
+	Digest string    `json:"digest"` // digest of all files
 	By     string    `json:"by,omitempty"`
-	At     time.Time `json:"at"` // when it was first imported
+	At     time.Time `json:"at"` // time of the first import
 	Done   bool      `json:"done,omitempty"`
 }

@@ -106,7 +106,7 @@ func TestWhatIsImportedIsTheSameRun(t *testing.T) {
 	}
 }
 
-// checkImport imports the run, and checks that its export is the same.
+// checkImport imports the run, and checks that exporting it gives the same.
 func (p *platform) checkImport(x exportedRun, already bool) {
 	p.t.Helper()
 	got, err := p.importRun(x)
@@ -124,7 +124,7 @@ func openSQLite(t *testing.T) testStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // nothing is lost with it
+	t.Cleanup(func() { _ = s.Close() }) // nothing depends on this close
 	return s
 }
 
@@ -399,7 +399,7 @@ func TestOneImportOfARunAtATime(t *testing.T) {
 	}
 }
 
-// hookedClient is a sender that does something else once it is asked what it has.
+// hookedClient is a client that calls a hook when the server requests files.
 type hookedClient struct {
 	*importClient
 
@@ -417,7 +417,7 @@ func TestOnlyWhatIsMissingIsWanted(t *testing.T) {
 	origin.addFinishedRun()
 	x := origin.export()
 	s := newImportClient(x)
-	s.cut = len(s.queue) + 3 // some of the samples have come
+	s.cut = len(s.queue) + 3 // some of the samples have arrived
 	if _, err := other.archiver.Import(t.Context(), x.begin(), s); err == nil {
 		t.Fatal("it was not cut")
 	}
@@ -449,7 +449,7 @@ func TestAStoreThatIsAwayIsNoFaultOfTheFiles(t *testing.T) {
 	}
 }
 
-// failingStore is a store that takes no lines.
+// failingStore is a store that cannot store lines.
 type failingStore struct {
 	*storetest.Memory
 

@@ -12,10 +12,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// storedRun is the part of the run that is stored already.
+// storedRun is the part of a run that this platform has stored already.
 type storedRun struct {
 	run         *store.Run
-	submitted   bool // here, and perhaps not recorded yet
+	submitted   bool // submitted here, perhaps without a projection yet
 	events      []store.Change
 	streams     []store.Stream
 	files       []artifact.File
@@ -24,21 +24,22 @@ type storedRun struct {
 	mark        *importMark
 }
 
-// importPlan is the plan of an import.
+// importPlan is what an import has to do.
 type importPlan struct {
-	already bool     // nothing
-	want    []string // files beside the documents
-	after   int64    // revision from which on the history is new
+	already bool     // everything is stored
+	want    []string // names of the files to request, beside the documents
+	after   int64    // last revision of the stored history
 }
 
-// decide returns the plan of an import, or *RunExistsError where another run has its
-// ID:
+// decide returns the plan of an import. The error is *RunExistsError if another run has
+// its ID:
 //
-//   - A run of this platform is never touched. The import of that same run is done
-//     already; else, also while the run goes on, the import is refused.
-//   - A run that was imported before, whole or in part, may be imported again: the
-//     missing parts are added. Where a stored part is not imported now, or differs,
-//     the import is refused.
+//   - An import never changes a run of this platform. If the import is of that same
+//     run, the plan has nothing to do; otherwise, or if the run has not finished, the
+//     import is refused.
+//   - A run that was imported before, completely or in part, may be imported again: the
+//     plan adds the missing parts. If a stored part is missing from the import or
+//     differs, the import is refused.
 func decide(b importedRun, k storedRun, digest string) (importPlan, error) {
 	if k.run == nil && !k.submitted && k.mark == nil {
 		return b.planAll(), nil
@@ -61,10 +62,10 @@ func decide(b importedRun, k storedRun, digest string) (importPlan, error) {
 	return missing, nil
 }
 
-// planAll returns the plan for a run without any stored part.
+// planAll returns the plan for a run that is not stored at all.
 func (b importedRun) planAll() importPlan { return b.planMissing(storedRun{}) }
 
-// planMissing returns the plan that adds the missing parts to the stored ones.
+// planMissing returns the plan that adds the missing parts of a run.
 func (b importedRun) planMissing(k storedRun) importPlan {
 	var p importPlan
 	if k.run != nil {
@@ -90,8 +91,8 @@ func (b importedRun) planMissing(k storedRun) importPlan {
 	return p
 }
 
-// difference names a part in which the stored run differs from the imported one,
-// empty for none.
+// difference returns a part in which the stored run differs from the imported one, or
+// "".
 func (b importedRun) difference(k storedRun) string {
 	if k.run != nil {
 		was, is := redactRun(*k.run), b.run
@@ -119,7 +120,7 @@ func (b importedRun) difference(k storedRun) string {
 	return ""
 }
 
-// divergesAt returns the first revision at which the histories differ; 0 for none.
+// divergesAt returns the first revision at which the two histories differ, or 0.
 func (b importedRun) divergesAt(events []store.Change) int64 {
 	for i := range min(len(events), len(b.events)) {
 		was := events[i]
@@ -131,7 +132,7 @@ func (b importedRun) divergesAt(events []store.Change) int64 {
 	return 0
 }
 
-// notImported names a stored part of a run that is not imported, empty for none.
+// notImported returns a stored part of the run that the import lacks, or "".
 func (b importedRun) notImported(k storedRun) string {
 	given := make(map[string]sourceRow)
 	for _, s := range b.sources {
@@ -153,7 +154,7 @@ func (b importedRun) notImported(k storedRun) string {
 	return ""
 }
 
-// sameJSON reports whether two values have the same JSON.
+// sameJSON reports whether two values have the same JSON form.
 func sameJSON[T any](a, b *T) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)

@@ -9,22 +9,23 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// exportCursor is a place in an export.
+// exportCursor is a position in an export.
 type exportCursor struct {
-	Revision int64  `json:"r"` // of the run
+	Revision int64  `json:"r"` // revision of the run
 	File     string `json:"f"`
-	Offset   string `json:"a,omitempty"` // in the file
+	Offset   string `json:"a,omitempty"` // position in the file
 }
 
 func (p exportCursor) String() string {
 	b, err := json.Marshal(p)
 	if err != nil {
-		return "" // cannot be: it is texts and a number
+		return "" // strings and numbers always have a JSON form
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parseCursor reads a cursor, or returns store.ErrCursor.
+// parseCursor decodes a cursor. The error is store.ErrCursor for text that is no
+// cursor.
 func parseCursor(text string) (p exportCursor, err error) {
 	if text == "" {
 		return p, nil
@@ -36,7 +37,8 @@ func parseCursor(text string) (p exportCursor, err error) {
 	return p, nil
 }
 
-// parseOffset reads a place in a file of that many bytes.
+// parseOffset decodes an offset in a file of size bytes. The error is store.ErrCursor
+// for any other text.
 func parseOffset(at string, size int64) (int64, error) {
 	if at == "" {
 		return 0, nil

@@ -19,11 +19,11 @@ import (
 // Bounds of an import.
 const (
 	maxFiles     = 20_000
-	maxDocuments = 64 << 20 // bytes of all documents
-	maxLine      = 8 << 20  // bytes of a line of samples or lines
+	maxDocuments = 64 << 20 // bytes of all documents together
+	maxLine      = 8 << 20  // bytes in one row of samples or lines
 )
 
-// check returns the first fault of the announcement of an import.
+// check returns the first fault of an import's first message.
 func (b Begin) check() error {
 	switch {
 	case b.Format > Format:
@@ -71,13 +71,13 @@ type importedRun struct {
 	events      []store.Change
 	sources     []sourceRow
 	files       []artifact.File
-	manifests   map[string]string // by key
+	manifests   map[string]string // by store.AttemptKey
 	environment *store.RunEnvironment
 	summaries   *store.Summaries
 }
 
-// readDocuments reads the documents of an import, by name, and compares them with each
-// other. Files are all files of the import.
+// readDocuments reads the documents of an import, by name, and checks that they fit
+// together. files has all files of the import.
 func readDocuments(id string, documents map[string][]byte, files []File) (b importedRun, err error) {
 	b.manifests = make(map[string]string)
 	for _, step := range []func() error{
@@ -99,7 +99,7 @@ func readDocuments(id string, documents map[string][]byte, files []File) (b impo
 	return b, nil
 }
 
-// readResults reads the optional documents.
+// readResults reads the optional documents: environment and summaries.
 func (b *importedRun) readResults(id string, documents map[string][]byte) error {
 	if text, ok := documents[fileEnvironment]; ok {
 		b.environment = new(store.RunEnvironment)
@@ -124,7 +124,7 @@ func (b *importedRun) readResults(id string, documents map[string][]byte) error 
 	return nil
 }
 
-// readTexts reads the descriptors and manifests.
+// readTexts reads the descriptor as it was submitted, and the manifests.
 func (b *importedRun) readTexts(id string, documents map[string][]byte) error {
 	b.original = string(documents[fileSubmitted])
 	for name, text := range documents {
@@ -149,7 +149,7 @@ func (b *importedRun) readTexts(id string, documents map[string][]byte) error {
 	return nil
 }
 
-// checkManifest returns the fault of the objects of an attempt.
+// checkManifest returns the fault of the objects of an attempt, or nil.
 func checkManifest(name, text string) error {
 	for n, one := range strings.Split(text, "\n---\n") {
 		var object map[string]any
@@ -163,7 +163,7 @@ func checkManifest(name, text string) error {
 	return nil
 }
 
-// readIndex reads the list of artifacts.
+// readIndex reads the list of artifacts from fileArtifacts.
 func readIndex(text []byte) ([]artifact.File, error) {
 	all, err := readLines[artifactRow](fileArtifacts, text)
 	if err != nil {
@@ -183,7 +183,7 @@ func readIndex(text []byte) ([]artifact.File, error) {
 	return files, nil
 }
 
-// checkRun returns the fault of the run itself.
+// checkRun returns the fault of the run itself, or nil.
 func (b *importedRun) checkRun(id string) error {
 	r := b.run
 	refuse := func(format string, args ...any) error { return fault(fileRun, 0, format, args...) }
@@ -212,7 +212,7 @@ func (b *importedRun) checkRun(id string) error {
 	return nil
 }
 
-// checkEvents returns the fault of the history.
+// checkEvents returns the fault of the history, or nil.
 func (b *importedRun) checkEvents() error {
 	seen := make(map[string]bool)
 	for i, c := range b.events {
@@ -229,7 +229,7 @@ func (b *importedRun) checkEvents() error {
 	return nil
 }
 
-// checkSources returns the fault of the sources.
+// checkSources returns the fault of the list of streams, or nil.
 func (b *importedRun) checkSources(id string) error {
 	seen := make(map[string]bool)
 	for i, s := range b.sources {
@@ -248,7 +248,7 @@ func (b *importedRun) checkSources(id string) error {
 	return nil
 }
 
-// checkFiles returns a fault where the artifacts are not those of the index.
+// checkFiles returns a fault if the artifacts differ from the list of artifacts.
 func (b *importedRun) checkFiles(files []File) error {
 	received := make(map[string]File)
 	for _, f := range files {

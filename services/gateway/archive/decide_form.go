@@ -21,16 +21,16 @@ import (
 // Files of a run, in the order in which they are exported.
 const (
 	fileRun         = "run.json"                  // store.Run
-	fileSubmitted   = "descriptor/submitted.toml" // as the user sent it
-	fileResolved    = "descriptor/resolved.toml"  // as it was run; run.json has it too
+	fileSubmitted   = "descriptor/submitted.toml" // the text that the user sent
+	fileResolved    = "descriptor/resolved.toml"  // the text that was run; run.json has it too
 	manifests       = "manifests/"                // ATTEMPT.yaml: the objects of an attempt
 	fileEnvironment = "environment.json"          // store.Environment
 	fileSummaries   = "summaries.json"            // store.Summaries
 	fileEvents      = "events.jsonl"              // store.Change
-	fileSources     = "sources.jsonl"             // source
-	fileArtifacts   = "artifacts.jsonl"           // kept
-	fileSamples     = "metrics/samples.jsonl"     // sample
-	fileLines       = "logs/lines.jsonl"          // line
+	fileSources     = "sources.jsonl"             // sourceRow
+	fileArtifacts   = "artifacts.jsonl"           // artifactRow
+	fileSamples     = "metrics/samples.jsonl"     // sampleRow
+	fileLines       = "logs/lines.jsonl"          // lineRow
 	artifacts       = "artifacts/"                // ATTEMPT/ROLE-INDEX/PATH
 )
 
@@ -50,22 +50,24 @@ type lineRow struct {
 	event.Line
 }
 
-// sourceRow is a line of fileSources: what one source brought to one topic.
+// sourceRow is a line of fileSources: a stream and the number of its records in one
+// topic.
 type sourceRow struct {
 	Attempt int `json:"attempt"`
 
 	event.Stream
 
 	Topic  string     `json:"topic"`
-	Stored int64      `json:"stored"`        // how many of its samples or lines there are
-	End    *event.End `json:"end,omitempty"` // how many it brought, once it has ended
+	Stored int64      `json:"stored"`        // number of samples or lines in the store
+	End    *event.End `json:"end,omitempty"` // the end of the stream, with the number that it sent; nil before its end
 }
 
 func (s sourceRow) origin(run string) store.Origin {
 	return store.Origin{Run: run, Attempt: s.Attempt, Stream: s.Stream}
 }
 
-// sourceOf returns what is exported of a stream; false for one of nothing.
+// sourceOf returns the row of a stream. It reports false for a stream that has neither
+// records nor an end.
 func sourceOf(s store.Stream) (sourceRow, bool) {
 	return sourceRow{Attempt: s.Origin.Attempt, Stream: s.Origin.Stream, Topic: s.Topic, Stored: s.Stored, End: s.End}, s.Stored > 0 || s.End != nil
 }
@@ -78,16 +80,16 @@ type artifactRow struct {
 	Time   string `json:"time"`
 }
 
-// isDocument reports whether a file is one of those that are looked at as a
-// whole before anything is written.
+// isDocument reports whether a file is a document. An import reads all documents before
+// it writes anything.
 func isDocument(name string) bool {
 	return name != fileSamples && name != fileLines && !strings.HasPrefix(name, artifacts)
 }
 
-// manifestOf returns the name of the file of an attempt's objects.
+// manifestOf returns the name of the file with the objects of an attempt.
 func manifestOf(attempt int) string { return manifests + strconv.Itoa(attempt) + ".yaml" }
 
-// attemptOf returns the attempt that a file of objects is of.
+// attemptOf returns the attempt of a manifest, by the file's name.
 func attemptOf(name string) (int, bool) {
 	text, ok := strings.CutPrefix(name, manifests)
 	if !ok {
@@ -97,7 +99,7 @@ func attemptOf(name string) (int, bool) {
 	return n, err == nil && n > 0 && manifestOf(n) == name
 }
 
-// checkName says why there is no file of a name in a run.
+// checkName returns a fault if a run has no file of that name.
 func checkName(name string) error {
 	switch name {
 	case fileRun, fileSubmitted, fileResolved, fileEnvironment, fileSummaries, fileEvents, fileSources, fileArtifacts, fileSamples, fileLines:
@@ -115,14 +117,14 @@ func checkName(name string) error {
 	return fault(name, 0, "a run has no such file in format %d", Format)
 }
 
-// appendLine appends v as a line of JSON, without escapes that only HTML needs.
+// appendLine appends v as a line of JSON, without HTML escapes.
 func appendLine(b *bytes.Buffer, v any) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
-// encodeDocument returns v as JSON for people.
+// encodeDocument returns v as indented JSON.
 func encodeDocument(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -132,8 +134,7 @@ func encodeDocument(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// readDocument reads a file that is one JSON value, and nothing that this
-// version does not know.
+// readDocument reads a file with exactly one JSON value. It refuses unknown fields.
 func readDocument(file string, text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -149,7 +150,7 @@ func readDocument(file string, text []byte, v any) error {
 	return nil
 }
 
-// errorOffset returns where in a text the reader of JSON met an error.
+// errorOffset returns the offset in text at which the JSON decoder found an error.
 func errorOffset(text []byte, err error, read int64) int64 {
 	var (
 		syntax *json.SyntaxError
@@ -170,7 +171,7 @@ func errorOffset(text []byte, err error, read int64) int64 {
 	return min(read, int64(len(text)))
 }
 
-// readLine is readDocument of one line of a file.
+// readLine does the same as readDocument, for one line of a file.
 func readLine(file string, n int, text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -200,7 +201,7 @@ func readLines[T any](file string, text []byte) ([]T, error) {
 	return all, nil
 }
 
-// jsonErrorText is what encoding/json says, in words of the file.
+// jsonErrorText returns an error of encoding/json as a message about a file.
 func jsonErrorText(err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "the JSON ends early"
@@ -208,13 +209,13 @@ func jsonErrorText(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// objects are what a plan says of what is created.
+// objects is the part of a plan that has the created objects.
 type objects struct {
 	Objects []json.RawMessage `json:"objects"`
 }
 
-// manifest returns the objects of a plan as YAML documents. Of Secrets their
-// values are left out, should there be any.
+// manifest returns the objects of a plan as YAML documents. It leaves out the values of
+// Secrets.
 func manifest(plan []byte) ([]byte, error) {
 	var all objects
 	if err := json.Unmarshal(plan, &all); err != nil {
@@ -234,7 +235,7 @@ func manifest(plan []byte) ([]byte, error) {
 	return []byte(redact(string(bytes.Join(documents, []byte("---\n"))))), nil
 }
 
-// withoutValues returns an object without what only a Secret may hold.
+// withoutValues returns an object unchanged, or a Secret without its values.
 func withoutValues(object json.RawMessage) (json.RawMessage, error) {
 	var kind struct {
 		Kind string `json:"kind"`
@@ -254,14 +255,14 @@ func withoutValues(object json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// bySource orders sources as the store does its streams.
+// bySource returns an order of streams that is the same as the store's.
 func bySource(run string) func(a, b sourceRow) int {
 	return func(a, b sourceRow) int {
 		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.origin(run).StreamID(), b.origin(run).StreamID()), cmp.Compare(a.Topic, b.Topic))
 	}
 }
 
-// sourcesOf returns what is exported of streams.
+// sourcesOf returns the rows of streams, in order.
 func sourcesOf(run string, streams []store.Stream) []sourceRow {
 	var all []sourceRow
 	for _, s := range streams {

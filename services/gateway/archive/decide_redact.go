@@ -9,19 +9,19 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// What takes the place of a secret.
+// redactedText replaces a secret.
 const redactedText = "redacted"
 
-// patterns are where a text may hold a secret: in a URL before its host, and in
-// parameters whose names sound like it, by which clouds and services sign or grant
-// a request.
+// patterns returns the patterns that match secrets: the user in a URL, and parameters
+// with names such as token or signature, which services use to sign or authorise a
+// request.
 func patterns() (user, parameter *regexp.Regexp) {
 	return regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)([^/\s"'@<>?#]+)@`),
 		regexp.MustCompile(`(?i)([?&;](?:[a-z0-9_.%-]*(?:token|secret|passw(?:or)?d|signature|credentials?|(?:api|access|secret)[_.-]?key(?:id)?)|sig|jwt|auth|authorization|pwd|pass)=)[^&;#\s"'<>]+`)
 }
 
-// redact returns a text without the credentials that its URLs hold. What has
-// been redacted stays as it is.
+// redact returns a text without the credentials in its URLs. Redacting a text again
+// changes nothing.
 func redact(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
@@ -30,15 +30,14 @@ func redact(text string) string {
 	text = user.ReplaceAllStringFunc(text, func(found string) string {
 		scheme, user, _ := strings.Cut(strings.TrimSuffix(found, "@"), "://")
 		if !strings.Contains(user, ":") && !strings.HasPrefix(strings.ToLower(scheme), "http") {
-			return found // a name alone, as in ssh://git@host
+			return found // only a user name, as in ssh://git@host
 		}
 		return scheme + "://" + redactedText + "@"
 	})
 	return parameter.ReplaceAllString(text, "${1}"+redactedText)
 }
 
-// redactRun returns a run without the credentials that the user may have
-// written into the descriptor.
+// redactRun returns a run without the credentials that its texts may have.
 func redactRun(r store.Run) store.Run {
 	r.Descriptor = redact(r.Descriptor)
 	r.Overrides = slices.Clone(r.Overrides)

@@ -7,16 +7,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// rowCounter compares the rows of each source with the number that was announced.
+// rowCounter compares the rows of each stream with the number in fileSources.
 type rowCounter struct {
 	run, file string
-	remaining map[string]int64 // by source: rows that are still to come
-	finished  map[string]bool  // sources after which another began
-	current   string           // the source that is being read
+	remaining map[string]int64 // number of rows that are still missing, by stream
+	finished  map[string]bool  // streams whose rows have ended
+	current   string           // the stream being read
 	rows      int
 }
 
-// newRowCounter returns a counter of the rows in a file of a topic.
+// newRowCounter returns a counter for the rows of one topic in a file.
 func (b importedRun) newRowCounter(file, topic string) *rowCounter {
 	t := &rowCounter{run: b.run.ID, file: file, remaining: make(map[string]int64), finished: make(map[string]bool)}
 	for _, s := range b.sources {
@@ -27,7 +27,7 @@ func (b importedRun) newRowCounter(file, topic string) *rowCounter {
 	return t
 }
 
-// add counts row n of a source, and reports whether it is the first of a source.
+// add counts row n, which is of stream o, and reports whether it is the stream's first.
 func (t *rowCounter) add(n int, o store.Origin) (first bool, err error) {
 	id := o.StreamID()
 	t.rows = n
@@ -55,8 +55,8 @@ func (t *rowCounter) checkComplete() error {
 	return nil
 }
 
-// checkSample returns the fault of a sample, which follows another of its source
-// unless it is the first.
+// checkSample returns the fault of a sample, or nil. Unless the sample is the first of
+// its stream, before is the one that it follows.
 func checkSample(n int, s, before sampleRow, first bool) error {
 	special := s.Special == event.NaN || s.Special == event.PlusInf || s.Special == event.MinusInf
 	switch {
@@ -70,7 +70,7 @@ func checkSample(n int, s, before sampleRow, first bool) error {
 	return nil
 }
 
-// follows reports whether a sample comes after another of its source.
+// follows reports whether a sample comes after another of the same stream.
 func follows(s, before event.Sample) bool {
 	switch {
 	case s.Seq != before.Seq:
@@ -81,7 +81,7 @@ func follows(s, before event.Sample) bool {
 	return s.Name > before.Name
 }
 
-// checkLine is checkSample of a line.
+// checkLine does the same as checkSample, for a line.
 func checkLine(n int, l, before lineRow, first bool) error {
 	if l.Seq < 0 || !first && l.Seq <= before.Seq {
 		return fault(fileLines, n, "seq %d: it comes before the one before it, or is there twice", l.Seq)

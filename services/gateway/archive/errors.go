@@ -9,7 +9,7 @@ import (
 // FileError is a fault in a file of an import.
 type FileError struct {
 	File    string
-	Line    int // from 1; 0 where the fault has no line
+	Line    int // from 1; 0 if the fault has no line
 	Message string
 }
 
@@ -29,7 +29,8 @@ func (e *RunExistsError) Error() string {
 	return fmt.Sprintf("run %s is here already: %s", e.Run, e.Message)
 }
 
-// ImportInProgressError refuses an import while another of the same run goes on.
+// ImportInProgressError refuses an import while another import of the same run is in
+// progress.
 type ImportInProgressError struct{ Run string }
 
 // Error implements error.
@@ -49,7 +50,7 @@ type StorageFullError struct{ Reason string }
 // Error implements error.
 func (e *StorageFullError) Error() string { return e.Reason }
 
-// ChangedError ends an export because the run changed meanwhile.
+// ChangedError ends an export because the run has changed since its start.
 type ChangedError struct{ Run string }
 
 // Error implements error.
@@ -70,7 +71,7 @@ func fault(file string, line int, format string, args ...any) error {
 	return &FileError{File: file, Line: line, Message: fmt.Sprintf(format, args...)}
 }
 
-// streamError wraps an error of the stream, whose early end is io.ErrUnexpectedEOF.
+// streamError wraps an error of the stream. io.EOF becomes io.ErrUnexpectedEOF.
 func streamError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return &StreamError{Err: io.ErrUnexpectedEOF}

@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Head announces the export of a run.
+// Head returns the header of a run's export.
 func (t *Archiver) Head(ctx context.Context, run store.Run) (Header, error) {
 	streams, err := t.deps.Store.Streams(ctx, run.ID)
 	if err != nil {
@@ -23,9 +23,10 @@ func (t *Archiver) Head(ctx context.Context, run store.Run) (Header, error) {
 	return Header{Format: Format, Run: run.ID, Version: t.deps.Version, Completeness: store.Complete(run, streams)}, nil
 }
 
-// Export sends the files of a run after a cursor, which is that of a piece or
-// empty. The same run gives the same bytes. The error is *ChangedError where the run
-// changed since the cursor was given, and store.ErrCursor for a cursor of no export.
+// Export sends the files of a run. It starts at the beginning if from is empty, and
+// otherwise at the cursor of a piece. The same run gives the same bytes. The error is
+// *ChangedError if the run changed since the cursor was issued, and store.ErrCursor for
+// a cursor that is not one.
 func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send func(Piece) error) error {
 	at, err := parseCursor(from)
 	if err != nil {
@@ -59,13 +60,13 @@ func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send 
 	return nil
 }
 
-// exportFile is a file that is exported.
+// exportFile is a file of an export.
 type exportFile struct {
 	file  string
 	write func(ctx context.Context, at string, out emitFunc) error
 }
 
-// exportFiles returns the files of a run, in their order.
+// exportFiles returns the files of a run, in the order in which they are sent.
 func (t *Archiver) exportFiles(ctx context.Context, run store.Run) ([]exportFile, error) {
 	files, err := t.documents(ctx, run)
 	if err != nil {
@@ -96,7 +97,7 @@ func (t *Archiver) exportFiles(ctx context.Context, run store.Run) ([]exportFile
 	return all, nil
 }
 
-// textFile is a file that is made at once.
+// textFile is a file whose content is in memory.
 type textFile struct {
 	name string
 	text []byte
@@ -145,13 +146,13 @@ func (t *Archiver) documents(ctx context.Context, run store.Run) ([]textFile, er
 	return all, err
 }
 
-// manifestDocument is the document, of store.KindManifest, that has the objects of an
-// attempt of a run that was imported.
+// manifestDocument is the document, of store.KindManifest, with the objects of an
+// attempt of an imported run.
 type manifestDocument struct {
 	YAML string `json:"yaml"`
 }
 
-// manifest returns the objects of an attempt, nil where there were none.
+// manifest returns the objects of an attempt, or nil if none are stored.
 func (t *Archiver) manifest(ctx context.Context, run string, attempt int) ([]byte, error) {
 	key := store.AttemptKey(run, attempt)
 	m, _, ok, err := store.Find[manifestDocument](ctx, t.deps.Store, store.KindManifest, key)
@@ -178,7 +179,7 @@ func indexOf(files []artifact.File) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// events writes the history of a run, up to the revision that it has.
+// events writes the history of a run, up to the run's revision.
 func (t *Archiver) events(run store.Run) func(context.Context, string, emitFunc) error {
 	return pageWriter(func(ctx context.Context, at string, limit int) ([]store.Change, string, error) {
 		after := int64(0)

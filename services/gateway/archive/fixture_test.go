@@ -37,13 +37,13 @@ func at(second int) time.Time {
 	return time.Date(2026, 1, 2, 3, 4, second, 5000, time.UTC)
 }
 
-// testStore is what a platform needs of a store.
+// testStore is a store with everything that a platform needs.
 type testStore interface {
 	archive.Store
 	store.Lister
 }
 
-// platform is a store with an object store and who exports and imports.
+// platform is a store, an object store and an Archiver.
 type platform struct {
 	t        *testing.T
 	store    testStore
@@ -96,7 +96,7 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// addFinishedRun gives the platform a run that is over, with all that a run can have.
+// addFinishedRun adds a finished run that has everything that a run can have.
 func (p *platform) addFinishedRun() store.Run {
 	p.t.Helper()
 	head := event.NewHeader("e1", runID, "default", "tester", at(0))
@@ -136,7 +136,7 @@ func origin(stream string) store.Origin {
 	return store.Origin{Run: runID, Attempt: 1, Stream: event.Stream{Role: "benchmark", Pod: "pod-a", Container: "benchmark", Kind: stream}}
 }
 
-// addStreams gives the run samples and lines.
+// addStreams adds samples and lines to the run.
 func (p *platform) addStreams() {
 	p.t.Helper()
 	var samples []event.Sample
@@ -166,13 +166,13 @@ func (p *platform) must(err error) {
 	}
 }
 
-// exportedRun is an export: files in their order.
+// exportedRun is an export: files in order.
 type exportedRun struct {
 	names []string
 	files map[string][]byte
 }
 
-// export exports the run, as it is known now.
+// export exports the run in its current state.
 func (p *platform) export() exportedRun {
 	p.t.Helper()
 	run, err := p.store.Run(p.t.Context(), runID)
@@ -184,8 +184,8 @@ func (p *platform) export() exportedRun {
 
 var errCut = errors.New("cut")
 
-// exportFrom exports from a place on, so many pieces, and returns the place
-// where it was cut.
+// exportFrom exports that many pieces from a position, and returns the position at
+// which it stopped.
 func (p *platform) exportFrom(run store.Run, place string, pieces int) (exportedRun, string, error) {
 	x := exportedRun{files: make(map[string][]byte)}
 	err := p.archiver.Export(p.t.Context(), run, place, func(piece archive.Piece) error {
@@ -203,7 +203,7 @@ func (p *platform) exportFrom(run store.Run, place string, pieces int) (exported
 	return x, place, err
 }
 
-// texts are the contents of the files, as they are compared soon.
+// texts returns the contents of the files, for comparison.
 func (x exportedRun) texts() map[string]string {
 	all := make(map[string]string)
 	for name, b := range x.files {
@@ -212,7 +212,7 @@ func (x exportedRun) texts() map[string]string {
 	return all
 }
 
-// begin is what is said of an import of the files.
+// begin returns the first message of an import of the files.
 func (x exportedRun) begin() archive.Begin {
 	b := archive.Begin{Format: archive.Format, Run: runID, By: "importer"}
 	for _, name := range x.names {
@@ -221,7 +221,8 @@ func (x exportedRun) begin() archive.Begin {
 	return b
 }
 
-// withFile returns an export with another content of a file; nil removes it.
+// withFile returns an export in which one file has other content. A nil change removes
+// the file.
 func (x exportedRun) withFile(name string, change func(string) string) exportedRun {
 	y := exportedRun{names: slices.Clone(x.names), files: maps.Clone(x.files)}
 	if _, ok := y.files[name]; !ok {
@@ -238,13 +239,13 @@ func (x exportedRun) withoutFile(name string) exportedRun {
 	return y
 }
 
-// importClient sends an export, as a client does.
+// importClient sends an export as a client does.
 type importClient struct {
 	files     exportedRun
 	queue     []archive.Piece
 	wanted    []string
 	requested bool
-	cut       int // after so many pieces the connection breaks; 0 never
+	cut       int // number of pieces after which the connection breaks; 0 means never
 }
 
 func newImportClient(x exportedRun) *importClient {
@@ -295,8 +296,8 @@ func (p *platform) importRun(x exportedRun) (archive.Result, error) {
 	return p.archiver.Import(p.t.Context(), x.begin(), newImportClient(x))
 }
 
-// contents is all that the store has of the run, but for what says where it
-// comes from and where objects lie.
+// contents returns everything that the store has about the run, except the import mark
+// and the keys of objects.
 func (p *platform) contents() string {
 	p.t.Helper()
 	x := p.export()
@@ -309,7 +310,7 @@ func submitterOf(p *platform) *submit.Submitter {
 	return submit.New(submit.Settings{}, submit.Deps{Store: p.store, Now: time.Now, Log: zap.NewNop()})
 }
 
-// withClock is the platform with another clock.
+// withClock returns the platform with another clock.
 func (p *platform) withClock(now func() time.Time) *platform {
 	p.archiver = archive.New(archive.Deps{Store: p.store, Artifacts: p.files, Names: submitterOf(p), Version: "v1", Now: now})
 	return p

@@ -14,16 +14,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// leaseTTL is the time after which an import that died no longer excludes another of
+// leaseTTL is the time after which a crashed import no longer blocks other imports of
 // its run.
 const leaseTTL = 30 * time.Second
 
-// Import stores a run of another platform as it was there. It writes nothing before
-// all documents have come and fit together, and the run is visible once all of it is
-// stored. An import that was cut off continues when it is repeated. Its errors are
-// *FileError, *PreconditionError, *RunExistsError,
-// *ImportInProgressError, *StorageFullError, *StreamError, and *artifact.LimitError
-// for more files than may be stored.
+// Import stores a run of another platform as it was there. It writes nothing before all
+// documents have arrived and fit together, and the run becomes visible when everything
+// is stored. An interrupted import continues when it is repeated. The errors are
+// *FileError, *PreconditionError, *RunExistsError, *ImportInProgressError,
+// *StorageFullError, *StreamError, and *artifact.LimitError for more files than the
+// platform may store.
 func (t *Archiver) Import(ctx context.Context, begin Begin, stream ImportStream) (Result, error) {
 	if err := begin.check(); err != nil {
 		return Result{}, err
@@ -46,7 +46,7 @@ func (t *Archiver) Import(ctx context.Context, begin Begin, stream ImportStream)
 	return in.importAlone(ctx, files)
 }
 
-// importer is an import whose documents are good.
+// importer is an import whose documents are valid.
 type importer struct {
 	importedRun
 
@@ -55,7 +55,7 @@ type importer struct {
 	digest string
 }
 
-// importAlone imports the run under its lease.
+// importAlone imports the run while it holds the lease of the run's imports.
 func (in *importer) importAlone(ctx context.Context, files *receiver) (result Result, err error) {
 	lease := control.NewLeader(in.deps.Store, "import/"+in.begin.Run, rand.Text(), leaseTTL, control.LeaderSettings{Now: in.deps.Now})
 	err = lease.Do(ctx, func(ctx context.Context, _ int64) (err error) {
@@ -71,7 +71,7 @@ func (in *importer) importAlone(ctx context.Context, files *receiver) (result Re
 	return result, err
 }
 
-// importRun stores the parts of the run that are missing.
+// importRun stores the missing parts of the run.
 func (in *importer) importRun(ctx context.Context, files *receiver) (Result, error) {
 	k, err := in.loadStored(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (in *importer) importRun(ctx context.Context, files *receiver) (Result, err
 	return in.finish(ctx, p)
 }
 
-// finish stores the documents, and the run last.
+// finish stores the ends of the streams, the documents, the name, and finally the run.
 func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 	for _, step := range []func(context.Context) error{in.storeEnds, in.storeDocuments} {
 		if err := step(ctx); err != nil {
@@ -117,7 +117,7 @@ func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 	return result, in.mark(ctx, true)
 }
 
-// receive stores the files that are wanted.
+// receive stores the requested files.
 func (in *importer) receive(ctx context.Context, files *receiver, want []string) error {
 	missing := slices.Clone(want)
 	for {

@@ -10,10 +10,10 @@ import (
 	"io"
 )
 
-// receiver receives the files of an import, one after the other.
+// receiver receives the files of an import, one after another.
 type receiver struct {
 	stream ImportStream
-	files  map[string]File // that may still come
+	files  map[string]File // announced files that have not arrived yet, by name
 }
 
 func newReceiver(stream ImportStream, files []File) *receiver {
@@ -59,7 +59,7 @@ func (r *receiver) documents(begin Begin) (map[string][]byte, error) {
 	return all, nil
 }
 
-// unexpectedEOF turns the end of the stream into an error.
+// unexpectedEOF turns io.EOF into a *StreamError.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return streamError(err)
@@ -67,8 +67,8 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// incomingFile is a file of an import. Its end is io.EOF only if it is complete and has
-// its digest.
+// incomingFile reads a file of an import. It returns io.EOF only if the file is
+// complete and its digest is right.
 type incomingFile struct {
 	file   File
 	stream ImportStream
@@ -102,7 +102,8 @@ func (in *incomingFile) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// verify returns io.EOF if the file has its announced size and digest.
+// verify returns io.EOF if the file has its announced size and digest, and a fault
+// otherwise.
 func (in *incomingFile) verify() error {
 	if in.size != in.file.Size || hex.EncodeToString(in.sum.Sum(nil)) != in.file.SHA256 {
 		return fault(in.file.Name, 0, "is not what its digest says: it was changed or cut")
@@ -110,7 +111,7 @@ func (in *incomingFile) verify() error {
 	return io.EOF
 }
 
-// readAll returns all of the file.
+// readAll returns the whole file.
 func (in *incomingFile) readAll() ([]byte, error) {
 	var b bytes.Buffer
 	_, err := b.ReadFrom(in)
@@ -120,7 +121,7 @@ func (in *incomingFile) readAll() ([]byte, error) {
 // forEachLine calls use with each line of the file, and its number.
 func (in *incomingFile) forEachLine(use func(n int, line []byte) error) error {
 	r := bufio.NewReaderSize(in, 64<<10)
-	var long []byte // of a line that the reader's buffer has no room for
+	var long []byte // the start of a line that is longer than the reader's buffer
 	for n := 1; ; {
 		part, err := r.ReadSlice('\n')
 		whole := part

@@ -7,13 +7,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Bounds of what is stored at once.
+// Limits of one batch of rows.
 const (
 	batchRows  = 1000
 	batchBytes = 1 << 20
 )
 
-// row is a line of samples or of lines.
+// row is a row of samples or of lines.
 type row interface {
 	origin(run string) store.Origin
 }
@@ -26,7 +26,7 @@ func (l lineRow) origin(run string) store.Origin {
 	return store.Origin{Run: run, Attempt: l.Attempt, Stream: l.Stream}
 }
 
-// storeSamples stores samples.
+// storeSamples stores the rows of fileSamples.
 func (in *importer) storeSamples(ctx context.Context, file *incomingFile) error {
 	return readRows(file, in.newRowCounter(fileSamples, event.TopicMetrics), checkSample, func(o store.Origin, rows []sampleRow) error {
 		batch := store.Samples{Origin: o, Samples: make([]event.Sample, len(rows))}
@@ -37,7 +37,7 @@ func (in *importer) storeSamples(ctx context.Context, file *incomingFile) error 
 	})
 }
 
-// storeLines stores lines.
+// storeLines stores the rows of fileLines.
 func (in *importer) storeLines(ctx context.Context, file *incomingFile) error {
 	return readRows(file, in.newRowCounter(fileLines, event.TopicLogs), checkLine, func(o store.Origin, rows []lineRow) error {
 		batch := store.Lines{Origin: o, Lines: make([]event.Line, len(rows))}
@@ -48,7 +48,7 @@ func (in *importer) storeLines(ctx context.Context, file *incomingFile) error {
 	})
 }
 
-// rowBatch is rows of one source that are kept at once.
+// rowBatch collects rows of one stream that are stored at once.
 type rowBatch[R row] struct {
 	run   string
 	rows  []R
@@ -56,7 +56,7 @@ type rowBatch[R row] struct {
 	write func(o store.Origin, rows []R) error
 }
 
-// add adds a row; first says that it is of another source than those before it.
+// add adds a row. first reports that the row is of another stream than those before.
 func (b *rowBatch[R]) add(r R, size int, first bool) error {
 	if first || len(b.rows) == batchRows || b.size > batchBytes {
 		if err := b.flush(); err != nil {
@@ -67,7 +67,7 @@ func (b *rowBatch[R]) add(r R, size int, first bool) error {
 	return nil
 }
 
-// flush keeps what there is.
+// flush stores the collected rows.
 func (b *rowBatch[R]) flush() error {
 	if len(b.rows) == 0 {
 		return nil
@@ -77,8 +77,8 @@ func (b *rowBatch[R]) flush() error {
 	return err
 }
 
-// readRows reads the rows of a file, and keeps those of one source together, as many
-// at once as is in bounds.
+// readRows reads the rows of a file, checks them, and writes them in batches. A batch
+// has rows of one stream, up to batchRows and batchBytes.
 func readRows[R row](file *incomingFile, t *rowCounter, check func(n int, r, before R, first bool) error, write func(o store.Origin, rows []R) error) error {
 	b := rowBatch[R]{run: t.run, write: write}
 	var before R

@@ -44,7 +44,7 @@ func (in *importer) loadStored(ctx context.Context) (k storedRun, err error) {
 	return k, err
 }
 
-// findOptional is store.Find with nil for a document that is missing.
+// findOptional does the same as store.Find, but returns nil for a missing document.
 func findOptional[T any](ctx context.Context, docs store.Getter, kind store.Kind, key string) (*T, error) {
 	v, _, found, err := store.Find[T](ctx, docs, kind, key)
 	if !found {
@@ -53,7 +53,7 @@ func findOptional[T any](ctx context.Context, docs store.Getter, kind store.Kind
 	return &v, nil
 }
 
-// storedHistory returns the stored history, as far as one is imported.
+// storedHistory returns the stored history of a run, as far as the import has one.
 func (in *importer) storedHistory(ctx context.Context, id string) ([]store.Change, error) {
 	var all []store.Change
 	for len(all) < len(in.events) {
@@ -66,8 +66,8 @@ func (in *importer) storedHistory(ctx context.Context, id string) ([]store.Chang
 	return all, nil
 }
 
-// storeHistory stores the run with every change that led to it. A reader sees the run
-// as it is in the end, with the part of its history that is stored.
+// storeHistory stores the run with every change of its history. Until all changes are
+// stored, a reader sees the final state of the run with the first part of its history.
 func (in *importer) storeHistory(ctx context.Context, after int64) error {
 	for _, c := range in.events[min(after, int64(len(in.events))):] {
 		r := in.run
@@ -80,14 +80,14 @@ func (in *importer) storeHistory(ctx context.Context, after int64) error {
 	return nil
 }
 
-// storeArtifact stores a file.
+// storeArtifact stores an artifact.
 func (in *importer) storeArtifact(ctx context.Context, file *incomingFile) error {
 	name := strings.TrimPrefix(file.file.Name, artifacts)
 	i := slices.IndexFunc(in.files, func(f artifact.File) bool { return f.Name == name })
 	return in.deps.Artifacts.Restore(ctx, in.begin.Run, in.files[i], file)
 }
 
-// storeEnds stores the end of each source.
+// storeEnds stores the end of each stream.
 func (in *importer) storeEnds(ctx context.Context) error {
 	var samples []store.Samples
 	var lines []store.Lines
@@ -106,7 +106,7 @@ func (in *importer) storeEnds(ctx context.Context) error {
 	return in.deps.Store.AppendLines(ctx, lines)
 }
 
-// storeDocuments stores the documents beside the run.
+// storeDocuments stores the documents, except the run.
 func (in *importer) storeDocuments(ctx context.Context) error {
 	id := in.begin.Run
 	if in.original != in.run.Descriptor {
@@ -130,13 +130,13 @@ func (in *importer) storeDocuments(ctx context.Context) error {
 	return nil
 }
 
-// put stores v in place of the value of an earlier import.
+// put stores v and replaces the value of an earlier import.
 func put[T any](ctx context.Context, docs store.Docs, kind store.Kind, key string, v T) error {
 	_, err := store.Update(ctx, docs, kind, key, func(T, bool) (T, bool, error) { return v, true, nil })
 	return err
 }
 
-// mark marks the run as imported, and whether all of it is stored.
+// mark marks the run as imported, and records whether the import is done.
 func (in *importer) mark(ctx context.Context, done bool) error {
 	_, err := store.Update(ctx, in.deps.Store, store.KindImport, in.begin.Run, func(is importMark, found bool) (importMark, bool, error) {
 		next := importMark{Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done}

@@ -6,22 +6,22 @@ import (
 	"strconv"
 )
 
-// Sizes of what is sent at once.
+// Sizes of the pieces of an export.
 const (
-	chunk        = 256 << 10 // of a file that is sent as it is
-	maxPage      = 1000      // samples, lines or changes
-	firstPage    = 100       // of them, where it is not known how large they are
-	maxPageBytes = 1 << 20   // bytes of them, where that is more than one
+	chunk        = 256 << 10 // bytes in a piece of a text or artifact
+	maxPage      = 1000      // samples, lines or changes in a piece
+	firstPage    = 100       // the same in the first piece, while their size is unknown
+	maxPageBytes = 1 << 20   // bytes in a piece of several samples, lines or changes
 )
 
-// emitFunc sends a part of a file; next is the cursor of the part after it, and last
-// reports that there is none.
+// emitFunc sends a part of a file. next is the cursor of the part after it, and last
+// reports that no part follows.
 type emitFunc func(data []byte, next string, last bool) error
 
 // endCursor is the cursor behind the end of a file.
 const endCursor = "end"
 
-// textWriter writes a text.
+// textWriter returns a writer of a text.
 func textWriter(text []byte) func(context.Context, string, emitFunc) error {
 	return func(_ context.Context, at string, out emitFunc) error {
 		n, err := parseOffset(at, int64(len(text)))
@@ -40,7 +40,8 @@ func textWriter(text []byte) func(context.Context, string, emitFunc) error {
 	}
 }
 
-// pageWriter writes a line for each item that read returns, in parts of bounded size.
+// pageWriter returns a writer of one line for each item that read returns, in parts of
+// limited size.
 func pageWriter[T any](read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any) func(context.Context, string, emitFunc) error {
 	return func(ctx context.Context, at string, out emitFunc) error {
 		for limit := firstPage; at != endCursor; limit = min(2*limit, maxPage) {
@@ -57,8 +58,8 @@ func pageWriter[T any](read func(ctx context.Context, at string, limit int) ([]T
 	}
 }
 
-// readPage returns the items after at, and the cursor behind them. Where limit items
-// are too large it reads fewer, and lowers limit.
+// readPage returns the items after at, and the cursor behind them. If limit items are
+// too large, it lowers limit and reads fewer.
 func readPage[T any](ctx context.Context, at string, limit *int, read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any) ([]byte, string, error) {
 	for {
 		all, next, err := read(ctx, at, *limit)

@@ -1,9 +1,9 @@
 // Package artifact stores the files of runs.
 //
-// The content lies in the object store under a key that says nothing but whose
-// it is; a create-only document says its name, size and digest, and is what makes
-// the file visible, whole. So names that come from pods never become paths, and
-// of an upload that is cut nobody sees anything.
+// The object store has the content, under a random key that has the run's ID. A
+// create-only document has the name, size and digest, and makes the complete file
+// visible. So a name that comes from a pod never becomes a path, and an interrupted
+// upload is never visible.
 package artifact
 
 import (
@@ -24,9 +24,9 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	MaxSize  int64 `toml:"max_size"`  // bytes of a file; zero means 1 GiB
-	MaxTotal int64 `toml:"max_total"` // bytes of all files of a run; zero means 16 GiB
-	MaxFiles int   `toml:"max_files"` // of a run; zero means 1000
+	MaxSize  int64 `toml:"max_size"`  // maximum bytes of a file; zero means 1 GiB
+	MaxTotal int64 `toml:"max_total"` // maximum bytes of all files of a run; zero means 16 GiB
+	MaxFiles int   `toml:"max_files"` // maximum number of files of a run; zero means 1000
 }
 
 // Validate names every setting at fault.
@@ -45,14 +45,14 @@ func (s Settings) Validate() error {
 
 // Objects stores content.
 type Objects interface {
-	// Put stores what fill writes as the object key, which is used once, and
-	// says its size and sums. Nobody sees the object before it is whole; after
-	// an error there is none. Size is -1 where it is not known.
+	// Put stores the bytes that fill writes under key, which is used only once, and
+	// returns their size and digests. The object becomes visible when it is complete;
+	// after an error there is none. An unknown size is -1.
 	Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error)
-	// OpenAt opens an object for reading from an offset on, or says
-	// store.ErrNotFound.
+	// OpenAt opens an object for reading from an offset. The error is store.ErrNotFound
+	// for a missing object.
 	OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
-	// Delete removes an object. None of that key is no error.
+	// Delete removes an object. A missing object is not an error.
 	Delete(ctx context.Context, key string) error
 }
 
@@ -62,17 +62,17 @@ type Index interface {
 	store.Lister
 }
 
-// File is one file of a run.
+// File is a file of a run.
 type File struct {
 	Name   string    `json:"name"`
-	Object string    `json:"object"` // its key
+	Object string    `json:"object"` // key of the object
 	Size   int64     `json:"size"`
 	SHA256 string    `json:"sha256"` // hex
-	Time   time.Time `json:"time"`   // when it was kept
+	Time   time.Time `json:"time"`   // time at which the file was stored
 }
 
-// Repository stores files. It may be used by several goroutines, and by several
-// processes on one store.
+// Repository stores files. Several goroutines may use it, and so may several processes
+// on one store.
 type Repository struct {
 	settings Settings
 	objects  Objects
@@ -80,7 +80,7 @@ type Repository struct {
 	now      func() time.Time
 }
 
-// New returns a Keeper. Without objects it has no files and takes none.
+// New returns a Repository. Without objects it has no files and stores none.
 func New(s Settings, objects Objects, index Index, now func() time.Time) *Repository {
 	s.MaxSize = cmp.Or(s.MaxSize, 1<<30)
 	s.MaxTotal = cmp.Or(s.MaxTotal, 16<<30)
@@ -88,11 +88,11 @@ func New(s Settings, objects Objects, index Index, now func() time.Time) *Reposi
 	return &Repository{settings: s, objects: objects, index: index, now: now}
 }
 
-// Put keeps body as a file of a run, and reports whether the same content was
-// kept under that name before. Size is how much there will be, -1 where that is
-// not known. Another content under a name is *ContentConflictError, a bad name *NameError,
-// what is too much *LimitError; body's own errors come back as *BodyError. With
-// an error nothing is kept.
+// Put stores body as a file of a run, and reports whether the same content was stored
+// under that name before. An unknown size is -1. The error is *ContentConflictError if
+// the name has other content, *NameError for an invalid name, *LimitError for too many
+// bytes or files, and *BodyError for an error of body. After an error nothing is
+// stored.
 func (k *Repository) Put(ctx context.Context, run, name string, size int64, body io.Reader) (File, bool, error) {
 	if err := CheckName(name); err != nil {
 		return File{}, false, err
@@ -114,23 +114,22 @@ func (k *Repository) Put(ctx context.Context, run, name string, size int64, body
 	return k.commit(ctx, run, f)
 }
 
-// commit makes a file visible whose content is stored.
+// commit makes a file with stored content visible.
 func (k *Repository) commit(ctx context.Context, run string, f File) (File, bool, error) {
 	err := store.Create(ctx, k.index, store.KindArtifact, keyOf(run, f.Name), f)
 	if err == nil {
 		return f, false, nil
 	}
-	// Whether it was created is not known where the store went away meanwhile:
-	// then its object stays.
+	// If the store failed, the document may exist, so the object must stay.
 	if !errors.Is(err, store.ErrExists) {
 		return File{}, false, fmt.Errorf("keep artifact %q: %w", f.Name, err)
 	}
 	return k.discardDuplicate(ctx, run, f)
 }
 
-// Restore keeps body as the file of a run that it was where the run comes from,
-// f, whose Object means nothing. The same again is no error; the errors are those
-// of Put. Body must end with an error where it is not what f says.
+// Restore stores body as the file f that the run had on its original platform; it
+// ignores f.Object. Restoring the same file again is not an error. The errors are those
+// of Put. body must end with an error if its content differs from f.
 func (k *Repository) Restore(ctx context.Context, run string, f File, body io.Reader) error {
 	if err := CheckName(f.Name); err != nil {
 		return err
@@ -155,7 +154,7 @@ func (k *Repository) Restore(ctx context.Context, run string, f File, body io.Re
 	return err
 }
 
-// write stores the content under a key of its own.
+// write stores the content under a new key.
 func (k *Repository) write(ctx context.Context, run, name string, size int64, body io.Reader) (File, error) {
 	others, err := k.List(ctx, run)
 	if err != nil {
@@ -181,7 +180,8 @@ func (k *Repository) write(ctx context.Context, run, name string, size int64, bo
 	return File{Name: name, Object: o.Key, Size: o.Size, SHA256: o.SHA256, Time: k.now().UTC().Round(0)}, nil
 }
 
-// discardDuplicate drops what was written while another kept a file of that name.
+// discardDuplicate deletes the content of f after another call has stored a file of
+// that name.
 func (k *Repository) discardDuplicate(ctx context.Context, run string, f File) (File, bool, error) {
 	existing, _, err := store.Get[File](ctx, k.index, store.KindArtifact, keyOf(run, f.Name))
 	if err != nil {
@@ -196,7 +196,7 @@ func (k *Repository) discardDuplicate(ctx context.Context, run string, f File) (
 	return existing, true, nil
 }
 
-// checkSame checks that body is the content of a file that is kept.
+// checkSame checks that body is the content of a stored file.
 func (k *Repository) checkSame(existing File, size int64, body io.Reader) (File, bool, error) {
 	if size >= 0 && size != existing.Size {
 		return File{}, false, &ContentConflictError{Name: existing.Name}
@@ -225,8 +225,8 @@ func (k *Repository) List(ctx context.Context, run string) ([]File, error) {
 	return files, nil
 }
 
-// Open opens a file of a run for reading from an offset on, or says
-// store.ErrNotFound, or, for an offset that it has not, *OffsetError.
+// Open opens a file of a run for reading from an offset. The error is store.ErrNotFound
+// for a missing file, and *OffsetError for an offset outside the file.
 func (k *Repository) Open(ctx context.Context, run, name string, offset int64) (File, io.ReadCloser, error) {
 	if err := CheckName(name); err != nil {
 		return File{}, nil, err

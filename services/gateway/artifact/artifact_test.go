@@ -27,7 +27,7 @@ const sum = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
 func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
-// countingStore is an object store that says how many objects it has.
+// countingStore is an object store that counts its objects.
 type countingStore struct {
 	*blob.Store
 

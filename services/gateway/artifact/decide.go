@@ -11,16 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is how many bytes the name of a file can have: a path of Linux, below
-// an attempt and a pod.
+// maxName is the maximum number of bytes in the name of a file: a Linux path, an
+// attempt and a pod.
 const maxName = 4096 + 64
 
-// maxPlain is how many bytes of a name a key shows as they are.
+// maxPlain is the maximum number of bytes of a name that a key includes.
 const maxPlain = 400
 
-// CheckName says why a name is not one of a file of a run, *NameError: it is
-// ATTEMPT/ROLE-INDEX/PATH, such as "1/benchmark-0/results/out.json", and its
-// path leads nowhere else. Every path that Linux allows and that is UTF-8 is one.
+// CheckName returns *NameError for an invalid name. A name is ATTEMPT/ROLE-INDEX/PATH,
+// such as "1/benchmark-0/results/out.json", and its path has no empty, "." or ".."
+// part. Every Linux path that is UTF-8 is valid.
 func CheckName(name string) error {
 	refuse := func(format string, args ...any) error {
 		return &NameError{Name: name, Reason: fmt.Sprintf(format, args...)}
@@ -56,8 +56,8 @@ func isPodName(s string) bool {
 	return ok && role != "" && strings.Trim(role, "abcdefghijklmnopqrstuvwxyz") == "" && err == nil && n >= 0 && strconv.Itoa(n) == index
 }
 
-// keyOf returns the key of the document about a file. It shows the name, as far
-// as a key has room for it, without control characters.
+// keyOf returns the key of a file's document. The key includes as much of the name as
+// fits, without control characters.
 func keyOf(run, name string) string {
 	if len(name) <= maxPlain && !strings.ContainsFunc(name, unicode.IsControl) {
 		return run + "!" + name
@@ -72,8 +72,8 @@ func keyOf(run, name string) string {
 	return run + "!" + plain + "!" + hex.EncodeToString(sum[:])
 }
 
-// remainingSize says how much a file may have, where a run has others already, or that
-// there is no room for one more, *LimitError.
+// remainingSize returns the maximum size of another file of a run, given the run's
+// files. The error is *LimitError if the run may have no more.
 func (s Settings) remainingSize(others []File) (int64, error) {
 	var total int64
 	for _, f := range others {
@@ -88,7 +88,7 @@ func (s Settings) remainingSize(others []File) (int64, error) {
 	return min(s.MaxSize, s.MaxTotal-total), nil
 }
 
-// tooLarge says that a file does not fit.
+// tooLarge returns the error for a file larger than limit.
 func (s Settings) tooLarge(name string, limit int64) error {
 	if limit < s.MaxSize {
 		return &LimitError{Message: fmt.Sprintf("artifact %q does not fit into the %d bytes that are left of those kept for a run (gateway.artifacts.max_total)", name, limit)}

@@ -14,7 +14,7 @@ type NameError struct{ Name, Reason string }
 // Error implements error.
 func (e *NameError) Error() string { return fmt.Sprintf("name %.100q %s", e.Name, e.Reason) }
 
-// ContentConflictError refuses a file because another content is stored under its name.
+// ContentConflictError refuses a file because its name has other content.
 type ContentConflictError struct{ Name string }
 
 // Error implements error.

@@ -1,18 +1,17 @@
-// Package bundle stores code that is sent along with runs: archives, each once
-// in the object store whoever sends it, under the digest of its bytes.
+// Package bundle stores code that is sent along with runs. Each archive is one object
+// in the object store, whoever sends it, under the digest of its bytes.
 //
-// # Order of the writes, and the reason for it
+// # Order of the writes
 //
-//   - The content lies under a key that says nothing. The document of
-//     store.KindObject, made when all of it is there and its digest is right, is
-//     what makes it visible. Of an upload that is cut nobody sees anything, and
-//     what is left of it is an object that nobody remembers, which the sweep of
-//     the object store removes.
-//   - store.KindCodeBundle says for which owners it is kept: an owner has so many
-//     bytes of code, and what was not used for the longest time makes room. What
-//     nobody keeps and no run needs is removed by the same sweep.
-//   - store.KindPin says that a run needs it, from before the run is remembered
-//     until it is over, whatever becomes of the rest.
+//   - The content has a random key. The document of store.KindObject makes it visible,
+//     and is created when the content is complete and its digest is right. An
+//     interrupted upload is never visible, and leaves at most an object without a
+//     document, which the sweep of the object store removes.
+//   - A document of store.KindCodeBundle stores the code for one owner. The code of an
+//     owner has a maximum size, and the least recently used code makes room for new
+//     code. The same sweep removes code that no owner has and no run needs.
+//   - A document of store.KindPin keeps code for a run, from before the run is stored
+//     until the run has finished, even if its owner's code is evicted.
 package bundle
 
 import (
@@ -33,8 +32,8 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	MaxSize  int64 `toml:"max_size"`  // bytes of one archive; zero means 64 MiB
-	MaxTotal int64 `toml:"max_total"` // bytes of all that are kept for one owner; zero means 1 GiB
+	MaxSize  int64 `toml:"max_size"`  // maximum bytes of one archive; zero means 64 MiB
+	MaxTotal int64 `toml:"max_total"` // maximum bytes of all code that is stored for one owner; zero means 1 GiB
 }
 
 // Validate names every setting at fault.
@@ -51,13 +50,13 @@ func (s Settings) Validate() error {
 
 // Objects stores content.
 type Objects interface {
-	// Put stores what fill writes as the object key, which is used once, and
-	// says its size and sums. Nobody sees the object before it is whole; after
-	// an error there is none.
+	// Put stores the bytes that fill writes under key, which is used only once, and
+	// returns their size and digests. The object becomes visible when it is complete;
+	// after an error there is none.
 	Put(ctx context.Context, key string, size int64, withMD5 bool, fill func(w io.Writer) error) (store.Object, error)
 	// Size returns the size of an object, or store.ErrNotFound.
 	Size(ctx context.Context, key string) (int64, error)
-	// Delete removes an object. None of that key is no error.
+	// Delete removes an object. A missing object is not an error.
 	Delete(ctx context.Context, key string) error
 }
 
@@ -67,8 +66,8 @@ type Index interface {
 	store.Lister
 }
 
-// Store stores code. It may be used by several goroutines, and by several
-// processes on one store.
+// Store stores code. Several goroutines may use it, and so may several processes on one
+// store.
 type Store struct {
 	settings Settings
 	objects  Objects
@@ -76,15 +75,16 @@ type Store struct {
 	now      func() time.Time
 }
 
-// New returns a Keeper. Without objects it has no code and takes none.
+// New returns a Store. Without objects it has no code and stores none.
 func New(s Settings, objects Objects, index Index, now func() time.Time) *Store {
 	s.MaxSize = cmp.Or(s.MaxSize, 64<<20)
 	s.MaxTotal = max(cmp.Or(s.MaxTotal, 1<<30), s.MaxSize)
 	return &Store{settings: s, objects: objects, index: index, now: now}
 }
 
-// Find returns the code of that digest, which stays for some minutes at least,
-// or store.ErrNotFound, or *DigestError for what is no digest.
+// Find returns the code with that digest, and keeps it for some minutes at least. The
+// error is store.ErrNotFound for missing code, and *DigestError for text that is no
+// digest.
 func (k *Store) Find(ctx context.Context, digest string) (event.Bundle, error) {
 	if err := checkDigest(digest); err != nil {
 		return event.Bundle{}, err
@@ -96,8 +96,8 @@ func (k *Store) Find(ctx context.Context, digest string) (event.Bundle, error) {
 	return event.Bundle{SHA256: o.SHA256, Size: o.Size}, nil
 }
 
-// findObject returns an object that is there whole, and claims it, or says
-// store.ErrNotFound.
+// findObject returns a complete object, and claims it. The error is store.ErrNotFound
+// if there is none.
 func (k *Store) findObject(ctx context.Context, digest string) (store.Object, error) {
 	if k.objects == nil {
 		return store.Object{}, store.ErrNotFound
@@ -120,8 +120,8 @@ func (k *Store) findObject(ctx context.Context, digest string) (store.Object, er
 	return o, err
 }
 
-// Pin has code stay for a run until that is over, and stores its use by the run's
-// owner. The error is store.ErrNotFound for code that is not stored. It can be
+// Pin keeps code until a run has finished, and records that the run's owner uses the
+// code. The error is store.ErrNotFound for code that is not stored. Pin can be
 // repeated.
 func (k *Store) Pin(ctx context.Context, owner, digest, run string) (event.Bundle, error) {
 	pin := store.Pin{Run: run, At: k.now().UTC().Round(0)}
@@ -139,7 +139,7 @@ func (k *Store) Pin(ctx context.Context, owner, digest, run string) (event.Bundl
 	return code, err
 }
 
-// recordUse stores that an owner uses code now.
+// recordUse records that an owner uses code now.
 func (k *Store) recordUse(ctx context.Context, owner string, code event.Bundle) error {
 	mine := Bundle{Owner: owner, SHA256: code.SHA256, Size: code.Size, Used: k.now().UTC().Round(0)}
 	touch := func(is Bundle, found bool) (Bundle, bool, error) {
@@ -149,9 +149,9 @@ func (k *Store) recordUse(ctx context.Context, owner string, code event.Bundle) 
 	return err
 }
 
-// Put stores body, which has that size and digest, for an owner, and reports
-// whether the same was stored before. The error is *DigestError for another size or
-// digest, *LimitError for too much code, and *BodyError for an error of body. With an
+// Put stores body, which has that size and digest, for an owner, and reports whether
+// the same code was stored before. The error is *DigestError for another size or
+// digest, *LimitError for too much code, and *BodyError for an error of body. After an
 // error nothing is stored.
 func (k *Store) Put(ctx context.Context, owner, digest string, size int64, body io.Reader) (event.Bundle, bool, error) {
 	if err := k.settings.check(digest, size); err != nil {
@@ -188,7 +188,7 @@ func compare(code event.Bundle, body io.Reader) error {
 	return checkReceived(code.SHA256, code.Size, hex.EncodeToString(sum.Sum(nil)), n)
 }
 
-// write stores code under a key of its own, and makes it visible.
+// write stores code under a new key, and makes it visible.
 func (k *Store) write(ctx context.Context, owner string, code event.Bundle, body io.Reader) error {
 	if err := k.makeRoom(ctx, owner, code); err != nil {
 		return err
@@ -206,9 +206,9 @@ func (k *Store) write(ctx context.Context, owner string, code event.Bundle, body
 	return k.publish(ctx, o)
 }
 
-// publish makes a new object the one of its content, or throws it away where there
-// is one. Where the store goes away meanwhile it is not known whether the object
-// is that one: then it stays, for the sweep to see.
+// publish makes a new object visible, or deletes it if another object has the same
+// content. If the store fails, the new object may be visible, so it stays until the
+// sweep removes it.
 func (k *Store) publish(ctx context.Context, o store.Object) error {
 	o.Created, o.Uploaded = k.now().UTC().Round(0), true
 	o.LastUsed = o.Created
@@ -227,7 +227,8 @@ func (k *Store) publish(ctx context.Context, o store.Object) error {
 	}
 }
 
-// putIndex remembers an object in the place of one that is gone, if any.
+// putIndex stores the document of an object. It replaces the document of an object that
+// is lost, and deletes that object's key.
 func (k *Store) putIndex(ctx context.Context, o store.Object) error {
 	before, version, err := store.Get[store.Object](ctx, k.index, store.KindObject, o.SHA256)
 	if errors.Is(err, store.ErrNotFound) {
@@ -242,7 +243,7 @@ func (k *Store) putIndex(ctx context.Context, o store.Object) error {
 	return k.objects.Delete(ctx, before.Key)
 }
 
-// makeRoom makes room for code of an owner.
+// makeRoom evicts an owner's bundles until code fits.
 func (k *Store) makeRoom(ctx context.Context, owner string, code event.Bundle) error {
 	all, total, err := k.list(ctx, owner)
 	if err != nil || total+code.Size <= k.settings.MaxTotal {
@@ -259,14 +260,14 @@ func (k *Store) makeRoom(ctx context.Context, owner string, code event.Bundle) e
 	}
 	for _, f := range evicted {
 		err := k.index.DeleteDoc(ctx, store.Doc{Kind: store.KindCodeBundle, Key: keyOf(owner, f.SHA256), Version: f.version})
-		if err != nil && !errors.Is(err, store.ErrConflict) { // it was used just now
+		if err != nil && !errors.Is(err, store.ErrConflict) { // a conflict means that the bundle was used just now
 			return err
 		}
 	}
 	return nil
 }
 
-// list returns the bundles of an owner, and the number of their bytes.
+// list returns the bundles of an owner, and the sum of their sizes.
 func (k *Store) list(ctx context.Context, owner string) (all []Bundle, total int64, err error) {
 	for d, err := range store.All[Bundle](ctx, k.index, store.KindCodeBundle, keyOf(owner, "")) {
 		if err != nil {

@@ -30,7 +30,7 @@ func sumOf(content string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fixture is a store of documents and one of objects, with a clock.
+// fixture is a document store and an object store with a clock.
 type fixture struct {
 	t     *testing.T
 	docs  *storetest.Memory
@@ -58,7 +58,7 @@ func (w *fixture) newStore(s bundle.Settings) *bundle.Store {
 	return bundle.New(s, w.blobs, w.docs, func() time.Time { return w.clock })
 }
 
-// put keeps content for an owner.
+// put stores content for an owner.
 func (w *fixture) put(k *bundle.Store, owner, content string) (bool, error) {
 	w.t.Helper()
 	code, repeated, err := k.Put(w.t.Context(), owner, sumOf(content), int64(len(content)), strings.NewReader(content))
@@ -68,7 +68,7 @@ func (w *fixture) put(k *bundle.Store, owner, content string) (bool, error) {
 	return repeated, err
 }
 
-// files are how many files the object store has.
+// files returns the number of files in the object store.
 func (w *fixture) files() int {
 	w.t.Helper()
 	files, err := filepath.Glob(filepath.Join(w.dir, "*", "*"))
@@ -78,7 +78,7 @@ func (w *fixture) files() int {
 	return len(files)
 }
 
-// keys are the keys of all documents of a kind.
+// keys returns the keys of all documents of a kind.
 func (w *fixture) keys(kind store.Kind) (keys []string) {
 	w.t.Helper()
 	docs, err := w.docs.Docs(w.t.Context(), kind, "", 1000)

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Bundle is code that is kept for an owner.
+// Bundle is code that is stored for an owner.
 type Bundle struct {
 	Owner  string    `json:"owner"`
 	SHA256 string    `json:"sha256"` // hex
 	Size   int64     `json:"size"`
-	Used   time.Time `json:"used"` // when the owner last asked for it, to the minute or so
+	Used   time.Time `json:"used"` // time of the owner's last use, accurate to about a minute
 
-	version int64 // of the document that says so
+	version int64 // version of the bundle's document
 	pinned  bool  // a run needs it
 }
 
-// keyOf is the key of the document about code that is kept for an owner. Those
-// of one owner are what begins with keyOf(owner, ""). No owner's name has a "!".
+// keyOf returns the key of the document about an owner's code. keyOf(owner, "") is the
+// prefix of all keys of an owner, since no owner's name has a "!".
 func keyOf(owner, sha256 string) string { return owner + "!" + sha256 }
 
-// checkDigest says why a text is not a digest in hex, *DigestError.
+// checkDigest returns *DigestError for text that is not a SHA-256 in hex.
 func checkDigest(sha256 string) error {
 	if len(sha256) == 64 && strings.Trim(sha256, "0123456789abcdef") == "" {
 		return nil
@@ -31,7 +31,7 @@ func checkDigest(sha256 string) error {
 	return &DigestError{Message: fmt.Sprintf("%.80q is not the SHA-256 of anything: it has 64 digits of hex, in lower case", sha256)}
 }
 
-// check says why code of that size is not taken.
+// check returns the error for code with an invalid digest or size.
 func (s Settings) check(sha256 string, size int64) error {
 	if err := checkDigest(sha256); err != nil {
 		return err
@@ -45,9 +45,9 @@ func (s Settings) check(sha256 string, size int64) error {
 	return nil
 }
 
-// Evictions returns what of an owner's is not kept any more so that code of that
-// size can be: first what was not used for the longest time, never what a run
-// needs. Where that is not enough the error is *LimitError.
+// Evictions returns the bundles of an owner to evict so that code of that size fits.
+// The least recently used come first, and bundles that a run needs are never evicted.
+// The error is *LimitError if that does not make enough room.
 func (s Settings) Evictions(all []Bundle, sha256 string, size int64) ([]Bundle, error) {
 	total := size
 	var free []Bundle
@@ -73,10 +73,11 @@ func (s Settings) Evictions(all []Bundle, sha256 string, size int64) ([]Bundle, 
 	return free[:n], nil
 }
 
-// needsTouch reports whether it must be remembered anew that the owner uses the code.
+// needsTouch reports whether the time of the last use is to be updated.
 func (k Bundle) needsTouch(now time.Time) bool { return now.Sub(k.Used) > time.Minute }
 
-// checkReceived says that what came is not what was announced; nil if it is.
+// checkReceived returns an error if the received size or digest differs from the
+// announced one.
 func checkReceived(want string, size int64, got string, came int64) error {
 	switch {
 	case came != size:
@@ -87,7 +88,7 @@ func checkReceived(want string, size int64, got string, came int64) error {
 	return nil
 }
 
-// formatSize writes a size as people read it.
+// formatSize returns a size with a unit, for messages.
 func formatSize(n int64) string {
 	f := float64(n)
 	for _, unit := range [...]string{"bytes", "KiB", "MiB"} {

@@ -1,8 +1,8 @@
-// Package catalog stores descriptors under names, each as a row of versions, and
-// fetches those of other addresses.
+// Package catalog stores descriptors under names, each with its versions, and fetches
+// descriptors from other addresses.
 //
-// Each version is a create-only document, so that two users who push at the same
-// time get different versions and no version is ever overwritten.
+// Each version is a create-only document. So two users who push at the same time get
+// different versions, and no version is ever overwritten.
 package catalog
 
 import (
@@ -27,17 +27,17 @@ type Settings struct {
 	HTTP bool `toml:"http"` // descriptors may be read over http, too
 }
 
-// Store stores versions.
+// Store stores the versions of descriptors.
 type Store interface {
 	store.Docs
 	store.Lister
 }
 
-// Source reads descriptors of other addresses.
+// Source reads descriptors from other addresses.
 type Source interface {
-	// Read returns the content of a URL, or *SourceError. It reads nothing that
-	// users may not reach through the platform, no more bytes than a descriptor
-	// may have, and ends after a time.
+	// Read returns the content of a URL. The error is *SourceError. Read fetches only
+	// addresses that users may reach through the platform, reads at most the maximum
+	// size of a descriptor, and has a time limit.
 	Read(ctx context.Context, url string) ([]byte, error)
 }
 
@@ -46,13 +46,13 @@ type StoredDescriptor struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	Version   int       `json:"version"` // from 1
-	Owner     string    `json:"owner"`   // the user who pushed it
-	SHA256    string    `json:"sha256"`  // of Text, hex
+	Owner     string    `json:"owner"`   // user who pushed the version
+	SHA256    string    `json:"sha256"`  // digest of Text, in hex
 	Created   time.Time `json:"created"`
 	Text      string    `json:"text,omitempty"`
 }
 
-// Catalog stores descriptors. It may be used by several goroutines, and by several
+// Catalog stores descriptors. Several goroutines may use it, and so may several
 // processes on one store.
 type Catalog struct {
 	settings Settings
@@ -62,7 +62,7 @@ type Catalog struct {
 	now      func() time.Time
 }
 
-// New returns a Catalog, whose descriptors p checks. Without a source it finds only
+// New returns a Catalog that checks descriptors with p. Without a source it finds only
 // stored descriptors.
 func New(s Settings, docs Store, source Source, p descriptors.Parser, now func() time.Time) *Catalog {
 	return &Catalog{settings: s, store: docs, source: source, parser: p, now: now}
@@ -71,14 +71,14 @@ func New(s Settings, docs Store, source Source, p descriptors.Parser, now func()
 // Push is the request to store a descriptor.
 type Push struct {
 	Namespace, Name, Owner string
-	File                   string // where the user read it; used in faults
+	File                   string // file that the user read, for faults
 	Text                   []byte
 }
 
-// Push stores a descriptor as the next version of its name, and reports whether
-// it is the newest already, which is returned then. The error is
-// *submit.InvalidError where the user must change the request. The warnings are those
-// of the descriptor.
+// Push stores a descriptor as the next version of its name. If the newest version is
+// the same, Push returns that version and reports true. The error is
+// *submit.InvalidError if the user must change the request. The warnings are those of
+// the descriptor.
 func (s *Catalog) Push(ctx context.Context, p Push) (stored StoredDescriptor, repeated bool, warnings descriptors.Faults, err error) {
 	_, _, faults := submit.Parse(s.parser.In(p.Namespace), p.File, p.Text, nil)
 	faults = slices.Concat(submit.CheckName(p.Name), submit.CheckNamespace(p.Namespace), submit.CheckOwner(p.Owner), faults)
@@ -103,8 +103,8 @@ func (s *Catalog) Push(ctx context.Context, p Push) (stored StoredDescriptor, re
 	}
 }
 
-// newest returns the newest version of a name; version 0 is none. A version
-// that a list does not show yet is looked for by its key.
+// newest returns the newest version of a name, or version 0 if there is none. It also
+// finds versions by key that the list does not show yet.
 func (s *Catalog) newest(ctx context.Context, namespace, name string) (StoredDescriptor, error) {
 	var newest StoredDescriptor
 	docs, err := s.store.Docs(ctx, store.KindDescriptor, prefixOf(namespace, name), 1)
@@ -141,10 +141,10 @@ func decodeDoc(d store.Doc) (StoredDescriptor, error) {
 	return k, nil
 }
 
-// List returns up to limit descriptors, without their text, and the token of
-// the next page, empty after the last: all versions of a name, newest first, or,
-// without a name, the newest version of each, by name. The error is
-// store.ErrCursor for a token that it never gave for this list.
+// List returns up to limit descriptors without their text, and the token of the next
+// page, which is empty after the last. With a name, they are all versions of that name,
+// newest first; without one, they are the newest version of each name, sorted by name.
+// The error is store.ErrCursor for a token that List did not return for the same list.
 func (s *Catalog) List(ctx context.Context, namespace, name, token string, limit int) ([]StoredDescriptor, string, error) {
 	at, ok := parseToken(namespace, name, token)
 	if !ok {
@@ -179,10 +179,10 @@ func (s *Catalog) List(ctx context.Context, namespace, name, token string, limit
 	}
 }
 
-// Find returns the text of the descriptor that a URI names, and where it came
-// from, without credentials. The error is *RefError for a URI of no meaning,
-// *MissingError for a descriptor that is not stored, *SourceError for a source that
-// cannot be read, and *submit.InvalidError for a file that is no descriptor.
+// Find returns the text of the descriptor that a URI names, and its origin without
+// credentials. The error is *RefError for an invalid URI, *MissingError for a
+// descriptor that is not stored, *SourceError for a source that cannot be read, and
+// *submit.InvalidError for a file that is not a descriptor.
 func (s *Catalog) Find(ctx context.Context, namespace, uri string) ([]byte, event.Provenance, error) {
 	ref, err := parseRef(uri, s.settings)
 	if err != nil {
@@ -224,7 +224,8 @@ func (s *Catalog) fetch(ctx context.Context, namespace, url string) ([]byte, eve
 	if err != nil {
 		return nil, event.Provenance{}, err
 	}
-	// The platform may read more than its users: they are sent descriptors alone.
+	// The platform may be able to read more than its users, so only a valid descriptor
+	// is returned.
 	if _, _, faults := submit.Parse(s.parser.In(namespace), redactURL(url), text, nil); len(faults.Errors()) > 0 {
 		return nil, event.Provenance{}, &submit.InvalidError{Faults: submit.TruncateFaults(faults)}
 	}

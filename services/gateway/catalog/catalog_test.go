@@ -53,7 +53,7 @@ func mustPush(t *testing.T, s *catalog.Catalog, p catalog.Push) (int, bool) {
 	return k.Version, repeated
 }
 
-// staleListStore is a store whose lists show nothing that was just written.
+// staleListStore is a store whose lists lack recent writes.
 type staleListStore struct{ *storetest.Memory }
 
 func (staleListStore) Docs(context.Context, store.Kind, string, int) ([]store.Doc, error) {
@@ -190,10 +190,10 @@ func TestWhatIsInvalidIsNotKept(t *testing.T) {
 	}
 }
 
-// fakeSource has one text at each URL.
+// fakeSource has a different text at each URL.
 type fakeSource struct{ err error }
 
-// textOf is the descriptor that lies at a URL.
+// textOf returns the descriptor at a URL.
 func textOf(url string) []byte { return append(text(0), "# "+url+"\n"...) }
 
 func (e fakeSource) Read(_ context.Context, url string) ([]byte, error) {

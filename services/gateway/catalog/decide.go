@@ -12,29 +12,29 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// maxVersions is how many versions a name can have.
+// maxVersions is the maximum number of versions of a name.
 const maxVersions = 999_999_999
 
-// maxURI is how many bytes a URL can have.
+// maxURI is the maximum number of bytes in a URL.
 const maxURI = 2048
 
-// prefixOf begins the keys of all versions of a name. The separator comes before
-// every character of a name, so that keys are in the order of the names.
+// prefixOf returns the prefix of the keys of all versions of a name. The separator
+// sorts before every character of a name, so the keys have the order of the names.
 func prefixOf(namespace, name string) string { return namespace + "!" + name + "!" }
 
-// keyOf returns the key of a version. The newest comes first.
+// keyOf returns the key of a version. The newest version sorts first.
 func keyOf(namespace, name string, version int) string {
 	return fmt.Sprintf("%s%09d", prefixOf(namespace, name), maxVersions-version)
 }
 
-// keyAfter comes after the keys of all versions of a name.
+// keyAfter returns a key that sorts after the keys of all versions of a name.
 func keyAfter(namespace, name string) string { return prefixOf(namespace, name) + "~" }
 
 // Ref is the meaning of a descriptor's URI.
 type Ref struct {
-	Name    string // of a stored descriptor
-	Version int    // of it; 0 means the newest
-	URL     string // of a descriptor of another address; empty for a stored one
+	Name    string // name of a stored descriptor
+	Version int    // its version; 0 means the newest
+	URL     string // URL of a descriptor that is not stored; empty for a stored one
 }
 
 // parseRef returns the meaning of a URI, or *RefError.
@@ -78,12 +78,13 @@ func parseStored(stored string) (Ref, error) {
 	return ref, nil
 }
 
-// provenance returns the provenance of a stored descriptor.
+// provenance returns the origin of a stored descriptor: its name with its version, and
+// its digest.
 func (k StoredDescriptor) provenance() event.Provenance {
 	return event.Provenance{URI: fmt.Sprintf("stored:%s@%d", k.Name, k.Version), SHA256: k.SHA256}
 }
 
-// redactURL returns a URL without the parts that may be secret.
+// redactURL returns a URL without its user, query and fragment, which may be secret.
 func redactURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -93,7 +94,7 @@ func redactURL(raw string) string {
 	return u.String()
 }
 
-// listCursor is where a list goes on.
+// listCursor is the position at which a list continues.
 type listCursor struct {
 	Namespace string `json:"n"`
 	Name      string `json:"d,omitempty"`
@@ -103,13 +104,13 @@ type listCursor struct {
 func (p listCursor) token() string {
 	b, err := json.Marshal(p)
 	if err != nil {
-		return "" // text can always be written
+		return "" // strings always have a JSON form
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parseToken returns where a list begins, or reports that the token is not one that
-// was given for it.
+// parseToken returns the position at which a list begins. It reports false for a token
+// that was not issued for the list.
 func parseToken(namespace, name, token string) (listCursor, bool) {
 	start := listCursor{Namespace: namespace, Name: name, After: namespace + "!"}
 	if name != "" {

@@ -27,8 +27,8 @@ func (e *MissingError) Error() string {
 
 // SourceError is the reason why a descriptor cannot be fetched.
 type SourceError struct {
-	Message string // names the source, without its secrets
-	User    bool   // it is for the user to change something; else it may work later
+	Message string // names the source, without secrets
+	User    bool   // the user must change something; otherwise a later try may succeed
 }
 
 // Error implements error.

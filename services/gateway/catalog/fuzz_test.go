@@ -7,7 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 )
 
-// FuzzParse looks for URIs that are taken for what they are not.
+// FuzzParse searches for URIs that are parsed wrongly.
 func FuzzParse(f *testing.F) {
 	for _, uri := range []string{"stored:a", "stored:a@1", "https://h/x", "s3://b/k", "http://h", "file:///x", "https:x", "://", "stored:a@b@2"} {
 		f.Add(uri)

@@ -15,8 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// decide says of everything that a run needs whether it is there, in the order in
-// which it would need it.
+// decide checks everything that a run needs, in the order in which the run would need
+// it.
 func decide(n Requirements, s cluster.Survey) []Check {
 	if n.PlanError != "" {
 		return append([]Check{{Topic: TopicPlan, Grade: Fault, Message: n.PlanError, Class: event.ClassUser}}, checkData(n.Data)...)
@@ -34,7 +34,7 @@ func decide(n Requirements, s cluster.Survey) []Check {
 	checks = append(checks, checkPermissions(n, s)...)
 	checks = append(checks, checkKinds(s)...)
 	checks = append(checks, checkPriorityClasses(s)...)
-	if len(s.Refusals) == 0 { // else it has been said why there is none
+	if len(s.Refusals) == 0 { // refusals already tell why no node takes the pods
 		checks = append(checks, checkNodes(rolesOf(n.Objects), s)...)
 	}
 	checks = append(checks, checkQuotas(n, s)...)
@@ -46,8 +46,8 @@ func decide(n Requirements, s cluster.Survey) []Check {
 	return append(checks, checkData(n.Data)...)
 }
 
-// checkLimits says where nothing ends a run that does not end by itself. A benchmark may
-// be meant to go on, so that is no fault.
+// checkLimits reports a run without a deadline. That is not a fault, since a benchmark
+// may be meant to run until it is canceled.
 func checkLimits(objects []cluster.Object) []Check {
 	jobs := 0
 	for _, o := range objects {
@@ -69,7 +69,7 @@ func checkLimits(objects []cluster.Object) []Check {
 	}}
 }
 
-// checkRefusals are the objects that the cluster is known not to take.
+// checkRefusals reports the objects that the cluster would refuse.
 func checkRefusals(s cluster.Survey) []Check {
 	var all []Check
 	for _, r := range s.Refusals {
@@ -78,7 +78,7 @@ func checkRefusals(s cluster.Survey) []Check {
 	return all
 }
 
-// checkPermissions are those that the platform lacks, by account.
+// checkPermissions reports missing permissions, by account.
 func checkPermissions(n Requirements, s cluster.Survey) []Check {
 	if s.LocalMachine {
 		return nil
@@ -125,7 +125,7 @@ func rightText(r cluster.Permission) string {
 	return words
 }
 
-// checkKinds says whether the cluster has the kinds that not every cluster has.
+// checkKinds reports whether the cluster has the kinds that not every cluster has.
 func checkKinds(s cluster.Survey) []Check {
 	var all []Check
 	for _, k := range slices.SortedFunc(maps.Keys(s.Kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
@@ -145,7 +145,7 @@ func checkKinds(s cluster.Survey) []Check {
 	return all
 }
 
-// checkPriorityClasses says whether priority classes are there.
+// checkPriorityClasses reports whether the priority classes exist.
 func checkPriorityClasses(s cluster.Survey) []Check {
 	var all []Check
 	for _, name := range slices.Sorted(maps.Keys(s.PriorityClasses)) {
@@ -164,7 +164,7 @@ func checkPriorityClasses(s cluster.Survey) []Check {
 	return all
 }
 
-// checkSecrets says whether the secrets that a run names are there.
+// checkSecrets reports whether the secrets that a run names exist.
 func checkSecrets(n Requirements, s cluster.Survey) []Check {
 	var all []Check
 	keys := slices.SortedFunc(maps.Keys(s.Secrets), func(a, b cluster.SecretKey) int {
@@ -201,8 +201,8 @@ func checkSecret(k cluster.SecretKey, a cluster.Answer, scope string, machine bo
 	return c, true
 }
 
-// checkImages says of each image that runs by itself whether its program is known: of
-// one that is not, less can be known than of a command that the platform runs.
+// checkImages reports the images whose own entrypoint is run: with their entrypoint if
+// it could be read from the registry, and with a warning otherwise.
 func checkImages(n Requirements, s cluster.Survey) []Check {
 	var all []Check
 	for _, i := range n.Images {
@@ -214,14 +214,15 @@ func checkImages(n Requirements, s cluster.Survey) []Check {
 		}
 	}
 	for _, r := range rolesOf(n.Objects) {
-		if runsEntrypoint(r) && !s.LocalMachine { // there it is a refusal
+		if runsEntrypoint(r) && !s.LocalMachine { // on the local machine such an image is a refusal
 			all = append(all, entrypointWarning(n, r))
 		}
 	}
 	return all
 }
 
-// entrypointWarning says that a role's output is read from its container's log, and why.
+// entrypointWarning warns that the output of a role is read from its container's log,
+// and gives the reason.
 func entrypointWarning(n Requirements, r role) Check {
 	c := Check{
 		Topic: TopicImages, Subject: r.name, Grade: Warning,
@@ -231,7 +232,7 @@ func entrypointWarning(n Requirements, r role) Check {
 	for _, i := range n.Images {
 		switch {
 		case i.UnreadReason == "" || i.Name != r.benchmark().Image:
-		case i.NoSecret: // the executor may read it
+		case i.NoSecret: // the executor has the pull secrets and may be able to read it
 			c.Message = "whether the image's entrypoint can be read from its registry shows at launch, when the executor asks with the pull secrets: it is then run as a command is, or its output is read from the container's log; asked from here, " + i.UnreadReason
 		default:
 			c.Message += "; asked from here, " + i.UnreadReason
@@ -241,7 +242,7 @@ func entrypointWarning(n Requirements, r role) Check {
 	return c
 }
 
-// checkPrograms says whether this machine has what is run.
+// checkPrograms reports whether this machine has the programs that a run needs.
 func checkPrograms(s cluster.Survey) []Check {
 	var all []Check
 	for _, name := range slices.Sorted(maps.Keys(s.Programs)) {
@@ -257,7 +258,7 @@ func checkPrograms(s cluster.Survey) []Check {
 	return all
 }
 
-// checkData says which sources may be read.
+// checkData reports which sources the platform may read.
 func checkData(given []DataSource) []Check {
 	var all []Check
 	for _, d := range given {
@@ -271,7 +272,7 @@ func checkData(given []DataSource) []Check {
 	return all
 }
 
-// checkStorageClasses says whether volumes can be had that pods of a run share.
+// checkStorageClasses reports whether the storage classes of shared volumes exist.
 func checkStorageClasses(s cluster.Survey) []Check {
 	var all []Check
 	for _, name := range slices.Sorted(maps.Keys(s.StorageClasses)) {
@@ -293,8 +294,8 @@ func checkStorageClasses(s cluster.Survey) []Check {
 	return all
 }
 
-// checkStorage says what disk there is for data, logs and results, which lie on the
-// node's own.
+// checkStorage reports the disk space for data, logs and results, which are on the
+// node's own disk. It picks the node with the least space among those that fit a role.
 func checkStorage(n Requirements, s cluster.Survey) []Check {
 	const little = 1 << 30
 	var least *corev1.Node

@@ -16,27 +16,27 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Requirements is what a run would need.
+// Requirements are the things that a run needs.
 type Requirements struct {
 	Settings     Settings
-	Scope        string           // Kubernetes namespace
-	Objects      []cluster.Object // that it would be
-	PlanError    string           // why it can be none; empty where it can
-	ClusterError string           // why the cluster cannot be asked; empty where it was
+	Scope        string           // Kubernetes namespace of the run
+	Objects      []cluster.Object // objects of the run
+	PlanError    string           // reason why the run can have no objects; empty if it has some
+	ClusterError string           // reason why the cluster could not be surveyed; empty if it was
 	Data         []DataSource
-	Images       []cluster.Image // answers of registries about images that run by themselves
+	Images       []cluster.Image // registry answers for images whose own entrypoint is run
 }
 
 // DataSource is one data set.
 type DataSource struct {
 	Source     string
-	DenyReason string // why it may not be read; empty where it may
+	DenyReason string // reason why the source may not be read; empty if it may
 }
 
-// kueueLabel is that of Jobs which Kueue lets begin.
+// kueueLabel is the label of Jobs that Kueue admits.
 const kueueLabel = "kueue.x-k8s.io/queue-name"
 
-// NewInquiry returns what is to be asked of the cluster.
+// NewInquiry returns the request for a survey of the cluster.
 func NewInquiry(n Requirements, s Settings) cluster.SurveyRequest {
 	q := cluster.SurveyRequest{Scope: n.Scope, Objects: n.Objects, Permissions: rights(n.Objects, s), Kinds: kinds(n.Objects)}
 	own := map[string]bool{}
@@ -58,7 +58,7 @@ func NewInquiry(n Requirements, s Settings) cluster.SurveyRequest {
 	return q
 }
 
-// union is all with those of more that are not in it yet.
+// union appends to all the elements of more that it does not have yet.
 func union[T comparable](all, more []T) []T {
 	for _, one := range more {
 		if !slices.Contains(all, one) {
@@ -68,8 +68,8 @@ func union[T comparable](all, more []T) []T {
 	return all
 }
 
-// role is the pods of one kind that a run has: of one Job, or of one part of an
-// MPIJob.
+// role is a group of equal pods of a run: those of one Job, or of one replica type of
+// an MPIJob.
 type role struct {
 	name     string
 	replicas int64
@@ -93,7 +93,7 @@ func rolesOf(objects []cluster.Object) []role {
 	return all
 }
 
-// mpiRoles are the roles of an MPIJob, in the order in which two Jobs would be
+// mpiRoles returns the roles of an MPIJob, in the order in which separate Jobs would be
 // created.
 func mpiRoles(j *mpijob.Job) []role {
 	var all []role
@@ -107,7 +107,7 @@ func mpiRoles(j *mpijob.Job) []role {
 	return all
 }
 
-// benchmark is the container of a role that is the user's.
+// benchmark returns the container of a role that runs the user's image.
 func (r role) benchmark() corev1.Container {
 	for _, c := range r.spec.Containers {
 		if c.Name == cluster.ContainerBenchmark {
@@ -117,7 +117,7 @@ func (r role) benchmark() corev1.Container {
 	return corev1.Container{}
 }
 
-// className is the class of storage that a claim asks for; empty for the default.
+// className returns the storage class of a claim, or "" for the default class.
 func className(c *corev1.PersistentVolumeClaim) string {
 	if c.Spec.StorageClassName == nil {
 		return ""
@@ -125,7 +125,8 @@ func className(c *corev1.PersistentVolumeClaim) string {
 	return *c.Spec.StorageClassName
 }
 
-// rights are those that the executor and the watcher use for a run of objects.
+// rights returns the permissions that the executor and the watcher use for a run with
+// these objects.
 func rights(objects []cluster.Object, s Settings) []cluster.Permission {
 	var all []cluster.Permission
 	add := func(account, group, resource string, verbs ...string) {
@@ -162,10 +163,10 @@ func rights(objects []cluster.Object, s Settings) []cluster.Permission {
 	return all
 }
 
-// runsEntrypoint reports whether a role runs what its image says.
+// runsEntrypoint reports whether a role runs the entrypoint of its image.
 func runsEntrypoint(r role) bool { return len(r.benchmark().Command) == 0 }
 
-// kinds are those of objects that not every cluster has.
+// kinds returns the kinds of objects that not every cluster has.
 func kinds(objects []cluster.Object) []schema.GroupVersionKind {
 	var all []schema.GroupVersionKind
 	for _, o := range objects {
@@ -180,7 +181,7 @@ func kinds(objects []cluster.Object) []schema.GroupVersionKind {
 	return all
 }
 
-// secrets are those that a pod names.
+// secrets returns the secrets that a pod names.
 func secrets(s corev1.PodSpec) []cluster.SecretKey {
 	var all []cluster.SecretKey
 	for _, ref := range s.ImagePullSecrets {
@@ -201,18 +202,20 @@ func secrets(s corev1.PodSpec) []cluster.SecretKey {
 	return all
 }
 
-// programs are those that a role's container begins with: the first word behind
-// our own program, what env is to look for, and what our scripts for MPI call. Those
-// in code that is sent along come with it.
+// programs returns the programs that a role's container starts: the first word after
+// the platform's entrypoint program, the program that env looks up, and the programs
+// that the platform's MPI scripts call. It leaves out programs in code that is sent
+// along.
 func programs(r role) []string {
 	command := r.benchmark().Command
 	if at := slices.Index(command, "--"); at >= 0 {
 		command = command[at+1:]
 	}
 	var all []string
-	if len(command) > 0 && strings.HasPrefix(command[0], pod.Dir+"/mpi/") { // a launcher's or worker's
+	if len(command) > 0 && strings.HasPrefix(command[0], pod.Dir+"/mpi/") { // the command of a launcher or worker
 		all = append(all, "ssh", "sshd")
-		if path.Base(command[0]) == "launch" && len(command) > 1 && !strings.HasPrefix(path.Base(command[1]), "mpi") { // a script that calls it
+		// the platform's script that calls mpirun
+		if path.Base(command[0]) == "launch" && len(command) > 1 && !strings.HasPrefix(path.Base(command[1]), "mpi") {
 			all = append(all, "mpirun")
 		}
 		command = command[1:]
@@ -221,8 +224,8 @@ func programs(r role) []string {
 	return append(all, leadingPrograms(startedByMPI(command), r.benchmark().Env)...)
 }
 
-// startedByMPI is the command that a command of mpirun has started on each of its
-// hosts; nil where that cannot be told.
+// startedByMPI returns the command that a command of mpirun starts on each host, or nil
+// if that command cannot be determined.
 func startedByMPI(command []string) []string {
 	if len(command) == 0 || !slices.Contains([]string{"mpirun", "mpirun.openmpi", "mpiexec", "mpiexec.openmpi", "mpiexec.hydra", "prterun"}, path.Base(command[0])) {
 		return nil
@@ -244,15 +247,15 @@ func startedByMPI(command []string) []string {
 		}
 		n, ok := values[strings.TrimPrefix(option, "-")]
 		if !ok || len(rest) <= n {
-			return nil // it may take the next word
+			return nil // an unknown option may take the next word
 		}
 		rest = rest[n+1:]
 	}
 	return nil
 }
 
-// leadingPrograms are the programs that a command begins with: its first word, and what env
-// is to look for.
+// leadingPrograms returns the programs that a command starts with: its first word, and
+// the program that env looks up.
 func leadingPrograms(command []string, vars []corev1.EnvVar) []string {
 	var all []string
 	for i, word := range command {
@@ -264,7 +267,7 @@ func leadingPrograms(command []string, vars []corev1.EnvVar) []string {
 		}
 		word = expandVars(word, vars)
 		if strings.Contains(word, "$(") || strings.HasPrefix(word, pod.ScriptsDir+"/") {
-			break // what it is shows only when it runs
+			break // the program is only known at run time
 		}
 		all = append(all, word)
 		if path.Base(word) != "env" {
@@ -274,7 +277,7 @@ func leadingPrograms(command []string, vars []corev1.EnvVar) []string {
 	return all
 }
 
-// expandVars puts the variables that have a value into a word, as Kubernetes does with
+// expandVars expands the variables in a word that have a value, as Kubernetes does in
 // commands.
 func expandVars(word string, vars []corev1.EnvVar) string {
 	return cluster.Expand(word, func(name string) (string, bool) {

@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// checkNodes says whether there are nodes for the pods of each role and, where there
-// are, for those of all roles at a time.
+// checkNodes reports whether there are nodes for the pods of each role, and if so, for
+// the pods of all roles at the same time.
 func checkNodes(roles []role, s cluster.Survey) []Check {
 	var all []Check
 	for _, r := range roles {
@@ -39,7 +39,7 @@ func checkNodes(roles []role, s cluster.Survey) []Check {
 	}, s))
 }
 
-// checkRoleNodes says whether there are nodes for the pods of a role.
+// checkRoleNodes reports whether there are nodes for the pods of a role.
 func checkRoleNodes(r role, s cluster.Survey) Check {
 	c := Check{Topic: TopicNodes, Subject: r.name}
 	if s.NodesUnknownReason != "" {
@@ -64,11 +64,12 @@ func checkRoleNodes(r role, s cluster.Survey) Check {
 	return c
 }
 
-// shortage is why there is no room, and what may be done.
+// shortage is the reason why there is no room, and the remedy.
 type shortage struct{ text, remedy string }
 
-// shortageCheck is the check of a role for which there is no room now. What adds nodes may
-// make some. A machine that has less than is asked for runs it all the same.
+// shortageCheck returns the check of a role without room. It is a fault, except that an
+// autoscaler may add a node, and that the local machine enforces no limits: these give
+// a warning.
 func shortageCheck(c Check, why shortage, s cluster.Survey) Check {
 	c.Message, c.Remedy = why.text, why.remedy
 	switch {
@@ -82,8 +83,8 @@ func shortageCheck(c Check, why shortage, s cluster.Survey) Check {
 	return c
 }
 
-// fittingNodes returns the nodes that a pod of the role may be placed on, or why there
-// are none, by the first thing that no node has.
+// fittingNodes returns the nodes on which a pod of the role can be placed. If there are
+// none, it returns the first requirement that no node meets.
 func fittingNodes(r role, s cluster.Survey) (fit []corev1.Node, why shortage) {
 	if len(s.Nodes) == 0 {
 		return nil, shortage{"the cluster has no node", "add one"}
@@ -109,8 +110,8 @@ func fittingNodes(r role, s cluster.Survey) (fit []corev1.Node, why shortage) {
 	return candidates, shortage{}
 }
 
-// unfitReason says why a pod of the role may not be placed on a node; empty where it
-// may.
+// unfitReason returns the reason why a pod of the role cannot be placed on a node, or
+// "".
 func unfitReason(n corev1.Node, r role, machine bool) string {
 	_, why := fittingNodes(r, cluster.Survey{Nodes: []corev1.Node{n}, LocalMachine: machine})
 	return why.text
@@ -153,7 +154,7 @@ func tolerationMatches(t corev1.Toleration, taint corev1.Taint) bool {
 	return t.Key != "" && t.Value == taint.Value
 }
 
-// insufficientResources are the resources that a node has too little of for a pod.
+// insufficientResources returns the resources of which a node has too little for a pod.
 func insufficientResources(s corev1.PodSpec, n corev1.Node) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	needs := podRequests(s)
@@ -166,9 +167,9 @@ func insufficientResources(s corev1.PodSpec, n corev1.Node) []corev1.ResourceNam
 	return names
 }
 
-// podRequests are what a node must have for a pod: the sum of its containers, or
-// what an init container needs if that is more. What is only limited is also
-// asked for.
+// podRequests returns the resources that a node must have for a pod: the sum over its
+// containers, or the request of an init container if that is larger. A limit without a
+// request counts as a request.
 func podRequests(s corev1.PodSpec) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, c := range s.Containers {
@@ -198,8 +199,8 @@ func containerRequests(c corev1.Container) corev1.ResourceList {
 	return all
 }
 
-// podCapacity is how many pods of a role the nodes have room for when nothing else
-// runs.
+// podCapacity returns how many pods of a role fit on the nodes if nothing else runs
+// there.
 func podCapacity(r role, nodes []corev1.Node) int64 {
 	var sum int64
 	for _, n := range nodes {
@@ -208,7 +209,7 @@ func podCapacity(r role, nodes []corev1.Node) int64 {
 	return sum
 }
 
-// milliValues are a list of resources in thousandths.
+// milliValues returns resources in thousandths.
 func milliValues(list corev1.ResourceList) map[corev1.ResourceName]int64 {
 	all := make(map[corev1.ResourceName]int64, len(list))
 	for name, q := range list {
@@ -217,7 +218,7 @@ func milliValues(list corev1.ResourceList) map[corev1.ResourceName]int64 {
 	return all
 }
 
-// podsThatFit is how many pods, most at most, find what each needs in what is free.
+// podsThatFit returns how many pods fit in the free resources, up to most.
 func podsThatFit(most int64, needs, free map[corev1.ResourceName]int64) int64 {
 	for name, want := range needs {
 		most = min(most, free[name]/max(1, want))
@@ -225,7 +226,7 @@ func podsThatFit(most int64, needs, free map[corev1.ResourceName]int64) int64 {
 	return most
 }
 
-// missingLabel says which label no node has.
+// missingLabel returns the label that no node has.
 func missingLabel(r role, nodes []corev1.Node) shortage {
 	for _, key := range slices.Sorted(maps.Keys(r.spec.NodeSelector)) {
 		value, values := r.spec.NodeSelector[key], map[string]bool{}
@@ -257,7 +258,7 @@ func labelText(labels map[string]string) string {
 	return strings.Join(words, ", ")
 }
 
-// tainted says which taints keep the role from all nodes.
+// tainted returns the taints that keep the role off all nodes.
 func tainted(nodes []corev1.Node) shortage {
 	taints := map[string]bool{}
 	for _, n := range nodes {
@@ -273,7 +274,7 @@ func tainted(nodes []corev1.Node) shortage {
 	}
 }
 
-// tooSmall says of what no node has enough.
+// tooSmall returns the first resource of which no node has enough.
 func tooSmall(r role, nodes []corev1.Node) shortage {
 	needs := podRequests(r.spec)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
@@ -299,7 +300,7 @@ func tooSmall(r role, nodes []corev1.Node) shortage {
 	return shortage{"no node has enough of everything at once: " + describeRequests(r), "ask for what one node has"}
 }
 
-// describeRequests is what a pod of the role asks for.
+// describeRequests returns the requests of a role's pods as text.
 func describeRequests(r role) string {
 	needs := podRequests(r.spec)
 	var words []string
@@ -317,7 +318,7 @@ func describeRequests(r role) string {
 	return text
 }
 
-// maxNodeNames is how many nodes are named.
+// maxNodeNames is the maximum number of nodes that a message names.
 const maxNodeNames = 4
 
 func nodeNames(nodes []corev1.Node) string {

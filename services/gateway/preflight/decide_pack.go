@@ -13,17 +13,17 @@ import (
 type workload struct {
 	role  role
 	needs map[corev1.ResourceName]int64
-	nodes []corev1.Node // that it may be placed on
-	share float64       // of the smallest of them, that one pod takes
+	nodes []corev1.Node // nodes on which the pods can be placed
+	share float64       // largest share of one of these nodes that one pod takes
 }
 
-// packRoles places the pods of all roles at a time, each of which finds room alone.
-// It returns the role that does not, with as many pods as are left over and the
-// nodes that it may be placed on; nil where all of them have a place.
+// packRoles places the pods of all roles at the same time. Each role fits alone. It
+// returns nil if all pods fit; otherwise it returns a role that does not fit, with the
+// number of its remaining pods, and the nodes on which they can be placed.
 //
-// It goes by rules of thumb: the role that takes most of a node is placed first,
-// on the nodes that fewest others could use. Where that does not do it another order
-// of roles or nodes may, so those are tried before anything is called impossible.
+// It uses a heuristic: the role that takes most of a node is placed first, on the nodes
+// that the fewest other roles can use. If that fails, it tries other orders of roles
+// and nodes.
 func packRoles(roles []role, s cluster.Survey) (left *role, on []corev1.Node) {
 	var loads []workload
 	for _, r := range roles {
@@ -51,7 +51,7 @@ func packRoles(roles []role, s cluster.Survey) (left *role, on []corev1.Node) {
 	return left, on
 }
 
-// share is the largest part of any resource of a node that a pod takes.
+// share returns the largest fraction of a node's resources that a pod takes.
 func share(needs, has map[corev1.ResourceName]int64) float64 {
 	var most float64
 	for name, want := range needs {
@@ -60,9 +60,9 @@ func share(needs, has map[corev1.ResourceName]int64) float64 {
 	return most
 }
 
-// pack places the pods of loads, one load after the other, each on its nodes in
-// their order or backwards. It returns what is left over of the first that does
-// not find room, and the nodes that it may be placed on.
+// pack places the pods of loads, one load after another, each on its nodes in order or
+// backwards. It returns the rest of the first load that does not fit, and the nodes on
+// which that load can be placed.
 func pack(loads []workload, backwards bool) (left *role, on []corev1.Node) {
 	free, users := map[string]map[corev1.ResourceName]int64{}, map[string]int{}
 	for _, l := range loads {
@@ -87,7 +87,7 @@ func pack(loads []workload, backwards bool) (left *role, on []corev1.Node) {
 	return nil, nil
 }
 
-// placeOn places as many pods as there are, and fit, and returns how many.
+// placeOn places as many pods as fit, and returns their number.
 func (l workload) placeOn(free map[corev1.ResourceName]int64) int64 {
 	placed := podsThatFit(l.role.replicas, l.needs, free)
 	for name, want := range l.needs {

@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// checkQuotas says whether the namespace's quotas leave room for a run.
+// checkQuotas reports whether the namespace's quotas leave room for a run.
 func checkQuotas(n Requirements, s cluster.Survey) []Check {
 	if s.QuotasUnknownReason != "" {
 		return []Check{{
@@ -35,8 +35,8 @@ func checkQuotas(n Requirements, s cluster.Survey) []Check {
 	return all
 }
 
-// quota holds a run against one quota. It is false for one that the run does not
-// count against.
+// quota checks a run against one quota. It returns false if the run does not count
+// against the quota.
 func quota(q corev1.ResourceQuota, n Requirements, uses corev1.ResourceList) (Check, bool) {
 	c := Check{Topic: TopicQuota, Subject: q.Name}
 	if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
@@ -81,7 +81,7 @@ func quota(q corev1.ResourceQuota, n Requirements, uses corev1.ResourceList) (Ch
 	return c, true
 }
 
-// quotaUsage is what a run counts as, by the names of quotas.
+// quotaUsage returns the usage of a run, by the resource names of quotas.
 func quotaUsage(objects []cluster.Object) corev1.ResourceList {
 	uses := usage{}
 	for _, o := range objects {
@@ -100,7 +100,7 @@ func quotaUsage(objects []cluster.Object) corev1.ResourceList {
 	return corev1.ResourceList(uses)
 }
 
-// usage is how much of what is used.
+// usage is an amount of each resource.
 type usage corev1.ResourceList
 
 func oneUnit() resource.Quantity { return *resource.NewQuantity(1, resource.DecimalSI) }
@@ -113,7 +113,7 @@ func (u usage) add(name corev1.ResourceName, q resource.Quantity, times int64) {
 	u[name] = total
 }
 
-// pods adds those of a role.
+// pods adds the pods of a role.
 func (u usage) pods(r role) {
 	u.add(corev1.ResourcePods, oneUnit(), r.replicas)
 	u.add("count/pods", oneUnit(), r.replicas)
@@ -130,8 +130,8 @@ func (u usage) pods(r role) {
 	}
 }
 
-// unspecifiedResource names a resource that a quota counts and that some container says
-// nothing of.
+// unspecifiedResource returns a resource that a quota counts and that some container
+// does not specify, or "".
 func unspecifiedResource(q corev1.ResourceQuota, objects []cluster.Object) string {
 	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 		of, limit := strings.CutPrefix(string(name), "limits.")
@@ -146,7 +146,7 @@ func unspecifiedResource(q corev1.ResourceQuota, objects []cluster.Object) strin
 	return ""
 }
 
-// omitsResource reports whether some container of a role says nothing of a resource.
+// omitsResource reports whether some container of a role does not specify a resource.
 func omitsResource(r role, name corev1.ResourceName, limit bool) bool {
 	return slices.ContainsFunc(slices.Concat(r.spec.InitContainers, r.spec.Containers), func(c corev1.Container) bool {
 		has := containerRequests(c)

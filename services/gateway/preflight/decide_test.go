@@ -19,7 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
-// job is a Job of one role whose benchmark is given some of each resource.
+// job returns a Job of one role, whose benchmark requests the given resources.
 func job(role string, given map[string]string, change ...func(*batchv1.Job)) *batchv1.Job {
 	j := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
@@ -52,7 +52,7 @@ func times(n int32) func(*batchv1.Job) {
 	return func(j *batchv1.Job) { j.Spec.Parallelism = &n }
 }
 
-// node is one that is ready.
+// node returns a node that is ready.
 func node(name string, has map[string]string, change ...func(*corev1.Node)) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelInstanceTypeStable: "m5.large"}}}
 	n.Status.Allocatable = list(has)
@@ -69,7 +69,7 @@ func tainted(n *corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-// messages is what is said of a topic, a line for each check.
+// messages returns the messages of a topic, one line for each check.
 func messages(checks []preflight.Check, topic string) string {
 	var lines []string
 	for _, c := range checks {
@@ -269,7 +269,7 @@ func TestRoomIsLookedForForAllRolesTogether(t *testing.T) {
 	}
 }
 
-// mpiJob is an MPIJob with the pods of two Jobs.
+// mpiJob returns an MPIJob with the pods of two Jobs.
 func mpiJob(worker, launcher *batchv1.Job) *mpijob.Job {
 	part := func(j *batchv1.Job) mpijob.Replica {
 		r := mpijob.Replica{Replicas: 1, Template: j.Spec.Template}
@@ -286,7 +286,8 @@ func mpiJob(worker, launcher *batchv1.Job) *mpijob.Job {
 	return j
 }
 
-// TestAnMPIJobIsHeldAgainstTheClusterAsItsJobsWouldBe: its roles need the same.
+// TestAnMPIJobIsHeldAgainstTheClusterAsItsJobsWouldBe: the roles of an MPIJob need the
+// same as those of Jobs.
 func TestAnMPIJobIsHeldAgainstTheClusterAsItsJobsWouldBe(t *testing.T) {
 	worker := job("worker", map[string]string{"nvidia.com/gpu": "2", "cpu": "2"}, times(3), func(j *batchv1.Job) {
 		j.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "login"}}

@@ -1,9 +1,9 @@
-// Package preflight says before a run whether it would find here what it needs:
-// it holds the objects that the run would be, and its data, against what the
-// cluster and the platform's settings have.
+// Package preflight checks before a run whether the cluster has everything that the run
+// needs. It compares the objects and data of the run with the cluster and the
+// platform's settings.
 //
-// It looks at what there is, not at what is free: a cluster that is full today
-// is one where a run waits. Nothing is created or changed.
+// It checks capacity, not what is free now: in a full cluster a run waits. It creates
+// and changes nothing.
 package preflight
 
 import (
@@ -20,7 +20,7 @@ import (
 // of one process that does everything.
 type Settings struct {
 	Executor string `toml:"executor"` // user name of the account that the executor has in the cluster, as system:serviceaccount:NAMESPACE:NAME; empty means the gateway's own
-	Watcher  string `toml:"watcher"`  // that of the watcher
+	Watcher  string `toml:"watcher"`  // user name of the watcher's account
 }
 
 // Topics of checks.
@@ -39,49 +39,49 @@ const (
 	TopicData        = "data"
 )
 
-// Grade says how something stands.
+// Grade is the result of a check.
 type Grade int
 
-// Grades.
+// Grades of checks.
 const (
 	Fine Grade = iota
 	Warning
 	Fault
 )
 
-// Check is one thing that a run needs, and whether it is there.
+// Check is the result for one thing that a run needs.
 type Check struct {
 	Topic   string
-	Subject string // which one; empty where the topic has one thing
+	Subject string // name of the thing; empty if the topic has only one
 	Grade   Grade
 	Message string
-	Remedy  string      // empty where nothing has to be done
-	Class   event.Class // of a fault: whose it is
+	Remedy  string      // empty if there is nothing to do
+	Class   event.Class // failure class of a fault
 }
 
 // Planner makes the objects of runs without creating them.
 type Planner interface {
-	// Preview returns the objects of a run of d, which was read from text, with the
-	// answers of registries that they were made from. The run has code sent along
-	// where d asks for it, or withCode does. The error is for the user.
+	// Preview returns the objects of a run of d, which was read from text, and the
+	// registry answers that they depend on. The run has code sent along if d asks for
+	// it or withCode is set. The error is for the user.
 	Preview(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (transpile.Workload, []cluster.Image, error)
 }
 
-// Sources says where data may be read from.
+// Sources decides which sources the platform may read.
 type Sources interface {
-	// Check says what can be said against a source without asking it, nil where
-	// it may be tried.
+	// Check returns the reason why the platform may not read a source, or nil. It does
+	// not contact the source.
 	Check(source string) error
 }
 
-// Deps are what a Checker needs from others.
+// Deps are the dependencies of a Checker.
 type Deps struct {
 	Planner Planner
 	Cluster cluster.Surveyor
-	Sources Sources // nil: nothing is said of data
+	Sources Sources // nil: data are not checked
 }
 
-// Checker holds descriptors against what there is.
+// Checker checks descriptors against the cluster and the settings.
 type Checker struct {
 	settings Settings
 	deps     Deps
@@ -90,9 +90,10 @@ type Checker struct {
 // New returns a Checker.
 func New(s Settings, d Deps) *Checker { return &Checker{settings: s, deps: d} }
 
-// Check says of everything that a run of d, which was read from text, would need
-// whether it is there. Code is sent along where d asks for it, or withCode does;
-// the programs in it are taken to be there. A cluster that cannot be asked is a fault among others.
+// Check returns a check of everything that a run of d needs; d was read from text. The
+// run has code sent along if d asks for it or withCode is set, and the programs in that
+// code are assumed to exist. If the cluster cannot be surveyed, one of the checks is a
+// fault.
 func (c *Checker) Check(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) []Check {
 	n := c.requirements(ctx, d, text, withCode)
 	if n.PlanError != "" {

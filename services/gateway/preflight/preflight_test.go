@@ -20,7 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// fakePlanner is a Planner that always has the same plan.
+// fakePlanner is a Planner that always returns the same plan.
 type fakePlanner struct {
 	objects []cluster.Object
 	err     error
@@ -30,7 +30,7 @@ func (p fakePlanner) Preview(context.Context, *descriptors.Descriptor, []byte, b
 	return transpile.Workload{Objects: p.objects, Scope: "benchmarks"}, nil, p.err
 }
 
-// fakeCluster is a cluster that remembers what it was asked.
+// fakeCluster is a cluster that records its requests.
 type fakeCluster struct {
 	inquiry *cluster.SurveyRequest
 	err     error
@@ -79,7 +79,7 @@ func TestAClusterThatIsAwayIsAFaultAmongOthers(t *testing.T) {
 	}
 }
 
-// objects are those of a run with everything that may have to be asked for.
+// objects returns the objects of a run that needs everything that a survey covers.
 func objects() []cluster.Object {
 	own := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "bai-x-1"}}
 	group := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}}

@@ -13,40 +13,40 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Bounds of what is kept of one run.
+// Limits for the history of one run.
 const (
-	unthrottledChanges = 50              // changes that are recorded whatever they say
-	maxChanges         = 10_000          // changes beyond which only those are that bring the run forward
-	minChangeInterval  = time.Second     // between two changes that do not, where they are many
-	maxChangeInterval  = 5 * time.Minute // the same, of a run that has gone on for hours
-	maxText            = 4 << 10         // bytes of a message
-	maxReason          = 128             // bytes of a reason
+	unthrottledChanges = 50              // number of changes that are recorded without throttling
+	maxChanges         = 10_000          // number of changes after which a status is recorded only if the run advances
+	minChangeInterval  = time.Second     // minimum time between two throttled changes
+	maxChangeInterval  = 5 * time.Minute // maximum of that time, for a run that is hours old
+	maxText            = 4 << 10         // bytes in a message
+	maxReason          = 128             // bytes in a reason
 )
 
-// fact is what an event says about how far its run has come.
+// fact is the part of an event that concerns the progress of its run.
 type fact struct {
-	at       time.Time   // when it was said
-	attempt  int         // that it is about
-	phase    event.Phase // that it leads to; empty for none
+	at       time.Time   // time at which the event was published
+	attempt  int         // attempt that the event is about
+	phase    event.Phase // phase that the event leads to; empty for none
 	outcome  event.Outcome
 	class    event.Class
 	reason   event.Reason
 	message  string
 	progress *event.Progress
-	reported bool // by a service for the user, so that it also says something of a phase that was reached before
+	reported bool // a service reported this to the user, so it also updates the message of the current phase
 }
 
-// Apply returns what is known of a run once ev has happened, and the change
-// that this is, given what was known before; nil is nothing. It reports false
-// for what is not worth a change: one of very many that bring a run no further.
+// Apply returns the state of a run after ev, and the change, given the state before;
+// nil is no state. It reports false if the change is not to be recorded, because very
+// many changes have already been recorded since the run last made progress.
 //
-// Topics have no order among each other, so any event may come first. Within an
-// attempt a phase never goes back, and no attempt follows from an earlier one's
-// events. The first terminal fact wins: what comes later is a late change, and
-// adds only what was known when it was said (what was submitted, what was
-// fetched, whose data are awaited). A run that is canceled stays so until its
-// end, whatever its attempt. Whether ev was recorded before is for the store to
-// say, which knows every ID; what was once not worth a change never will be.
+// Topics have no order among each other, so events may arrive in any order. Within an
+// attempt the phase never goes back, and an event of an earlier attempt never changes
+// the phase. The first terminal event wins. A later event becomes a late change, which
+// only adds details: the submission, the fetched data, and the collectors of an earlier
+// attempt. A canceled run stays in the phase canceling until its end, in every attempt.
+// Apply does not check whether ev was applied before; the store does, which knows every
+// ID. An event that was not recorded once is never recorded.
 func Apply(before *store.Run, ev event.Event) (store.Run, store.Change, bool) {
 	h := ev.Head()
 	run := initialRun(before, h)
@@ -78,8 +78,8 @@ func Apply(before *store.Run, ev event.Event) (store.Run, store.Change, bool) {
 	}, true
 }
 
-// initialRun returns the run as it was before an event that is about it: without a
-// phase if nothing was known.
+// initialRun returns the run before the event with that header. If there is no state
+// yet, the run has no phase.
 func initialRun(before *store.Run, h event.Header) store.Run {
 	if before != nil {
 		return *before
@@ -90,7 +90,8 @@ func initialRun(before *store.Run, h event.Header) store.Run {
 	}
 }
 
-// fetchedMessage says how many data sets have been fetched, and whether code was sent along.
+// fetchedMessage returns the message for fetched data: the number of data sets, and
+// whether code was sent along.
 func fetchedMessage(data []event.Data) string {
 	const code = "the code that was sent along is stored"
 	sets := len(data)
@@ -116,8 +117,8 @@ func fetched(sets int) string {
 	return fmt.Sprintf("fetched %d data sets", sets)
 }
 
-// factOf returns what ev says. Attempt is the run's, for what is about the run
-// and not about one attempt.
+// factOf returns the fact of an event. attempt is the run's attempt, which is used for
+// events about the run as a whole.
 func factOf(ev event.Event, attempt int) fact {
 	h := ev.Head()
 	f := fact{at: h.Time, attempt: h.Attempt}
@@ -143,13 +144,12 @@ func factOf(ev event.Event, attempt int) fact {
 	}
 	f.message, f.reason = clip(f.message, maxText), event.Reason(clip(string(f.reason), maxReason))
 	if _, status := ev.(event.Status); status && f.phase == event.PhaseFinished {
-		f.phase = "" // only bai.finished ends a run
+		f.phase = "" // only a Finished event ends a run
 	}
 	return f
 }
 
-// advances reports whether a fact brings a run that is not over to a phase where
-// it has not been in this attempt.
+// advances reports whether a fact moves an unfinished run to a later phase or attempt.
 func advances(run store.Run, f fact) bool {
 	switch {
 	case f.phase == event.PhaseFinished:
@@ -162,9 +162,9 @@ func advances(run store.Run, f fact) bool {
 	return phaseRank(f.phase) > phaseRank(run.Phase)
 }
 
-// throttled reports whether a run has had so many changes that one at that time,
-// which brings it no further, is not worth keeping. The pause grows with the
-// run's age, so that what is kept of a flood grows with its logarithm.
+// throttled reports whether a run has too many changes to record another change at that
+// time that makes no progress. The minimum time between changes grows with the run's
+// age, so the number of recorded changes grows with the logarithm of the age.
 func throttled(run store.Run, at time.Time) bool {
 	if run.Revision < unthrottledChanges {
 		return false
@@ -173,7 +173,7 @@ func throttled(run store.Run, at time.Time) bool {
 	return run.Revision >= maxChanges || at.Before(run.Updated.Add(pause))
 }
 
-// addDetails adds what is true of a run whenever it is heard.
+// addDetails adds the details of an event that do not depend on the order of events.
 func addDetails(run *store.Run, ev event.Event, late bool) {
 	switch ev := ev.(type) {
 	case event.Submitted:
@@ -181,7 +181,7 @@ func addDetails(run *store.Run, ev event.Event, late bool) {
 		run.Name, run.File, run.Descriptor, run.Labels = ev.Name, ev.File, ev.Descriptor, maps.Clone(ev.Labels)
 		run.Overrides, run.Origination, run.Use = slices.Clone(ev.Overrides), ev.Provenance, ev.Use
 		if ev.Bundle != nil && run.Data == nil {
-			run.Data = []event.Data{pod.Code(*ev.Bundle)} // until all data are there
+			run.Data = []event.Data{pod.Code(*ev.Bundle)} // until Fetched lists all data
 		}
 	case event.Fetched:
 		run.Data = slices.Clone(ev.Data)
@@ -195,8 +195,7 @@ func addDetails(run *store.Run, ev event.Event, late bool) {
 	}
 }
 
-// enterPhase brings a run to the phase, or to the attempt, that a fact is the first
-// to be about.
+// enterPhase moves a run to the phase or attempt of a fact.
 func enterPhase(run *store.Run, f fact) {
 	if f.attempt > run.Attempt {
 		run.Attempt, run.Started = f.attempt, nil
@@ -211,7 +210,7 @@ func enterPhase(run *store.Run, f fact) {
 	}
 }
 
-// setMessage keeps what a fact says of the phase that its run is in.
+// setMessage updates the message and progress of the run's current phase.
 func setMessage(run *store.Run, f fact) {
 	run.Reason, run.Message = f.reason, f.message
 	if f.progress != nil {
@@ -219,7 +218,7 @@ func setMessage(run *store.Run, f fact) {
 	}
 }
 
-// finishRun ends a run.
+// finishRun sets the end of a run.
 func finishRun(run *store.Run, end event.Finished, f fact) {
 	run.Phase, run.Outcome, run.Class, run.Reason, run.Message = event.PhaseFinished, f.outcome, f.class, f.reason, f.message
 	run.Attempt, run.Progress, run.ExitCode = max(run.Attempt, f.attempt), nil, end.ExitCode
@@ -234,7 +233,7 @@ func finishRun(run *store.Run, end event.Finished, f fact) {
 
 func phaseRank(p event.Phase) int { return slices.Index(event.Phases(), p) }
 
-// union returns a and what of b it lacks, in that order; a is not changed.
+// union returns a with the elements of b that it lacks appended. It does not change a.
 func union(a, b []string) []string {
 	all := slices.Clone(a)
 	for _, s := range b {
@@ -245,7 +244,7 @@ func union(a, b []string) []string {
 	return all
 }
 
-// clip returns the beginning of s, up to n bytes of whole characters.
+// clip returns the first n bytes of s at most, without a partial character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -256,9 +255,9 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// WithSubmission returns what is known of a run whose submission is remembered but not
-// recorded yet, given what is recorded of it; nil is nothing. Its revision is
-// that of what is recorded.
+// WithSubmission returns the state of a run whose submission is stored and not
+// projected yet. before is the projected state; nil means none. The result has the
+// revision of before.
 func WithSubmission(before *store.Run, sub event.Submitted) store.Run {
 	run, _, _ := Apply(before, sub)
 	run.Revision = 0

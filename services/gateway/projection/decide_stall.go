@@ -9,40 +9,39 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// stallState is what a reconciler remembers of a run from one look to the next. Its
-// clock is its own: time in which nobody looked does not count, so a platform
-// that was off for a night ends nothing in the morning.
+// stallState is the state of a run that a reconciler keeps between two passes. It uses
+// the reconciler's own clock, and time without passes does not count, so a platform
+// that was off for a night gives up no run in the morning.
 type stallState struct {
-	Revision int64     // of the run
-	Since    time.Time // when it was first seen at that revision, or something was last done about it
-	Tries    int       // how often something was done about it at that revision
+	Revision int64     // revision of the run
+	Since    time.Time // time at which this revision was first seen, or at which the last remedy was applied
+	Tries    int       // number of remedies applied at this revision
 }
 
-// action is the remedy for a run that stands still.
+// action is a remedy for a stalled run.
 type action string
 
 // Remedies.
 const (
 	Wait        action = ""
-	Resubmit    action = "resubmit"     // say again that it was submitted
-	CancelAgain action = "cancel again" // say again that it is to end
-	GiveUp      action = "give up"      // say that it has ended, by the platform's fault
+	Resubmit    action = "resubmit"     // publish the submission again
+	CancelAgain action = "cancel again" // publish the cancel command again
+	GiveUp      action = "give up"      // publish that the run failed because of the platform
 )
 
-// decideStall says what is to be done now about a run, given whether it is marked as
-// canceled and what was seen of it at the last look, and what is to be
-// remembered once that is done.
+// decideStall returns the remedy for a run now, and the state to keep once the remedy
+// is applied. marked reports whether the run is marked as canceled, and last is the
+// state of the previous pass.
 //
-//   - A marked run: the command is said again after each CancelAgain without a
-//     change, until the run is over.
-//   - A run before its launch: after NoProgress without a change it is said
-//     again that it was submitted. All services hear that and do what they have
-//     not done. After as long again the run is given up. Who only waits for its
-//     data does not stand still: the fetcher says what it waits for more often
-//     than that.
-//   - A run that waits in the queue is never given up: it may wait for as long as
-//     others run. It is only said again that it was submitted.
-//   - From its launch on a run is the watcher's.
+//   - Marked run: the command is published again each time that CancelAgain passes
+//     without a change, until the run has finished.
+//   - Run before its launch: its submission is published again after NoProgress without
+//     a change. All services consume it and do the work that they have not done. After
+//     NoProgress again, the run is given up. A run that waits for its data is not
+//     stalled, since the fetcher reports the reason more often than that.
+//   - Queued run: it is never given up, since it may wait as long as other runs run.
+//     Only its submission is published again.
+//   - Launched run: the watcher is responsible.
 func decideStall(run store.Run, marked bool, last stallState, now time.Time, s Settings) (action, stallState) {
 	if run.Phase == event.PhaseFinished {
 		return Wait, stallState{}
@@ -63,8 +62,8 @@ func decideStall(run store.Run, marked bool, last stallState, now time.Time, s S
 	return GiveUp, next
 }
 
-// noProgress returns the fact that the platform gave a run up. It is the same
-// whoever says it.
+// noProgress returns the event that gives a run up. Every process derives the same
+// event.
 func noProgress(run store.Run, s Settings) event.Finished {
 	id := event.Derive("no-progress", run.ID, strconv.Itoa(run.Attempt), string(run.Phase))
 	h := event.NewHeader(id, run.ID, run.Namespace, run.Owner, run.Created)

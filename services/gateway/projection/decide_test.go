@@ -19,8 +19,8 @@ const runID = "01k8h4fzqh3v7x9y2m5n8p0r4t"
 
 func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
-// at returns the header of a fact about an attempt that was said so many
-// seconds after noon. Its ID is the kind and these numbers.
+// at returns the header of an event of an attempt, published that many seconds after
+// noon. Its ID is made of the kind and these numbers.
 func at(kind string, attempt, second int) event.Header {
 	h := event.NewHeader(fmt.Sprintf("%s-%d-%d", kind, attempt, second), runID, "default", "ann", noon())
 	h.Attempt, h.PublishedAt = attempt, noon().Add(time.Duration(second)*time.Second)
@@ -75,10 +75,10 @@ func cancel(second int) event.Command {
 type history struct {
 	run      *store.Run
 	changes  []store.Change
-	recorded map[string]bool // events
+	recorded map[string]bool // by event ID
 }
 
-// apply applies ev as the recorder does.
+// apply applies ev as a Projector does.
 func (h *history) apply(ev event.Event) {
 	run, change, ok := projection.Apply(h.run, ev)
 	if ok && !h.recorded[change.Event] {
@@ -94,7 +94,7 @@ func applyAll(evs ...event.Event) *history {
 	return h
 }
 
-// line describes the run and its last change in one line.
+// line returns the run and its last change in one line.
 func (h *history) line() string {
 	r, c := h.run, h.changes[len(h.changes)-1]
 	s := fmt.Sprintf("%s %d", r.Phase, r.Attempt)
@@ -118,7 +118,7 @@ func (h *history) line() string {
 func TestApply(t *testing.T) {
 	for name, tt := range map[string]struct {
 		events []event.Event
-		want   string // line
+		want   string // as by history.line
 	}{
 		"a submitted run is submitted": {
 			[]event.Event{submitted()}, "submitted 1 submitted-by-ann",
@@ -269,7 +269,8 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
-// anyEvents draws events of one run in any order, many more than are kept freely.
+// anyEvents draws events of one run in any order, many more than are recorded without
+// throttling.
 func anyEvents() *rapid.Generator[[]event.Event] {
 	one := rapid.Custom(func(t *rapid.T) event.Event {
 		attempt, second := rapid.IntRange(1, 3).Draw(t, "attempt"), rapid.IntRange(0, 200).Draw(t, "second")
@@ -284,8 +285,7 @@ func anyEvents() *rapid.Generator[[]event.Event] {
 	return rapid.SliceOfN(one, 1, 200)
 }
 
-// TestReplayChangesNothing: each event comes again, in any order, after all have
-// been heard.
+// TestReplayChangesNothing applies each event again, in any order, after all events.
 func TestReplayChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		evs := append(anyEvents().Draw(t, "events"), anyEvents().Draw(t, "more events")...)
@@ -300,9 +300,9 @@ func TestReplayChangesNothing(t *testing.T) {
 	})
 }
 
-// TestHistoryIsInOrder: whatever comes in whatever order, revisions have no
-// gap, phases do not go back within an attempt, and nothing but late changes
-// follows the terminal one.
+// TestHistoryIsInOrder checks for any events in any order that revisions have no gap,
+// that phases do not go back within an attempt, and that only late changes follow the
+// terminal one.
 func TestHistoryIsInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := applyAll(anyEvents().Draw(t, "events")...)
@@ -321,7 +321,7 @@ func TestHistoryIsInOrder(t *testing.T) {
 	})
 }
 
-// terminal returns the place of the terminal change, or how many there are.
+// terminal returns the index of the terminal change, or the number of changes.
 func terminal(changes []store.Change) int {
 	for i, c := range changes {
 		if c.Topic == event.TopicFinished {

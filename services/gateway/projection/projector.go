@@ -1,8 +1,8 @@
-// Package projection stores the state of each run: it projects the events of all
-// topics into runs and their history, and finds a remedy for runs that stand still.
+// Package projection stores the state of each run. It projects the events of all topics
+// into runs and their history, and applies a remedy to stalled runs.
 //
-// Decide and Apply hold every rule; Projector and Reconciler gather the input of
-// these and carry out their results.
+// The rules are in decideStall and Apply; Projector and Reconciler gather their input
+// and carry out their results.
 package projection
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// batchSize is how many events are handled and committed at once.
+// batchSize is the number of events handled and committed at once.
 const batchSize = 64
 
 // Store stores runs.
 type Store interface {
-	// PutRun and Run are those of store.Runs.
+	// PutRun and Run do the same as those of store.Runs.
 	PutRun(ctx context.Context, r store.Run, c store.Change) error
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
-// Projector applies events to runs. It may be used by several goroutines, and by several
-// processes on one store: each event is applied once, whichever process consumes it.
+// Projector applies events to runs. Several goroutines may use it, and so may several
+// processes on one store. Each event is applied once, whichever process consumes it.
 type Projector struct {
 	store Store
-	locks [64]sync.Mutex // each of some runs: topics of one process would mostly meet in conflicts
+	locks [64]sync.Mutex // each is shared by some runs; without locks, the topics of one process would often conflict
 }
 
 // lockOf returns the mutex of a run. The last character of an ID is random.
@@ -51,10 +51,10 @@ func (r *Projector) Steps() []service.Step {
 
 func newStep[T event.Event](r *Projector) service.Step {
 	return service.Batch(batchSize, func(ctx context.Context, evs []T) ([]event.Event, error) {
-		cache := make(map[string]store.Run) // as this call last wrote them
+		cache := make(map[string]store.Run) // runs as this call last wrote them
 		for _, ev := range evs {
 			if h := ev.Head(); h.Run == h.Schedule {
-				continue // it is about a schedule, not about a run
+				continue // the event is about a schedule, not a run
 			}
 			if err := r.project(ctx, cache, ev); err != nil {
 				return nil, fmt.Errorf("record %s of run %s: %w", ev.Topic(), ev.Head().Run, err)
@@ -64,7 +64,7 @@ func newStep[T event.Event](r *Projector) service.Step {
 	})
 }
 
-// project applies one event to its run, again and again while others write it.
+// project applies one event to its run. It retries while other writers change the run.
 func (r *Projector) project(ctx context.Context, cache map[string]store.Run, ev event.Event) error {
 	id := ev.Head().Run
 	lock := r.lockOf(id)
@@ -98,7 +98,7 @@ func (r *Projector) project(ctx context.Context, cache map[string]store.Run, ev 
 	}
 }
 
-// current returns the run, nil where there is none. A run of the cache may be old:
+// current returns the run, or nil if there is none. A cached run may be out of date;
 // then PutRun returns ErrConflict.
 func (r *Projector) current(ctx context.Context, cache map[string]store.Run, id string) (*store.Run, error) {
 	if run, ok := cache[id]; ok {

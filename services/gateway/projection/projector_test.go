@@ -34,7 +34,7 @@ func open(t *testing.T) *sqlite.Store {
 	return s
 }
 
-// lifecycle is what happens to a run that is tried twice.
+// lifecycle returns the events of a run that is retried once.
 func lifecycle() []event.Event {
 	return []event.Event{
 		submitted(), progress(1, 1, event.PhaseFetching, 50), fetched(2), status(1, 3, event.PhaseLaunching, "has a slot"), launched(1, 4),
@@ -78,7 +78,7 @@ func storedRun(t *testing.T, s *sqlite.Store) (store.Run, []store.Change) {
 	return run, changes
 }
 
-// handleAll hands a step all events of its topic, each twice in one call.
+// handleAll passes all events of a step's topic to the step, each twice in one call.
 func handleAll(t *testing.T, step service.Step, evs []event.Event) {
 	t.Helper()
 	for _, ev := range evs {
@@ -95,8 +95,8 @@ func handleAll(t *testing.T, step service.Step, evs []event.Event) {
 	}
 }
 
-// TestConsumersOfAllTopicsWriteOneRunAtOnce: each topic is consumed by several
-// processes, as after a rebalance.
+// TestConsumersOfAllTopicsWriteOneRunAtOnce has several processes consume each topic,
+// as after a rebalance.
 func TestConsumersOfAllTopicsWriteOneRunAtOnce(t *testing.T) {
 	s := open(t)
 	var wg sync.WaitGroup
@@ -150,14 +150,14 @@ func TestWhatTheStoreSaysIsPassedOn(t *testing.T) {
 	}
 }
 
-// failingBus is a bus that is away.
+// failingBus is a bus that is unavailable.
 type failingBus struct{}
 
 var errBusDown = errors.New("mute")
 
 func (failingBus) Publish(context.Context, ...event.Event) error { return errBusDown }
 
-// fixture is a store with one run in it, and a reconciler that looks at it.
+// fixture is a store with one run, and a reconciler that checks the run.
 type fixture struct {
 	store *storetest.Memory
 	bus   *eventtest.Bus

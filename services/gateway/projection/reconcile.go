@@ -16,9 +16,9 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	Interval    time.Duration `toml:"interval"`     // pause between two looks at all runs that are not over; zero means 30s
-	NoProgress  time.Duration `toml:"no_progress"`  // how long a run may stand still before its launch; zero means 15m
-	CancelAgain time.Duration `toml:"cancel_again"` // how long a canceled run may stand still; zero means 30s
+	Interval    time.Duration `toml:"interval"`     // time between two checks of all unfinished runs; zero means 30s
+	NoProgress  time.Duration `toml:"no_progress"`  // time without progress after which an unlaunched run is stalled; zero means 15m
+	CancelAgain time.Duration `toml:"cancel_again"` // time without progress after which a cancel is repeated; zero means 30s
 }
 
 // Validate names every setting at fault.
@@ -32,14 +32,14 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// page is the number of runs that are listed at once.
+// page is the number of runs read at once.
 const page = 200
 
 // Reader reads runs and their documents.
 type Reader interface {
-	// Runs is that of store.Runs.
+	// Runs does the same as store.Runs.Runs.
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
-	// Doc is that of store.Docs.
+	// Doc does the same as store.Docs.Doc.
 	Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error)
 }
 
@@ -49,8 +49,9 @@ type Publisher interface {
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Reconciler looks from time to time at all runs that are not over, and publishes a
-// remedy for those that stand still. Several may do so at once: they publish the same.
+// Reconciler checks all unfinished runs at intervals, and publishes a remedy for
+// stalled ones. Several Reconcilers may run at once, since they publish the same
+// events.
 type Reconciler struct {
 	settings Settings
 	reader   Reader
@@ -67,7 +68,7 @@ func NewReconciler(s Settings, reader Reader, bus Publisher, log *zap.Logger) *R
 	return &Reconciler{settings: s, reader: reader, bus: bus, log: log, states: make(map[string]stallState)}
 }
 
-// Run reconciles all runs from time to time until ctx is done.
+// Run reconciles all runs at intervals until ctx is done.
 func (r *Reconciler) Run(ctx context.Context) error {
 	reconcile := func(ctx context.Context) (time.Duration, error) { return 0, r.ReconcileAll(ctx, time.Now()) }
 	return control.NewLoop("reconciler", r.settings.Interval, r.log, reconcile, control.LoopSettings{
@@ -75,8 +76,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// ReconcileAll looks once at every run that is not over. One goroutine at a time may
-// do so. After an error the runs that were not reached keep their state.
+// ReconcileAll checks every unfinished run once. Only one goroutine at a time may call
+// it. After an error, the remaining runs keep their state.
 func (r *Reconciler) ReconcileAll(ctx context.Context, now time.Time) error {
 	phases := event.Phases()
 	open := store.RunFilter{Phases: phases[:len(phases)-1]}
@@ -94,14 +95,14 @@ func (r *Reconciler) ReconcileAll(ctx context.Context, now time.Time) error {
 			r.states[run.ID], current[run.ID] = seen, seen
 		}
 		if next == "" {
-			r.states = current // without those that are over
+			r.states = current // drops the state of finished runs
 			return nil
 		}
 		token = next
 	}
 }
 
-// reconcile decides about one run and acts.
+// reconcile applies a remedy to one run if necessary, and returns the run's new state.
 func (r *Reconciler) reconcile(ctx context.Context, run store.Run, now time.Time) (stallState, error) {
 	mark, _, canceled, err := store.Find[event.Command](ctx, r.reader, store.KindCancel, run.ID)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// BenchmarkGRPC measures a call over gRPC on a port of its own, and on one that
-// is shared with HTTP.
+// BenchmarkGRPC measures a call over gRPC, on a port of its own and on a port that is
+// shared with HTTP.
 func BenchmarkGRPC(b *testing.B) {
 	b.Run("own port", func(b *testing.B) {
 		call(b, func(l net.Listener, s *api.Server) map[string]service.Runnable {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// deadlineWriter is a response whose client must take something from time to time.
+// deadlineWriter is a response that fails if the client takes nothing for timeout.
 type deadlineWriter struct {
 	http.ResponseWriter
 
@@ -22,7 +22,7 @@ type deadlineWriter struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (p *deadlineWriter) WriteHeader(code int) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.timeout)) // else that of an earlier answer would hold
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.timeout)) // replaces the deadline of an earlier response
 	if code == http.StatusTooManyRequests && p.Header().Get("Retry-After") == "" {
 		p.Header().Set("Retry-After", retryAfter)
 	}
@@ -37,10 +37,10 @@ func (p *deadlineWriter) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (p *deadlineWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// deadlineReader is a request's body of which something must come from time to time.
+// deadlineReader is a request body that fails if nothing arrives for timeout.
 type deadlineReader struct {
 	io.Reader
 
@@ -55,13 +55,13 @@ func (s *deadlineReader) Read(b []byte) (int, error) {
 	}
 	n, err := s.Reader.Read(b)
 	if errors.Is(err, io.EOF) {
-		_ = s.control.SetReadDeadline(time.Time{}) // else the answer would be cut
+		_ = s.control.SetReadDeadline(time.Time{}) // the deadline would also end the response
 	}
 	return n, err
 }
 
-// readBody reads the body of a call, and reports whether there is one that can
-// be looked at; else it has answered. The whole of it must come within a stall.
+// readBody reads the body of a call and reports whether the body is valid. Otherwise it
+// has sent an error. The whole body must arrive within Settings.Stall.
 func (s *server) readBody(w http.ResponseWriter, r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.ContentLength != 0 && (err != nil || kind != typeJSON && kind != typeTOML) {
@@ -79,7 +79,7 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) bool {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	switch {
 	case err != nil:
-		w.Header().Set("Connection", "close") // the rest is not waited for
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 		s.writeError(w, r, http.StatusRequestTimeout, codes.DeadlineExceeded, "the request did not come in time: "+err.Error())
 		return false
 	case len(body) > maxBody:
@@ -87,7 +87,7 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) bool {
 		s.writeError(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, fmt.Sprintf("the request has more than %d bytes", maxBody))
 		return false
 	}
-	_ = control.SetReadDeadline(time.Time{}) // else the answer would be cut
+	_ = control.SetReadDeadline(time.Time{}) // the deadline would also end the response
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return true
 }

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// connections are those that are open, within bounds.
+// connections tracks the open connections and enforces limits on them.
 type connections struct {
-	maxTotal, maxPerClient, maxIdle int // at most, of all clients, of each, and of all that have said nothing yet
+	maxTotal, maxPerClient, maxIdle int // maximum number of all connections, of those of one client, and of idle ones
 
 	mu        sync.Mutex
 	count     int
-	perClient map[string]int // by client
-	idle      list.List      // of *counted that have said nothing yet, the oldest first
+	perClient map[string]int // number of connections by client
+	idle      list.List      // *trackedConn that have sent nothing yet, oldest first
 }
 
 func newConnections(s Settings) *connections {
@@ -30,18 +30,18 @@ type trackedConn struct {
 
 	tracker  *connections
 	client   string
-	idleElem *list.Element // nil once it has said something
+	idleElem *list.Element // nil once the client has sent something
 	once     sync.Once
 }
 
-// add counts a connection. Where too many have said nothing yet, or there are too
-// many in all, it closes the oldest of those that have said nothing; where its client
-// has too many, the oldest such one of that client's, so that nobody's connections make
-// room for another's. It says false for one too many.
+// add counts a connection, and reports false if there are too many. First it makes
+// room: if too many connections are idle or open, it closes the oldest idle one; if the
+// client has too many, it closes the client's own oldest idle one. So a client never
+// makes room with the connections of another client.
 func (c *connections) add(conn net.Conn) (*trackedConn, bool) {
 	added := &trackedConn{Conn: conn, tracker: c, client: clientOf(conn.RemoteAddr())}
 	if oldest := c.evictable(added.client); oldest != nil {
-		_ = oldest.Close() // the goroutine that reads it sees that
+		_ = oldest.Close() // the goroutine that reads this connection sees the close
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,8 +54,8 @@ func (c *connections) add(conn net.Conn) (*trackedConn, bool) {
 	return added, true
 }
 
-// evictable returns the connection that makes room for a new one of a client; nil where
-// there is room, or none that has said nothing.
+// evictable returns the idle connection to close for a new connection of a client. It
+// returns nil if there is room, or no idle connection.
 func (c *connections) evictable(client string) *trackedConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *connections) evictable(client string) *trackedConn {
 	return nil
 }
 
-// markActive notes that a connection has said something.
+// markActive records that a client has sent something over a connection.
 func (c *connections) markActive(conn *trackedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *connections) remove(conn *trackedConn) {
 	}
 }
 
-// clientOf is the host of an address.
+// clientOf returns the host of an address.
 func clientOf(addr net.Addr) string {
 	host, _, err := net.SplitHostPort(addr.String())
 	if err != nil {

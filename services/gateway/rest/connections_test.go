@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/rest"
 )
 
-// openIdle opens connections that say nothing.
+// openIdle opens connections that send nothing.
 func (w *fixture) openIdle(n int) []net.Conn {
 	w.t.Helper()
 	all := make([]net.Conn, n)
@@ -55,7 +55,7 @@ func TestWhoSaysNothingMakesRoomForWhoAsks(t *testing.T) {
 func TestOneClientDoesNotHaveAllConnections(t *testing.T) {
 	w := newFixture(t, gateway.Settings{REST: rest.Settings{MaxConnections: 8, MaxConnectionsPerClient: 3, Stall: 10 * time.Minute}})
 	answered := func(conn net.Conn) bool {
-		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") // it may be closed
+		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") // the connection may be closed
 		answer := make([]byte, 12)
 		n, _ := io.ReadFull(conn, answer)
 		return string(answer[:n]) == "HTTP/1.1 200"
@@ -75,8 +75,8 @@ func TestOneClientDoesNotHaveAllConnections(t *testing.T) {
 	eventually(t, "a new one to be taken", func() bool { return answered(w.openIdle(1)[0]) })
 }
 
-// upload sends the first half of a file, and the rest once it is told to. It hands
-// over the code of the answer.
+// upload sends the first half of a file, and the rest when rest is called. answered
+// receives the status code of the response.
 func (w *fixture) upload(id string) (rest func(), answered chan int) {
 	w.t.Helper()
 	body, writer := io.Pipe()
@@ -94,10 +94,10 @@ func (w *fixture) upload(id string) (rest func(), answered chan int) {
 			answered <- 0
 			return
 		}
-		_ = resp.Body.Close() // its code says it all
+		_ = resp.Body.Close() // only its status matters
 		answered <- resp.StatusCode
 	}()
-	_, _ = io.WriteString(writer, "ab") // or it was refused before
+	_, _ = io.WriteString(writer, "ab") // fails if the request was refused before
 	return func() { _, _ = io.WriteString(writer, "cd") }, answered
 }
 
@@ -107,7 +107,7 @@ func TestTooManyFilesAtATimeAreRefusedUntilLater(t *testing.T) {
 	rest, answered := w.upload(id)
 	eventually(t, "another to be refused", func() bool {
 		select {
-		case <-answered: // the other came first, and it was this one that was refused
+		case <-answered: // the other upload came first, and this one was refused
 			rest, answered = w.upload(id)
 		default:
 		}
@@ -129,7 +129,7 @@ func TestTooManyStreamsAreRefusedUntilLater(t *testing.T) {
 	id := w.submit()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for range 2 { // half of all are for one client
+	for range 2 { // one client may use half of all
 		stream, err := w.client.WatchRun(ctx, &baiv1.WatchRunRequest{Run: id})
 		if err == nil {
 			_, err = stream.Recv()

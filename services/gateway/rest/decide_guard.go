@@ -7,21 +7,20 @@ import (
 	"strings"
 )
 
-// requestOrigin is what a request says of where it comes from and where it thinks that
-// it goes to.
+// requestOrigin has the values of a request that tell where it comes from, and which
+// server it is for.
 type requestOrigin struct {
-	Host   string     // as the client named the server
-	Origin string     // of the page that a browser asks for; empty for none
-	Site   string     // how a browser says that page and server relate; empty for none
-	Local  netip.Addr // where the connection arrived
+	Host   string     // host that the client called
+	Origin string     // origin of the page that sent the request; empty without a browser
+	Site   string     // relation of page and server, by the browser; empty without one
+	Local  netip.Addr // address at which the connection arrived
 }
 
-// denyReason says why a request is not answered: a page of somebody else's must not
-// use a browser to reach what only the browser's user can reach. Empty means
-// that it is. Hosts are the names by which the server may be called beside its
-// addresses and localhost; without any, a server that is reached over loopback
-// has no other, since no other leads there but by deceit, and every other server
-// has all.
+// denyReason returns the reason why a request is refused, or "". It protects against
+// pages of other origins that use a browser to reach a server that only the browser's
+// user can reach. hosts are names of the server, besides its addresses and localhost.
+// Without hosts, a server accepts every name, but over loopback only localhost and
+// addresses, since any other name that leads there is DNS rebinding.
 func (a requestOrigin) denyReason(hosts []string) string {
 	host := hostname(a.Host)
 	switch {
@@ -43,8 +42,7 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// isLocalHost reports whether a host is a server's however it is called: its address, or
-// this machine.
+// isLocalHost reports whether host is an address, or a name of this machine.
 func isLocalHost(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true

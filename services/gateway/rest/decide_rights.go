@@ -9,10 +9,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// objectDenyReason says why a run's token does not open an object, empty where it does.
-// It opens those that the run was told of with its data, until the run ends. Soon
-// says that the answer may be another in a moment: the record of the run is behind
-// its pods.
+// objectDenyReason returns the reason why a run's token may not read an object, or "".
+// The token may read the objects of the run's fetched data, until the run has finished.
+// retry reports that a later try may succeed, since the projection of the run lags
+// behind its pods.
 func objectDenyReason(run store.Run, key string) (reason string, retry bool) {
 	if run.Phase == event.PhaseFinished {
 		return fmt.Sprintf("run %s ended at %s: its token opens no objects any more", run.ID, endTime(run)), false
@@ -26,10 +26,10 @@ func objectDenyReason(run store.Run, key string) (reason string, retry bool) {
 	return fmt.Sprintf("object %.100q is not one that run %s needs", key, run.ID), false
 }
 
-// uploadDenyReason says why a run's token brings no more files, empty where it does. It
-// does until all that the run wrote is stored: a pod sends its files before it says
-// that its last line has come. Where a pod never says so, a day after the end of the
-// run is the bound.
+// uploadDenyReason returns the reason why a run's token may not store more files, or
+// "". Uploads are allowed until all output of the run is stored, since a pod sends its
+// files before the end of its output. If a pod never sends that end, uploads are
+// refused store.DataTimeout after the run's end.
 func uploadDenyReason(run store.Run, streams []store.Stream, now time.Time) string {
 	if run.Phase != event.PhaseFinished {
 		return ""

@@ -33,10 +33,11 @@ func filePath(path string) (run, name string, ok bool) {
 	return run, name, ok && run != "" && name != ""
 }
 
-// putArtifact takes a file that the pod of a run sends: 201 once it is kept, 200 where
-// it was before, 401 and 403 for whoever may not speak for the run, or no longer, 404 for a run
-// that does not exist, 400 for a name that is none, 409 where another content is
-// kept, 413 for what is too large, and 503 for what may work later.
+// putArtifact stores a file that a pod of a run sends. The status is 201 for a new
+// file, 200 for a file that was stored before, 401 or 403 for a request that may not
+// act for the run any more or at all, 404 for a run that does not exist, 400 for an
+// invalid name, 409 for a name with other content, 413 for a file that is too large,
+// and 503 for a failure that may pass.
 func (s *server) putArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
 	if !s.authorize(w, r, run) {
 		return
@@ -64,12 +65,12 @@ func (s *server) putArtifact(w http.ResponseWriter, r *http.Request, run, name s
 	w.WriteHeader(code)
 }
 
-// acceptsUploads reports whether the pods of a run may still bring files, and otherwise
+// acceptsUploads reports whether the pods of a run may still store files, and otherwise
 // refuses the request.
 func (s *server) acceptsUploads(w http.ResponseWriter, r *http.Request, run string) bool {
 	projected, err := s.deps.Runs.Run(r.Context(), run)
 	if errors.Is(err, store.ErrNotFound) {
-		return true // it was submitted and is not recorded yet
+		return true // the run was submitted and has no projection yet
 	}
 	var streams []store.Stream
 	if err == nil && projected.Phase == event.PhaseFinished {
@@ -87,15 +88,15 @@ func (s *server) acceptsUploads(w http.ResponseWriter, r *http.Request, run stri
 	return true
 }
 
-// writeRunUnavailable says that a run cannot be looked up now.
+// writeRunUnavailable answers that the run cannot be read now.
 func (s *server) writeRunUnavailable(w http.ResponseWriter, r *http.Request, run string, err error) {
 	s.deps.Log.Warn("run cannot be looked up", zap.String("run", run), zap.Error(err))
 	w.Header().Set("Retry-After", "1")
 	s.writeError(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the run cannot be looked up now")
 }
 
-// authorize reports whether whoever sends a request may speak for a run, and
-// otherwise refuses it.
+// authorize reports whether a request has the token of a run, and otherwise refuses the
+// request.
 func (s *server) authorize(w http.ResponseWriter, r *http.Request, run string) bool {
 	code, reason := s.checkRunToken(r, run)
 	if reason == "" {
@@ -110,7 +111,8 @@ func (s *server) authorize(w http.ResponseWriter, r *http.Request, run string) b
 	return false
 }
 
-// checkRunToken says why whoever sends a request may not speak for a run.
+// checkRunToken returns the status and the reason why a request may not act for a run,
+// or "".
 func (s *server) checkRunToken(r *http.Request, run string) (code int, reason string) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
@@ -126,7 +128,7 @@ func (s *server) checkRunToken(r *http.Request, run string) (code int, reason st
 	return 0, ""
 }
 
-// writeArtifactError says why a file is not kept.
+// writeArtifactError answers with the reason why a file is not stored.
 func (s *server) writeArtifactError(w http.ResponseWriter, r *http.Request, run string, err error) {
 	var (
 		name  *artifact.NameError
@@ -140,7 +142,7 @@ func (s *server) writeArtifactError(w http.ResponseWriter, r *http.Request, run 
 	case errors.As(err, &taken):
 		s.writeError(w, r, http.StatusConflict, codes.AlreadyExists, taken.Error())
 	case errors.As(err, &limit):
-		w.Header().Set("Connection", "close") // the rest is not read
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 		s.writeError(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, limit.Error())
 	case errors.As(err, &body):
 		w.Header().Set("Connection", "close")
@@ -157,7 +159,7 @@ func (s *server) writeAPIError(w http.ResponseWriter, r *http.Request, err error
 	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, err)
 }
 
-// getArtifact sends a file of a run as it is, all of it or from an offset on.
+// getArtifact sends the bytes of a file of a run, from the start or from an offset.
 func (s *server) getArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
 	owner := r.URL.Query().Get("owner")
 	ctx, err := runtime.AnnotateContext(r.Context(), s.json, r, baiv1.RunService_GetArtifact_FullMethodName)
@@ -198,10 +200,10 @@ func (s *server) getArtifact(w http.ResponseWriter, r *http.Request, run, name s
 	}
 }
 
-// writeFileHeader says what comes.
+// writeFileHeader writes the header of a file.
 func (s *server) writeFileHeader(w http.ResponseWriter, file *baiv1.Artifact, offset int64, partial bool) {
 	h := w.Header()
-	h.Set("Content-Type", typeBytes) // whatever it is: nothing of it runs in a browser
+	h.Set("Content-Type", typeBytes) // a browser must not run any content
 	h.Set("Content-Disposition", "attachment")
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("ETag", `"`+file.GetSha256()+`"`)
@@ -223,7 +225,8 @@ func findArtifact(files []*baiv1.Artifact, name string) *baiv1.Artifact {
 	return nil
 }
 
-// rangeFrom reads a Range of the form bytes=N-. Any other is answered with the whole.
+// rangeFrom parses a Range of the form bytes=N-. It ignores any other form, so the
+// whole file is sent.
 func rangeFrom(header string) (offset int64, partial bool) {
 	text, ok := strings.CutPrefix(header, "bytes=")
 	if !ok {

@@ -24,20 +24,20 @@ const (
 	typeBytes  = "application/octet-stream"
 )
 
-// marshaler writes JSON in the canonical form of protobuf, and streams of it as
-// one object a line.
+// marshaler writes JSON in the canonical form of protobuf, and streams as one object
+// per line.
 type marshaler struct{ runtime.JSONPb }
 
 // StreamContentType implements runtime.StreamContentType.
 func (*marshaler) StreamContentType(any) string { return typeNDJSON }
 
-// NewDecoder implements runtime.Marshaler. Its errors do not name protobuf: a
-// client that sends JSON need not know it.
+// NewDecoder implements runtime.Marshaler. Its errors do not mention protobuf, since
+// clients send JSON.
 func (m *marshaler) NewDecoder(r io.Reader) runtime.Decoder { //nolint:ireturn // as the interface has it
 	decoder := m.JSONPb.NewDecoder(r)
 	return runtime.DecoderFunc(func(v any) error {
 		err := decoder.Decode(v)
-		if err == nil || errors.Is(err, io.EOF) { // nothing was sent
+		if err == nil || errors.Is(err, io.EOF) { // io.EOF: the body is empty
 			return err
 		}
 		text, isProto := strings.CutPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: ")
@@ -51,8 +51,8 @@ func (m *marshaler) NewDecoder(r io.Reader) runtime.Decoder { //nolint:ireturn /
 // Delimiter implements runtime.Delimited.
 func (*marshaler) Delimiter() []byte { return []byte("\n") }
 
-// tomlMarshaler reads a descriptor alone as a request that has nothing else, and
-// answers as marshaler does.
+// tomlMarshaler reads a body that is only a descriptor as a request with that
+// descriptor. It writes responses as marshaler does.
 type tomlMarshaler struct{ marshaler }
 
 // NewDecoder implements runtime.Marshaler.
@@ -74,9 +74,9 @@ func (*tomlMarshaler) NewDecoder(r io.Reader) runtime.Decoder { //nolint:ireturn
 	})
 }
 
-// strictQuery reads the parameters of a URL, and refuses those that the request
-// does not have: a misspelt filter must not find everything. Values of enums are
-// their names. The errors are plain text: the caller gives them their code.
+// strictQuery parses the parameters of a URL. It refuses unknown parameters, since a
+// misspelt filter must not match everything. Enum values are given by name. The errors
+// are plain text; the caller adds the status code.
 type strictQuery struct{ runtime.DefaultQueryParser }
 
 // Parse implements runtime.QueryParameterParser.
@@ -106,8 +106,8 @@ func (q *strictQuery) Parse(m proto.Message, values url.Values, filter *utilitie
 	return err
 }
 
-// checkEnum refuses values that are not the names of an enum's values; their
-// numbers may change their meaning.
+// checkEnum refuses values that are not names of an enum's values. Numbers are refused,
+// too.
 func checkEnum(field protoreflect.FieldDescriptor, key string, values []string) error {
 	if field.Enum() == nil {
 		return nil
@@ -125,7 +125,7 @@ func checkEnum(field protoreflect.FieldDescriptor, key string, values []string) 
 	return nil
 }
 
-// alternatives joins words as a sentence does.
+// alternatives joins words as "a, b or c".
 func alternatives(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -133,11 +133,11 @@ func alternatives(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// fieldOf returns the field that a key names; nil for none.
+// fieldOf returns the field that a key names, or nil.
 func fieldOf(m protoreflect.MessageDescriptor, key string) protoreflect.FieldDescriptor { //nolint:ireturn // as protobuf has it
 	first, rest, deeper := strings.Cut(key, ".")
 	name, _, indexed := strings.Cut(first, "[")
-	if indexed { // a map's key may have points
+	if indexed { // a key of a map may contain dots
 		deeper = false
 	}
 	f := m.Fields().ByName(protoreflect.Name(name))

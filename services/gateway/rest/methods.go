@@ -10,15 +10,15 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// methods are those that a path may have.
+// methods are the HTTP methods that a path may have.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} //nolint:gochecknoglobals // a constant
 
-// probe is the key of a *bool in the context of a request that is routed only to
-// learn whether a call answers it.
+// probe is the key of a *bool in the context of a request that is routed only to find
+// out whether the API has a handler for it.
 type probe struct{}
 
-// answersProbe is a middleware that notes that a call answers a probe, instead of
-// calling it.
+// answersProbe returns a middleware that sets the *bool of a probe instead of calling
+// the handler.
 func answersProbe(next runtime.HandlerFunc) runtime.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request, params map[string]string) {
 		if found, ok := r.Context().Value(probe{}).(*bool); ok {
@@ -29,8 +29,8 @@ func answersProbe(next runtime.HandlerFunc) runtime.HandlerFunc {
 	}
 }
 
-// routingError answers a request that no call answers: with 405 and the methods
-// that the path has, or with 404 where it has none.
+// routingError answers a request without a handler: with 405 and the allowed methods,
+// or with 404 if the path does not exist.
 func (s *server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
 	switch _, isProbe := r.Context().Value(probe{}).(*bool); {
 	case isProbe:
@@ -41,7 +41,7 @@ func (s *server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.
 	}
 }
 
-// notRouted answers a request whose path does not exist, or not with its method.
+// notRouted answers a request whose path does not exist, or does not allow the method.
 func (s *server) notRouted(w http.ResponseWriter, r *http.Request) {
 	allowed := s.allowedMethods(r)
 	if len(allowed) == 0 {
@@ -52,7 +52,7 @@ func (s *server) notRouted(w http.ResponseWriter, r *http.Request) {
 	s.writeError(w, r, http.StatusMethodNotAllowed, codes.Unimplemented, r.URL.Path+" does not take "+r.Method+": use "+strings.Join(allowed, " or "))
 }
 
-// allowedMethods returns the methods that the path of a request takes.
+// allowedMethods returns the methods that the path of a request allows.
 func (s *server) allowedMethods(r *http.Request) []string {
 	var all []string
 	for _, method := range methods {
@@ -65,14 +65,14 @@ func (s *server) allowedMethods(r *http.Request) []string {
 	return all
 }
 
-// isAPICall reports whether a call of the API answers a request.
+// isAPICall reports whether the API has a handler for a request.
 func (s *server) isAPICall(r *http.Request) bool {
 	found := false
 	s.json.ServeHTTP(discard{}, r.WithContext(context.WithValue(r.Context(), probe{}, &found)))
 	return found
 }
 
-// discard is a response that nobody reads.
+// discard is a response that drops everything.
 type discard struct{}
 
 // Header implements http.ResponseWriter.
@@ -84,7 +84,7 @@ func (discard) Write(b []byte) (int, error) { return len(b), nil }
 // WriteHeader implements http.ResponseWriter.
 func (discard) WriteHeader(int) {}
 
-// isRead reports whether a method reads.
+// isRead reports whether a method only reads.
 func isRead(method string) bool {
 	return slices.Contains([]string{http.MethodGet, http.MethodHead}, method)
 }

@@ -16,23 +16,22 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Objects is the object store, for pods.
+// Objects reads the object store for pods.
 type Objects interface {
-	// Link returns a URL by which an object is read for so long; "" where there
-	// is no such thing, and the bytes are to be sent.
+	// Link returns a URL that can be used to read an object until lasts has passed, or
+	// "" if the store has no such links.
 	Link(ctx context.Context, key string, lasts time.Duration) (string, error)
 	// Size returns the size of an object, or store.ErrNotFound.
 	Size(ctx context.Context, key string) (int64, error)
-	// OpenAt opens an object for reading from an offset on.
+	// OpenAt opens an object for reading from an offset.
 	OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
 }
 
-// linkTTL is how long a link to an object lasts. Whoever reads it goes on for as
-// long as it takes, and asks here again for what is cut.
+// linkTTL is the lifetime of a link to an object. A download that has started may take
+// longer; a client whose download breaks asks for a new link.
 const linkTTL = 15 * time.Minute
 
-// objectPath reads the path of an object that a run needs:
-// /v1/runs/RUN/objects/NAME.
+// objectPath parses the path of an object that a run needs: /v1/runs/RUN/objects/NAME.
 func objectPath(path string) (run, key string, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/v1/runs/")
 	if !ok {
@@ -42,26 +41,27 @@ func objectPath(path string) (run, key string, ok bool) {
 	return run, key, run != "" && strings.HasPrefix(key, "objects/")
 }
 
-// getObject gives an object to the pod of a run: its bytes, all of them or from an
-// offset on, or 307 and where they are. It says 401 and 403 to whoever may not
-// speak for the run, 403 for an object that the run was not told of with its data
-// and once the run is over, 404 for an object that is not there, 416 for an offset
-// that is not in it, and 503 for what may work later.
+// getObject sends an object to the pod of a run: its bytes from the start or from an
+// offset, or 307 and a link. The status is 401 or 403 for a request that may not act
+// for the run, 403 for an object that is not part of the run's data and after the run's
+// end, 404 for a missing object, 416 for an offset outside the object, and 503 for a
+// failure that may pass.
 func (s *server) getObject(w http.ResponseWriter, r *http.Request, run, key string) {
 	if s.authorize(w, r, run) && s.authorizeObject(w, r, run, key) {
 		s.limitTransfers(func(w http.ResponseWriter, r *http.Request) { s.serveObject(w, r, key) })(w, r)
 	}
 }
 
-// Bounds of how long an answer waits for the record of a run, which may be behind
-// its pods. Whoever asks gives a silent store longer.
+// Limits of how long a request waits for the projection of a run, which may lag behind
+// the run's pods. Clients wait longer than projectionTimeout for a response.
 const (
 	projectionTimeout = 15 * time.Second
 	projectionPoll    = 100 * time.Millisecond
 )
 
-// authorizeObject reports whether the token of a run opens an object, and otherwise refuses
-// the request. It waits a while for a run whose data are not recorded yet.
+// authorizeObject reports whether the token of a run may read an object, and otherwise
+// refuses the request. It waits up to projectionTimeout for a run whose data are not
+// projected yet.
 func (s *server) authorizeObject(w http.ResponseWriter, r *http.Request, run, key string) bool {
 	for begun := time.Now(); ; {
 		projected, err := s.deps.Runs.Run(r.Context(), run)
@@ -90,7 +90,7 @@ func (s *server) authorizeObject(w http.ResponseWriter, r *http.Request, run, ke
 	}
 }
 
-// serveObject sends an object, or says where it is.
+// serveObject sends an object, or redirects to a link.
 func (s *server) serveObject(w http.ResponseWriter, r *http.Request, key string) {
 	if s.deps.Objects == nil {
 		s.writeError(w, r, http.StatusNotFound, codes.NotFound, "there is no object store here: the gateway's settings name none (objects.url)")
@@ -126,7 +126,7 @@ func (s *server) sendObject(w http.ResponseWriter, r *http.Request, key string) 
 		s.writeObjectError(w, r, key, err)
 		return
 	}
-	defer func() { _ = body.Close() }() // it was only read
+	defer func() { _ = body.Close() }() // the body was only read
 	h := w.Header()
 	h.Set("Content-Type", typeBytes)
 	h.Set("Accept-Ranges", "bytes")
@@ -143,10 +143,10 @@ func (s *server) sendObject(w http.ResponseWriter, r *http.Request, key string) 
 	}
 }
 
-// writerOnly hides that a writer can do more than write.
+// writerOnly hides all methods of a writer except Write.
 type writerOnly struct{ io.Writer }
 
-// writeObjectError says why an object cannot be read.
+// writeObjectError answers with the reason why an object cannot be read.
 func (s *server) writeObjectError(w http.ResponseWriter, r *http.Request, key string, err error) {
 	if errors.Is(err, store.ErrNotFound) {
 		s.writeError(w, r, http.StatusNotFound, codes.NotFound, fmt.Sprintf("object %.100q does not exist", key))

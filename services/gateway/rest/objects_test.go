@@ -77,7 +77,7 @@ func TestATokenOpensNothingAfterTheEndOfItsRun(t *testing.T) {
 	}
 	w.finishRun(run)
 	w.waitForPhase(run, "PHASE_FINISHED")
-	for range 2 { // a repetition hears the same
+	for range 2 { // a repetition gets the same answer
 		if code, _, text := get(); code != http.StatusForbidden || !strings.Contains(text, "its token opens no objects any more") {
 			t.Errorf("read after the end: %d %s", code, text)
 		}
@@ -105,8 +105,8 @@ func TestAPodThatIsAheadOfTheRecordOfItsRunIsWaitedFor(t *testing.T) {
 	}
 }
 
-// recordFetched says that the data of a run lie in objects, and returns when that is
-// recorded.
+// recordFetched publishes that the data of a run are in objects, and returns when the
+// event is projected.
 func (w *fixture) recordFetched(run string, objects ...string) {
 	w.t.Helper()
 	ev := event.Fetched{Header: event.NewHeader(event.Derive(run, "fetched"), run, "default", "ann", time.Now()), Descriptor: valid}
@@ -119,7 +119,7 @@ func (w *fixture) recordFetched(run string, objects ...string) {
 	w.waitForPhase(run, "PHASE_QUEUED")
 }
 
-// waitForPhase returns when it is recorded that a run is in a phase.
+// waitForPhase returns when the projection of a run has reached a phase.
 func (w *fixture) waitForPhase(run, phase string) {
 	w.t.Helper()
 	for {
@@ -135,7 +135,7 @@ func (w *fixture) waitForPhase(run, phase string) {
 	}
 }
 
-// putObject puts an object into the object store.
+// putObject stores an object.
 func (w *fixture) putObject(name, content string) {
 	w.t.Helper()
 	dir := filepath.Join(w.objects, "objects")

@@ -1,6 +1,6 @@
-// Package rest serves the API over HTTP/1.1 with JSON, beside gRPC on one port:
-// each request becomes a call of the gRPC server within the process, so that
-// limits, deadlines and errors are the same. Files travel as they are.
+// Package rest serves the API over HTTP/1.1 with JSON, on the same port as gRPC. Each
+// request becomes a call of the gRPC server in this process, so limits, deadlines and
+// errors are the same. Files are sent as plain bytes.
 package rest
 
 import (
@@ -31,12 +31,12 @@ import (
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
 	Hosts       []string      `toml:"hosts"`        // names by which clients call the server beside its addresses and localhost; none means any, but over loopback none
-	Stall       time.Duration `toml:"stall"`        // in which a client must send or take something; zero means 30s
-	StopTimeout time.Duration `toml:"stop_timeout"` // how long requests may take to end when the server stops; zero means 3s
+	Stall       time.Duration `toml:"stall"`        // time within which a client must send or receive something; zero means 30s
+	StopTimeout time.Duration `toml:"stop_timeout"` // time for requests to end when the server stops; zero means 3s
 
-	MaxConnections          int `toml:"max_connections"`            // open at a time, also those of gRPC; zero means 4096
-	MaxConnectionsPerClient int `toml:"max_connections_per_client"` // of one address; zero means half of max_connections
-	MaxTransfers            int `toml:"max_transfers"`              // files, code and data that are sent or taken at a time; zero means 256
+	MaxConnections          int `toml:"max_connections"`            // open connections, also those of gRPC; zero means 4096
+	MaxConnectionsPerClient int `toml:"max_connections_per_client"` // open connections of one address; zero means half of max_connections
+	MaxTransfers            int `toml:"max_transfers"`              // concurrent transfers of files, code and data; zero means 256
 }
 
 // Validate names every setting at fault.
@@ -59,46 +59,46 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// headerTimeout is how long a client may take to say what it wants.
+// headerTimeout returns how long a client may take to send the header of a request.
 func (s Settings) headerTimeout() time.Duration {
 	return min(cmp.Or(s.Stall, 30*time.Second), 10*time.Second)
 }
 
 // Limits of one request.
 const (
-	maxBody   = 1536 << 10 // bytes; what gRPC takes, in base64
+	maxBody   = 1536 << 10 // bytes; the limit of gRPC, in base64
 	maxHeader = 32 << 10   // bytes
 )
 
-// retryAfter is how many seconds later a client may try again that was refused for
-// the number of others, as the API says it, too.
+// retryAfter is the number of seconds after which a client that exceeded a limit may
+// try again. The gRPC API uses the same time.
 const retryAfter = "5"
 
-// Files keeps what runs leave.
+// Files stores the files of runs.
 type Files interface {
-	// Put is that of artifact.Repository.
+	// Put does the same as artifact.Repository.Put.
 	Put(ctx context.Context, run, name string, size int64, body io.Reader) (f artifact.File, repeated bool, err error)
 }
 
-// Runs is what is known of runs, and of what they wrote.
+// Runs reads runs and the state of their streams.
 type Runs interface {
-	// Run returns a run as last recorded, or store.ErrNotFound.
+	// Run returns the projection of a run, or store.ErrNotFound.
 	Run(ctx context.Context, id string) (store.Run, error)
-	// Streams returns what is stored of each of a run's origins.
+	// Streams returns the state of each stream of a run.
 	Streams(ctx context.Context, run string) ([]store.Stream, error)
 }
 
-// Deps are what a Server needs from others.
+// Deps are the dependencies of a Server.
 type Deps struct {
-	API     *InProcessListener // where the gRPC server accepts
+	API     *InProcessListener // listener of the gRPC server
 	Files   Files
 	Scripts Scripts
-	Objects Objects                          // that pods read; nil: none are to be had here
-	Runs    Runs                             // what is known of runs
-	Token   func(run string) string          // the right to speak for a run; empty where there is none
-	Ready   func(ctx context.Context) error  // says why calls would fail now; nil: they would not
-	Notes   func(ctx context.Context) string // what who asks for readiness is to know, empty for nothing; nil: there is never anything
-	OpenAPI []byte                           // the description of what is served
+	Objects Objects                          // objects for pods; nil: there is no object store
+	Runs    Runs                             // reads runs
+	Token   func(run string) string          // returns the token of a run; empty if the run has none
+	Ready   func(ctx context.Context) error  // returns an error with the reason why calls would fail now; a nil func means always ready
+	Notes   func(ctx context.Context) string // returns a note for the readiness response, or ""; nil: there is no note
+	OpenAPI []byte                           // the OpenAPI description of the API
 	Log     *zap.Logger
 }
 
@@ -109,11 +109,11 @@ type server struct {
 	runs     baiv1.RunServiceClient
 	json     *runtime.ServeMux
 
-	transfers chan struct{} // one for each that is under way
+	transfers chan struct{} // one element for each transfer in progress
 }
 
-// Serve returns the part that serves l until it is told to stop. It closes l.
-// Requests still under way may end by themselves for a moment, then are cut.
+// Serve returns the runnable that serves l until its context is done, and closes l.
+// Requests in progress may finish for Settings.StopTimeout, and are then cut.
 func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 	s.Stall = cmp.Or(s.Stall, 30*time.Second)
 	s.StopTimeout = cmp.Or(s.StopTimeout, 3*time.Second)
@@ -153,7 +153,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		shutdownCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settings.StopTimeout)
 		defer cancel()
 		if server.Shutdown(shutdownCtx) != nil {
-			_ = server.Close() // cuts what is left
+			_ = server.Close() // cuts the remaining requests
 		}
 		err = <-served
 	}
@@ -163,7 +163,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
 }
 
-// newMux returns the multiplexer that turns requests into calls.
+// newMux returns the multiplexer that turns requests into gRPC calls.
 func (s *server) newMux() *runtime.ServeMux {
 	return runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &marshaler{}),
@@ -186,7 +186,7 @@ func (s *server) newMux() *runtime.ServeMux {
 	)
 }
 
-// handler answers every request.
+// handler returns the handler of every request.
 func (s *server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -202,15 +202,15 @@ func (s *server) handler() http.Handler {
 	})
 }
 
-// fromPod reports whether a request is one that no page of a browser's can make
-// count: it needs the token of a run. Pods may call the server by any name.
+// fromPod reports whether a request needs the token of a run. A page in a browser has
+// no such token, so pods may call the server by any name.
 func fromPod(r *http.Request) bool {
 	_, _, isFile := filePath(r.URL.Path)
 	_, _, isObject := objectPath(r.URL.Path)
 	return isFile && r.Method == http.MethodPut || isObject && r.Method == http.MethodGet
 }
 
-// originOf returns what a request says of where it comes from.
+// originOf returns the origin of a request.
 func originOf(r *http.Request) requestOrigin {
 	a := requestOrigin{Host: r.Host, Origin: r.Header.Get("Origin"), Site: r.Header.Get("Sec-Fetch-Site")}
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
@@ -221,7 +221,7 @@ func originOf(r *http.Request) requestOrigin {
 	return a
 }
 
-// route gives a request to the handler of its path, or to the call of the API.
+// route passes a request to the handler of its path, or to the API.
 func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	if handle := s.handlerOf(r); handle != nil {
 		handle(w, r)
@@ -230,8 +230,8 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	s.serveAPI(w, r)
 }
 
-// handlerOf returns the handler of a request that is no call of the API; nil for
-// one that is, or that nothing answers.
+// handlerOf returns the handler of a request outside the API. It returns nil for a
+// request of the API, and for one that has no handler.
 func (s *server) handlerOf(r *http.Request) http.HandlerFunc {
 	run, name, isFile := filePath(r.URL.Path)
 	digest, isScript := scriptPath(r.URL.Path)
@@ -255,14 +255,14 @@ func (s *server) handlerOf(r *http.Request) http.HandlerFunc {
 	return nil
 }
 
-// openAPI answers with the description of the API.
+// openAPI answers with the OpenAPI description of the API.
 func (s *server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", typeJSON)
-	_, _ = w.Write(s.deps.OpenAPI) // a client that is gone has nothing to be told
+	_, _ = w.Write(s.deps.OpenAPI) // the client may be gone
 }
 
-// limitTransfers returns a handler that sends or takes bytes, unless too many others do
-// so already.
+// limitTransfers returns a handler that refuses a request while too many transfers are
+// in progress.
 func (s *server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -278,7 +278,7 @@ func (s *server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveAPI answers a request that is a call of the API.
+// serveAPI answers a request of the API.
 func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && s.isAPICall(r) && !s.readBody(w, r) {
 		return
@@ -307,10 +307,10 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 func (s *server) writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = fmt.Fprintln(w, text) // a client that is gone has nothing to be told
+	_, _ = fmt.Fprintln(w, text) // the client may be gone
 }
 
-// writeError answers with an error in the form of every other.
+// writeError answers with an error in the form that all errors have.
 func (s *server) writeError(w http.ResponseWriter, r *http.Request, code int, word codes.Code, message string) {
 	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, &runtime.HTTPStatusError{HTTPStatus: code, Err: status.Error(word, message)})
 }

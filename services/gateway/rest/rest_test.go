@@ -46,7 +46,7 @@ docker_image = "alpine"
 benchmark_code = "echo hello"
 `
 
-// fixture is a gateway on a port of its own.
+// fixture is a gateway on its own port.
 type fixture struct {
 	t       *testing.T
 	addr    string
@@ -96,7 +96,7 @@ func newFixture(t *testing.T, s gateway.Settings) *fixture {
 	return w
 }
 
-// request sends a request and returns its answer.
+// request sends a request and returns the response.
 func (w *fixture) request(method, path string, body io.Reader, headers ...string) (int, http.Header, string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, "http://"+w.addr+path, body)
@@ -351,7 +351,7 @@ func TestAFileIsKeptByItsRunAndReadByAnybody(t *testing.T) {
 	}
 }
 
-// checkReadFile reads a file of a run that says hello, in every way.
+// checkReadFile reads a file with the content hello in every way.
 func (w *fixture) checkReadFile(id, path string) {
 	t := w.t
 	t.Helper()
@@ -446,7 +446,7 @@ func TestAClientThatSendsTooSlowlyIsLeft(t *testing.T) {
 	}
 }
 
-// slowReader is a body that comes slowly, letter by letter.
+// slowReader is a body that arrives slowly, letter by letter.
 type slowReader struct{ remaining string }
 
 func (s *slowReader) Read(p []byte) (int, error) {
@@ -463,7 +463,7 @@ func TestAClientThatSendsSlowlyAndSteadilyIsWaitedFor(t *testing.T) {
 	w := newFixture(t, gateway.Settings{REST: rest.Settings{Stall: 2 * time.Second}})
 	id := w.submit()
 	path := "/v1/runs/" + id + "/artifacts/1/benchmark-0/a"
-	for i, want := range []int{http.StatusCreated, http.StatusOK} { // over one connection
+	for i, want := range []int{http.StatusCreated, http.StatusOK} { // over the same connection
 		if code, _, text := w.request(http.MethodPut, path, &slowReader{remaining: "steadily"}, "Authorization", "Bearer "+token(id)); code != want {
 			t.Errorf("%d: %d %s, want %d", i, code, text, want)
 		}
@@ -477,7 +477,7 @@ func TestGRPCAndHTTPShareThePort(t *testing.T) {
 	if err != nil || got.GetRun().GetOwner() != "ann" {
 		t.Errorf("over gRPC: %v, %v", got, err)
 	}
-	code, _, text := w.request(http.MethodPut, "/v1/runs", strings.NewReader("x")) // begins with P, too
+	code, _, text := w.request(http.MethodPut, "/v1/runs", strings.NewReader("x")) // the method also starts with P
 	if code != http.StatusMethodNotAllowed {
 		t.Errorf("%d %s", code, text)
 	}
@@ -514,7 +514,7 @@ func TestAStreamOverHTTPEndsWithTheServer(t *testing.T) {
 }
 
 func TestGuard(t *testing.T) {
-	if diff := cmp.Diff(200, func() int { // a page of the server's own
+	if diff := cmp.Diff(200, func() int { // a page of the server itself
 		w := newFixture(t, gateway.Settings{})
 		code, _, _ := w.request(http.MethodGet, "/v1/version", nil, "Origin", "http://"+w.addr, "Sec-Fetch-Site", "same-origin")
 		return code

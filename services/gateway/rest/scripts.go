@@ -21,11 +21,11 @@ import (
 
 // Scripts stores the code of users for their runs.
 type Scripts interface {
-	// Put is that of bundle.Store.
+	// Put does the same as bundle.Store.Put.
 	Put(ctx context.Context, owner, sha256 string, size int64, body io.Reader) (code event.Bundle, repeated bool, err error)
 }
 
-// scriptPath reads the path of code: /v1/scripts/SHA256.
+// scriptPath parses the path of code: /v1/scripts/SHA256.
 func scriptPath(path string) (digest string, ok bool) {
 	digest, ok = strings.CutPrefix(path, "/v1/scripts/")
 	return strings.ToLower(digest), ok && digest != ""
@@ -69,7 +69,7 @@ func (s *server) writeScriptError(w http.ResponseWriter, r *http.Request, err er
 		limit  *bundle.LimitError
 		body   *bundle.BodyError
 	)
-	w.Header().Set("Connection", "close") // the rest is not read
+	w.Header().Set("Connection", "close") // the rest of the body is not read
 	switch {
 	case errors.As(err, &digest):
 		s.writeError(w, r, http.StatusBadRequest, codes.InvalidArgument, digest.Message)

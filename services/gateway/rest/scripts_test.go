@@ -21,7 +21,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/rest"
 )
 
-// tarArchive is a tar archive with one file.
+// tarArchive returns a tar archive with one file, and its digest.
 func tarArchive(t *testing.T) ([]byte, string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -112,7 +112,7 @@ func TestOfCodeThatIsCutNothingIsLeft(t *testing.T) {
 	}
 }
 
-// storedObjects are the objects that are kept for runs.
+// storedObjects returns the stored objects of runs.
 func storedObjects(t *testing.T, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "objects", "*"))

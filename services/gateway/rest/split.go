@@ -12,17 +12,17 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// http2Preface is how a connection begins that speaks HTTP/2, as gRPC does, and how no
-// other does.
+// http2Preface is the start of every HTTP/2 connection, as gRPC uses it. No other
+// connection starts with it.
 const http2Preface = "PRI"
 
-// Split returns two listeners that share the connections of l: those that speak
-// HTTP/2 from their first byte, and all others. The part gives the connections
-// out, and closes l when it ends. Each listener is closed by who uses it; a
-// connection for one that is closed is closed, too, and so is one that does not
-// begin to speak in time. Where there are more connections that have not begun to
-// speak, or more of one client's or of all clients', than the settings allow, the
-// oldest silent one makes room, or the new one is closed.
+// Split returns two listeners that share the connections of l: one for HTTP/2 from the
+// first byte, and one for all others. The runnable distributes the connections, and
+// closes l when it ends. The users of the listeners close them. Connections for a
+// closed listener are closed, and so are connections on which the client sends nothing
+// in time. If there are more idle connections, connections of one client, or
+// connections in total than the settings allow, the oldest idle one is closed to make
+// room, or the new one is closed.
 func Split(s Settings, l net.Listener) (http2, others net.Listener, part service.Runnable) {
 	split := &splitter{listener: l, headerTimeout: s.headerTimeout(), http2: newConnQueue(l), others: newConnQueue(l), connections: newConnections(s)}
 	return split.http2, split.others, split.run
@@ -41,14 +41,14 @@ func (s *splitter) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = s.listener.Close() })
-	defer func() { stop(); _ = s.listener.Close() }() // it may be closed already
+	defer func() { stop(); _ = s.listener.Close() }() // the listener may be closed already
 	for pause := time.Duration(0); ; {
 		conn, err := s.listener.Accept()
 		if err != nil && ctx.Err() != nil {
-			return nil // it was told to stop
+			return nil // the context is done
 		}
 		var temporary interface{ Temporary() bool }
-		if errors.As(err, &temporary) && temporary.Temporary() { // too many open files, say
+		if errors.As(err, &temporary) && temporary.Temporary() { // for example too many open files
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			time.Sleep(pause)
 			continue
@@ -59,19 +59,19 @@ func (s *splitter) run(ctx context.Context) error {
 		pause = 0
 		tracked, ok := s.connections.add(conn)
 		if !ok {
-			_ = conn.Close() // its client has more than enough
+			_ = conn.Close() // the connection exceeds a limit
 			continue
 		}
 		deciding.Go(func() { s.dispatch(ctx, tracked) })
 	}
 }
 
-// dispatch gives a connection to who it is for.
+// dispatch passes a connection to the listener of its protocol.
 func (s *splitter) dispatch(ctx context.Context, conn *trackedConn) {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
 	begin, err := peek(conn, s.headerTimeout)
 	if err != nil || ctx.Err() != nil {
-		_ = conn.Close() // it said nothing
+		_ = conn.Close() // the client sent nothing in time
 		return
 	}
 	s.connections.markActive(conn)
@@ -82,7 +82,7 @@ func (s *splitter) dispatch(ctx context.Context, conn *trackedConn) {
 	q.put(&peekedConn{Conn: conn, begin: begin})
 }
 
-// peek reads as much of a connection as tells what it speaks.
+// peek reads enough bytes of a connection to tell its protocol.
 func peek(conn net.Conn, timeout time.Duration) ([]byte, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func peek(conn net.Conn, timeout time.Duration) ([]byte, error) {
 	return begin, conn.SetReadDeadline(time.Time{})
 }
 
-// peekedConn is a connection of which the beginning was read.
+// peekedConn is a connection whose first bytes have been read already.
 type peekedConn struct {
 	net.Conn
 
@@ -117,7 +117,7 @@ func (p *peekedConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// connQueue is a listener of connections that others accept.
+// connQueue is a listener for connections that splitter or Dial provide.
 type connQueue struct {
 	listener interface{ Addr() net.Addr }
 	conns    chan net.Conn
@@ -134,7 +134,7 @@ func (q *connQueue) put(conn net.Conn) {
 	select {
 	case q.conns <- conn:
 	case <-q.closed:
-		_ = conn.Close() // nobody is there to be told
+		_ = conn.Close() // the listener is closed
 	}
 }
 
@@ -162,15 +162,15 @@ func (q *connQueue) Close() error {
 // Addr implements net.Listener.
 func (q *connQueue) Addr() net.Addr { return q.listener.Addr() }
 
-// InProcessListener is a listener that this process alone can connect to.
+// InProcessListener is a listener that only this process can connect to.
 type InProcessListener struct{ connQueue }
 
-// NewInProcessListener returns a listener.
+// NewInProcessListener returns an InProcessListener.
 func NewInProcessListener() *InProcessListener {
 	return &InProcessListener{*newConnQueue(inProcessAddr{})}
 }
 
-// Dial connects to who accepts.
+// Dial connects to the listener, and returns when the connection is accepted.
 func (i *InProcessListener) Dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
@@ -185,7 +185,7 @@ func (i *InProcessListener) Dial(ctx context.Context) (net.Conn, error) {
 
 type inProcessAddr struct{}
 
-// Addr is its own.
+// Addr returns the address itself, since both ends of a pipe have the same address.
 func (inProcessAddr) Addr() net.Addr { return inProcessAddr{} }
 
 // Network implements net.Addr.

@@ -46,13 +46,13 @@ func TestABackfillMakesExactlyTheRunsThatAreMissing(t *testing.T) {
 	want(t, "history", strings.SplitN(history(t, g, s.ID), "\n", 2)[0], "13:00 finished")
 }
 
-// span is a request for the runs of a schedule from one time on for so long.
+// span returns a request for a backfill from a time on, for a duration.
 func span(from time.Time, d time.Duration) *baiv1.BackfillScheduleRequest {
 	return &baiv1.BackfillScheduleRequest{Schedule: "n", Owner: "ann", From: timestamppb.New(from), To: timestamppb.New(from.Add(d))}
 }
 
-// drainBackfills looks until nothing is left to be made up for, and ends what runs now and
-// then. It returns how many runs went on at most.
+// drainBackfills reconciles until no backfill is left, and finishes the active runs now
+// and then. It returns the maximum number of active runs.
 func (w *fixture) drainBackfills(g *gateway) (maxActive int) {
 	w.t.Helper()
 	for i := 0; ; i++ {
@@ -161,7 +161,7 @@ func TestABackfillIsOneRunForEachTimeWhereverItsGatewayDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		dying := w.crashingGateway(p)
-		_, _ = dying.Reconcile(t.Context()) // it may die
+		_, _ = dying.Reconcile(t.Context()) // the process may crash
 		w.setClock("10:20")
 		second := w.gateway()
 		for range 3 {

@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	gracePeriod = time.Minute // how late a firing may be that still is on time: longer than a gateway that dies is waited for
-	maxPerPass  = 10          // firings that are made at one look
-	maxMissed   = 1000        // firings that were missed and are made up for
+	gracePeriod = time.Minute // delay up to which a firing is on time; longer than the takeover from a crashed gateway
+	maxPerPass  = 10          // maximum number of firings in one pass
+	maxMissed   = 1000        // maximum number of missed firings that are made up for
 
-	maxBackfill     = 10_000 // firings of one backfill: nearly a minutely schedule's week
-	backfillBatch   = 200    // of them that are looked at at one look
-	maxBackfillRuns = 100    // runs of a schedule that go on where a backfill makes no more: the firing log has them all
+	maxBackfill     = 10_000 // firings in one backfill; nearly one week of a minutely schedule
+	backfillBatch   = 200    // firings of a backfill that one pass checks
+	maxBackfillRuns = 100    // number of active runs at which a backfill pauses, so that the firing log can list them all
 )
 
-// Rules are the part of a descriptor by which its schedule fires.
+// Rules is the part of a descriptor that controls its schedule.
 type Rules struct {
 	Cron        string        `json:"cron"`
 	Zone        string        `json:"zone"`
 	Concurrency string        `json:"concurrency"`
 	Missed      string        `json:"missed"`
 	Window      time.Duration `json:"window"`
-	Delay       time.Duration `json:"delay,omitempty"` // by which this schedule is late, always
+	Delay       time.Duration `json:"delay,omitempty"` // constant delay of all firings of this schedule
 	History     int           `json:"history"`
 	Start       time.Time     `json:"start,omitzero"`
 	End         time.Time     `json:"end,omitzero"`
 }
 
-// formatTime writes a time as clocks in the zone of the schedule show it.
+// formatTime returns a time in the zone of the schedule.
 func (r Rules) formatTime(at time.Time) string {
 	zone, err := time.LoadLocation(r.Zone)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r Rules) formatTime(at time.Time) string {
 	return at.In(zone).Format(time.RFC3339)
 }
 
-// rulesOf returns the rules of the schedule of that ID.
+// rulesOf returns the rules of the schedule with that ID.
 func rulesOf(id string, d *descriptors.Descriptor) Rules {
 	r := Rules{
 		Cron: d.Info.Scheduling, Zone: d.Info.Timezone, Concurrency: d.Schedule.Concurrency, Missed: d.Schedule.Missed,
@@ -59,7 +59,8 @@ func rulesOf(id string, d *descriptors.Descriptor) Rules {
 	return r
 }
 
-// jitterDelay is the part of a jitter that is a schedule's own, in whole seconds.
+// jitterDelay returns the share of the jitter that a schedule with that ID gets, in
+// whole seconds.
 func jitterDelay(id string, jitter time.Duration) time.Duration {
 	if jitter <= 0 {
 		return 0
@@ -69,7 +70,7 @@ func jitterDelay(id string, jitter time.Duration) time.Duration {
 	return time.Duration(seconds) * time.Second //nolint:gosec // no more than the jitter
 }
 
-// sameTimes reports whether two rules have the same times.
+// sameTimes reports whether two rules give the same firing times.
 func (r Rules) sameTimes(o Rules) bool {
 	return r.Cron == o.Cron && r.Zone == o.Zone && r.Start.Equal(o.Start) && r.End.Equal(o.End)
 }
@@ -81,8 +82,8 @@ type firingTimes struct {
 	start, end time.Time
 }
 
-// times returns the times that rules say. It fails only for rules that were not
-// made by rulesOf of this release.
+// times returns the firing times of the rules. It fails only for rules that rulesOf of
+// this release did not make.
 func (r Rules) times() (firingTimes, error) {
 	s, err := cron.Parse(r.Cron)
 	if err != nil {
@@ -95,7 +96,7 @@ func (r Rules) times() (firingTimes, error) {
 	return firingTimes{cron: s, zone: zone, start: r.Start, end: r.End}, nil
 }
 
-// After returns the first time after t, in UTC; zero where there is none.
+// After returns the first firing time after at, in UTC, or zero if there is none.
 func (t firingTimes) After(at time.Time) time.Time {
 	if !t.start.IsZero() && at.Before(t.start) {
 		at = t.start.Add(-time.Nanosecond)
@@ -107,7 +108,7 @@ func (t firingTimes) After(at time.Time) time.Time {
 	return next.UTC()
 }
 
-// Next returns the next n times after t, fewer where there are no more.
+// Next returns the next n firing times after at, or fewer if there are no more.
 func (t firingTimes) Next(at time.Time, n int) []time.Time {
 	var all []time.Time
 	for at = t.After(at); !at.IsZero() && len(all) < n; at = t.After(at) {
@@ -116,8 +117,8 @@ func (t firingTimes) Next(at time.Time, n int) []time.Time {
 	return all
 }
 
-// Between returns the times from one time on and before another, and whether
-// there are more than n, of which it returns the first.
+// Between returns up to n firing times from from on and before to, and reports whether
+// there are more.
 func (t firingTimes) Between(from, to time.Time, n int) (all []time.Time, more bool) {
 	for at := t.After(from.Add(-time.Nanosecond)); !at.IsZero() && at.Before(to); at = t.After(at) {
 		if len(all) == n {
@@ -128,8 +129,8 @@ func (t firingTimes) Between(from, to time.Time, n int) (all []time.Time, more b
 	return all, false
 }
 
-// firings returns the times at which a backfill of a span makes runs. The error is
-// *SpanError where the span is empty, or has more of them than a backfill may have.
+// firings returns the firing times of a backfill. The error is *SpanError if the span
+// is empty or has too many firings.
 func (r Rules) firings(from, to time.Time) ([]time.Time, error) {
 	if !from.Before(to) {
 		return nil, &SpanError{fmt.Sprintf("%s is not before the end, %s", r.formatTime(from), r.formatTime(to)), "give an earlier time"}
@@ -145,13 +146,13 @@ func (r Rules) firings(from, to time.Time) ([]time.Time, error) {
 	return all, nil
 }
 
-// activeRun is a run of an earlier firing that is not over.
+// activeRun is a run of an earlier firing that has not finished.
 type activeRun struct {
 	Run      string
-	Time     time.Time // that was fired for
-	Reported bool      // that it had not ended in time
-	// Triggered reports that a user asked for the run beside the schedule's times: it is
-	// no firing's run, whatever its time.
+	Time     time.Time // firing time of the run
+	Reported bool      // an event has reported that the run had not ended in time
+	// Triggered reports that a user triggered the run. It belongs to no firing,
+	// whatever its time.
 	Triggered bool
 }
 
@@ -159,42 +160,42 @@ type activeRun struct {
 type state struct {
 	Rules  Rules
 	Times  firingTimes
-	Since  time.Time // firings up to it were decided, or are none of this schedule's
+	Since  time.Time // firings up to this time were decided or do not belong to this schedule
 	Now    time.Time
 	Active []activeRun
 }
 
 // Reasons why a firing has no run.
 const (
-	Missed  event.Reason = "Missed"  // its time passed while the platform was away
-	Overlap event.Reason = "Overlap" // a run of an earlier firing went on
-	Refused event.Reason = "Refused" // the descriptor cannot be run any more
+	Missed  event.Reason = "Missed"  // the firing time passed while the platform was down
+	Overlap event.Reason = "Overlap" // a run of an earlier firing was active
+	Refused event.Reason = "Refused" // the descriptor is no longer valid
 
-	NotEnded event.Reason = "NotEnded" // there is one, which went on for too long
+	NotEnded event.Reason = "NotEnded" // the firing has a run, which took too long
 )
 
-// firingResult is the decision about a firing, or about several in a row.
+// firingResult is the decision about a firing, or about several consecutive firings.
 type firingResult struct {
 	Time    time.Time
-	Last    time.Time    // of several; zero for one
-	Count   int          // how many they are
-	Reason  event.Reason // why there is no run; empty where one is to be made
-	Message string       // the same in words
-	Cancel  []string     // runs that are to end, for which this one is made
+	Last    time.Time    // last of several firings; zero for one
+	Count   int          // number of firings
+	Reason  event.Reason // reason why there is no run; empty if a run is to be made
+	Message string       // text for Reason
+	Cancel  []string     // runs to cancel before this run is made
 }
 
 // decision is the plan for a schedule.
 type decision struct {
-	Results []firingResult // in order
-	Until   time.Time      // the value of state.Since once they are carried out
+	Results []firingResult // in order of time
+	Until   time.Time      // value of state.Since after the results are carried out
 	Overdue []activeRun    // runs to report because they have not ended in time
-	Wake    time.Time      // when there is more to do by itself; zero for never
+	Wake    time.Time      // time of the next decision; zero for never
 
 	blocked bool // a firing waits for the end of a run
 }
 
-// isDue reports whether a schedule fires now: else there is nothing to decide but
-// when.
+// isDue reports whether a firing is due now. If not, it returns the time when one will
+// be.
 func isDue(l state) (due bool, wake time.Time) {
 	next := l.Times.After(l.Since)
 	if next.IsZero() {
@@ -206,16 +207,15 @@ func isDue(l state) (due bool, wake time.Time) {
 
 // decide returns the plan for a schedule now.
 //
-//   - A firing whose time came within the last minute is on time.
-//   - A firing that is later was missed. It is lost where missed is skip, where
-//     it is later than the window, and, where missed is latest, where another
-//     firing follows that is due too.
-//   - forbid: while a run of an earlier firing goes on none is made. Where missed
-//     is all, firings wait for their turn, in order, for as long as the window is;
-//     else they are lost.
-//   - replace: the runs that go on are canceled, and the last firing that is due
-//     is made; those before it are lost.
-//   - A run that goes on when the schedule fires again is reported, once, as not
+//   - A firing up to one minute late is on time.
+//   - A later firing was missed. It is skipped if missed is "skip", if it is later than
+//     the window, or, if missed is "latest", if a later firing is also due.
+//   - "forbid": no run is made while a run of an earlier firing is active. If missed is
+//     "all", firings wait in order for up to the window; otherwise they are skipped.
+//   - "replace": the active runs are canceled and only the last due firing gets a run;
+//     the firings before it are skipped.
+//   - A run that is still active when the schedule fires again is reported once as not
+//     ended in time.
 //     ended in time.
 func decide(l state) decision {
 	decision := decision{Until: l.Since}
@@ -240,8 +240,8 @@ func decide(l state) decision {
 	return decision
 }
 
-// dueFirings returns the firings that may be made now, and those before them that were
-// missed for good.
+// dueFirings returns the firings that may be made now, and the earlier ones that are
+// skipped.
 func (l state) dueFirings() (due []time.Time, skipped firingResult) {
 	window := gracePeriod
 	if l.Rules.Missed != descriptors.SkipMissed {
@@ -270,8 +270,8 @@ func (l state) dueFirings() (due []time.Time, skipped firingResult) {
 	return due, skipped
 }
 
-// skipReason returns the reason for firings in a row that were too late. A firing that
-// waits for its turn grows late while the platform is there.
+// skipReason returns the reason for consecutive firings that were too late. A firing
+// that waits for its turn becomes late although the platform is up.
 func (l state) skipReason(skipped firingResult) (event.Reason, string) {
 	late := l.Now.Sub(skipped.Time.Add(l.Rules.Delay)).Truncate(time.Second)
 	serial := l.Rules.Concurrency == descriptors.Forbid && l.Rules.Missed == descriptors.AllMissed
@@ -290,7 +290,7 @@ func (l state) skipReason(skipped firingResult) (event.Reason, string) {
 	return Missed, fmt.Sprintf("the platform was away: looked at %s late, more than schedule.missed_window (%s)", late, l.Rules.Window)
 }
 
-// activeBefore are the runs that go on and began before it was too late for a firing.
+// activeBefore returns the active runs that were due before a firing became too late.
 func (l state) activeBefore(at time.Time) (all []activeRun) {
 	for _, g := range l.Active {
 		if g.Time.Before(at.Add(l.Rules.Delay + l.Rules.Window)) {
@@ -308,8 +308,8 @@ func (p *decision) skip(f firingResult) {
 	p.Until = cmp.Or(f.Last, f.Time)
 }
 
-// findOverdue finds the runs that have not ended when the first of these firings was
-// due that came after theirs.
+// findOverdue adds the active runs whose firing is before the last of these firings,
+// unless they were reported.
 func (p *decision) findOverdue(active []activeRun, due []time.Time, skipped firingResult) {
 	last := skipped.Last
 	if len(due) > 0 {
@@ -333,7 +333,7 @@ func (p *decision) decideAllow(due []time.Time) {
 	}
 }
 
-// decideForbid makes a firing where no run goes on.
+// decideForbid makes a firing if no run is active.
 func (p *decision) decideForbid(l state, due []time.Time) {
 	free := len(l.Active) == 0
 	for _, at := range due {
@@ -350,7 +350,7 @@ func (p *decision) decideForbid(l state, due []time.Time) {
 	}
 }
 
-// decideReplace makes the last firing in place of all before it.
+// decideReplace makes the last due firing, and skips all firings before it.
 func (p *decision) decideReplace(l state, due []time.Time) {
 	if len(due) == 0 {
 		return
@@ -368,13 +368,13 @@ func (p *decision) decideReplace(l state, due []time.Time) {
 	p.addRun(last, cancel)
 }
 
-// hasRun reports whether the run of a firing is there already, by a gateway that
-// died before it could say so: it is made again, which changes nothing.
+// hasRun reports whether a firing already has a run, made by a gateway that crashed
+// before it recorded the run. Making that run again changes nothing.
 func (l state) hasRun(at time.Time) bool {
 	return slices.ContainsFunc(l.Active, func(g activeRun) bool { return !g.Triggered && g.Time.Equal(at) })
 }
 
-// firstRun names the first of the runs that go on.
+// firstRun returns the ID of the first active run, in parentheses.
 func firstRun(active []activeRun) string {
 	if len(active) == 0 {
 		return ""
@@ -382,8 +382,8 @@ func firstRun(active []activeRun) string {
 	return " (" + active[0].Run + ")"
 }
 
-// decideTrigger returns the runs that go on and block or are ended by another that is
-// asked for beside the times: forbid lets one block it, replace ends them.
+// decideTrigger returns how the active runs affect a triggered run: with "forbid", one
+// of them blocks it; with "replace", they are canceled.
 func decideTrigger(r Rules, active []activeRun) (blocking string, ends []string) {
 	if len(active) == 0 || r.Concurrency == descriptors.Allow {
 		return "", nil
@@ -397,9 +397,9 @@ func decideTrigger(r Rules, active []activeRun) (blocking string, ends []string)
 	return "", ends
 }
 
-// decideBackfill returns how many of the missing firings of a backfill may be made
-// now, given how many runs go on: one where none does, or, where runs may go on
-// side by side, some, as long as that is no crowd.
+// decideBackfill returns how many missing firings of a backfill may be made now, given
+// the number of active runs. It is one while no run is active; if concurrency is
+// "allow", it is some, until maxBackfillRuns runs are active.
 func decideBackfill(r Rules, active int) int {
 	if r.Concurrency != descriptors.Allow {
 		return max(0, 1-active)
@@ -407,12 +407,12 @@ func decideBackfill(r Rules, active int) int {
 	return max(0, min(maxPerPass, maxBackfillRuns-active))
 }
 
-// firingKey returns the key of a firing, which is the same for every version of the
-// schedule, and for every clock.
+// firingKey returns the key of a firing. It is the same for all versions of the
+// schedule and in all time zones.
 func firingKey(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// idOf returns the ID of the schedule of an owner that has a name, or, without
-// one, that was first asked for in these words.
+// idOf returns the ID of an owner's schedule with that name. A schedule without a name
+// has an ID derived from words, the digest of its first request.
 func idOf(owner, name, words string) string {
 	if name != "" {
 		words = ""
@@ -423,8 +423,8 @@ func idOf(owner, name, words string) string {
 	return strings.ToLower(id.String())
 }
 
-// trimRecords returns as many of the last records as a history has, and those whose
-// runs are not over.
+// trimRecords returns the newest records, up to the history limit, and all records of
+// unfinished runs.
 func trimRecords(all []record, history int) []record {
 	over := 0
 	for _, r := range all {
@@ -444,7 +444,7 @@ func trimRecords(all []record, history int) []record {
 // errFenced reports that another gateway fires now.
 var errFenced = errors.New("another gateway fires schedules now")
 
-// earlier returns the earlier of two times, where zero is never.
+// earlier returns the earlier of two times. Zero means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

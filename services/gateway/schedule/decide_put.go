@@ -15,13 +15,13 @@ const maxKeys = 32
 type desiredSchedule struct {
 	id, name, owner, key, digest string
 
-	repeated   bool // the key stood for this before
+	repeated   bool // the key already belongs to this schedule
 	edition    edition
 	descriptor *descriptors.Descriptor
 }
 
-// apply returns the schedule that replaces an old one, and whether they are the same
-// but for their keys.
+// apply returns the schedule that replaces an old one, and reports whether they differ
+// only in their keys.
 func (w desiredSchedule) apply(old Schedule, now time.Time) (s Schedule, same bool) {
 	s = old
 	exists := old.ID != "" && old.Deleted.IsZero()
@@ -49,7 +49,7 @@ func (w desiredSchedule) apply(old Schedule, now time.Time) (s Schedule, same bo
 	return s, false
 }
 
-// mergeLabels returns the labels of the runs.
+// mergeLabels returns the labels of the descriptor with those of the request over them.
 func mergeLabels(d *descriptors.Descriptor, over map[string]string) map[string]string {
 	all := make(map[string]string, len(d.Info.Labels)+len(over))
 	maps.Copy(all, d.Info.Labels)

@@ -13,14 +13,14 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
-// clock is a time of one day, hours and minutes, and seconds where there are any.
+// clock returns a time of a fixed day, from hours and minutes, and seconds if given.
 func clock(text string) time.Time {
 	var hour, minute, second int
-	_, _ = fmt.Sscanf(text, "%d:%d:%d", &hour, &minute, &second) // without seconds it stops before them
+	_, _ = fmt.Sscanf(text, "%d:%d:%d", &hour, &minute, &second) // without seconds, it stops before them
 	return time.Date(2026, 5, 4, hour, minute, second, 0, time.UTC)
 }
 
-// describe is a plan in words.
+// describe returns a plan as text.
 func describe(p decision) string {
 	var words []string
 	for _, f := range p.Results {
@@ -42,14 +42,14 @@ func describe(p decision) string {
 	return strings.Join(words, "; ")
 }
 
-// decisionCase is a look, and what is to be decided.
+// decisionCase is a state and the expected decision.
 type decisionCase struct {
 	cron, concurrency, missed string
 	window, delay             time.Duration
 	since, now                string
-	going                     string // RUN@TIME, …; a star at the end: told before
-	want, until, wake         string // wake is empty where a firing waits for a run
-	message                   string // part of what is said of the first firing that is lost
+	going                     string // active runs, RUN@TIME, …; a star at the end: reported before
+	want, until, wake         string // wake is empty if a firing waits for a run
+	message                   string // part of the message of the first skipped firing
 }
 
 func TestWhatBecomesOfAFiring(t *testing.T) {
@@ -260,8 +260,8 @@ func TestAScheduleIsThatOfItsOwnerAndNameAndElseOfItsWords(t *testing.T) {
 	}
 }
 
-// However often it is looked, and however late: each firing meets one fate, in
-// order, and no later look decides about it again.
+// However often and late decide is called, each firing gets one result, in order, and
+// no later call decides about it again.
 func TestEveryFiringHasOneFate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := Rules{
@@ -282,7 +282,7 @@ func TestEveryFiringHasOneFate(t *testing.T) {
 	})
 }
 
-// firingHistory is what a schedule has fired.
+// firingHistory has the firings of a schedule.
 type firingHistory struct {
 	rules        Rules
 	times        firingTimes
@@ -290,7 +290,7 @@ type firingHistory struct {
 	active       []activeRun
 }
 
-// decide decides, and checks that firings are in order, none left out and none twice.
+// decide decides, and checks that firings are in order, without gaps or duplicates.
 func (h *firingHistory) decide(rt *rapid.T) {
 	plan := decide(state{Rules: h.rules, Times: h.times, Since: h.decided, Now: h.now, Active: h.active})
 	for _, f := range plan.Results {
@@ -311,7 +311,7 @@ func (h *firingHistory) decide(rt *rapid.T) {
 	}
 }
 
-// fire has a run go on where one is made.
+// fire adds an active run if the result makes one.
 func (h *firingHistory) fire(rt *rapid.T, f firingResult) {
 	if f.Reason != "" {
 		return

@@ -3,26 +3,26 @@ package schedule
 import (
 	"testing"
 	"time"
-	_ "time/tzdata" // the zones of the tables are those of every machine
+	_ "time/tzdata" // gives every machine the zones of the tables
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// change is one of clocks, as the time zone database (and the laws that it
-// quotes) publish it: when, and by how much the zone is off UTC from then on.
+// change is a change of clocks, as the time zone database (and the laws that it quotes)
+// publish it: its time, and the offset from UTC after it.
 type change struct {
 	at     string
 	offset time.Duration
-	// daily are the firings, in UTC, of the schedule at the time of the day that
-	// is changed: of the day before, that day, and the day after.
+	// daily are the firings, in UTC, of a schedule at the time of day that the change
+	// affects: on the day before, that day, and the day after.
 	daily [3]string
-	// hours are how many firings of "every hour" that day has.
+	// hours is the number of firings of "every hour" on that day.
 	hours int
 }
 
-// zones are five, with the two changes of 2026 of each: one that leaves an hour
-// out and one that has it twice, at midnight and at other times, by an hour and
-// by half of one, in both hemispheres.
+// zones returns five zones, with the two changes of each in 2026. One change skips an
+// hour and one repeats it, at midnight and at other times, by an hour and by half an
+// hour, in both hemispheres.
 func zones() map[string]map[string]change {
 	return map[string]map[string]change{
 		"America/New_York": {
@@ -70,7 +70,7 @@ func TestOverEachChangeOfClocksInFiveZonesADayHasOneFiringAndARhythmGoesOn(t *te
 	}
 }
 
-// check checks that a zone has the change, and that schedules go over it as said.
+// check checks that a zone has the change, and that schedules handle it as expected.
 func (c change) check(t *testing.T, zone, cron string) {
 	t.Helper()
 	where, err := time.LoadLocation(zone)
@@ -92,7 +92,7 @@ func (c change) check(t *testing.T, zone, cron string) {
 	}
 	year, month, day := utc(t, c.daily[1]).In(where).Date()
 	midnight, next := time.Date(year, month, day, 0, 0, 0, 0, where), time.Date(year, month, day+1, 0, 0, 0, 0, where)
-	if midnight.Day() != day { // it is what is left out
+	if midnight.Day() != day { // midnight does not exist on that day
 		midnight = at
 	}
 	if all, _ := timesIn(t, "@hourly", zone).Between(midnight, next, 100); len(all) != c.hours {

@@ -15,15 +15,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Schedule is the wish of a user that a descriptor is run again and again: the
-// document KindSchedule.
+// Schedule is a descriptor that runs at certain times: the document of KindSchedule.
 type Schedule struct {
 	ID        string `json:"id"`
 	Name      string `json:"name,omitempty"`
 	Namespace string `json:"namespace"`
 	Owner     string `json:"owner"`
-	Version   int    `json:"version"` // of the descriptor
-	Digest    string `json:"digest"`  // of the edition of that version
+	Version   int    `json:"version"` // version of the descriptor
+	Digest    string `json:"digest"`  // digest of that version's edition
 
 	store.ScheduleRetention
 
@@ -34,17 +33,17 @@ type Schedule struct {
 
 	Paused   bool      `json:"paused,omitempty"`
 	PausedBy string    `json:"paused_by,omitempty"`
-	From     time.Time `json:"from"` // firings up to then are not this schedule's
+	From     time.Time `json:"from"` // earlier firings do not belong to this schedule
 	Created  time.Time `json:"created"`
 	Updated  time.Time `json:"updated"`
-	Keys     []string  `json:"keys,omitempty"` // of the last requests that were carried out
+	Keys     []string  `json:"keys,omitempty"` // keys of the last requests that were carried out
 }
 
-// edition is the request that the firings of one version make: the document
+// edition is the request that the firings of one version make: the document of
 // KindScheduleVersion.
 type edition struct {
 	Namespace  string            `json:"namespace"`
-	Descriptor string            `json:"descriptor"` // with the values that were put into it
+	Descriptor string            `json:"descriptor"` // text with the overrides applied
 	File       string            `json:"file,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Overrides  []event.Override  `json:"overrides,omitempty"`
@@ -57,8 +56,8 @@ func editionKey(id string, version int, digest string) string {
 	return fmt.Sprintf("%s!%09d!%s", id, version, digest)
 }
 
-// digest is the same for editions of the same content, whichever file they were read
-// from.
+// digest returns a digest of an edition's content. The name of the descriptor's file
+// does not change it.
 func (e edition) digest() string {
 	parts := []string{"edition", e.Namespace, e.Descriptor, e.Script}
 	for _, key := range slices.Sorted(maps.Keys(e.Labels)) {
@@ -75,14 +74,14 @@ func (e edition) request(s Schedule, key string, at time.Time) submit.Request {
 	}
 }
 
-// firingLog has the last firings of a schedule: the document KindFirings.
+// firingLog has the last firings of a schedule: the document of KindFirings.
 type firingLog struct {
-	Fence   int64     `json:"fence"` // of the lease under which it was written
-	Until   time.Time `json:"until"` // firings up to then were decided
+	Fence   int64     `json:"fence"` // fence of the lease under which the log was written
+	Until   time.Time `json:"until"` // firings up to this time were decided
 	Records []record  `json:"records,omitempty"`
 }
 
-// record is the outcome of a firing, or of several in a row.
+// record is the outcome of a firing, or of several consecutive firings.
 type record struct {
 	Time     time.Time    `json:"time"`
 	Last     time.Time    `json:"last,omitzero"`
@@ -90,14 +89,14 @@ type record struct {
 	Run      string       `json:"run,omitempty"`
 	Reason   event.Reason `json:"reason,omitempty"`
 	Message  string       `json:"why,omitempty"`
-	Open     bool         `json:"open,omitempty"` // the run was not over at the last look
-	Reported bool         `json:"told,omitempty"` // an event says that the run had not ended in time, or none is needed
+	Open     bool         `json:"open,omitempty"` // the run had not finished at the last pass
+	Reported bool         `json:"told,omitempty"` // an event has reported that the run had not ended in time, or none is needed
 	Overdue  bool         `json:"late,omitempty"` // the run had not ended in time
 }
 
-// triggerLog has the runs that users asked for beside the times of a schedule, and
-// that may go on: a document of KindFirings beside the firingLog. A key is written
-// before its run is made, so that no run is overlooked.
+// triggerLog has the triggered runs of a schedule that may be active: a document of
+// KindFirings beside the firingLog. A key is written before its run is made, so that no
+// run is overlooked.
 type triggerLog struct {
 	Keys []triggerEntry `json:"keys"`
 }
@@ -109,12 +108,12 @@ type triggerEntry struct {
 
 func triggersKey(id string) string { return id + "!triggers" }
 
-// Backfill is an order for the runs of past firings: the document KindBackfill.
+// Backfill is an order for the runs of past firings: the document of KindBackfill.
 type Backfill struct {
 	Schedule string    `json:"schedule"`
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
-	Next     time.Time `json:"next"` // those before it are done
+	Next     time.Time `json:"next"` // firings before this time are done
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at"`
 
@@ -129,8 +128,8 @@ func backfillKey(id string, from, to time.Time) string {
 // documents reads and writes the documents of schedules.
 type documents struct{ store Store }
 
-// find returns the schedule of an ID, or of a name of that owner's. The error is
-// *MissingError where there is none.
+// find returns the schedule with that ID, or with that name of the owner's. The error
+// is *MissingError if there is none.
 func (d documents) find(ctx context.Context, owner, ref string) (Schedule, error) {
 	s, _, found, err := store.Find[Schedule](ctx, d.store, store.KindSchedule, refID(owner, ref))
 	if err != nil {
@@ -139,7 +138,7 @@ func (d documents) find(ctx context.Context, owner, ref string) (Schedule, error
 	return s, checkExists(s, found, owner, ref)
 }
 
-// checkExists returns *MissingError for a schedule that was not found, or is deleted.
+// checkExists returns *MissingError for a schedule that was not found or is deleted.
 func checkExists(s Schedule, found bool, owner, ref string) error {
 	if !found || !s.Deleted.IsZero() || ref == "" {
 		return &MissingError{Ref: ref, Owner: owner}
@@ -155,7 +154,7 @@ func refID(owner, ref string) string {
 	return idOf(owner, ref, "")
 }
 
-// list returns up to n schedules for which want is true, after an ID.
+// list returns up to n schedules for which want is true, with IDs after an ID.
 func (d documents) list(ctx context.Context, after string, n int, want func(Schedule) bool) ([]Schedule, error) {
 	var all []Schedule
 	for doc, err := range store.DocsAfter(ctx, d.store, store.KindSchedule, "", after) {
@@ -176,8 +175,8 @@ func (d documents) list(ctx context.Context, after string, n int, want func(Sche
 	return all, nil
 }
 
-// createEdition stores the edition of the version that a schedule has, unless it is
-// stored.
+// createEdition stores the edition of a schedule's current version, unless the edition
+// is stored already.
 func (d documents) createEdition(ctx context.Context, s Schedule, e edition) error {
 	err := store.Create(ctx, d.store, store.KindScheduleVersion, editionKey(s.ID, s.Version, s.Digest), e)
 	if errors.Is(err, store.ErrExists) {
@@ -194,8 +193,8 @@ func (d documents) edition(ctx context.Context, s Schedule) (edition, error) {
 	return e, nil
 }
 
-// backfills returns the backfills whose keys have a prefix, oldest span first for each
-// schedule.
+// backfills returns the backfills whose keys have a prefix, with the oldest span first
+// for each schedule.
 func (d documents) backfills(ctx context.Context, prefix string) ([]Backfill, error) {
 	var all []Backfill
 	for doc, err := range store.All[Backfill](ctx, d.store, store.KindBackfill, prefix) {
@@ -208,7 +207,7 @@ func (d documents) backfills(ctx context.Context, prefix string) ([]Backfill, er
 	return all, nil
 }
 
-// createBackfill orders a backfill, unless it is ordered.
+// createBackfill stores the order for a backfill, unless the order is stored already.
 func (d documents) createBackfill(ctx context.Context, b Backfill) error {
 	err := store.Create(ctx, d.store, store.KindBackfill, backfillKey(b.Schedule, b.From, b.To), b)
 	if errors.Is(err, store.ErrExists) {
@@ -217,8 +216,8 @@ func (d documents) createBackfill(ctx context.Context, b Backfill) error {
 	return err
 }
 
-// saveProgress stores that all of a backfill before a time is done, and deletes one
-// that is done.
+// saveProgress records that all firings of a backfill before a time are done. It
+// deletes a finished backfill.
 func (d documents) saveProgress(ctx context.Context, b Backfill, next time.Time) error {
 	if next.Equal(b.Next) {
 		return nil
@@ -229,13 +228,13 @@ func (d documents) saveProgress(ctx context.Context, b Backfill, next time.Time)
 	b.Next = next
 	_, err := store.Replace(ctx, d.store, store.KindBackfill, b.key, b.version, b)
 	if errors.Is(err, store.ErrConflict) {
-		return nil // another process did it
+		return nil // another process has recorded it
 	}
 	return err
 }
 
-// purge deletes the editions and backfills of a deleted schedule. Those of a schedule
-// that took its name later stay.
+// purge deletes the editions and backfills of a deleted schedule. It keeps those of a
+// later schedule with the same name.
 func (d documents) purge(ctx context.Context, s Schedule) error {
 	var old []store.Doc
 	for doc, err := range store.AllDocs(ctx, d.store, store.KindScheduleVersion, s.ID+"!") {

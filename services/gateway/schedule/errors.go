@@ -17,7 +17,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("schedule %.100q of owner %.100q does not exist", e.Ref, e.Owner)
 }
 
-// ActiveRunError refuses to fire a schedule while a run of it goes on.
+// ActiveRunError refuses to fire a schedule while one of its runs is active.
 type ActiveRunError struct{ Run string }
 
 // Error implements error.
@@ -25,8 +25,8 @@ func (e *ActiveRunError) Error() string {
 	return fmt.Sprintf("run %s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", e.Run)
 }
 
-// UnrunnableError refuses to fire a schedule whose descriptor was accepted once, and
-// is invalid by the rules of today.
+// UnrunnableError refuses to fire a schedule whose descriptor was accepted once and is
+// invalid by the current rules.
 type UnrunnableError struct{ Err *submit.InvalidError }
 
 // Error implements error.
@@ -37,7 +37,7 @@ func (e *UnrunnableError) Error() string {
 // Unwrap implements errors.Unwrap.
 func (e *UnrunnableError) Unwrap() error { return e.Err }
 
-// SpanError refuses a backfill for the span of time that it asks for.
+// SpanError refuses a backfill because of its span of time.
 type SpanError struct{ Message, Remedy string }
 
 // Error implements error.

@@ -14,10 +14,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// lockRetryInterval is the wait for another process that makes runs of a schedule.
+// lockRetryInterval is the time until the next try if another process holds a
+// schedule's lock.
 const lockRetryInterval = 100 * time.Millisecond
 
-// reconciler is one schedule while it fires.
+// reconciler fires one schedule.
 type reconciler struct {
 	*Runner
 
@@ -27,7 +28,7 @@ type reconciler struct {
 	changed  bool
 }
 
-// reconcile fires what is due, and goes on with the first of the backfills.
+// reconcile makes the due firings, and continues the first of the backfills.
 func (f *reconciler) reconcile(ctx context.Context, backfills []Backfill) (wake time.Time, err error) {
 	due := false
 	if !f.schedule.Paused {
@@ -54,7 +55,7 @@ func (f *reconciler) reconcile(ctx context.Context, backfills []Backfill) (wake 
 	return wake, err
 }
 
-// loadActive finds the runs that go on.
+// loadActive loads the active runs.
 func (f *reconciler) loadActive(ctx context.Context) error {
 	active, ended, err := f.runs.active(ctx, f.schedule.ID, f.firings.firingLog)
 	if err != nil {
@@ -71,7 +72,7 @@ func (f *reconciler) loadActive(ctx context.Context) error {
 	return nil
 }
 
-// save stores the firing log where it changed.
+// save stores the firing log if it has changed.
 func (f *reconciler) save(ctx context.Context) error {
 	if !f.changed {
 		return nil
@@ -93,7 +94,7 @@ func (f *reconciler) addRecord(r record) {
 	f.firings.Records, f.changed = append(all, r), true
 }
 
-// fire carries out the decision about the firings that are due, up to the first error.
+// fire carries out the decision about the due firings. It stops at the first error.
 func (f *reconciler) fire(ctx context.Context) (wake time.Time, err error) {
 	decision := decide(f.state)
 	for _, late := range decision.Overdue {
@@ -111,7 +112,7 @@ func (f *reconciler) fire(ctx context.Context) (wake time.Time, err error) {
 	return decision.Wake, nil
 }
 
-// apply makes the run of a firing, or reports that it has none.
+// apply makes the run of a firing, or reports that the firing has none.
 func (f *reconciler) apply(ctx context.Context, result firingResult) error {
 	if result.Reason != "" {
 		return f.skipFirings(ctx, result)
@@ -133,7 +134,7 @@ func (f *reconciler) apply(ctx context.Context, result firingResult) error {
 	return nil
 }
 
-// submitAt makes the run of a firing, or returns the reason why it is refused.
+// submitAt makes the run of a firing, or returns the reason why the run is refused.
 func (f *reconciler) submitAt(ctx context.Context, at time.Time) (run, refused string, err error) {
 	e, err := f.docs.edition(ctx, f.schedule)
 	if err != nil {
@@ -153,7 +154,7 @@ func (f *reconciler) submitAt(ctx context.Context, at time.Time) (run, refused s
 	return "", "", fmt.Errorf("fire for %s: %w", at.Format(time.RFC3339), err)
 }
 
-// skipFirings reports firings that have no run.
+// skipFirings reports and records firings without a run.
 func (f *reconciler) skipFirings(ctx context.Context, result firingResult) error {
 	if err := f.publishMissed(ctx, "", result.Time, result.Count, result.Reason, result.Message); err != nil {
 		return err
@@ -162,8 +163,7 @@ func (f *reconciler) skipFirings(ctx context.Context, result firingResult) error
 	return nil
 }
 
-// publishMissed publishes ScheduleMissed. An event that is published again has the
-// same ID.
+// publishMissed publishes ScheduleMissed. A repeated event has the same ID.
 func (f *reconciler) publishMissed(ctx context.Context, run string, at time.Time, count int, reason event.Reason, message string) error {
 	s := f.schedule
 	h := event.NewHeader(event.Derive("schedule-missed", s.ID, firingKey(at), string(reason)), s.ID, s.Namespace, s.Owner, at.UTC())
@@ -175,7 +175,7 @@ func (f *reconciler) publishMissed(ctx context.Context, run string, at time.Time
 	return f.bus.Publish(ctx, event.Status{Header: h, Phase: event.PhaseSubmitted, Reason: event.ScheduleMissed, Message: message})
 }
 
-// advanceBackfill makes some of the runs of a backfill.
+// advanceBackfill makes some of the runs of a backfill, and records its progress.
 func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
 	n := decideBackfill(f.schedule.Rules, f.countActive())
 	if n == 0 {
@@ -208,7 +208,7 @@ func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
 	return f.docs.saveProgress(ctx, o, next)
 }
 
-// countActive returns the number of runs that go on, with those that were just made.
+// countActive returns the number of active runs, with those made in this pass.
 func (f *reconciler) countActive() int {
 	n := len(f.state.Active)
 	for _, r := range f.firings.Records {

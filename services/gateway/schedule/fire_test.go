@@ -59,7 +59,7 @@ func TestForbidMakesNoRunBesideAnother(t *testing.T) {
 	}
 }
 
-// history is what a schedule tells of its firings.
+// history returns the firings of a schedule as text.
 func history(t *testing.T, g *gateway, id string) string {
 	t.Helper()
 	got, err := g.api().GetSchedule(t.Context(), &baiv1.GetScheduleRequest{Schedule: id})
@@ -104,7 +104,7 @@ func TestOneGatewayFiresAtATimeAndAnotherFollowsWhenItIsGone(t *testing.T) {
 	if _, err := b.Reconcile(t.Context()); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("while another fires: %v", err)
 	}
-	b.reconcileAt("10:01") // a is gone
+	b.reconcileAt("10:01") // a has crashed
 	b.reconcileAt("10:02")
 	if _, err := a.Reconcile(t.Context()); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("a gateway that comes back: %v", err)
@@ -114,7 +114,7 @@ func TestOneGatewayFiresAtATimeAndAnotherFollowsWhenItIsGone(t *testing.T) {
 	want(t, "of runs that went on", fmt.Sprint(strings.Count(w.missedFirings(), "had not ended")), "2")
 }
 
-// A gateway dies before or after each of its effects, and another follows.
+// A gateway crashes before or after each of its effects, and another gateway continues.
 func TestAFiringIsOneRunWhereverItsGatewayDies(t *testing.T) {
 	for _, concurrency := range []string{"allow", "forbid", "replace"} {
 		for p := range crashtest.Points() {
@@ -123,10 +123,10 @@ func TestAFiringIsOneRunWhereverItsGatewayDies(t *testing.T) {
 			first.put("n", descriptor("*/10 * * * *", fmt.Sprintf("concurrency = %q", concurrency)))
 			dying := w.crashingGateway(p)
 			w.setClock("10:00")
-			_, _ = dying.Reconcile(t.Context()) // it may die
+			_, _ = dying.Reconcile(t.Context()) // the gateway may crash
 			w.setClock("10:00:20")
 			second := w.gateway()
-			_, _ = second.Reconcile(t.Context()) // the lease may be held
+			_, _ = second.Reconcile(t.Context()) // the crashed gateway may still hold the lease
 			second.reconcileAt("10:00:40")
 			w.relayOutbox(second)
 			w.finishRuns()
@@ -138,8 +138,8 @@ func TestAFiringIsOneRunWhereverItsGatewayDies(t *testing.T) {
 	}
 }
 
-// Five minutes of two gateways, of which that which fires is killed in between,
-// at whichever of its effects.
+// Two gateways run for five minutes. The one that fires crashes in between, at any of
+// its effects.
 func TestAMinutelyScheduleFiresFiveTimesInFiveMinutesWhicheverGatewayIsKilled(t *testing.T) {
 	for effects := range 12 {
 		w := newFixture(t)
@@ -148,7 +148,7 @@ func TestAMinutelyScheduleFiresFiveTimesInFiveMinutesWhicheverGatewayIsKilled(t 
 		other := w.gateway()
 		for second := 0; second < 5*60; second += 2 {
 			w.setClock(fmt.Sprintf("10:%02d:%02d", second/60, second%60))
-			_, _ = dying.Reconcile(t.Context()) // it may be dead, or wait for the other
+			_, _ = dying.Reconcile(t.Context()) // the gateway may have crashed, or wait for the other one
 			if _, err := other.Reconcile(t.Context()); err != nil && !errors.Is(err, store.ErrHeld) {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestAMinutelyScheduleFiresFiveTimesInFiveMinutesWhicheverGatewayIsKilled(t 
 	}
 }
 
-// relayOutbox publishes what was only remembered.
+// relayOutbox publishes the submissions that are only stored.
 func (w *fixture) relayOutbox(g *gateway) {
 	w.t.Helper()
 	now := w.clock()
@@ -173,7 +173,8 @@ func (w *fixture) relayOutbox(g *gateway) {
 	w.setTime(now)
 }
 
-// All of them may fire at once: whatever the leases say, it is one run each.
+// All gateways may fire at the same time. Whatever the leases are, each firing is one
+// run.
 func TestAFiringIsOneRunHoweverManyClocksFire(t *testing.T) {
 	w := newFixture(t)
 	first := w.gateway()
@@ -204,7 +205,7 @@ func TestADescriptorThatCannotBeRunAnyMoreIsMissedAndTheScheduleGoesOn(t *testin
 		t.Fatal(docs, err)
 	}
 	d := docs[0]
-	d.Value = []byte(strings.Replace(string(d.Value), "cpus = 1", "cpus = 0", 1)) // as if rules were stricter now
+	d.Value = []byte(strings.Replace(string(d.Value), "cpus = 1", "cpus = 0", 1)) // as if the rules were stricter now
 	if _, err := w.store.ReplaceDoc(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}

@@ -28,19 +28,19 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// clock is a time of one day, hours and minutes, and seconds where there are any.
+// clock returns a time of a fixed day, from hours and minutes, and seconds if given.
 func clock(text string) time.Time {
 	var hour, minute, second int
-	_, _ = fmt.Sscanf(text, "%d:%d:%d", &hour, &minute, &second) // without seconds it stops before them
+	_, _ = fmt.Sscanf(text, "%d:%d:%d", &hour, &minute, &second) // without seconds, it stops before them
 	return time.Date(2026, 5, 4, hour, minute, second, 0, time.UTC)
 }
 
-// fixture is a store, a bus and a clock that several gateways share. What is
-// published is recorded at once, as by a gateway that records.
+// fixture is a store, a bus and a clock that several gateways share. Published events
+// are projected at once.
 type fixture struct {
 	t            *testing.T
 	store        *storetest.Memory
-	noProjection bool // nothing is recorded: runs are not known yet
+	noProjection bool // events are not projected, so runs have no projection yet
 
 	scripts fakeScripts
 
@@ -69,7 +69,7 @@ func (w *fixture) setTime(now time.Time) {
 	w.now = now
 }
 
-// Publish keeps and records what is said.
+// Publish records and projects the events.
 func (w *fixture) Publish(ctx context.Context, events ...event.Event) error {
 	w.mu.Lock()
 	w.published = append(w.published, events...)
@@ -85,7 +85,7 @@ func (w *fixture) Publish(ctx context.Context, events ...event.Event) error {
 	return nil
 }
 
-// projectAll records all that was said, late.
+// projectAll projects all events that were published before.
 func (w *fixture) projectAll() {
 	w.mu.Lock()
 	published := slices.Clone(w.published)
@@ -111,7 +111,7 @@ func (w *fixture) project(ctx context.Context, ev event.Event) {
 	}
 }
 
-// finishRuns ends every run that goes on.
+// finishRuns finishes every active run.
 func (w *fixture) finishRuns() {
 	w.t.Helper()
 	for _, run := range w.runs() {
@@ -134,7 +134,7 @@ func (w *fixture) records(id string) int {
 	return len(l.Records)
 }
 
-// runs are all runs, in the order of the times that they were fired for.
+// runs returns all runs, in the order of their firing times.
 func (w *fixture) runs() []store.Run {
 	w.t.Helper()
 	runs, _, err := w.store.Runs(w.t.Context(), store.RunFilter{}, "", 10_000)
@@ -145,7 +145,7 @@ func (w *fixture) runs() []store.Run {
 	return runs
 }
 
-// firedRuns are the times that runs were fired for, and whether they go on.
+// firedRuns returns the firing times of the runs, and whether the runs are active.
 func (w *fixture) firedRuns() string {
 	w.t.Helper()
 	var words []string
@@ -161,7 +161,7 @@ func (w *fixture) firedRuns() string {
 	return strings.Join(words, ", ")
 }
 
-// missedFirings are the firings of which it was said that they were missed, each once.
+// missedFirings returns the firings that were reported as missed, each once.
 func (w *fixture) missedFirings() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +177,7 @@ func (w *fixture) missedFirings() string {
 	return strings.Join(words, "\n")
 }
 
-// privateLeases is a store whose leases no other process sees.
+// privateLeases is a store whose leases are invisible to other processes.
 type privateLeases struct {
 	*storetest.Memory
 
@@ -205,7 +205,7 @@ func (s privateLeases) ReplaceDoc(ctx context.Context, d store.Doc) (int64, erro
 	return s.Memory.ReplaceDoc(ctx, d)
 }
 
-// gateway is a process that keeps schedules.
+// gateway is a process that fires schedules.
 type gateway struct {
 	*schedule.Schedules
 	*schedule.Runner
@@ -214,7 +214,7 @@ type gateway struct {
 	submitter *submit.Submitter
 }
 
-// api returns a client of a server that serves the schedules of the gateway.
+// api returns a client of a server that serves the gateway's schedules.
 func (g *gateway) api() baiv1.ScheduleServiceClient {
 	t := g.w.t
 	t.Helper()
@@ -240,7 +240,8 @@ func (g *gateway) api() baiv1.ScheduleServiceClient {
 
 func (w *fixture) gateway() *gateway { return w.crashingGateway(crashtest.New(0, false)) }
 
-// splitBrainGateway is a gateway that holds the lease whoever else does.
+// splitBrainGateway returns a gateway that always holds the lease, even if another one
+// does.
 func (w *fixture) splitBrainGateway(name string) *gateway {
 	return w.newGateway(privateLeases{w.store, name}, w)
 }
@@ -256,7 +257,8 @@ func (w *fixture) newGateway(m schedule.Store, bus schedule.Publisher) *gateway 
 	return &gateway{Schedules: schedule.New(deps, runner.Wake), Runner: runner, w: w, submitter: in}
 }
 
-// descriptor is one that is fired at those times, with keys of its table schedule.
+// descriptor returns a descriptor with that cron rule, and the given keys in its table
+// schedule.
 func descriptor(cron, table string) string {
 	return fmt.Sprintf(`spec_version = "1.0"
 [info]
@@ -274,7 +276,7 @@ benchmark_code = "true"
 `, cron, table)
 }
 
-// submit asks for a schedule.
+// submit creates a schedule.
 func (g *gateway) submit(req submit.Request) (schedule.Schedule, bool, error) {
 	if req.Owner == "" {
 		req.Owner = "ann"
@@ -296,7 +298,7 @@ func (g *gateway) put(name, text string) schedule.Schedule {
 	return s
 }
 
-// reconcileAt looks at a time.
+// reconcileAt reconciles at a time.
 func (g *gateway) reconcileAt(at string) time.Time {
 	g.w.t.Helper()
 	g.w.setClock(at)
@@ -307,10 +309,10 @@ func (g *gateway) reconcileAt(at string) time.Time {
 	return wake
 }
 
-// fakeScripts has the code of these digests, and knows what each is kept for.
+// fakeScripts has the code with these digests, and the pins of each.
 type fakeScripts map[string]map[string]bool
 
-// Pin keeps the contract of submit.Scripts.
+// Pin implements submit.Scripts.
 func (w fakeScripts) Pin(_ context.Context, _, sha256, id string) (event.Bundle, error) {
 	pins, ok := w[sha256]
 	if !ok {

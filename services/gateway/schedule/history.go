@@ -10,30 +10,31 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Details is a schedule with its descriptor and its past.
+// Details is a schedule with its descriptor and its history.
 type Details struct {
 	Schedule
 
-	Descriptor string       // with the values that were put into it
-	Firings    []PastFiring // the latest first
-	Backfills  []Backfill   // under way, oldest span first
+	Descriptor string       // text with the overrides applied
+	Firings    []PastFiring // latest first
+	Backfills  []Backfill   // unfinished, oldest span first
 }
 
-// PastFiring is the outcome of a firing, or of several in a row that have no run.
+// PastFiring is the outcome of a firing, or of several consecutive firings without a
+// run.
 type PastFiring struct {
 	Time    time.Time
-	Last    time.Time // of several
-	Count   int       // of several
-	Run     string    // empty where there is none
+	Last    time.Time // last of several firings
+	Count   int       // number of several firings
+	Run     string    // empty without a run
 	Phase   event.Phase
 	Outcome event.Outcome
 	Reason  event.Reason
 	Message string
-	Missed  bool // it has no run, or its run had not ended in time
+	Missed  bool // there is no run, or the run had not ended in time
 }
 
-// Get returns a schedule with its descriptor and its past. The error is
-// *MissingError where there is no such schedule.
+// Get returns a schedule with its descriptor and its history. The error is
+// *MissingError if there is no such schedule.
 func (k *Schedules) Get(ctx context.Context, owner, ref string) (Details, error) {
 	s, err := k.docs.find(ctx, owner, ref)
 	if err != nil {
@@ -51,7 +52,8 @@ func (k *Schedules) Get(ctx context.Context, owner, ref string) (Details, error)
 	return Details{Schedule: s, Descriptor: e.Descriptor, Firings: firings, Backfills: backfills}, err
 }
 
-// Upcoming returns the next n firings of a schedule, none while it is paused.
+// Upcoming returns the next n firing times of a schedule, or none while the schedule is
+// paused.
 func (k *Schedules) Upcoming(s Schedule, n int) []time.Time {
 	times, err := s.Rules.times()
 	if s.Paused || err != nil {
@@ -60,7 +62,7 @@ func (k *Schedules) Upcoming(s Schedule, n int) []time.Time {
 	return times.Next(later(s.From, k.runs.now()), n)
 }
 
-// history returns the last firings of a schedule, the latest first.
+// history returns the last firings of a schedule, latest first.
 func (k *Schedules) history(ctx context.Context, s Schedule) ([]PastFiring, error) {
 	l, _, _, err := store.Find[firingLog](ctx, k.docs.store, store.KindFirings, s.ID)
 	if err != nil {
@@ -97,8 +99,8 @@ func firingOf(r store.Run) PastFiring {
 	return f
 }
 
-// isUnrecorded reports whether a run was submitted so recently that its projection
-// does not exist yet.
+// isUnrecorded reports whether a run was submitted so recently that it has no
+// projection yet.
 func (k *Schedules) isUnrecorded(ctx context.Context, run string) bool {
 	_, err := k.docs.store.Run(ctx, run)
 	return errors.Is(err, store.ErrNotFound)

@@ -15,10 +15,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Put creates the schedule that a request asks for, or changes it, and reports whether
-// it is the same as before. The schedule of the request's name, or ID, gets its next
-// version where anything of it differs. The error is *submit.InvalidError,
-// *submit.NotUniqueError, or the reason why the request must be sent again.
+// Put creates or changes the schedule that a request asks for, and reports whether the
+// schedule is the same as before. The schedule with the request's name or ID gets its
+// next version if anything differs. The error is *submit.InvalidError,
+// *submit.NotUniqueError, or an error after which the request must be sent again.
 func (k *Schedules) Put(ctx context.Context, req submit.Request, asked *submit.ScheduleError) (s Schedule, repeated bool, err error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	id, name, err := k.identify(ctx, req, asked)
@@ -64,7 +64,8 @@ func (k *Schedules) identify(ctx context.Context, req submit.Request, asked *sub
 	return old.ID, old.Name, err
 }
 
-// upsert creates or changes a schedule, and reports whether it is the same as before.
+// upsert creates or changes a schedule, and reports whether the schedule is the same as
+// before.
 func (k *Schedules) upsert(ctx context.Context, w desiredSchedule) (s Schedule, same bool, err error) {
 	s, err = store.Update(ctx, k.docs.store, store.KindSchedule, w.id, func(old Schedule, _ bool) (next Schedule, write bool, err error) {
 		if same = w.repeated && slices.Contains(old.Keys, w.key); same {

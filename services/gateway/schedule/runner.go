@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// leaseName is the lease of the process that fires schedules.
+// leaseName is the name of the lease of the process that fires schedules.
 const leaseName = "schedules"
 
 // Runner fires schedules while it holds the lease.
@@ -28,7 +28,7 @@ type Runner struct {
 	loop       *control.Loop
 	leader     *control.Leader
 	lease      store.Lease
-	firingLogs map[string]storedFiringLog // as this process last wrote them, under the lease
+	firingLogs map[string]storedFiringLog // firing logs as this process last wrote them under the lease, by schedule
 }
 
 // storedFiringLog is a firingLog and the version of its document.
@@ -52,11 +52,11 @@ func NewRunner(s Settings, d Deps) *Runner {
 	return r
 }
 
-// Wake has the Runner look at all schedules soon.
+// Wake makes the Runner start its next pass soon.
 func (r *Runner) Wake() { r.loop.Wake() }
 
-// Run fires schedules while this process holds the lease, and waits for it while
-// another does, until ctx is done.
+// Run fires schedules while this process holds the lease, and waits for the lease while
+// another process holds it, until ctx is done.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.leader.Release(ctx)
 	return r.loop.Run(ctx)
@@ -77,9 +77,9 @@ func (r *Runner) work(ctx context.Context) (time.Duration, error) {
 	return -1, nil
 }
 
-// Reconcile fires everything that is due now, and returns the time when more will be
-// due, zero where nothing will be by itself. The error is store.ErrHeld while another
-// process fires. One goroutine at a time may call it.
+// Reconcile makes all due firings, and returns the time of the next one, or zero if
+// none will come. The error is store.ErrHeld while another process fires schedules.
+// Only one goroutine at a time may call it.
 func (r *Runner) Reconcile(ctx context.Context) (wake time.Time, err error) {
 	if err := r.hold(ctx); err != nil {
 		return time.Time{}, err
@@ -103,7 +103,7 @@ func (r *Runner) Reconcile(ctx context.Context) (wake time.Time, err error) {
 	return wake, errors.Join(errs...)
 }
 
-// hold takes the lease, or renews it.
+// hold acquires or renews the lease.
 func (r *Runner) hold(ctx context.Context) error {
 	lease, err := r.leader.Hold(ctx)
 	if err != nil {
@@ -117,8 +117,8 @@ func (r *Runner) hold(ctx context.Context) error {
 	return nil
 }
 
-// reconcileSchedule fires what is due of one schedule, and returns the time when more
-// will be.
+// reconcileSchedule makes the due firings of one schedule, and returns the time of the
+// next one.
 func (r *Runner) reconcileSchedule(ctx context.Context, s Schedule, backfills []Backfill) (wake time.Time, err error) {
 	backfills = slices.DeleteFunc(slices.Clone(backfills), func(b Backfill) bool { return b.Schedule != s.ID })
 	if !s.Deleted.IsZero() || s.Paused && len(backfills) == 0 {
@@ -161,8 +161,7 @@ func (r *Runner) loadFirings(ctx context.Context, id string) (storedFiringLog, e
 	return r.firingLogs[id], nil
 }
 
-// saveFirings stores the firing log that follows one of the store, unless another
-// process fires by now.
+// saveFirings stores a firing log, unless another process fires schedules by now.
 func (r *Runner) saveFirings(ctx context.Context, id string, l storedFiringLog) error {
 	delete(r.firingLogs, id)
 	if l.Fence > r.lease.Fence {
@@ -178,7 +177,7 @@ func (r *Runner) saveFirings(ctx context.Context, id string, l storedFiringLog) 
 		l.version, err = store.Replace(ctx, r.docs.store, store.KindFirings, id, l.version, l.firingLog)
 	}
 	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
-		return nil // the next pass reads it anew, and fires nothing twice
+		return nil // the next pass reads the log again, and fires nothing twice
 	}
 	if err != nil {
 		return fmt.Errorf("keep the firings of schedule %s: %w", id, err)

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	lockTTL       = 10 * time.Second // after which a process that died while it made runs of a schedule excludes no other
-	lookupWorkers = 8                // goroutines that look for runs, for one request
-	maxOpenRuns   = 200              // runs of a schedule that are listed
+	lockTTL       = 10 * time.Second // time after which the lock of a crashed process expires
+	lookupWorkers = 8                // goroutines that look up runs for one request
+	maxOpenRuns   = 200              // maximum number of listed runs of a schedule
 )
 
-// runs finds, ends and excludes the runs of schedules.
+// runs finds and cancels the runs of schedules, and locks schedules.
 type runs struct {
 	store     Store
 	submitter Submitter
 	now       func() time.Time
 }
 
-// alone makes runs of a schedule while no other process or request does, so that the
-// next one sees these runs. The error is store.ErrHeld while another does. Runs of a
-// schedule that may go on side by side need no such exclusion.
+// alone calls do while no other process or request makes runs of the schedule, so that
+// the next caller sees these runs. The error is store.ErrHeld while another caller
+// holds the lock. A schedule with concurrency "allow" needs no lock.
 func (r runs) alone(ctx context.Context, s Schedule, do func(ctx context.Context) error) error {
 	if s.Rules.Concurrency == descriptors.Allow {
 		return do(ctx)
@@ -47,8 +47,8 @@ func (r runs) alone(ctx context.Context, s Schedule, do func(ctx context.Context
 	return err
 }
 
-// active returns the runs of a schedule that are not over, oldest firing first, and
-// the runs of the log that are over.
+// active returns the unfinished runs of a schedule, and the runs of the log that have
+// finished.
 func (r runs) active(ctx context.Context, id string, l firingLog) (active []activeRun, ended []string, err error) {
 	for _, record := range l.Records {
 		if !record.Open {
@@ -79,7 +79,8 @@ func (r runs) active(ctx context.Context, id string, l firingLog) (active []acti
 	return active, ended, err
 }
 
-// isOver reports whether a run is over. One without a projection was just submitted.
+// isOver reports whether a run has finished. A run without a projection was just
+// submitted.
 func (r runs) isOver(ctx context.Context, id string) (bool, error) {
 	run, err := r.store.Run(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -88,8 +89,8 @@ func (r runs) isOver(ctx context.Context, id string) (bool, error) {
 	return run.Phase == event.PhaseFinished, err
 }
 
-// addTriggered adds the triggered runs that go on to the active runs of a schedule,
-// and marks those that are among them already.
+// addTriggered adds the unfinished triggered runs to the active runs of a schedule, and
+// marks those that the list already has.
 func (r runs) addTriggered(ctx context.Context, id string, active []activeRun) ([]activeRun, error) {
 	t, _, _, err := store.Find[triggerLog](ctx, r.store, store.KindFirings, triggersKey(id))
 	if err != nil {
@@ -106,15 +107,15 @@ func (r runs) addTriggered(ctx context.Context, id string, active []activeRun) (
 	return active, err
 }
 
-// openTrigger is a trigger whose run is not over.
+// openTrigger is a trigger whose run has not finished.
 type openTrigger struct {
 	triggerEntry
 
 	run string
 }
 
-// openTriggers returns the triggers whose runs are not over. One whose run was never
-// made is not among them.
+// openTriggers returns the triggers whose runs have not finished. It leaves out
+// triggers whose run was never made.
 func (r runs) openTriggers(ctx context.Context, id string, t triggerLog) (open []openTrigger, err error) {
 	for _, one := range t.Keys {
 		run, err := r.submitter.RunOfFiring(ctx, id, one.Key)
@@ -135,8 +136,8 @@ func (r runs) openTriggers(ctx context.Context, id string, t triggerLog) (open [
 	return open, nil
 }
 
-// recordTrigger adds a trigger to the log of a schedule, and removes those whose runs
-// are over.
+// recordTrigger adds a trigger to the log of a schedule, and removes triggers whose
+// runs have finished.
 func (r runs) recordTrigger(ctx context.Context, id string, t triggerEntry) error {
 	_, err := store.Update(ctx, r.store, store.KindFirings, triggersKey(id), func(is triggerLog, _ bool) (triggerLog, bool, error) {
 		open, err := r.openTriggers(ctx, id, is)
@@ -150,7 +151,7 @@ func (r runs) recordTrigger(ctx context.Context, id string, t triggerEntry) erro
 	return err
 }
 
-// cancel ends a run of a schedule in favour of another.
+// cancel cancels a run of a schedule in favour of another run.
 func (r runs) cancel(ctx context.Context, schedule, id string) error {
 	run, err := r.store.Run(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -171,7 +172,7 @@ func (r runs) submitted(ctx context.Context, id string) (store.Run, error) {
 	return store.Run{ID: sub.Run, Namespace: sub.Namespace, Owner: sub.Owner, Lineage: sub.Lineage}, nil
 }
 
-// missing returns the first n of some times of a schedule that have no run.
+// missing returns the first n of the given firing times that have no run.
 func (r runs) missing(ctx context.Context, id string, all []time.Time, n int) (missing []time.Time, err error) {
 	for _, at := range all {
 		if len(missing) == n {
@@ -189,8 +190,8 @@ func (r runs) missing(ctx context.Context, id string, all []time.Time, n int) (m
 	return missing, nil
 }
 
-// allMissing returns all of many times of a schedule that have no run. It looks for
-// several at once, because a request waits for it.
+// allMissing returns all of the given firing times that have no run. It looks them up
+// in parallel, because a request waits for the result.
 func (r runs) allMissing(ctx context.Context, id string, all []time.Time) ([]time.Time, error) {
 	parts := slices.Collect(slices.Chunk(all, backfillBatch))
 	missing := make([][]time.Time, len(parts))

@@ -1,32 +1,31 @@
-// Package schedule makes runs of schedules: descriptors that are to be run again
-// and again.
+// Package schedule runs descriptors at the times of a schedule.
 //
-// # Order of the writes, and the reason for it
+// # Order of the writes
 //
-//   - KindPin, create-only: the code of the schedule stays for as long as the
-//     schedule names it. A pin of a schedule that does not exist is swept away.
+//   - KindPin, create-only: keeps the code of the schedule for as long as the schedule
+//     names that code. The sweep removes a pin of a schedule that does not exist.
 //   - KindScheduleVersion, create-only, named by schedule, version and digest: the
-//     request that each firing makes. Then KindSchedule, by compare-and-set, which
-//     names the edition that counts. A process that dies between the two leaves an
-//     edition that no schedule names.
-//   - A firing is submitted as any run, under a key made of the schedule and the
-//     time: it is one run, however many processes make it (see package submit).
-//     Then events report the firings that were missed, under IDs of the same kind,
-//     and then KindFirings, by compare-and-set, moves past them. After a process dies
-//     between any of these the rest is done again, here or elsewhere, to the same
-//     effect.
-//   - KindBackfill, create-only, is an order: it is carried out in the same way,
-//     moved on, and deleted when nothing is left of it.
+//     request that each firing makes. Then KindSchedule, by compare-and-set, names the
+//     current edition. A process that crashes between the two leaves an edition that no
+//     schedule names.
+//   - A firing is submitted like any run, under a key made of the schedule and the
+//     time: it is one run, however many processes submit it (see package submit). Then
+//     events report the missed firings, under IDs of the same kind, and then
+//     KindFirings, by compare-and-set, moves past them. After a crash between any of
+//     these, a process repeats the rest, with the same effect.
+//   - KindBackfill, create-only, is an order. It is carried out in the same way, moved
+//     on, and deleted when nothing is left of it.
 //
-// One process fires at a time, the holder of a lease. A process that lost the lease
-// while it slept makes at most the same firings, and its write of KindFirings is
-// refused by its fence.
+// Only one process fires at a time, the holder of a lease. A process that lost the
+// lease without noticing makes at most the same firings, and the fence refuses its
+// write of KindFirings.
 //
-// A schedule that is deleted leaves a document with the time of its deletion: its ID is that of its
-// owner and name, and a late process must not take a new one for the old.
+// A deleted schedule leaves a document with the time of its deletion. Its ID is derived
+// from its owner and name, and a late process must not mistake a new schedule for the
+// old one.
 //
-// Rules are in decide*.go; documents has the store, runs the runs of schedules,
-// Runner fires, and Schedules serves users.
+// The rules are in decide*.go; documents accesses the store, runs the runs of
+// schedules, Runner fires, and Schedules serves requests of users.
 package schedule
 
 import (
@@ -45,8 +44,8 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	Interval time.Duration `toml:"interval"` // pause between two looks at all schedules; zero means 2s
-	Lease    time.Duration `toml:"lease"`    // how long the others wait for a gateway that died; zero means 15s
+	Interval time.Duration `toml:"interval"` // time between two checks of all schedules; zero means 2s
+	Lease    time.Duration `toml:"lease"`    // time after which another gateway takes over from a crashed one; zero means 15s
 }
 
 // Validate names every setting at fault.
@@ -73,26 +72,26 @@ const (
 type Store interface {
 	store.Docs
 	store.Lister
-	// Run and Runs are those of store.Runs.
+	// Run and Runs do the same as those of store.Runs.
 	Run(ctx context.Context, id string) (store.Run, error)
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
 }
 
 // Submitter accepts runs.
 type Submitter interface {
-	// Submit is that of submit.Submitter.
+	// Submit does the same as submit.Submitter.Submit.
 	Submit(ctx context.Context, req submit.Request) (submit.Accepted, error)
-	// Cancel is that of submit.Submitter.
+	// Cancel does the same as submit.Submitter.Cancel.
 	Cancel(ctx context.Context, run store.Run, by string) error
-	// RunOfFiring is that of submit.Submitter.
+	// RunOfFiring does the same as submit.Submitter.RunOfFiring.
 	RunOfFiring(ctx context.Context, schedule, key string) (run string, err error)
-	// ClaimKey is that of submit.Submitter.
+	// ClaimKey does the same as submit.Submitter.ClaimKey.
 	ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
 }
 
-// Scripts stores the code that firings take along.
+// Scripts stores the code that firings send along.
 type Scripts interface {
-	// PinScript is that of submit.Submitter.
+	// PinScript does the same as submit.Submitter.PinScript.
 	PinScript(ctx context.Context, owner, sha256, id string) error
 }
 
@@ -108,13 +107,13 @@ type Deps struct {
 	Submitter Submitter
 	Scripts   Scripts
 	Bus       Publisher
-	Holder    string // of the lease of the process that fires
+	Holder    string // name of this process as holder of the lease
 	Now       func() time.Time
 	Log       *zap.Logger
 }
 
-// Schedules creates, changes and triggers schedules. It may be used by several
-// goroutines, and by several processes on one store.
+// Schedules creates, changes and triggers schedules. Several goroutines may use it, and
+// so may several processes on one store.
 type Schedules struct {
 	docs    documents
 	runs    runs
@@ -123,7 +122,7 @@ type Schedules struct {
 	log     *zap.Logger
 }
 
-// New returns Schedules, which call wake after a change.
+// New returns Schedules that call wake after a change.
 func New(d Deps, wake func()) *Schedules {
 	return &Schedules{docs: documents{d.Store}, runs: runs{d.Store, d.Submitter, d.Now}, scripts: d.Scripts, wake: wake, log: d.Log}
 }
@@ -131,20 +130,20 @@ func New(d Deps, wake func()) *Schedules {
 // timestamp returns the time to store in a document.
 func (k *Schedules) timestamp() time.Time { return k.runs.now().UTC().Round(0) }
 
-// Find returns the schedule of an ID, or of a name of that owner's. The error is
-// *MissingError where there is none.
+// Find returns the schedule with that ID, or with that name of the owner's. The error
+// is *MissingError if there is none.
 func (k *Schedules) Find(ctx context.Context, owner, ref string) (Schedule, error) {
 	return k.docs.find(ctx, owner, ref)
 }
 
-// List returns up to n schedules for which want is true, in the order of their IDs,
-// after an ID.
+// List returns up to n schedules for which want is true, with IDs after an ID, in the
+// order of their IDs.
 func (k *Schedules) List(ctx context.Context, after string, n int, want func(Schedule) bool) ([]Schedule, error) {
 	return k.docs.list(ctx, after, n, want)
 }
 
-// change changes a schedule, unless change reports that nothing is to be changed, and
-// returns the schedule after that.
+// change changes a schedule, unless the function change reports that there is nothing
+// to change, and returns the schedule after that.
 func (k *Schedules) change(ctx context.Context, owner, ref string, change func(s *Schedule, now time.Time) bool) (Schedule, error) {
 	changed := false
 	s, err := store.Update(ctx, k.docs.store, store.KindSchedule, refID(owner, ref), func(s Schedule, found bool) (Schedule, bool, error) {
@@ -160,7 +159,7 @@ func (k *Schedules) change(ctx context.Context, owner, ref string, change func(s
 	return s, err
 }
 
-// Pause stops a schedule. The error is *MissingError where there is none.
+// Pause stops a schedule. The error is *MissingError if there is none.
 func (k *Schedules) Pause(ctx context.Context, owner, ref, by string) (Schedule, error) {
 	return k.change(ctx, owner, ref, func(s *Schedule, now time.Time) bool {
 		if s.Paused {
@@ -171,8 +170,8 @@ func (k *Schedules) Pause(ctx context.Context, owner, ref, by string) (Schedule,
 	})
 }
 
-// Resume has a schedule fire from now on. The error is *MissingError where there is
-// none.
+// Resume restarts a paused schedule, without firings for the pause. The error is
+// *MissingError if there is none.
 func (k *Schedules) Resume(ctx context.Context, owner, ref string) (Schedule, error) {
 	return k.change(ctx, owner, ref, func(s *Schedule, now time.Time) bool {
 		if !s.Paused {
@@ -183,7 +182,7 @@ func (k *Schedules) Resume(ctx context.Context, owner, ref string) (Schedule, er
 	})
 }
 
-// Delete ends a schedule, and reports whether there was one.
+// Delete deletes a schedule, and reports whether it existed.
 func (k *Schedules) Delete(ctx context.Context, owner, ref string) (existed bool, err error) {
 	s, err := k.change(ctx, owner, ref, func(s *Schedule, now time.Time) bool {
 		s.Deleted, s.Updated = now, now

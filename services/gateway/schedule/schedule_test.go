@@ -163,7 +163,7 @@ func TestOtherTimesHoldFromWhenTheyAreGiven(t *testing.T) {
 	g.put("n", descriptor("*/10 * * * *", `missed = "all"`))
 	g.reconcileAt("10:00")
 	w.setClock("10:44")
-	g.put("n", descriptor("*/15 * * * *", `missed = "all"`)) // while nobody fired for 44 minutes
+	g.put("n", descriptor("*/15 * * * *", `missed = "all"`)) // no gateway fired for 44 minutes
 	g.reconcileAt("10:45")
 	w.finishRuns()
 	want(t, "fired", w.firedRuns(), "10:00, 10:45")
@@ -219,7 +219,7 @@ func TestSchedulesAreListedInPagesAndByOwner(t *testing.T) {
 	}
 }
 
-// pages are those of a list.
+// pages returns the pages of a list.
 func (g *gateway) pages(req *baiv1.ListSchedulesRequest) iter.Seq[[]*baiv1.Schedule] {
 	return func(yield func([]*baiv1.Schedule) bool) {
 		for {

@@ -14,9 +14,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Trigger fires a schedule now, once for each key, and reports whether it did so
-// before. The error is *MissingError, *ActiveRunError, *UnrunnableError, or another of
-// submit.Submitter.Submit.
+// Trigger fires a schedule now, once for each key, and reports whether the key was used
+// before. The error is *MissingError, *ActiveRunError, *UnrunnableError, or another
+// error of submit.Submitter.Submit.
 func (k *Schedules) Trigger(ctx context.Context, owner, ref, key string) (run string, repeated bool, err error) {
 	s, err := k.docs.find(ctx, owner, ref)
 	if err != nil {
@@ -37,7 +37,7 @@ func (k *Schedules) Trigger(ctx context.Context, owner, ref, key string) (run st
 	}
 }
 
-// fireNow makes the run of a trigger, unless it is made.
+// fireNow makes the run of a trigger, unless that run exists.
 func (k *Schedules) fireNow(ctx context.Context, s Schedule, key string) (run string, repeated bool, err error) {
 	if run, err := k.runs.submitter.RunOfFiring(ctx, s.ID, key); err == nil {
 		return run, true, nil
@@ -62,7 +62,7 @@ func (k *Schedules) fireNow(ctx context.Context, s Schedule, key string) (run st
 	return acc.Run, acc.Repeated, err
 }
 
-// cancelActive ends the runs in favour of which another is triggered, or returns
+// cancelActive cancels the runs that the triggered run replaces, or returns
 // *ActiveRunError.
 func (k *Schedules) cancelActive(ctx context.Context, s Schedule) error {
 	l, _, _, err := store.Find[firingLog](ctx, k.docs.store, store.KindFirings, s.ID)
@@ -85,10 +85,10 @@ func (k *Schedules) cancelActive(ctx context.Context, s Schedule) error {
 	return nil
 }
 
-// Backfill orders the runs of past firings that have none, from one time on until
-// before another, zero or later meaning now, and returns their times and the number
-// of firings that have a run. It may be repeated. The error is *MissingError, or
-// *SpanError where the span is empty or has too many firings.
+// Backfill orders the runs of past firings without a run, from from on and before to. A
+// zero or later to means now. It returns the times of these firings, and the number of
+// firings that have a run. It can be repeated. The error is *MissingError, or
+// *SpanError if the span is empty or has too many firings.
 func (k *Schedules) Backfill(ctx context.Context, owner, ref string, from, to time.Time, by string) (missing []time.Time, present int, err error) {
 	now := k.timestamp()
 	if to.IsZero() || to.After(now) {

@@ -46,7 +46,7 @@ func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
 func TestATriggerAndAFiringOfTheSameSecondAreOneRunWhereNoTwoMayGoOn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		concurrency string
-		trigger     bool // comes first
+		trigger     bool // trigger before the firing
 		fired       string
 	}{
 		"forbid, and the trigger was first":  {"forbid", true, "10:00 goes on"},
@@ -57,7 +57,7 @@ func TestATriggerAndAFiringOfTheSameSecondAreOneRunWhereNoTwoMayGoOn(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			w.noProjection = true // nobody knows of a run that was just made
+			w.noProjection = true // a new run has no projection yet
 			g, other := w.gateway(), w.gateway()
 			g.put("n", descriptor("*/10 * * * *", fmt.Sprintf("concurrency = %q", tt.concurrency)))
 			w.setClock("10:00")
@@ -109,7 +109,7 @@ func TestTriggersAndFiringsAtOnceMakeOneRunWhereNoTwoMayGoOn(t *testing.T) {
 			}
 		})
 		all.Wait()
-		if _, err := g.Reconcile(t.Context()); err != nil { // where its turn had not come
+		if _, err := g.Reconcile(t.Context()); err != nil { // a firing whose turn had not come
 			t.Error(err)
 		}
 		w.projectAll()
@@ -122,13 +122,13 @@ func TestATriggerThatDiesAnywhereHoldsNothingUpForLong(t *testing.T) {
 		w := newFixture(t)
 		w.gateway().put("n", descriptor("*/10 * * * *", `concurrency = "forbid"`))
 		w.setClock("10:05")
-		_, _, _ = w.crashingGateway(p).Trigger(t.Context(), "ann", "n", "k") // it may die
+		_, _, _ = w.crashingGateway(p).Trigger(t.Context(), "ann", "n", "k") // the gateway may crash
 		w.checkTriggerAgain(p.String())
 	}
 }
 
-// checkTriggerAgain has what came to nothing asked for again a minute later, and then
-// something else, which is refused.
+// checkTriggerAgain repeats a trigger that failed a minute later, and then tries
+// another trigger, which is refused.
 func (w *fixture) checkTriggerAgain(when string) {
 	w.t.Helper()
 	g := w.gateway()
@@ -139,7 +139,7 @@ func (w *fixture) checkTriggerAgain(when string) {
 	if _, _, err := g.Trigger(w.t.Context(), "ann", "n", "other"); !errors.As(err, new(*schedule.ActiveRunError)) {
 		w.t.Errorf("%s: a second one: %v", when, err)
 	}
-	if n := len(w.runs()); n > 1 { // none is known yet where intake has to carry it through
+	if n := len(w.runs()); n > 1 { // submit first has to complete the run, which is not projected yet
 		w.t.Errorf("%s: %d runs", when, n)
 	}
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Cancel marks a run that is not over as canceled, and publishes the command. After
-// nil the run will end: the mark holds, and where the command cannot be published
-// now it is published later. Cancel again publishes the same command once more.
+// Cancel marks an unfinished run as canceled, and publishes the command. After it
+// returns nil, the run will end: the mark is stored, and a command that cannot be
+// published now is published later. Calling Cancel again publishes the same command
+// again.
 //
-// The mark is the command itself, so that every process publishes the same one.
+// The mark is the command itself, so every process publishes the same command.
 func (in *Submitter) Cancel(ctx context.Context, run store.Run, by string) error {
 	h := event.NewHeader(event.Derive("cancel", run.ID), run.ID, run.Namespace, run.Owner, in.now().UTC().Round(0))
 	h.Lineage = run.Lineage

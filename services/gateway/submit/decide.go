@@ -21,21 +21,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Most of what a request may have.
+// Limits of a request.
 const (
 	maxKey        = 128  // bytes of an idempotency key
-	maxIdentifier = 63   // characters of a name, an owner, a namespace, a label
-	maxLabels     = 64   // of a request
-	maxFile       = 1024 // bytes of the file's name
-	maxFaults     = 50   // told at once
-	maxText       = 1024 // bytes of a fault's message or remedy
+	maxIdentifier = 63   // characters in a name, an owner, a namespace or a label
+	maxLabels     = 64   // labels in a request
+	maxFile       = 1024 // bytes in the name of the descriptor's file
+	maxFaults     = 50   // faults in one response
+	maxText       = 1024 // bytes in a fault's message or remedy
 
-	maxOverrideSize = 64 << 10 // bytes of all of them together
-	maxURI          = 2048     // bytes of where a descriptor came from
+	maxOverrideSize = 64 << 10 // bytes in all overrides together
+	maxURI          = 2048     // bytes in the URI of a descriptor's origin
 )
 
-// Codes of faults of the request itself. Those of the descriptor have codes of
-// their own, from BAI0001.
+// Codes of faults of the request itself. Faults of the descriptor have other codes,
+// from BAI0001.
 const (
 	CodeKey       = "BAI9001" // the idempotency key
 	CodeFile      = "BAI9002" // the descriptor's file name
@@ -43,49 +43,49 @@ const (
 	CodeNamespace = "BAI9004"
 	CodeName      = "BAI9005"
 	CodeLabel     = "BAI9006"
-	CodeRerun     = "BAI9007" // the run that is repeated
-	CodeOverrides = "BAI9008" // too long
-	CodeOrigin    = "BAI9009" // where the descriptor came from
+	CodeRerun     = "BAI9007" // the run that this run repeats
+	CodeOverrides = "BAI9008" // the overrides are too long
+	CodeOrigin    = "BAI9009" // the origin of the descriptor
 	CodeScript    = "BAI9010" // the code that is sent along
 )
 
-// Request is what a user sends to have a run.
+// Request is a user's request for a run.
 type Request struct {
-	Key        string            // of idempotency; empty means that a repetition is another run
+	Key        string            // idempotency key; empty means that a repeated request is another run
 	Descriptor []byte            // TOML
-	File       string            // where the user read it
-	Owner      string            // who asks
-	Namespace  string            // the team; empty means default
-	Name       string            // of the run, unique per owner; may be empty
-	Labels     map[string]string // over those of the descriptor
+	File       string            // file from which the user read the descriptor
+	Owner      string            // user who sends the request
+	Namespace  string            // team; empty means default
+	Name       string            // name of the run, unique per owner; may be empty
+	Labels     map[string]string // override the labels of the descriptor
 
-	Overrides  []event.Override  // put in place of values of the descriptor, in this order
-	Provenance *event.Provenance // of the descriptor; nil for a file of the user's
-	RerunOf    string            // the run that this one repeats; empty for none
-	Script     string            // digest of the code that is sent along, hex; empty for none
-	Firing     *Firing           // of a schedule, which this is; nil for none
+	Overrides  []event.Override  // replace values of the descriptor, in this order
+	Provenance *event.Provenance // origin of the descriptor; nil for a file of the user's
+	RerunOf    string            // run that this run repeats; empty for none
+	Script     string            // digest of the code that is sent along, in hex; empty for none
+	Firing     *Firing           // firing of a schedule that this request makes; nil for none
 }
 
-// Firing is what a schedule asks for: under its key it is one run, whatever was
-// asked for under that key before.
+// Firing is a firing of a schedule. Under one key it is one run, even if the content of
+// the request changes.
 type Firing struct {
 	Schedule string
-	Time     time.Time // that it fires for
+	Time     time.Time // firing time
 }
 
-// Submission is what becomes of a request that can be granted.
+// Submission is the plan for a valid request.
 type Submission struct {
 	Submitted event.Submitted
-	Original  *store.OriginalDescriptor // what was sent, where what is run is another; nil where it is not
-	Digest    string                    // equal for requests that ask for the same
+	Original  *store.OriginalDescriptor // text that the user sent; nil if the run has the same text
+	Digest    string                    // equal for requests that ask for the same run
 	Warnings  descriptors.Faults
 }
 
-// decide returns the plan for a request that was made at that time, if it were
-// the run of that ID; p judges its descriptor. What the user must change is an *InvalidError with every
-// fault of request and descriptor, what this platform has not is an
-// *UnsupportedError, and what is a schedule, but for what it fires and for what
-// repeats a run of it, a *ScheduleError.
+// decide returns the plan for a request, with that run ID and time; p checks the
+// descriptor. The error is *InvalidError with every fault of the request and the
+// descriptor, *UnsupportedError for a feature that this platform does not have, and
+// *ScheduleError for a schedule. A firing of a schedule and a repetition of its run are
+// not schedules.
 func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
@@ -117,10 +117,11 @@ func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submis
 	}, nil
 }
 
-// maxDescription is how many bytes of a description are kept beside the descriptor.
+// maxDescription is the maximum number of bytes of a description outside the
+// descriptor.
 const maxDescription = 1 << 10
 
-// useOf returns what a descriptor says about its benchmark for people.
+// useOf returns the parts of a descriptor that describe the benchmark to people.
 func useOf(d *descriptors.Descriptor) event.Use {
 	u := event.Use{Description: d.Info.Description}
 	if len(u.Description) > maxDescription {
@@ -141,7 +142,7 @@ func useOf(d *descriptors.Descriptor) event.Use {
 	return u
 }
 
-// originalOf returns what was sent, where what is run is another.
+// originalOf returns the text that was sent, or nil if the run has the same text.
 func originalOf(sent, run []byte) *store.OriginalDescriptor {
 	if string(sent) == string(run) {
 		return nil
@@ -149,8 +150,8 @@ func originalOf(sent, run []byte) *store.OriginalDescriptor {
 	return &store.OriginalDescriptor{Descriptor: string(sent)}
 }
 
-// Parse reads a descriptor by p as a request would have it run: the text with the
-// values that are put into it.
+// Parse parses a descriptor with p, with overrides applied. It returns the descriptor,
+// the text after the overrides, and the faults.
 func Parse(p descriptors.Parser, file string, text []byte, overrides []event.Override) (*descriptors.Descriptor, []byte, descriptors.Faults) {
 	set := make([]descriptors.Override, len(overrides))
 	for i, o := range overrides {
@@ -159,8 +160,8 @@ func Parse(p descriptors.Parser, file string, text []byte, overrides []event.Ove
 	return p.ParseWith(cmp.Or(file, "descriptor.toml"), text, set)
 }
 
-// forRun returns the plan for the run and the time that a request was given when it
-// was first made.
+// forRun returns the plan with the run ID and time of the first request under the same
+// key.
 func (p Submission) forRun(run string, at time.Time) Submission {
 	h := p.Submitted.Header
 	p.Submitted.Header = event.NewHeader(event.Derive("submitted", run), run, h.Namespace, h.Owner, at)
@@ -168,20 +169,20 @@ func (p Submission) forRun(run string, at time.Time) Submission {
 	return p
 }
 
-// digest tells two requests of one owner apart by what they ask to be run, text:
-// not by where that was read, nor by how it came to be what it is.
+// digest returns a digest of the run that a request asks for. The descriptor's file and
+// origin do not change it.
 func digest(req Request, text []byte) string {
 	parts := []string{"request", req.Namespace, req.Name, string(text)}
 	for _, k := range slices.Sorted(maps.Keys(req.Labels)) {
 		parts = append(parts, k, req.Labels[k])
 	}
 	if req.Script != "" {
-		parts = append(parts, "\x00script", strings.ToLower(req.Script)) // no label is called so
+		parts = append(parts, "\x00script", strings.ToLower(req.Script)) // no label has this key
 	}
 	return event.Derive(parts...)
 }
 
-// scriptOf returns the code that a digest names; nil for none.
+// scriptOf returns the code with that digest, or nil for "".
 func scriptOf(digest string) *event.Bundle {
 	if digest == "" {
 		return nil
@@ -189,8 +190,8 @@ func scriptOf(digest string) *event.Bundle {
 	return &event.Bundle{SHA256: strings.ToLower(digest)}
 }
 
-// checkScript returns the faults of what is sent along with a descriptor, which
-// is nil where it has faults of its own.
+// checkScript returns the faults of the code that is sent along with a descriptor. d is
+// nil if the descriptor has faults.
 func checkScript(req Request, d *descriptors.Descriptor) descriptors.Faults {
 	digest := req.Script
 	sum, err := hex.DecodeString(digest)
@@ -207,7 +208,7 @@ func checkScript(req Request, d *descriptors.Descriptor) descriptors.Faults {
 	return nil
 }
 
-// scriptNotFound says that code is not kept that a request names.
+// scriptNotFound returns the error for code that is not stored.
 func scriptNotFound(digest string) error {
 	return &InvalidError{Faults: descriptors.Faults{{
 		Path: "script_sha256", Code: CodeScript, Message: fmt.Sprintf("the code with sha256 %s is not kept here, or not any more", digest),
@@ -215,11 +216,10 @@ func scriptNotFound(digest string) error {
 	}}}
 }
 
-// deriveKey returns the key of the document that says which run an owner's
-// idempotency key stands for.
+// deriveKey returns the key of the document that maps an owner's idempotency key to a run.
 func deriveKey(owner, key string) string { return event.Derive("key", owner, key) }
 
-// keyOf is deriveKey of a request. Those of schedules are not those of users.
+// keyOf returns deriveKey for a request. Firings have a separate set of keys.
 func keyOf(req Request) string {
 	if req.Firing != nil {
 		return event.Derive("firing", req.Firing.Schedule, req.Key)
@@ -227,18 +227,17 @@ func keyOf(req Request) string {
 	return deriveKey(req.Owner, req.Key)
 }
 
-// nameKey returns the key of the document that says which run has a name of that
-// owner's.
+// nameKey returns the key of the document that maps a name of an owner's to a run.
 func nameKey(owner, name string) string { return event.Derive("name", owner, name) }
 
-// IsRunID reports whether s has the form of a run's ID, in any case of letters.
+// IsRunID reports whether s has the form of a run's ID, in upper or lower case.
 func IsRunID(s string) bool {
 	_, err := ulid.ParseStrict(s)
 	return err == nil
 }
 
-// check returns the faults of a request, but for those of its descriptor. A
-// schedule may be named by its ID, a run may not.
+// check returns the faults of a request, except those of its descriptor. The name of a
+// scheduled request may be an ID; the name of a run may not.
 func check(req Request, scheduled bool) descriptors.Faults {
 	var faults descriptors.Faults
 	add := func(code, path, remedy, format string, args ...any) {
@@ -261,8 +260,8 @@ func check(req Request, scheduled bool) descriptors.Faults {
 	return slices.Concat(faults, checkLabels(req.Labels), checkSource(req))
 }
 
-// checkSource returns the faults of what a request says about where its
-// descriptor comes from and what was put into it.
+// checkSource returns the faults of the origin, the overrides and the repeated run of a
+// request.
 func checkSource(req Request) descriptors.Faults {
 	var faults descriptors.Faults
 	if req.RerunOf != "" && !IsRunID(req.RerunOf) {
@@ -281,7 +280,7 @@ func checkSource(req Request) descriptors.Faults {
 	return faults
 }
 
-// validProvenance reports whether o can be where a descriptor came from.
+// validProvenance reports whether o is a valid origin of a descriptor.
 func validProvenance(o event.Provenance) bool {
 	sum, err := hex.DecodeString(o.SHA256)
 	if err != nil || len(sum) != sha256.Size || len(o.URI) > maxURI || strings.ContainsFunc(o.URI, unicode.IsControl) || !utf8.ValidString(o.URI) {
@@ -291,7 +290,8 @@ func validProvenance(o event.Provenance) bool {
 	return err == nil && slices.Contains([]string{"stored", "https", "http", "s3"}, u.Scheme)
 }
 
-// withoutCredentials returns o without what may be secret: a URL's user, query and fragment.
+// withoutCredentials returns o without the parts that may be secret: a URL's user,
+// query and fragment.
 func withoutCredentials(o *event.Provenance) *event.Provenance {
 	if o == nil {
 		return nil
@@ -304,7 +304,7 @@ func withoutCredentials(o *event.Provenance) *event.Provenance {
 	return &event.Provenance{URI: u.String(), SHA256: strings.ToLower(o.SHA256)}
 }
 
-// CheckNamespace returns the fault of the name of a namespace.
+// CheckNamespace returns the fault of a namespace, or nil.
 func CheckNamespace(name string) descriptors.Faults {
 	if isIdentifier(name, "-_.") {
 		return nil
@@ -312,7 +312,7 @@ func CheckNamespace(name string) descriptors.Faults {
 	return descriptors.Faults{{Path: "namespace", Code: CodeNamespace, Message: quote(name) + " is not the name of a namespace", Remedy: identifierRule(`"-", "_" and "."`)}}
 }
 
-// CheckOwner returns the fault of the name of an owner.
+// CheckOwner returns the fault of an owner's name, or nil.
 func CheckOwner(name string) descriptors.Faults {
 	if isIdentifier(name, "-_.@") {
 		return nil
@@ -320,7 +320,7 @@ func CheckOwner(name string) descriptors.Faults {
 	return descriptors.Faults{{Path: "owner", Code: CodeOwner, Message: quote(name) + " is not the name of an owner", Remedy: identifierRule(`"-", "_", "." and "@"`)}}
 }
 
-// CheckName returns the fault of what a user calls something.
+// CheckName returns the fault of a name that a user gives, or nil.
 func CheckName(name string) descriptors.Faults {
 	if isIdentifier(name, "-_.") {
 		return nil
@@ -328,7 +328,7 @@ func CheckName(name string) descriptors.Faults {
 	return descriptors.Faults{{Path: "name", Code: CodeName, Message: quote(name) + " is not a name", Remedy: identifierRule(`"-", "_" and "."`)}}
 }
 
-// checkLabels returns the faults of a request's labels, in order of their keys.
+// checkLabels returns the faults of a request's labels, in the order of their keys.
 func checkLabels(labels map[string]string) descriptors.Faults {
 	if n := len(labels); n > maxLabels {
 		return descriptors.Faults{{Path: "labels", Code: CodeLabel, Message: fmt.Sprintf("%d labels, %d at most", n, maxLabels)}}
@@ -351,14 +351,14 @@ func checkLabels(labels map[string]string) descriptors.Faults {
 	return faults
 }
 
-// isReservedLabel reports whether a label's key is one that the platform gives itself.
+// isReservedLabel reports whether the platform reserves a label's key for itself.
 func isReservedLabel(key string) bool {
 	domain, _, _ := strings.Cut(cluster.LabelRun, "/")
 	return descriptors.ReservedLabel(key) || key == domain || strings.HasPrefix(key, domain+"/")
 }
 
-// isIdentifier reports whether s is one to maxIdentifier letters and digits, and, within it,
-// others.
+// isIdentifier reports whether s has 1 to maxIdentifier letters and digits. Except as
+// the first and last character, s may also have characters of others.
 func isIdentifier(s, others string) bool {
 	if s == "" || len(s) > maxIdentifier {
 		return false
@@ -376,11 +376,11 @@ func identifierRule(others string) string {
 	return fmt.Sprintf("1 to %d letters, digits, %s, the first and the last a letter or digit", maxIdentifier, others)
 }
 
-// quote returns s as a fault shows it.
+// quote returns s quoted and clipped, for a fault.
 func quote(s string) string { return fmt.Sprintf("%q", clip(s, 2*maxIdentifier)) }
 
-// TruncateFaults returns as many faults as are told at once, in their order, errors
-// before warnings where not all are; none is longer than can be read.
+// TruncateFaults returns the first maxFaults faults, with clipped texts. If there are
+// more, errors come before warnings.
 func TruncateFaults(faults descriptors.Faults) descriptors.Faults {
 	if len(faults) > maxFaults {
 		faults = slices.Concat(faults.Errors(), faults.Warnings())[:maxFaults]
@@ -392,7 +392,7 @@ func TruncateFaults(faults descriptors.Faults) descriptors.Faults {
 	return faults
 }
 
-// clip returns the beginning of s, up to n bytes of whole characters.
+// clip returns the first n bytes of s at most, without a partial character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -103,7 +103,7 @@ func TestFaultsOfARequestAreAllToldAtOnceBeforeThoseOfItsDescriptor(t *testing.T
 func TestWords(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*submit.Request)
-		fault  string // its path; empty for none
+		fault  string // path of the fault; empty for none
 	}{
 		"nothing more than a descriptor and an owner is needed": {nil, ""},
 		"a name may have points, dashes and underscores":        {func(r *submit.Request) { r.Name = "a.b-c_d" }, ""},
@@ -144,7 +144,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// scheduledRequest is a request for a schedule.
+// scheduledRequest returns a request for a schedule.
 func scheduledRequest(with func(*submit.Request)) submit.Request {
 	return request(func(r *submit.Request) {
 		r.Descriptor = []byte(strings.Replace(valid, "[info]", "[info]\nscheduling = \"0 3 * * *\"", 1))
@@ -240,7 +240,7 @@ func TestDigestTellsRequestsApartByWhatTheyAskFor(t *testing.T) {
 }
 
 func TestTheLargestDescriptorTravels(t *testing.T) {
-	fill := valid + "# " // each of these bytes doubles in JSON
+	fill := valid + "# " // JSON doubles each of these bytes
 	text := fill + strings.Repeat(`"`, 256<<10-len(fill))
 	plan, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor = []byte(text) }), runID, noon())
 	if err != nil {

@@ -7,32 +7,32 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// InvalidError refuses a request that a user must change.
+// InvalidError refuses a request that the user must change.
 type InvalidError struct {
-	Faults descriptors.Faults // in order of place; those of the request itself, which have none, first
+	Faults descriptors.Faults // faults of the request itself first, then those of the descriptor in order of their place
 }
 
-// Error has a line for each fault.
+// Error implements error. It has a line for each fault.
 func (e *InvalidError) Error() string {
 	return (&descriptors.InvalidError{Faults: e.Faults}).Error()
 }
 
 // UnsupportedError refuses a request for a feature that this platform does not have.
 type UnsupportedError struct {
-	Feature string // in the plural: schedules
+	Feature string // in the plural, as in schedules
 }
 
 // Error implements error.
 func (e *UnsupportedError) Error() string { return "this platform does not have " + e.Feature }
 
-// ScheduleError is returned for a valid request that asks for a schedule, not for a
+// ScheduleError is the error for a valid request that asks for a schedule and not for a
 // run.
 type ScheduleError struct {
 	Descriptor *descriptors.Descriptor
-	Text       []byte             // of the descriptor, with the values that were put into it
-	Digest     string             // equal for requests that ask for the same
-	Provenance *event.Provenance  // of the descriptor, without credentials
-	Warnings   descriptors.Faults // of the descriptor
+	Text       []byte             // text of the descriptor with the overrides applied
+	Digest     string             // equal for requests that ask for the same schedule
+	Provenance *event.Provenance  // origin of the descriptor, without credentials
+	Warnings   descriptors.Faults // warnings about the descriptor
 }
 
 // Error implements error.
@@ -40,11 +40,11 @@ func (e *ScheduleError) Error() string {
 	return fmt.Sprintf("this platform does not have schedules (info.scheduling = %q)", e.Descriptor.Info.Scheduling)
 }
 
-// NotUniqueError refuses a key or name that another run has.
+// NotUniqueError refuses a key or name that belongs to another run.
 type NotUniqueError struct {
-	Field string // of the request: idempotency_key or name
+	Field string // idempotency_key or name
 	Value string
-	Run   string // that it stands for
+	Run   string // run that has the key or name
 }
 
 // Error implements error.
@@ -61,10 +61,10 @@ type StorageFullError struct{ Reason string }
 // Error implements error.
 func (e *StorageFullError) Error() string { return e.Reason }
 
-// UnavailableError ends a request that could not be carried through now. It may be
-// sent again.
+// UnavailableError ends a request that cannot be completed now. The user may send the
+// request again.
 type UnavailableError struct {
-	Run string // that may still be run, empty where none will
+	Run string // run that may still be run; empty if none will be
 	Err error
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// IDs makes the IDs of runs. It may be used by several goroutines.
+// IDs makes the IDs of runs. Several goroutines may use it.
 type IDs struct {
 	mu      sync.Mutex
 	entropy *ulid.MonotonicEntropy
@@ -19,8 +19,8 @@ type IDs struct {
 // NewIDs returns IDs that takes its randomness from entropy.
 func NewIDs(entropy io.Reader) *IDs { return &IDs{entropy: ulid.Monotonic(entropy, 0)} }
 
-// New returns an ID that it never returned before: a ULID in lower case. IDs of
-// one millisecond are in the order in which they were made.
+// New returns a new unique ID: a ULID in lower case. IDs of one millisecond sort in the
+// order in which they were made.
 func (i *IDs) New(at time.Time) (string, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

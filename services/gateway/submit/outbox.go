@@ -13,8 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// RunOutboxRelay publishes the entries of the outbox, at once and then from time to
-// time, until ctx is done.
+// RunOutboxRelay publishes the entries of the outbox at intervals, until ctx is done.
 func (in *Submitter) RunOutboxRelay(ctx context.Context) error {
 	relay := func(ctx context.Context) (time.Duration, error) { return 0, in.RelayOutbox(ctx) }
 	return control.NewLoop("outbox", in.settings.OutboxInterval, in.log, relay, control.LoopSettings{
@@ -22,8 +21,9 @@ func (in *Submitter) RunOutboxRelay(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// RelayOutbox publishes the entries that lie in the outbox for longer than a submit
-// takes. It tries each once, and returns the errors of all.
+// RelayOutbox publishes the outbox entries that are older than a submit takes. It tries
+// each entry once, and returns all errors. It stops early if the broker does not
+// answer.
 func (in *Submitter) RelayOutbox(ctx context.Context) error {
 	var errs []error
 	for d, err := range store.All[event.Submitted](ctx, in.store, store.KindOutbox, "") {
@@ -31,14 +31,14 @@ func (in *Submitter) RelayOutbox(ctx context.Context) error {
 			err = in.relayEntry(ctx, d.Value)
 		}
 		if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			return err // a broker that does not answer would be waited for with each entry
+			return err // otherwise each entry would wait for the broker
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// relayEntry publishes one entry, unless a submit is likely at it.
+// relayEntry publishes one entry, unless a submit is probably still working on it.
 func (in *Submitter) relayEntry(ctx context.Context, sub event.Submitted) error {
 	if in.now().Sub(sub.Time) < in.settings.PublishTimeout {
 		return nil

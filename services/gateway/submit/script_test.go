@@ -16,13 +16,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// wantsScript is a descriptor that wants code.
+// wantsScript is a descriptor that needs code.
 const wantsScript = valid + "[ml.script]\nscript = \"code.tar\"\n"
 
-// digest is that of some code.
+// digest is the digest of some code.
 const digest = "abababababababababababababababababababababababababababababababab"
 
-// fakeScripts is code that is kept, and what of it was pinned to which run.
+// fakeScripts has stored code, and records its pins.
 type fakeScripts struct {
 	mu     sync.Mutex
 	sizes  map[string]int64
@@ -119,7 +119,7 @@ func TestADescriptorAndItsCodeBelongTogether(t *testing.T) {
 	scheduled := strings.Replace(wantsScript, `description = "hello"`, "description = \"hello\"\nscheduling = \"@daily\"", 1)
 	for name, tt := range map[string]struct {
 		descriptor, script, rerun string
-		fault                     string // its path; empty for none
+		fault                     string // path of the fault; empty for none
 	}{
 		"code for who wants it":               {descriptor: wantsScript, script: digest},
 		"code for who does not ask for it":    {descriptor: valid, script: digest},

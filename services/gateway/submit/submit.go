@@ -5,33 +5,33 @@
 //
 //  1. KindKey      owner and idempotency key → run, time, digest of the request
 //     KindPin      digest of the code that is sent along and run → that the
-//     run needs it: create-only too, and in nobody's way where no run comes to be
+//     run needs it: create-only too, and harmless if no run is made
 //  2. KindOutbox   run → the event to publish
 //  3. KindName     owner and name → run
 //  4. KindSubmission run → the event again
-//  5. bai.submitted is published, as it lies in 4
+//  5. bai.submitted is published, as it is stored in 4
 //  6. KindOutbox is deleted
 //
-// 1, 3 and 4 are create-only, 5 has the same ID when it is repeated, and 6 deletes
-// nothing where nothing is left, so any process can do each again. A process
-// that dies
+// Steps 1, 3 and 4 are create-only, step 5 has the same event ID when it is repeated,
+// and step 6 may find nothing to delete. So any process can repeat each step. A process
+// that crashes
 //   - before 1 has left nothing;
-//   - between 1 and 2 has left a key of a run that does not exist. A client that
-//     sends the request again continues with that run; if no client does, no run
-//     was promised and the key blocks nothing;
-//   - between 2 and 6 has left an outbox entry with all that 3 to 6 need: RelayOutbox
-//     continues, here or in another process, and so does a client that sends the
-//     request again. So no name is held for a run that never comes to be;
+//   - between 1 and 2 has left a key of a run that does not exist. A client that sends
+//     the request again continues with that run. If no client does, no run was promised
+//     and the key blocks nothing;
+//   - between 2 and 6 has left an outbox entry with everything that 3 to 6 need.
+//     RelayOutbox continues, in any process, and so does a client that sends the
+//     request again. So no name belongs to a run that never exists;
 //   - after 6 has left nothing to do.
 //
-// Two that do this for one key at a time agree in 1 on one run. One that is
-// overtaken between 1 and 2 writes an entry for a run that was published and
-// forgotten, and publishes the same event once more. Two runs that want one name
-// meet in 3: the second is forgotten (6) and its user gets an error; its key
-// goes on standing for it, so the same request gets the same answer.
+// Two processes that do this for one key at the same time agree on one run in step 1.
+// If one of them is delayed between 1 and 2, it writes an entry for a run that was
+// already published, and publishes the same event again. Two runs that want one name
+// meet in step 3: the second run's entry is deleted, and its user gets an error. Its
+// key still belongs to it, so the same request gets the same answer.
 //
-// An answer "accepted" comes after 5 only, and once 1 to 4 are on the disk. A
-// broker that loses 5 with the power gets it again from Resubmit.
+// A request is accepted only after 5, and once 1 to 4 are on disk. If the broker loses
+// 5 in a power cut, Resubmit publishes it again.
 package submit
 
 import (
@@ -53,7 +53,7 @@ import (
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
 	PublishTimeout time.Duration `toml:"publish_timeout"` // how long a submit waits for Kafka; zero means 5s
-	OutboxInterval time.Duration `toml:"outbox_interval"` // pause between two looks at what is not published yet; zero means 2s
+	OutboxInterval time.Duration `toml:"outbox_interval"` // time between two checks for unpublished submissions; zero means 2s
 }
 
 // Validate names every setting at fault.
@@ -76,15 +76,15 @@ type Store interface {
 
 // Publisher publishes events.
 type Publisher interface {
-	// Publish returns when the events are stored for all consumers. With an
-	// error some of them may be.
+	// Publish returns when the events are stored for all consumers. After an error,
+	// some of them may be stored.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
 // Scripts stores the code of users for their runs.
 type Scripts interface {
-	// Pin has code stay for a run until that is over, and keeps it for the run's
-	// owner. It says store.ErrNotFound for code that is not kept. It can be
+	// Pin keeps code until a run has finished, and records that the run's owner uses
+	// the code. The error is store.ErrNotFound for code that is not stored. Pin can be
 	// repeated.
 	Pin(ctx context.Context, owner, sha256, run string) (event.Bundle, error)
 }
@@ -93,17 +93,17 @@ type Scripts interface {
 type Deps struct {
 	Store       Store
 	Bus         Publisher
-	Scripts     Scripts // nil: no code is taken along
+	Scripts     Scripts // nil: runs cannot have code sent along
 	Parser      descriptors.Parser
 	IDs         *IDs
-	StorageFull func() string                   // says why there is no room for another run; nil: there always is
-	Sync        func(ctx context.Context) error // returns when what was stored before survives a power cut; nil: it does at once
+	StorageFull func() string                   // returns the reason why no run can be stored now, or ""; nil: there is always room
+	Sync        func(ctx context.Context) error // returns when earlier writes survive a power cut; nil: they always do
 	Now         func() time.Time
 	Log         *zap.Logger
 }
 
-// Submitter accepts runs. It may be used by several goroutines, and by several
-// processes on one store.
+// Submitter accepts runs. Several goroutines may use it, and so may several processes
+// on one store.
 type Submitter struct {
 	settings    Settings
 	store       Store
@@ -126,26 +126,26 @@ func New(s Settings, d Deps) *Submitter {
 	return &Submitter{settings: s, store: d.Store, bus: d.Bus, scripts: d.Scripts, parser: d.Parser, ids: d.IDs, storageFull: d.StorageFull, sync: d.Sync, now: d.Now, log: d.Log}
 }
 
-// Accepted is a run that will come to an end, whatever fails.
+// Accepted is a run that will reach its end, whatever fails.
 type Accepted struct {
 	Submission
 
 	Run      string
-	Repeated bool // the key had been used for this before
+	Repeated bool // the same request was sent before under this key
 }
 
 // claim is the value of documents of KindKey and KindName.
 type claim struct {
 	Run    string    `json:"run"`
 	Owner  string    `json:"owner"`
-	Value  string    `json:"value"` // the key, or the name
+	Value  string    `json:"value"` // the key or name
 	Digest string    `json:"digest,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// Submit accepts a request. Its errors are *InvalidError, *UnsupportedError,
-// *ScheduleError, *NotUniqueError, *StorageFullError, *UnavailableError. Equal requests under one key are one run,
-// however often and concurrently they are made.
+// Submit accepts a request. The errors are *InvalidError, *UnsupportedError,
+// *ScheduleError, *NotUniqueError, *StorageFullError and *UnavailableError. Equal
+// requests under one key are one run, however often and concurrently they are sent.
 func (in *Submitter) Submit(ctx context.Context, req Request) (Accepted, error) {
 	at := in.now().UTC().Round(0)
 	run, err := in.ids.New(at)
@@ -194,8 +194,8 @@ func (in *Submitter) acceptRequest(ctx context.Context, req Request, sub Submiss
 	return acc, nil
 }
 
-// checkStorage refuses a request for which there is no room. A request that was sent
-// before has its run already.
+// checkStorage refuses a new request if there is no room. A repeated request already
+// has its run.
 func (in *Submitter) checkStorage(ctx context.Context, req Request) error {
 	if in.storageFull == nil {
 		return nil
@@ -212,8 +212,8 @@ func (in *Submitter) checkStorage(ctx context.Context, req Request) error {
 	return &StorageFullError{Reason: reason}
 }
 
-// Resubmit publishes the submissions of runs that do not exist once more: the broker
-// lost them, as it does where the machine stops. It returns their number, and may be
+// Resubmit publishes the submissions of runs that do not exist again. The broker may
+// lose submissions when its machine stops. It returns their number, and can be
 // repeated.
 func (in *Submitter) Resubmit(ctx context.Context, exists func(ctx context.Context, run string) (bool, error)) (int, error) {
 	n := 0
@@ -233,7 +233,7 @@ func (in *Submitter) Resubmit(ctx context.Context, exists func(ctx context.Conte
 	return n, nil
 }
 
-// republish publishes a submission once more.
+// republish publishes a submission again.
 func (in *Submitter) republish(ctx context.Context, d store.Doc) error {
 	var sub event.Submitted
 	if err := json.Unmarshal(d.Value, &sub); err != nil {
@@ -245,8 +245,8 @@ func (in *Submitter) republish(ctx context.Context, d store.Doc) error {
 	return nil
 }
 
-// claimRequestKey returns the claim of the key of a request: a new one of the plan's
-// run, or the earlier one, if that is of the same request.
+// claimRequestKey returns the claim of a request's key: a new one for the plan's run,
+// or the earlier one if it is of the same request.
 func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Submission) (claim, error) {
 	sub := plan.Submitted
 	mine := claim{Run: sub.Run, Owner: req.Owner, Value: req.Key, Digest: plan.Digest, At: sub.Time}
@@ -260,8 +260,8 @@ func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Subm
 	return first, nil
 }
 
-// commit does the remaining steps for a run, from the outbox on. A run of an
-// earlier request may be there already.
+// commit does the remaining steps for a run, from the outbox on. An earlier request may
+// have created the run already.
 func (in *Submitter) commit(ctx context.Context, acc Accepted) error {
 	if acc.Repeated {
 		done, err := in.isPublished(ctx, acc.Run)
@@ -286,7 +286,7 @@ func (in *Submitter) commit(ctx context.Context, acc Accepted) error {
 	return in.publishSubmission(ctx, acc.Submitted)
 }
 
-// pinAccepted has the code that is sent along stay for a run.
+// pinAccepted pins the code that is sent along with a run.
 func (in *Submitter) pinAccepted(ctx context.Context, acc Accepted) (Accepted, error) {
 	code := acc.Submitted.Bundle
 	if code == nil {
@@ -300,8 +300,8 @@ func (in *Submitter) pinAccepted(ctx context.Context, acc Accepted) (Accepted, e
 	return acc, nil
 }
 
-// PinScript has code stay for what has that ID and is no run, or says why not:
-// *InvalidError, *UnsupportedError, *UnavailableError.
+// PinScript pins code for something with that ID that is not a run. The error is
+// *InvalidError, *UnsupportedError or *UnavailableError.
 func (in *Submitter) PinScript(ctx context.Context, owner, sha256, id string) error {
 	_, err := in.pinScript(ctx, owner, sha256, id)
 	return err
@@ -321,12 +321,12 @@ func (in *Submitter) pinScript(ctx context.Context, owner, sha256, id string) (e
 	return pinned, nil
 }
 
-// isPublished reports whether nothing is left to do for a run. The outbox is
-// looked at first: a run that is not in it and has a submission was published.
+// isPublished reports whether nothing is left to do for a run. It checks the outbox
+// first: a run without an outbox entry and with a submission was published.
 func (in *Submitter) isPublished(ctx context.Context, run string) (bool, error) {
 	for _, check := range []struct {
 		kind    store.Kind
-		missing bool // what it means that there is no such document
+		missing bool // whether a published run lacks this document
 	}{{store.KindOutbox, true}, {store.KindSubmission, false}} {
 		_, err := in.store.Doc(ctx, check.kind, run)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -339,7 +339,7 @@ func (in *Submitter) isPublished(ctx context.Context, run string) (bool, error) 
 	return true, nil
 }
 
-// publishSubmission does the remaining steps for a run that is in the outbox.
+// publishSubmission does the remaining steps for a run in the outbox.
 func (in *Submitter) publishSubmission(ctx context.Context, sub event.Submitted) error {
 	if err := in.claimName(ctx, sub); err != nil {
 		return err
@@ -354,13 +354,14 @@ func (in *Submitter) publishSubmission(ctx context.Context, sub event.Submitted)
 		return &UnavailableError{Run: sub.Run, Err: fmt.Errorf("publish it: %w", err)}
 	}
 	if err := in.deleteOutboxEntry(ctx, sub.Run); err != nil {
-		// It is published, so it is accepted; RelayOutbox publishes it once more.
+		// The run is published and so accepted; RelayOutbox publishes it again.
 		in.log.Warn("outbox entry left behind", zap.String("run", sub.Run), zap.Error(err))
 	}
 	return nil
 }
 
-// claimName gives the run its name, or forgets the run where another has that name.
+// claimName claims the run's name. If another run has that name, it deletes the run's
+// outbox entry.
 func (in *Submitter) claimName(ctx context.Context, sub event.Submitted) error {
 	if sub.Name == "" {
 		return nil
@@ -379,9 +380,9 @@ func (in *Submitter) claimName(ctx context.Context, sub event.Submitted) error {
 	return &NotUniqueError{Field: "name", Value: sub.Name, Run: first.Run}
 }
 
-// RestoreName gives a run that comes from another platform the name that it had
-// there, and reports whether it has it now: false where another run of its owner
-// has. A run without a name has that.
+// RestoreName gives an imported run the name that it had on its original platform. It
+// reports false if another run of the owner has that name. A run without a name needs
+// none.
 func (in *Submitter) RestoreName(ctx context.Context, run store.Run) (named bool, err error) {
 	if run.Name == "" {
 		return true, nil
@@ -391,9 +392,9 @@ func (in *Submitter) RestoreName(ctx context.Context, run store.Run) (named bool
 	return first.Run == run.ID, err
 }
 
-// createSubmission stores the submission and returns it, or the one that was stored for
-// the run before: two that carry one request through need not have read it from
-// files of one name, but must say the same.
+// createSubmission stores the submission of a run and returns the stored one. An
+// earlier submission stays: two callers with the same request may have read it from
+// files with different names, and must publish the same event.
 func (in *Submitter) createSubmission(ctx context.Context, sub event.Submitted) (event.Submitted, error) {
 	err := store.Create(ctx, in.store, store.KindSubmission, sub.Run, sub)
 	if !errors.Is(err, store.ErrExists) {
@@ -406,7 +407,8 @@ func (in *Submitter) createSubmission(ctx context.Context, sub event.Submitted) 
 	return stored, nil
 }
 
-// createClaim stores c under key unless a claim is stored, and returns the stored one.
+// createClaim stores c under key, unless a claim is stored there already, and returns
+// the stored one.
 func (in *Submitter) createClaim(ctx context.Context, kind store.Kind, key string, c claim) (claim, error) {
 	err := store.Create(ctx, in.store, kind, key, c)
 	if !errors.Is(err, store.ErrExists) {
@@ -420,9 +422,9 @@ func (in *Submitter) deleteOutboxEntry(ctx context.Context, run string) error {
 	return in.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOutbox, Key: run})
 }
 
-// ClaimKey has an owner's idempotency key stand for what has that ID and is no run,
-// and reports whether it did before. It says *NotUniqueError where the key stands for
-// another request.
+// ClaimKey claims an owner's idempotency key for something with that ID that is not a
+// run, and reports whether the key was claimed before. The error is *NotUniqueError if
+// the key belongs to another request.
 func (in *Submitter) ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error) {
 	mine := claim{Run: id, Owner: owner, Value: key, Digest: digest, At: in.now().UTC().Round(0)}
 	err = store.Create(ctx, in.store, store.KindIdempotencyKey, deriveKey(owner, key), mine)
@@ -442,8 +444,8 @@ func (in *Submitter) ClaimKey(ctx context.Context, owner, key, id, digest string
 	return true, nil
 }
 
-// RunOfFiring returns the run that a schedule made under a key, or store.ErrNotFound
-// where there is none that will come to an end.
+// RunOfFiring returns the run that a schedule made under a key. The error is
+// store.ErrNotFound if no run was made or will be.
 func (in *Submitter) RunOfFiring(ctx context.Context, schedule, key string) (string, error) {
 	c, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(Request{Key: key, Firing: &Firing{Schedule: schedule}}))
 	if err != nil {
@@ -455,7 +457,7 @@ func (in *Submitter) RunOfFiring(ctx context.Context, schedule, key string) (str
 	return c.Run, err
 }
 
-// RunByName returns the run that has a name of that owner's, or store.ErrNotFound.
+// RunByName returns the run with that name of the owner's, or store.ErrNotFound.
 func (in *Submitter) RunByName(ctx context.Context, owner, name string) (string, error) {
 	c, _, err := store.Get[claim](ctx, in.store, store.KindRunName, nameKey(owner, name))
 	return c.Run, err

@@ -23,7 +23,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// recordingBus keeps what is published.
+// recordingBus records the published events.
 type recordingBus struct {
 	mu        sync.Mutex
 	published []event.Event
@@ -36,7 +36,7 @@ func (b *recordingBus) Publish(_ context.Context, events ...event.Event) error {
 	return nil
 }
 
-// runs returns the different runs that were published.
+// runs returns the IDs of the published runs, each once.
 func (b *recordingBus) runs() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *harness) docs(t *testing.T, kind store.Kind) []string {
 	return keys
 }
 
-// relayOutbox looks into the outbox after everybody who was at it has given up.
+// relayOutbox relays the outbox after the time in which a submit may still be at work.
 func (h *harness) relayOutbox(t *testing.T) {
 	t.Helper()
 	h.clock = h.clock.Add(time.Hour)
@@ -105,7 +105,7 @@ func (h *harness) relayOutbox(t *testing.T) {
 	}
 }
 
-// checkConsistent checks what must hold whenever nobody is at it.
+// checkConsistent checks the invariants that hold while no process is at work.
 func (h *harness) checkConsistent(t *testing.T) {
 	t.Helper()
 	if entries := h.docs(t, store.KindOutbox); len(entries) > 0 {
@@ -118,9 +118,9 @@ func (h *harness) checkConsistent(t *testing.T) {
 	}
 }
 
-// TestADeathBetweenAnyTwoLinesLosesNothingAndMakesNothingTwice kills a submit
-// before and after each of its effects. Then the client sends its request again,
-// or the outbox is swept, or both in either order.
+// TestADeathBetweenAnyTwoLinesLosesNothingAndMakesNothingTwice crashes a submit before
+// and after each of its effects. Then the client sends its request again, or the outbox
+// is relayed, or both in either order.
 func TestADeathBetweenAnyTwoLinesLosesNothingAndMakesNothingTwice(t *testing.T) {
 	requests := map[string]submit.Request{
 		"key and name": request(func(r *submit.Request) { r.Key, r.Name = "k", "n" }),
@@ -128,7 +128,7 @@ func TestADeathBetweenAnyTwoLinesLosesNothingAndMakesNothingTwice(t *testing.T) 
 		"name":         request(func(r *submit.Request) { r.Name = "n" }),
 		"neither":      request(nil),
 	}
-	const effects = 6 // of the first request; the others have fewer
+	const effects = 6 // effects of the first request; the others have fewer
 	for what, req := range requests {
 		for at := range effects + 1 {
 			for _, after := range []bool{false, true} {
@@ -143,11 +143,11 @@ func TestADeathBetweenAnyTwoLinesLosesNothingAndMakesNothingTwice(t *testing.T) 
 	}
 }
 
-// firstTry is what a client knows of its first try.
+// firstTry is the client's view of its first try.
 type firstTry struct {
 	req      submit.Request
 	accepted bool
-	run      string // accepted, or said to be run perhaps; may be empty
+	run      string // accepted, or possibly accepted; may be empty
 }
 
 func checkCrash(t *testing.T, req submit.Request, p *crashtest.Process, next []string) {
@@ -167,7 +167,7 @@ func checkCrash(t *testing.T, req submit.Request, p *crashtest.Process, next []s
 			h.retry(t, first)
 		}
 	}
-	h.relayOutbox(t) // somebody else's entry
+	h.relayOutbox(t) // an entry of another process
 	h.checkConsistent(t)
 	runs := h.bus.runs()
 	if first.accepted && !slices.Contains(runs, first.run) {
@@ -187,7 +187,7 @@ func (h *harness) retry(t *testing.T, first firstTry) {
 	again, err := h.newSubmitter(neverCrashes()).Submit(t.Context(), first.req)
 	var taken *submit.NotUniqueError
 	switch {
-	case first.req.Key == "" && first.req.Name != "" && errors.As(err, &taken): // the name is that of the first
+	case first.req.Key == "" && first.req.Name != "" && errors.As(err, &taken): // the first try has the name
 	case err != nil:
 		t.Fatalf("sent again: %v", err)
 	case first.req.Key != "" && first.run != "" && again.Run != first.run:
@@ -216,9 +216,9 @@ func TestFiftyEqualRequestsAtOnceAreOneRun(t *testing.T) {
 	}
 }
 
-// submitFifty submits one request from files of fifty names, through so many
-// processes, and returns the runs that were accepted and how many answers said
-// that theirs was new.
+// submitFifty submits one request from files with fifty names, through that many
+// processes. It returns the accepted runs, and the number of responses that reported a
+// new run.
 func submitFifty(t *testing.T, h *harness, processes int) (runs map[string]int, fresh int) {
 	t.Helper()
 	ins := make([]*submit.Submitter, processes)
@@ -306,7 +306,7 @@ func TestANameIsUniquePerOwner(t *testing.T) {
 	h.checkConsistent(t)
 }
 
-// unresponsiveBus is a bus that does not answer.
+// unresponsiveBus is a bus that never answers.
 type unresponsiveBus struct{}
 
 func (unresponsiveBus) Publish(ctx context.Context, _ ...event.Event) error {

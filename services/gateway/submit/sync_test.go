@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// requestWithKey is a request under an idempotency key.
+// requestWithKey returns a request with an idempotency key.
 func requestWithKey(key string) submit.Request {
 	return request(func(r *submit.Request) { r.Key = key })
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// Images returns what is to be asked of registries before a run is planned: of each
-// role without a command, what its image runs by itself. The local cluster runs no
-// images. Where images are never pulled, no registry knows which of them a node
-// has.
+// Images returns the questions to registries before a run is planned: for each role
+// without a command, the entrypoint of its image. There are none for the local cluster,
+// which runs no images, and none if images are never pulled, since then no registry
+// knows which image a node has.
 func Images(d *descriptors.Descriptor, s Settings) []cluster.ImageQuery {
 	if s.OneMachine || s.NoRegistry || s.PullPolicy == string(corev1.PullNever) || d.Hardware.Strategy == descriptors.MPI {
 		return nil
@@ -38,8 +38,7 @@ func Images(d *descriptors.Descriptor, s Settings) []cluster.ImageQuery {
 	return all
 }
 
-// image returns the answer about an image, of which one that was not read has no
-// digest.
+// image returns the answer about an image, or the zero value if there is no answer.
 func (in Input) image(name string) cluster.Image {
 	for _, i := range in.Images {
 		if i.Name == name && i.UnreadReason == "" {
@@ -49,7 +48,8 @@ func (in Input) image(name string) cluster.Image {
 	return cluster.Image{}
 }
 
-// pinnedImage is the image that an answer is about, whatever becomes of its tag.
+// pinnedImage returns the name of the image with the digest of an answer, so that a
+// later change of the tag does not matter.
 func pinnedImage(i cluster.Image) string {
 	if strings.Contains(i.Name, "@") {
 		return i.Name
@@ -57,8 +57,8 @@ func pinnedImage(i cluster.Image) string {
 	return i.Name + "@" + i.Digest
 }
 
-// escapeDollars has Kubernetes hand on words as they are: in those of an image it puts no
-// variables.
+// escapeDollars escapes words so that Kubernetes does not expand variables in them. The
+// words of an image have no variables of Kubernetes.
 func escapeDollars(words []string) []string {
 	var escaped []string
 	for _, w := range words {

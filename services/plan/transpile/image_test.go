@@ -26,7 +26,8 @@ func parseDescriptor(t *testing.T, text string) *descriptors.Descriptor {
 	return d
 }
 
-// benchmarkContainerOf returns the benchmark's container of a run, given answers of registries.
+// benchmarkContainerOf returns the benchmark's container of a run, given registry
+// answers.
 func benchmarkContainerOf(t *testing.T, text string, images ...cluster.Image) corev1.Container {
 	t.Helper()
 	run := event.Fetched{Header: event.Header{Run: runID, Attempt: 1}, Descriptor: text}

@@ -20,7 +20,7 @@ const (
 	roleClient = "client"
 )
 
-// inference returns the server, and the client that asks it.
+// inference returns the server, and the client that sends requests to it.
 func inference(in Input, s Settings, client role) ([]role, error) {
 	d := in.Descriptor.Server
 	if d == nil {
@@ -57,8 +57,8 @@ func serverOf(in Input, d *descriptors.Server) (role, error) {
 	return r, nil
 }
 
-// servicePorts are the ports that a server's Service has: those that the client is
-// told of, and that of the probe by which it waits.
+// servicePorts returns the ports of a server's Service: the ports in the descriptor,
+// and the port of the readiness probe.
 func servicePorts(e descriptors.ServerEnv) []int {
 	p := e.ReadinessProbe
 	if p == nil || slices.Contains(e.Ports, portOf(p)) {
@@ -67,7 +67,7 @@ func servicePorts(e descriptors.ServerEnv) []int {
 	return append(slices.Clone(e.Ports), portOf(p))
 }
 
-// serverAddressVars are the variables by which a client finds its server.
+// serverAddressVars returns the variables with the server's address for the client.
 func serverAddressVars(host string, ports []int) []corev1.EnvVar {
 	vars := []corev1.EnvVar{{Name: "INFERENCE_SERVER_HOST", Value: host}}
 	for i, port := range ports {
@@ -80,8 +80,8 @@ func serverAddressVars(host string, ports []int) []corev1.EnvVar {
 	return vars
 }
 
-// serverReady are the arguments that wait for a server: until its probe is
-// content or, without one, until each of its ports answers.
+// serverReady returns the arguments that wait for a server: until its probe succeeds,
+// or without a probe until each of its ports answers.
 func (s Settings) serverReady(host string, e descriptors.ServerEnv) []string {
 	p := e.ReadinessProbe
 	if p == nil {
@@ -103,7 +103,7 @@ func portOf(p *descriptors.Probe) int {
 	return *p.Port
 }
 
-// probeOf is a readiness probe as Kubernetes has it.
+// probeOf converts a readiness probe to Kubernetes.
 func probeOf(p *descriptors.Probe) *corev1.Probe {
 	if p == nil {
 		return nil

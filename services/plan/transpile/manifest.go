@@ -15,16 +15,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// ManifestRun stands for the run's ID in a manifest.
+// ManifestRun is the run ID in a manifest.
 const ManifestRun = "00000000000000000000000000"
 
-// Manifest returns the objects of the first attempt of a run of d, which was
-// read from text, as YAML documents: of a run with which code is sent along where
-// d asks for it, or withCode does. The same descriptor and settings always
-// give the same bytes: ManifestRun takes the place of the run's ID, nobody owns
-// the run, and Secrets are empty. No registry is asked: a comment before the objects
-// says of an image's own entrypoint what becomes of it. Its only error is
-// *RefusedError.
+// Manifest returns the objects of the first attempt of a run of d, which was read from
+// text, as YAML documents. The run has code sent along if d asks for it or withCode is
+// set. The same descriptor and settings always give the same bytes: the run ID is
+// ManifestRun, the owner is nobody, and Secrets are empty. Manifest asks no registry. A
+// comment before the objects tells how an image's own entrypoint is run. The only error
+// is *RefusedError.
 func Manifest(d *descriptors.Descriptor, text []byte, withCode bool, s Settings) ([]byte, error) {
 	plan, err := Preview(d, text, withCode, s)
 	if err != nil {
@@ -41,7 +40,7 @@ func Manifest(d *descriptors.Descriptor, text []byte, withCode bool, s Settings)
 	return append([]byte(entrypoints(d, s)), bytes.Join(documents, []byte("---\n"))...), nil
 }
 
-// entrypoints is a comment that says how images run by themselves.
+// entrypoints returns a comment about the images whose own entrypoint is run.
 func entrypoints(d *descriptors.Descriptor, s Settings) string {
 	queries, open := Images(d, s), s
 	open.NoRegistry, open.PullPolicy = false, ""
@@ -57,16 +56,15 @@ func entrypoints(d *descriptors.Descriptor, s Settings) string {
 	return comment.String()
 }
 
-// Preview returns the plan that Manifest writes down, with the answers of registries
-// that are known.
+// Preview returns the plan that Manifest prints, with the given registry answers.
 func Preview(d *descriptors.Descriptor, text []byte, withCode bool, s Settings, images ...cluster.Image) (Workload, error) {
 	header := event.NewHeader("manifest", ManifestRun, "default", "nobody", time.Unix(0, 0).UTC())
 	run := event.Fetched{Header: header, Descriptor: string(text), Labels: d.Info.Labels, Data: expectedData(d, withCode)}
 	return Objects(Input{Run: run, Descriptor: d, Images: images}, s)
 }
 
-// expectedData returns the data of a descriptor as they would be once fetched, but
-// for what only the fetcher knows.
+// expectedData returns the data of a descriptor as if they were fetched, without the
+// values that only the fetcher knows.
 func expectedData(d *descriptors.Descriptor, withCode bool) []event.Data {
 	given := d.Data.Sources
 	if d.Server != nil {

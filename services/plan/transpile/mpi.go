@@ -21,27 +21,27 @@ const (
 	roleLauncher = "launcher"
 )
 
-// Keys are what the pods of a run prove to each other with that they are of one
-// run: made for each attempt, and kept in a Secret of its own.
+// Keys are the ssh keys by which the pods of an attempt authenticate each other. They
+// are made for each attempt, and stored in a separate Secret.
 type Keys struct {
-	Private    []byte // of the launcher, in the form of OpenSSH
-	Public     []byte // of the launcher, as authorized_keys has it
-	HostKey    []byte // of every worker
-	KnownHosts []byte // the public part of HostKey, for the host HostAlias
+	Private    []byte // private key of the launcher, in OpenSSH format
+	Public     []byte // public key of the launcher, in authorized_keys format
+	HostKey    []byte // host key of all workers
+	KnownHosts []byte // public part of HostKey, for the host HostAlias
 }
 
-// HostAlias is the name that all workers have in Keys.KnownHosts.
+// HostAlias is the name of all workers in Keys.KnownHosts.
 const HostAlias = "worker"
 
-// Files of the run's ssh, below mpiDir, and its keys, below keysDir.
+// Paths of the ssh files and keys of a run.
 const (
 	mpiDir    = pod.Dir + "/mpi"
 	keysDir   = pod.Dir + "/mpi-keys"
-	mpiPodDir = pod.Dir + "/run/mpi" // of one pod alone
-	sshPort   = 2222                 // one that needs no rights
+	mpiPodDir = pod.Dir + "/run/mpi" // files of a single pod
+	sshPort   = 2222                 // a port that needs no privileges
 )
 
-// mpi returns the workers, and the launcher that starts what they run.
+// mpi returns the workers, and the launcher that starts the processes on them.
 func mpi(in Input, s Settings, r role) ([]role, error) {
 	d := in.Descriptor.Hardware.Distributed
 	slots, err := slotsOf(in, s)
@@ -55,7 +55,7 @@ func mpi(in Input, s Settings, r role) ([]role, error) {
 		}
 	}
 	for i := range r.artifacts {
-		r.artifacts[i].Quiet = true // it may be left by any rank
+		r.artifacts[i].Quiet = true // any rank may leave the file
 	}
 	worker, launcher := r, r
 	worker.name, worker.replicas, worker.indexed, worker.endsRun, worker.mpi = roleWorker, d.NumInstances, true, false, true
@@ -78,7 +78,7 @@ func mpi(in Input, s Settings, r role) ([]role, error) {
 	return []role{worker, launcher}, nil
 }
 
-// slotsOf is the number of processes on each worker.
+// slotsOf returns the number of processes on each worker.
 func slotsOf(in Input, s Settings) (int, error) {
 	p := in.Descriptor.Hardware.Distributed.ProcessesPerInstance
 	if !p.OnePerGPU {
@@ -93,15 +93,15 @@ func slotsOf(in Input, s Settings) (int, error) {
 	}
 }
 
-// launcherHardware is the hardware of a pod that starts others and measures nothing.
+// launcherHardware returns the hardware of the launcher, which only starts processes.
 func launcherHardware(h descriptors.Hardware) descriptors.Hardware {
 	none := 0
 	h.InstanceType, h.CPUs, h.Memory, h.GPUs = "", "", "", &none
 	return h
 }
 
-// launcherCommand is the command of the launcher: the user's, under mpirun unless it is a
-// script or calls mpirun itself.
+// launcherCommand returns the command of the launcher: the user's command, under mpirun
+// unless it is a script or calls mpirun itself.
 func launcherCommand(r role, processes int) []string {
 	own := []string{"mpirun", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpirun.openmpi", "horovodrun", "prterun"}
 	if r.script != "" || slices.Contains(own, path.Base(r.command[0])) {
@@ -110,9 +110,9 @@ func launcherCommand(r role, processes int) []string {
 	return slices.Concat([]string{"mpirun", "-n", strconv.Itoa(processes)}, r.command)
 }
 
-// mpiVars tell any mpirun which hosts there are and how to reach them, and to bind
-// no rank to a core: it would count cores from the machine's first one, in each
-// pod anew, and ranks of pods that share a machine would share that core.
+// mpiVars returns the variables that give every mpirun the hosts and the way to reach
+// them, and that turn off binding of ranks to cores. Each pod would count cores from
+// the machine's first one, so ranks of pods on one machine would share a core.
 func mpiVars(processes int) []corev1.EnvVar {
 	var vars []corev1.EnvVar
 	for _, v := range [][2]string{
@@ -134,7 +134,7 @@ func mpiVars(processes int) []corev1.EnvVar {
 		{"PRTE_MCA_plm_ssh_agent", mpiDir + "/rsh"},
 		{"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
 		{"PRTE_MCA_hwloc_default_binding_policy", "none"},
-		// MPICH, which binds none by itself.
+		// MPICH, which does not bind by default.
 		{"HYDRA_HOST_FILE", mpiDir + "/hostfile.hydra"},
 		{"HYDRA_LAUNCHER", "ssh"},
 		{"HYDRA_LAUNCHER_EXEC", mpiDir + "/rsh"},
@@ -149,7 +149,7 @@ func mpiVars(processes int) []corev1.EnvVar {
 	return vars
 }
 
-// sshFiles are the files with which the pods of a run speak ssh.
+// sshFiles returns the files that the pods of a run need for ssh.
 func sshFiles(hosts []string, slots int) map[string]string {
 	var open, hydra strings.Builder
 	for _, h := range hosts {
@@ -179,7 +179,7 @@ func sshFiles(hosts []string, slots int) map[string]string {
 	}
 }
 
-// requireProgram is a line of a shell that ends it where a test fails.
+// requireProgram returns a line of a shell script that exits if a test fails.
 func requireProgram(program, from, test string) string {
 	return fmt.Sprintf(`%s || { echo "strategy mpi needs %s, in the image or on the local cluster's machine: install %s (Debian)" >&2; exit 127; }`, test, program, from)
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
-// replicaIndex is the label in which the MPI operator gives a worker its number.
+// replicaIndex is the label with the number that the MPI operator gives a worker.
 const replicaIndex = "training.kubeflow.org/replica-index"
 
-// usesMPIOperator reports whether an operator makes the pods of the run's roles.
+// usesMPIOperator reports whether the MPI operator creates the pods of the run.
 func (b builder) usesMPIOperator() bool {
 	return b.settings.MPIOperator && b.in.Descriptor.Hardware.Strategy == descriptors.MPI
 }
 
-// mpiJob returns the MPIJob of a run, from the same pods that two Jobs would have:
-// they bring their own keys, hosts and launch commands, so that what is measured
-// is the same with the operator and without. The operator gives the workers their
-// names on the network, starts the launcher, and says how it ended.
+// mpiJob returns the MPIJob of a run, with the same pods that two Jobs would have. The
+// pods bring their own keys, hosts and launch commands, so a benchmark measures the
+// same with and without the operator. The operator gives the workers their names on the
+// network, starts the launcher, and reports its end.
 func mpiJob(builders []builder) *mpijob.Job {
 	launcher := builders[len(builders)-1]
-	same := launcher.job() // what of it is the run's, not the pods'
+	same := launcher.job() // for the fields that do not concern pods
 	j := &mpijob.Job{ObjectMeta: same.ObjectMeta}
 	j.APIVersion, j.Kind = mpijob.APIVersion, mpijob.Kind
 	slots := launcher.role.slots
@@ -33,7 +33,7 @@ func mpiJob(builders []builder) *mpijob.Job {
 			TTLSecondsAfterFinished: same.Spec.TTLSecondsAfterFinished, ActiveDeadlineSeconds: same.Spec.ActiveDeadlineSeconds,
 		},
 		ReplicaSpecs:     map[string]mpijob.Replica{},
-		SSHAuthMountPath: "/etc/mpi-keys", // nobody reads the operator's keys, and its default is root's home
+		SSHAuthMountPath: "/etc/mpi-keys", // the operator's keys are not used, and the default is root's home
 	}
 	for _, b := range builders {
 		name := mpijob.Worker
@@ -45,16 +45,16 @@ func mpiJob(builders []builder) *mpijob.Job {
 	return j
 }
 
-// replica returns a role as an MPIJob has it, which says itself when pods are
-// tried again, and gives them their names.
+// replica returns a role as a replica of an MPIJob. The operator decides when pods are
+// retried, and gives them their names.
 func (b builder) replica() mpijob.Replica {
 	template := corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.podSpec()}
 	template.Spec.RestartPolicy, template.Spec.Hostname, template.Spec.Subdomain = "", "", ""
 	return mpijob.Replica{Replicas: int32(b.role.replicas), RestartPolicy: string(corev1.RestartPolicyNever), Template: template} //nolint:gosec // as above
 }
 
-// jobs returns what runs the roles of a run: a Job for each, or, where that is
-// what settings say, one object of the MPI operator's.
+// jobs returns the objects that run the roles of a run: one Job for each role, or one
+// MPIJob if the settings use the operator.
 func jobs(builders []builder) []cluster.Object {
 	if builders[0].usesMPIOperator() {
 		return []cluster.Object{mpiJob(builders)}

@@ -16,7 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// operatorSettings are the settings of a platform whose cluster has the MPI operator.
+// operatorSettings returns the settings of a platform whose cluster has the MPI
+// operator.
 func operatorSettings() transpile.Settings {
 	s := settings
 	s.MPIOperator = true
@@ -64,7 +65,7 @@ func TestThePodsOfAnMPIJobAreThoseOfTheJobs(t *testing.T) {
 			name = mpijob.Launcher
 		}
 		want := job.Spec.Template
-		// what the operator gives, and which names follow from that
+		// The operator sets these fields.
 		want.Spec.RestartPolicy, want.Spec.Hostname, want.Spec.Subdomain = "", "", ""
 		text := manifest(t, []cluster.Object{&batchv1.Job{Spec: batchv1.JobSpec{Template: want}}})
 		text = bytes.ReplaceAll(text, []byte(native.Job+"-mpi.benchmarks"), []byte(native.Job+".benchmarks"))

@@ -9,9 +9,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// isolationPolicy lets the pods of an attempt with several be reached by each other, and by
-// no other pod. What they reach themselves it leaves open. It is nil for one pod,
-// which nobody has to reach, and where there are no policies.
+// isolationPolicy returns a policy by which only pods of the same attempt can connect
+// to its pods. Outgoing connections are not restricted. It returns nil for a single
+// pod, to which no pod needs to connect, and on one machine, which has no policies.
 func isolationPolicy(builders []builder, pods int) *networkingv1.NetworkPolicy {
 	b := builders[len(builders)-1]
 	if pods < 2 || b.settings.OneMachine {

@@ -11,8 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// policiesOf are the network policies of a run, and how many objects are created
-// before the first of them.
+// policiesOf returns the network policies of a run, and the number of objects that are
+// created before the first of them.
 func policiesOf(p transpile.Workload) (all []*networkingv1.NetworkPolicy, before int) {
 	for i, o := range p.Objects {
 		if n, ok := o.(*networkingv1.NetworkPolicy); ok {

@@ -21,7 +21,7 @@ import (
 
 // Annotations of a run's objects.
 const (
-	annotationOwner = cluster.LabelOwner // whole; the label is cut to what labels may hold
+	annotationOwner = cluster.LabelOwner // complete; the label may be shortened
 	annotationTeam  = cluster.LabelTeam
 	annotationEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
@@ -34,8 +34,8 @@ type builder struct {
 	zone     string
 }
 
-// name is that of all objects of the role. The role that ends the run has the
-// run's own.
+// name returns the name of all objects of the role. The role that ends the run has the
+// name of the attempt.
 func (b builder) name() string {
 	name := jobName(b.in.Run.Run, b.in.Run.Attempt)
 	if b.role.endsRun {
@@ -60,7 +60,7 @@ func (b builder) podMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
 }
 
-// labels are the user's, and over them ours.
+// labels returns the user's labels with the platform's labels over them.
 func (b builder) labels() map[string]string {
 	h, labels := b.in.Run.Header, map[string]string{}
 	for k, v := range b.in.Run.Labels {
@@ -81,14 +81,15 @@ func (b builder) labels() map[string]string {
 	return labels
 }
 
-// labelKey reports whether a user's label may be a label of an object: those
-// that Kubernetes gives a job's pods itself may not.
+// labelKey reports whether a user's label may be a label of an object. Labels that
+// Kubernetes itself sets on a job's pods may not.
 func labelKey(k string) bool {
 	return len(validation.IsQualifiedName(k)) == 0 && k != "job-name" && k != "controller-uid" &&
 		!strings.Contains(k, "kubernetes.io/") && !strings.Contains(k, "k8s.io/") && !strings.HasPrefix(k, "benchmark-ai.dev/")
 }
 
-// labelValue returns the part of s that a label can hold.
+// labelValue returns s shortened and with other characters replaced, so that it is a
+// valid label value.
 func labelValue(s string) string {
 	safe := strings.Map(func(r rune) rune {
 		switch {
@@ -100,22 +101,22 @@ func labelValue(s string) string {
 	return strings.Trim(safe[:min(len(safe), validation.LabelValueMaxLength)], "-_.")
 }
 
-// runObjectName is the name of an object that all roles use.
+// runObjectName returns the name of an object that all roles use.
 func (b builder) runObjectName(suffix string) string {
 	return jobName(b.in.Run.Run, b.in.Run.Attempt) + "-" + suffix
 }
 
-// selector are the labels that all pods of the role have, and no others.
+// selector returns the labels that select exactly the pods of the role.
 func (b builder) selector() map[string]string {
 	return map[string]string{
 		cluster.LabelRun: b.in.Run.Run, cluster.LabelAttempt: strconv.Itoa(b.in.Run.Attempt), cluster.LabelRole: b.role.name,
 	}
 }
 
-// host is the name under which the role's Service is reached.
+// host returns the name of the role's Service on the network.
 func (b builder) host() string { return b.name() + "." + b.settings.scope() + ".svc" }
 
-// hosts are the names of the role's replicas, which are indexed.
+// hosts returns the names of the role's indexed replicas on the network.
 func (b builder) hosts() []string {
 	hosts := make([]string, 0, b.role.replicas)
 	for i := range b.role.replicas {
@@ -124,16 +125,16 @@ func (b builder) hosts() []string {
 	return hosts
 }
 
-// subdomain is that of all pods of a run that speaks MPI, the name of its
+// subdomain returns the subdomain of all pods of an MPI run, which is the name of its
 // headless Service.
 func (b builder) subdomain() string {
 	if b.usesMPIOperator() {
-		return jobName(b.in.Run.Run, b.in.Run.Attempt) // the operator's
+		return jobName(b.in.Run.Run, b.in.Run.Attempt) // the operator's Service
 	}
 	return b.runObjectName("mpi")
 }
 
-// prerequisites are what the role's pods need to be there before them.
+// prerequisites returns the objects that must exist before the role's pods.
 func (b builder) prerequisites() []cluster.Object {
 	var objects []cluster.Object
 	if b.role.script != "" && (!b.settings.Owner || !b.role.endsRun) {
@@ -152,7 +153,7 @@ func (b builder) prerequisites() []cluster.Object {
 	return objects
 }
 
-// roleConfigMap is the role's ConfigMap, with its script if it has one.
+// roleConfigMap returns the role's ConfigMap, with its script if it has one.
 func (b builder) roleConfigMap() *corev1.ConfigMap {
 	var data map[string]string
 	if b.role.script != "" {
@@ -167,8 +168,8 @@ func (b builder) newConfigMap(name string, data map[string]string) *corev1.Confi
 	return c
 }
 
-// networkService gives the role a name on the network or, where its replicas have
-// numbers, each pod of the run one of its own.
+// networkService returns a Service that gives the role a name on the network. For an
+// indexed role, the Service is headless and gives each pod of the run a name.
 func (b builder) networkService() *corev1.Service {
 	s := &corev1.Service{ObjectMeta: b.meta(), Spec: corev1.ServiceSpec{Selector: b.selector()}}
 	s.APIVersion, s.Kind = "v1", "Service"
@@ -188,7 +189,7 @@ func (b builder) networkService() *corev1.Service {
 
 func portName(i int) string { return fmt.Sprintf("port-%d", i) }
 
-// keysSecret is the Secret with the keys of the run's ssh; empty without keys.
+// keysSecret returns the Secret with the ssh keys of the run. It is empty without keys.
 func (b builder) keysSecret(k Keys) *corev1.Secret {
 	s := b.emptySecret()
 	s.Name = b.runObjectName("keys")
@@ -198,14 +199,14 @@ func (b builder) keysSecret(k Keys) *corev1.Secret {
 	return s
 }
 
-// emptySecret is the role's Secret, without what is secret.
+// emptySecret returns the role's Secret without data.
 func (b builder) emptySecret() *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: b.meta(), Type: corev1.SecretTypeOpaque}
 	s.APIVersion, s.Kind = "v1", "Secret"
 	return s
 }
 
-// filledSecret is the role's Secret, whole.
+// filledSecret returns the role's Secret with its data.
 func (b builder) filledSecret(token string) (*corev1.Secret, error) {
 	secret, header := b.emptySecret(), b.in.Run.Cause("launched", "")
 	secret.Data = make(map[string][]byte)
@@ -231,9 +232,9 @@ func (b builder) filledSecret(token string) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// maxSeries is how many series the collector of a pod keeps, zero for all that there may
-// be of a run. Where the output is followed from outside, the follower has the other
-// half.
+// maxSeries returns the maximum number of series of the collector of a pod, or zero if
+// it is the maximum of the run. If the output is read from outside the pod, the
+// follower has the other half.
 func (b builder) maxSeries() int {
 	n := pod.SeriesLimit(b.role.endsRun, b.role.otherPods)
 	if len(b.role.command) == 0 {
@@ -245,7 +246,7 @@ func (b builder) maxSeries() int {
 	return max(1, n)
 }
 
-// mountPaths are where mounts are.
+// mountPaths returns the paths of mounts.
 func mountPaths(mounts []corev1.VolumeMount) []string {
 	var all []string
 	for _, m := range mounts {
@@ -254,8 +255,8 @@ func mountPaths(mounts []corev1.VolumeMount) []string {
 	return all
 }
 
-// artifacts is what the program in the benchmark's container is told to keep;
-// empty for nothing, or where there is nobody to keep it.
+// artifacts returns the artifacts for the program in the benchmark's container, as
+// JSON. It is empty if there are none, or no gateway to store them.
 func (b builder) artifacts() string {
 	if len(b.role.artifacts) == 0 || b.settings.Gateway == "" {
 		return ""
@@ -279,7 +280,7 @@ func podMetrics(ms []descriptors.Metric) []pod.Metric {
 	for _, m := range ms {
 		parser := m.Parser
 		if parser == "lines" {
-			parser = "" // the usual one
+			parser = "" // the default
 		}
 		made := pod.Metric{Name: m.Name, Unit: m.Units, Pattern: m.Pattern, Parser: parser, Direction: string(m.Direction)}
 		if parser == descriptors.BlockParser {
@@ -290,8 +291,8 @@ func podMetrics(ms []descriptors.Metric) []pod.Metric {
 	return out
 }
 
-// orderedKeys returns the keys of m: those in order first, as there, then the rest
-// by name.
+// orderedKeys returns the keys of m: first those in order, then the others sorted by
+// name.
 func orderedKeys[V any](m map[string]V, order []string) []string {
 	var names []string
 	for _, name := range order {

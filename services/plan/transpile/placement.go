@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// nodeSelector is what a node must have.
+// nodeSelector returns the labels that a node must have.
 func (b builder) nodeSelector() map[string]string {
 	h, sel := b.role.hardware, map[string]string{}
 	maps.Copy(sel, h.NodeSelector)
@@ -44,8 +44,8 @@ func tolerations(ts []descriptors.Toleration) []corev1.Toleration {
 	return out
 }
 
-// affinity keeps other runs' pods, of whatever namespace, from the node of this
-// run's, as settings say.
+// affinity returns the affinity that keeps pods of other runs, in any namespace, off
+// this run's nodes, as the settings demand.
 func (b builder) affinity() *corev1.Affinity {
 	others := corev1.PodAffinityTerm{
 		TopologyKey:       corev1.LabelHostname,
@@ -66,7 +66,7 @@ func (b builder) affinity() *corev1.Affinity {
 	}}
 }
 
-// topologySpread has the replicas of a role share the nodes evenly where they can.
+// topologySpread spreads the replicas of a role evenly over the nodes, if possible.
 func (b builder) topologySpread() []corev1.TopologySpreadConstraint {
 	if b.role.replicas < 2 {
 		return nil
@@ -77,7 +77,7 @@ func (b builder) topologySpread() []corev1.TopologySpreadConstraint {
 	}}
 }
 
-// Labels and annotations by which queue systems know what is theirs.
+// Labels and annotations of the queueing systems.
 const (
 	kueueQueue    = "kueue.x-k8s.io/queue-name"
 	volcano       = "volcano"
@@ -86,7 +86,8 @@ const (
 	volcanoObject = "scheduling.volcano.sh/v1beta1"
 )
 
-// setKueueQueue has Kueue, where settings name a queue of it, say when a Job may begin.
+// setKueueQueue suspends a Job until Kueue admits it, if the settings name a queue of
+// Kueue.
 func (b builder) setKueueQueue(j *batchv1.Job) {
 	if b.settings.Queue == "" || b.settings.Scheduler == volcano {
 		return
@@ -95,7 +96,7 @@ func (b builder) setKueueQueue(j *batchv1.Job) {
 	j.Labels[kueueQueue], j.Spec.Suspend = b.settings.Queue, &yes
 }
 
-// annotatePodGroup notes in a pod's annotations to which gang of volcano it belongs.
+// annotatePodGroup adds the gang of the pod for volcano to its annotations.
 func (b builder) annotatePodGroup(annotations map[string]string) {
 	if b.settings.Scheduler != volcano {
 		return
@@ -106,7 +107,7 @@ func (b builder) annotatePodGroup(annotations map[string]string) {
 	}
 }
 
-// podGroup is the gang of a run, for volcano; nil for others.
+// podGroup returns the gang of a run for volcano, or nil with another scheduler.
 func podGroup(builders []builder, pods int) *unstructured.Unstructured {
 	b := builders[len(builders)-1]
 	if b.settings.Scheduler != volcano {

@@ -22,8 +22,8 @@ import (
 // Volumes of a pod.
 const (
 	volumePod      = "bai"
-	volumePrograms = "programs" // that install brings, and nobody writes to after it
-	volumeState    = "state"    // the collector's own
+	volumePrograms = "programs" // filled by install, and read-only after it
+	volumeState    = "state"    // state of the collector
 	volumeData     = "data"
 	volumeSecret   = "secret"
 	volumeScript   = "script"
@@ -32,25 +32,24 @@ const (
 	volumeKeys     = "mpi-keys"
 )
 
-// Where a script lies in the benchmark's container.
+// Paths of a script in the benchmark's container.
 const (
 	scriptDir  = pod.Dir + "/script"
 	scriptFile = "benchmark"
 	scriptPath = scriptDir + "/" + scriptFile
 )
 
-// fifoWait is how long the original client library waits for the pipe.
+// fifoWait is how long the original client library waits for the FIFO.
 const fifoWait = 60 * time.Second
 
-// artifactsGrace is what a pod that keeps files has to end beside what every pod
-// has.
+// artifactsGrace is added to the grace period of a pod with artifacts.
 const artifactsGrace = 4 * time.Minute
 
-// collectorWait is how long a benchmark waits for its collector, which takes some
-// ms where all is well.
+// collectorWait is how long a benchmark waits for its collector, which normally takes
+// some milliseconds.
 const collectorWait = 10 * time.Second
 
-// podSpec returns what one pod of the role is.
+// podSpec returns the spec of one pod of the role.
 func (b builder) podSpec() corev1.PodSpec {
 	off, grace := false, int64(b.podGrace()/time.Second)
 	spec := corev1.PodSpec{
@@ -80,8 +79,8 @@ func (b builder) podSpec() corev1.PodSpec {
 	return spec
 }
 
-// setPodDNS gives a pod that speaks MPI a name that all others of its run can look
-// up, also where a launcher tells them the short one.
+// setPodDNS gives a pod of an MPI run a name that all pods of the run can resolve, even
+// in its short form.
 func (b builder) setPodDNS(spec *corev1.PodSpec) {
 	spec.Subdomain = b.subdomain()
 	if !b.role.indexed {
@@ -91,22 +90,22 @@ func (b builder) setPodDNS(spec *corev1.PodSpec) {
 	spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
 }
 
-// MaxTermination is what any pod has to end.
+// MaxTermination returns the longest grace period of any pod.
 func (s Settings) MaxTermination() time.Duration {
 	return max(s.grace()+artifactsGrace, s.shippingGrace())
 }
 
-// grace is what every benchmark has to end.
+// grace returns the grace period of every benchmark.
 func (s Settings) grace() time.Duration {
 	return time.Duration(*seconds32(s.Grace, 5*time.Minute)) * time.Second
 }
 
-// shippingGrace is for how long a collector may go on to ship what its pod owes.
+// shippingGrace returns how long a collector may continue to ship the data of its pod.
 func (s Settings) shippingGrace() time.Duration {
 	return time.Duration(*seconds32(s.ShippingGrace, time.Hour)) * time.Second
 }
 
-// benchmarkGrace is what a benchmark has to end. One that keeps files has longer.
+// benchmarkGrace returns the grace period of a benchmark. It is longer with artifacts.
 func (b builder) benchmarkGrace() time.Duration {
 	grace := b.settings.grace()
 	if len(b.role.artifacts) > 0 {
@@ -115,8 +114,8 @@ func (b builder) benchmarkGrace() time.Duration {
 	return grace
 }
 
-// podGrace is what a pod has to end, its collector with it. Where our program does not
-// end the benchmark in its time, Kubernetes must, which has one time for the pod.
+// podGrace returns the grace period of a pod with its collector. Without a command,
+// Kubernetes has to end the benchmark, and it has only one grace period for the pod.
 func (b builder) podGrace() time.Duration {
 	if len(b.role.command) == 0 {
 		return b.benchmarkGrace()
@@ -124,7 +123,7 @@ func (b builder) podGrace() time.Duration {
 	return max(b.benchmarkGrace(), b.settings.shippingGrace())
 }
 
-// initContainers are the containers that come before the benchmark.
+// initContainers returns the containers that start before the benchmark.
 func (b builder) initContainers() []corev1.Container {
 	all := []corev1.Container{b.installContainer(), b.collectorContainer()}
 	if len(b.role.data) > 0 {
@@ -146,8 +145,8 @@ func (b builder) podSecurity() *corev1.PodSecurityContext {
 	return s
 }
 
-// installContainer brings the program. It is the only one that runs from our image's
-// own disk.
+// installContainer returns the container that copies the program into the pod. It is
+// the only container that runs the program from the image's own file system.
 func (b builder) installContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerInstall, pod.ImageBinary, "install", pod.PathIn("", pod.Binary))
 	c.Env = nil
@@ -155,7 +154,8 @@ func (b builder) installContainer() corev1.Container {
 	return c
 }
 
-// collectorContainer is a native sidecar: it starts before the benchmark and ends after.
+// collectorContainer returns the collector, a native sidecar: it starts before the
+// benchmark and ends after it.
 func (b builder) collectorContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerCollect, pod.PathIn("", pod.Binary), "collect")
 	always := corev1.ContainerRestartPolicyAlways
@@ -174,7 +174,7 @@ func (b builder) collectorContainer() corev1.Container {
 	return c
 }
 
-// podIndexVar tells a pod its number within its role.
+// podIndexVar returns the variable with the pod's number within its role.
 func (b builder) podIndexVar() corev1.EnvVar {
 	path := "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 	if b.usesMPIOperator() {
@@ -183,14 +183,15 @@ func (b builder) podIndexVar() corev1.EnvVar {
 	return corev1.EnvVar{Name: pod.EnvIndex, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// waitContainer waits until another role is ready.
+// waitContainer returns the container that waits until another role is ready.
 func (b builder) waitContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerWait, pod.PathIn("", pod.Binary), "await")
 	c.Args = b.role.awaitArgs
 	return c
 }
 
-// pullContainer brings the data, number n to data/<n>, or to shared/<n>.
+// pullContainer returns the container that downloads the data. Data set n goes to
+// data/<n>, or to shared/<n>.
 func (b builder) pullContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerPull, pod.PathIn("", pod.Binary), "pull")
 	if len(b.sharedDataSets()) > 0 {
@@ -201,7 +202,8 @@ func (b builder) pullContainer() corev1.Container {
 	return c
 }
 
-// platformContainer returns a container that runs our program and needs no right at all.
+// platformContainer returns a container that runs the platform's program without
+// privileges.
 func (b builder) platformContainer(name string, command ...string) corev1.Container {
 	image := b.settings.Image
 	if image == "" {
@@ -216,13 +218,14 @@ func (b builder) platformContainer(name string, command ...string) corev1.Contai
 	}
 }
 
-// programsMount is where our programs lie. What runs with the pod's credentials is
-// started from there, so the benchmark must not be able to write to it.
+// programsMount returns the mount of the platform's programs. Programs with the pod's
+// credentials are started from there, so the benchmark must not be able to write to it.
 func programsMount(readOnly bool) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: volumePrograms, MountPath: path.Dir(pod.PathIn("", pod.Binary)), ReadOnly: readOnly}
 }
 
-// restrictedSecurityContext is the security context of who needs no right at all.
+// restrictedSecurityContext returns the security context of a container without
+// privileges.
 func restrictedSecurityContext() *corev1.SecurityContext {
 	no := false
 	return &corev1.SecurityContext{
@@ -231,10 +234,10 @@ func restrictedSecurityContext() *corev1.SecurityContext {
 	}
 }
 
-// benchmarkContainer is what is measured: the user's image, and the user's command under
-// our program, which records what it writes and how it ends. Where there is no
-// command the image's own entrypoint is run so, if it is known; else it is run as it
-// is.
+// benchmarkContainer returns the measured container. It has the user's image, and runs
+// the user's command under the platform's program, which records the output and the
+// exit. Without a command, it runs the image's entrypoint in the same way if the
+// entrypoint is known; otherwise it runs the image unchanged.
 func (b builder) benchmarkContainer() corev1.Container {
 	r := b.role
 	c := corev1.Container{
@@ -266,9 +269,8 @@ func (b builder) benchmarkContainer() corev1.Container {
 	return c
 }
 
-// escapeNonVariables has words keep what is no variable: Kubernetes takes $$ for a single
-// $, which to a shell is another thing. $$(NAME) stays, as what is not to be
-// taken for a variable.
+// escapeNonVariables escapes $$ in words, which Kubernetes would turn into a single $,
+// and which a shell reads differently. It keeps $$(NAME), which is an escape already.
 func escapeNonVariables(words []string) []string {
 	several := regexp.MustCompile(`\$\$+\(?`)
 	var escaped []string
@@ -283,8 +285,8 @@ func escapeNonVariables(words []string) []string {
 	return escaped
 }
 
-// mounts are what the benchmark sees: never the Secret, and of the data volume
-// only each set at the path that its source names.
+// mounts returns the mounts of the benchmark. They never have the Secret. Each data set
+// is mounted at the path of its source.
 func (b builder) mounts() []corev1.VolumeMount {
 	mounts := []corev1.VolumeMount{{Name: volumePod, MountPath: pod.Dir}, programsMount(true)}
 	if b.role.script != "" {
@@ -305,15 +307,15 @@ func (b builder) mounts() []corev1.VolumeMount {
 	return mounts
 }
 
-// artifactMounts are the benchmark's mounts on which artifacts lie. Where its container is
-// killed whole, as the kernel does when its memory runs out, they outlive it, and
-// the collector takes the files from there.
+// artifactMounts returns the benchmark's mounts that have artifacts. They outlive the
+// container if it is killed, for example because it ran out of memory, and the
+// collector ships the files from there.
 func (b builder) artifactMounts() []corev1.VolumeMount {
 	var all []corev1.VolumeMount
 	if b.settings.Gateway == "" {
-		return nil // nobody keeps anything
+		return nil // no gateway stores artifacts
 	}
-	ours := []string{volumePod, volumePrograms, volumeScript, volumeMPI, volumeKeys} // nothing is left there
+	ours := []string{volumePod, volumePrograms, volumeScript, volumeMPI, volumeKeys} // these have no artifacts
 	for _, m := range b.mounts() {
 		holds := func(a pod.Artifact) bool { return b.mountOf(a.Path).MountPath == m.MountPath }
 		if !slices.Contains(ours, m.Name) && slices.ContainsFunc(b.role.artifacts, holds) {
@@ -323,8 +325,8 @@ func (b builder) artifactMounts() []corev1.VolumeMount {
 	return all
 }
 
-// mountOf is the mount that a path lies on; none for one that lies on the image's
-// own file system, or is relative.
+// mountOf returns the mount that a path is on. It returns the zero value for a relative
+// path, and for one on the image's own file system.
 func (b builder) mountOf(file string) (on corev1.VolumeMount) {
 	file = path.Clean(file)
 	for _, m := range b.mounts() {
@@ -362,8 +364,8 @@ func (b builder) volumes() []corev1.Volume {
 	return volumes
 }
 
-// env is our environment, then the user's: a variable of the user's takes the
-// place of ours of that name.
+// env returns the environment: the platform's variables, then the user's. A variable of
+// the user's replaces one of the platform's with the same name.
 func (b builder) env() []corev1.EnvVar {
 	e := envVars{vars: []corev1.EnvVar{podUIDVar()}}
 	e.set(pod.EnvAwait, collectorWait.String())
@@ -398,8 +400,8 @@ func (b builder) env() []corev1.EnvVar {
 	return e.vars
 }
 
-// addMetricVars is what of the environment says which numbers are taken beside those
-// that the benchmark writes.
+// addMetricVars adds the variables that turn on metrics which the benchmark does not
+// write itself.
 func (b builder) addMetricVars(e *envVars) {
 	if b.role.systemInterval != nil {
 		e.set(pod.EnvSystem, b.role.systemInterval.String())
@@ -411,7 +413,7 @@ func (b builder) addMetricVars(e *envVars) {
 	}
 }
 
-// envVars is a list of variables without two of one name.
+// envVars is a list of variables with unique names.
 type envVars struct{ vars []corev1.EnvVar }
 
 func (e *envVars) set(name, value string) { e.put(corev1.EnvVar{Name: name, Value: value}) }
@@ -430,14 +432,14 @@ func podUIDVar() corev1.EnvVar {
 	return corev1.EnvVar{Name: pod.EnvPodUID, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}
 }
 
-// nodeNameVar tells the name of the node that the pod is on.
+// nodeNameVar returns the variable with the name of the pod's node.
 func nodeNameVar() corev1.EnvVar {
 	return corev1.EnvVar{Name: pod.EnvNode, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}
 }
 
-// resources are what the benchmark may use: what it is given is also its limit,
-// so that nothing else on the node changes what is measured. A cluster that
-// enforces no limits is only asked.
+// resources returns the requests and limits of the benchmark. CPU and memory have equal
+// requests and limits, so that other pods on the node do not change the measurement. On
+// a cluster that enforces no limits, they only have requests.
 func (b builder) resources() corev1.ResourceRequirements {
 	h := b.role.hardware
 	given, limits := corev1.ResourceList{}, corev1.ResourceList{}
@@ -462,8 +464,8 @@ func (b builder) resources() corev1.ResourceRequirements {
 	return r
 }
 
-// gpus is the number of GPUs of a pod; none, for a kind of machine of which
-// nobody knows it.
+// gpus returns the number of GPUs of a pod. It is 0 for an instance type whose number
+// is unknown.
 func (b builder) gpus() int {
 	h := b.role.hardware
 	if h.GPUs != nil || h.InstanceType == "" {

@@ -14,49 +14,49 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// strategies returns the strategies that can be transpiled, by name.
+// strategies returns the names of the supported strategies.
 func strategies() []string {
 	return []string{string(descriptors.SingleNode), string(descriptors.MPI), string(descriptors.Inference)}
 }
 
-// Scripts is the path of code that was sent along with a descriptor, in the data
-// of its run and in its pods.
+// Scripts is the path of code that was sent along, in the data of a run and in its
+// pods.
 const Scripts = pod.ScriptsDir
 
-// role is one kind of pod of a run: what it runs, how often, when it begins and
-// what its end means.
+// role is one kind of pod of a run: its command, its number of replicas, when it starts
+// and what its end means.
 type role struct {
-	name           string // event.Source.Role of its samples and lines
+	name           string // event.Stream.Role of its samples and lines
 	replicas       int
-	indexed        bool // each replica has a number, and a name on the network
-	endsRun        bool // its end, good or bad, ends the run; of others any end before that fails it
+	indexed        bool // each replica has a number and a name on the network
+	endsRun        bool // its end ends the run; the earlier end of any other role fails the run
 	env            descriptors.Env
-	vars           []corev1.EnvVar // the platform's, which the user's may use
+	vars           []corev1.EnvVar // the platform's variables, which the user's may refer to
 	hardware       descriptors.Hardware
 	command        []string      // run under bai-pod; nil means the image's entrypoint
-	args           []string      // of the image's entrypoint
-	image          cluster.Image // its entrypoint, where there is no command and its registry gave an answer
+	args           []string      // arguments of the image's entrypoint
+	image          cluster.Image // registry answer with the entrypoint, if there is no command
 	script         string        // text of the script that command runs; empty for none
 	data           []event.Data
-	shared         []bool // of the first of data: its pods have them in common, where it has several
+	shared         []bool // whether the replicas share data set n; may be shorter than data
 	metrics        []descriptors.Metric
-	systemInterval *time.Duration // how often to measure what it uses of the machine; nil is not said
+	systemInterval *time.Duration // interval of system metrics; nil means unset
 	scrape         pod.Scrape
 	otlp           bool
 	artifacts      []pod.Artifact
 
-	ports     []int             // where it answers
-	probe     *corev1.Probe     // says when it is ready
-	awaitArgs []string          // arguments of bai-pod await, before the benchmark begins; nil to begin at once
-	mpi       bool              // it has the keys and the files of the run's ssh
-	otherPods int               // pods of the run beside one of these
-	slots     int               // processes of MPI on each worker, for who starts them
-	sshFiles  map[string]string // the files of the run's ssh, in the role that brings them
+	ports     []int             // ports on which it listens
+	probe     *corev1.Probe     // readiness probe
+	awaitArgs []string          // arguments of bai-pod await before the benchmark starts; nil means no wait
+	mpi       bool              // it has the ssh files and keys of the run
+	otherPods int               // number of other pods of the run
+	slots     int               // MPI processes on each worker, for the launcher
+	sshFiles  map[string]string // ssh files of the run; set in the role that creates them
 
-	ownsKeys bool // the Secret with the keys is made with this role
+	ownsKeys bool // the Secret with the keys is created with this role
 }
 
-// rolesOf returns what pods a run has, by its strategy, the one that ends it
+// rolesOf returns the roles of a run by its strategy. The role that ends the run is the
 // last.
 func rolesOf(in Input, s Settings) ([]role, error) {
 	r, err := benchmarkRole(in)
@@ -78,7 +78,7 @@ func rolesOf(in Input, s Settings) ([]role, error) {
 	}
 }
 
-// benchmarkRole returns the role of the pod that is measured.
+// benchmarkRole returns the role of the measured pod.
 func benchmarkRole(in Input) (role, error) {
 	d := in.Descriptor
 	argv, args, err := d.Command()
@@ -102,8 +102,8 @@ func benchmarkRole(in Input) (role, error) {
 	return r, nil
 }
 
-// addCode has the role find code that was sent along, which is there whether or not
-// the descriptor asks for it.
+// addCode sets the variable for code that was sent along, even if the descriptor does
+// not ask for code. It refuses a descriptor that asks for code that was not sent.
 func (r *role) addCode(d *descriptors.Descriptor, scripts []event.Data) error {
 	if len(scripts) > 0 {
 		r.vars = append(r.vars, corev1.EnvVar{Name: pod.EnvScripts, Value: Scripts})
@@ -123,7 +123,7 @@ func unreadableCommandError(err error) error {
 	return &RefusedError{Reason: event.InvalidDescriptor, Message: fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
-// applyOutput has the role's output kept as o says.
+// applyOutput sets how the role's output is stored.
 func (r *role) applyOutput(o *descriptors.Output) {
 	if o == nil {
 		return
@@ -137,8 +137,8 @@ func (r *role) applyOutput(o *descriptors.Output) {
 	}
 }
 
-// sources returns the data of the descriptor's sources that a role has, and of each
-// whether its pods have it in common.
+// sources returns the data sets of the descriptor's sources that a role has, and for
+// each whether the replicas share it.
 func (in Input) sources(role string) (data []event.Data, shared []bool) {
 	strategy := in.Descriptor.Hardware.Strategy
 	for i, s := range in.Descriptor.Data.Sources[:in.sourceCount()] {
@@ -149,11 +149,11 @@ func (in Input) sources(role string) (data []event.Data, shared []bool) {
 	return data, shared
 }
 
-// sourceCount is how many of the run's data are the descriptor's sources.
+// sourceCount returns how many data sets of the run are the descriptor's sources.
 func (in Input) sourceCount() int { return min(len(in.Descriptor.Data.Sources), len(in.Run.Data)) }
 
-// modelsAndScripts returns the run's data beside those of its sources: the server's models,
-// and code that was sent along.
+// modelsAndScripts returns the run's other data: the server's models, and code that was
+// sent along.
 func (in Input) modelsAndScripts() (models, scripts []event.Data) {
 	for _, d := range in.Run.Data[in.sourceCount():] {
 		if d.Path == Scripts {
@@ -166,8 +166,8 @@ func (in Input) modelsAndScripts() (models, scripts []event.Data) {
 	return models, scripts
 }
 
-// useKubernetesVariables has $(NAME) take the place of ${NAME} in words, for the variables that
-// the platform sets: no shell reads them.
+// useKubernetesVariables replaces ${NAME} by $(NAME) in words, for the variables that
+// the platform sets, because no shell expands them.
 func useKubernetesVariables(words []string, vars []corev1.EnvVar) []string {
 	var pairs []string
 	for _, v := range vars {
@@ -181,7 +181,7 @@ func useKubernetesVariables(words []string, vars []corev1.EnvVar) []string {
 	return out
 }
 
-// awaitArgs are the arguments of bai-pod await that wait for all of targets.
+// awaitArgs returns the arguments of bai-pod await that wait for all targets.
 func (s Settings) awaitArgs(every, timeout time.Duration, successes int, targets ...string) []string {
 	within := s.Ready
 	if within == 0 {

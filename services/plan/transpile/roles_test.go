@@ -23,7 +23,7 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// checkStrict fails where a document has a field that Kubernetes does not know.
+// checkStrict fails if a document has a field that Kubernetes does not know.
 func checkStrict(t *testing.T, text []byte) {
 	t.Helper()
 	for document := range bytes.SplitSeq(text, []byte("---\n")) {
@@ -79,7 +79,7 @@ func TestAManifestIsTheSameEveryTime(t *testing.T) {
 	}
 }
 
-// TestRolesOfOneRun states what the roles of a run have of each other.
+// TestRolesOfOneRun checks what the roles of a run share.
 func TestRolesOfOneRun(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file  string
@@ -110,7 +110,7 @@ func TestRolesOfOneRun(t *testing.T) {
 	}
 }
 
-// pulledByRole is what the pullers of a run bring, by role.
+// pulledByRole returns the data that the pullers of a run download, by role.
 func pulledByRole(t *testing.T, in transpile.Input) []string {
 	t.Helper()
 	whole, err := transpile.Secrets(in, settings, secret)
@@ -168,8 +168,8 @@ func TestEachRoleHasTheDataThatAreItsOwn(t *testing.T) {
 	}
 }
 
-// TestAProbeMayAskAPortOfItsOwn: the server's Service has it, and the client, which
-// waits there, is told of the others only.
+// TestAProbeMayAskAPortOfItsOwn: the server's Service has the port of the probe. The
+// client waits for that port, and its variables have only the other ports.
 func TestAProbeMayAskAPortOfItsOwn(t *testing.T) {
 	p := objects(t, replaceInDescriptor(t, input(t, examples+"/inference.toml"), "port = 8080", "port = 9090"), settings)
 	golden.Check(t, "testdata/probe.yaml", manifest(t, p.Objects))
@@ -217,7 +217,7 @@ func TestAPullerIsToldWhatArchivesMayHold(t *testing.T) {
 	}
 }
 
-// withCommand puts another command in place of the example's.
+// withCommand replaces the command of the example.
 func withCommand(t *testing.T, in transpile.Input, toml string) transpile.Input {
 	t.Helper()
 	text := in.Run.Descriptor
@@ -330,7 +330,7 @@ func TestOnlyTheJobThatEndsTheRunEndsItByItsDeadline(t *testing.T) {
 }
 
 // TestAWorkerHasASlotForEachGPUUnlessTheDescriptorSaysANumber: a script that calls
-// mpirun -np 8 on two machines of four GPUs finds eight slots.
+// mpirun -np 8 on two machines with four GPUs each has eight slots.
 func TestAWorkerHasASlotForEachGPUUnlessTheDescriptorSaysANumber(t *testing.T) {
 	for name, tt := range map[string]struct {
 		machine, processes    string
@@ -362,7 +362,7 @@ func TestAWorkerHasASlotForEachGPUUnlessTheDescriptorSaysANumber(t *testing.T) {
 	}
 }
 
-// hostfile is the list of hosts that the mpirun of a plan reads.
+// hostfile returns the list of hosts that the mpirun of a plan reads.
 func hostfile(p transpile.Workload) string {
 	for _, o := range p.Objects {
 		if c, ok := o.(*corev1.ConfigMap); ok && c.Data["hostfile"] != "" {

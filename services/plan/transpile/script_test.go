@@ -26,7 +26,8 @@ func withSentCode(in transpile.Input) transpile.Input {
 	return in
 }
 
-// rolesThatFindCode are the roles whose benchmark has the code and finds it.
+// rolesThatFindCode returns the roles whose benchmark has the code and the variable
+// with its path.
 func rolesThatFindCode(t *testing.T, in transpile.Input) (roles []string) {
 	t.Helper()
 	for _, o := range objects(t, in, settings).Objects {
@@ -47,7 +48,7 @@ func rolesThatFindCode(t *testing.T, in transpile.Input) (roles []string) {
 	return roles
 }
 
-// rolesThatPullCode are the roles whose pods are told to bring the code.
+// rolesThatPullCode returns the roles whose pods pull the code.
 func rolesThatPullCode(t *testing.T, in transpile.Input) (roles []string) {
 	t.Helper()
 	whole, err := transpile.Secrets(in, settings, secret)

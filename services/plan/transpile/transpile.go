@@ -1,58 +1,54 @@
-// Package transpile turns a descriptor into the Kubernetes objects that carry a
-// run out. It is pure: the same descriptor, data and settings always give the
-// same objects.
+// Package transpile turns a descriptor into the Kubernetes objects of a run. It is
+// pure: the same descriptor, data and settings always give the same objects.
 //
-// A strategy is a list of roles; each role becomes one Job. A role says what is
-// special about its pods, and the rest, what surrounds every benchmark, is
-// written once:
+// A strategy is a list of roles, and each role becomes one Job. A role has the
+// properties in which its pods differ from others. All pods have these containers:
 //
-//	bai-install  brings the one program into the pod
-//	bai-collect  ships samples, lines and artifacts, for as long as the pod lives
-//	bai-pull     brings the data, where there are any
-//	bai-wait     waits until another role is ready, where the role needs one
+//	bai-install  copies the platform's program into the pod
+//	bai-collect  ships samples, lines and artifacts, until the pod ends
+//	bai-pull     downloads the data, if there are any
+//	bai-wait     waits until another role is ready, if the role needs that
 //	benchmark    the user's command, under `bai-pod exec`
 //
 // # Strategy inference
 //
-// The roles are server and client. The server has a Service, and the client,
-// whose end ends the run, finds it as INFERENCE_SERVER_HOST and
-// INFERENCE_SERVER_PORT, and further ports as INFERENCE_SERVER_PORT_1 and so on.
-// The client begins once the server's probe, or without one each of its ports,
-// answers.
+// The roles are server and client. The server has a Service. The client, whose end ends
+// the run, gets its address as INFERENCE_SERVER_HOST and INFERENCE_SERVER_PORT, and
+// further ports as INFERENCE_SERVER_PORT_1 and so on. The client starts once the
+// server's probe succeeds, or without a probe once each of its ports answers.
 //
 // # Strategy mpi
 //
-// The roles are worker, an indexed Job, and launcher, whose end ends the run; a
-// headless Service gives each of their pods a name. Workers run the image's sshd until the run is over; the
-// launcher begins once all of them answer. A command that is neither a script nor
-// names mpirun itself is run under mpirun, one process for each slot; a script is
-// run once, on the launcher, and calls mpirun where it wants to. Environment
-// variables tell the mpirun of Open MPI (4 and 5), MPICH and Intel MPI which
-// hosts there are and how to reach them, so that it needs no options. Where
-// settings say that Kubeflow's MPI operator is there, one MPIJob takes the place of
-// the two Jobs and the Service; its pods are the same.
+// The roles are worker, an indexed Job, and launcher, whose end ends the run. A
+// headless Service gives each of their pods a name. Workers run the image's sshd until
+// the end of the run. The launcher starts once all workers answer. A command that is
+// neither a script nor mpirun itself runs under mpirun, with one process for each slot.
+// A script runs once, on the launcher, and may call mpirun. Environment variables give
+// the mpirun of Open MPI (4 and 5), MPICH and Intel MPI the hosts and the way to reach
+// them, so that it needs no options. If the settings use Kubeflow's MPI operator, one
+// MPIJob replaces the two Jobs and the Service; its pods are the same.
 //
 // # Images' own entrypoints
 //
-// Where the descriptor names no command, Images says which images' registries are to
-// be asked. With the answer in Input the entrypoint is run as a descriptor's own
-// command is, of the very image that the answer is about; without one the
-// container has no command, and its log is all that there is of its output.
+// If the descriptor has no command, Images returns the images to ask registries about.
+// With the answer in Input, the entrypoint runs in the same way as a command of a
+// descriptor, in the image with the digest of the answer. Without an answer, the
+// container has no command, and its log is its only output.
 //
 // # Data that pods share
 //
-// Where a role has several pods, data with mount = "shared" lie on a volume that
-// a claim of the role's makes, and that all of its pods mount, the benchmark for
-// reading: the pod with index 0 brings them there, the others wait.
+// If a role has several pods, data with mount = "shared" are on a volume of a claim of
+// the role. All of its pods mount the volume, the benchmark read-only. The pod with
+// index 0 downloads the data, and the others wait.
 //
-// # Files of the user's
+// # Files of the user
 //
-// The data of a run are those of the descriptor's sources, then the server's
-// models, in the order of the descriptor. Sources lie in the pods of the role that
-// they name, else in those that measure: workers, client or benchmark. Code that was sent along comes after
-// them, with the path that Scripts gives it, whether or not the descriptor asks
-// for it (ml.script). It is unpacked in each pod that runs what the user measures,
-// but not in a server's: there BAI_SCRIPTS_PATH names its folder, in the
+// The data of a run are those of the descriptor's sources, then the server's models, in
+// the order of the descriptor. The pods of the role that a source names have its data;
+// by default, those are the measured pods: workers, client or benchmark. Code that was
+// sent along comes last, with the path Scripts, even if the descriptor does not ask for
+// it (ml.script). It is unpacked in each pod that runs measured code, but not in a
+// server's pods. In these pods BAI_SCRIPTS_PATH is the path of its folder, in the
 // environment and, as $(BAI_SCRIPTS_PATH) or ${BAI_SCRIPTS_PATH}, in the command.
 package transpile
 
@@ -79,30 +75,30 @@ import (
 type Settings struct {
 	Scope         string                `toml:"namespace"`    // Kubernetes namespace of the objects; empty means default
 	Image         string                `toml:"image"`        // image with bai-pod; empty means bai-pod:latest
-	Brokers       []string              `toml:"brokers"`      // of Kafka, as pods reach them
+	Brokers       []string              `toml:"brokers"`      // addresses of the Kafka brokers for pods
 	Access        pod.Access            `toml:"-"`            // to the brokers; it is written into Secrets only
-	ObjectStore   string                `toml:"object_store"` // its URL, as pods reach it
+	ObjectStore   string                `toml:"object_store"` // URL of the object store for pods
 	Zones         map[string]string     `toml:"zones"`        // ID of a zone → its name
-	Instances     descriptors.Instances `toml:"instances"`    // kinds of machines beside those that are known, a line each: its name and its GPUs, as "z9.huge 3"
-	Deadline      time.Duration         `toml:"deadline"`     // of runs that give none; zero means none
-	Keep          time.Duration         `toml:"keep"`         // how long Kubernetes keeps an ended Job that nobody deleted; zero means a day
-	Grace         time.Duration         `toml:"grace"`        // between SIGTERM and SIGKILL to what runs in a pod; zero means 5 minutes
+	Instances     descriptors.Instances `toml:"instances"`    // more instance types, one per line: name and GPUs, as "z9.huge 3"
+	Deadline      time.Duration         `toml:"deadline"`     // deadline of runs without one; zero means none
+	Keep          time.Duration         `toml:"keep"`         // how long Kubernetes keeps a finished Job; zero means a day
+	Grace         time.Duration         `toml:"grace"`        // time between SIGTERM and SIGKILL in a pod; zero means 5 minutes
 	ShippingGrace time.Duration         `toml:"owed"`         // how long a pod stays after its benchmark while its collector cannot ship all that it has, because brokers are away; zero means an hour, and less than grace is grace
 	NoLimits      bool                  `toml:"no_limits"`    // the cluster enforces no limits of CPU and memory: what a pod is given is asked for only
 	OneMachine    bool                  `toml:"-"`            // it is the local cluster, which has no zones: those of descriptors are not read
 	NoRegistry    bool                  `toml:"-"`            // no registry is asked for the entrypoint of an image
 	Owner         bool                  `toml:"-"`            // the first object is a ConfigMap that can own all others; the executor knows where that is of use
-	MaxLog        int64                 `toml:"max_log"`      // bytes of output that are kept of runs that give no limit; zero means no limit
+	MaxLog        int64                 `toml:"max_log"`      // stored bytes of output of a run without a limit; zero means no limit
 	Reserve       int64                 `toml:"-"`            // bytes of the disk under a pod's volume that stay free of its output; zero means none
-	Gateway       string                `toml:"gateway"`      // URL of the gateway, as pods reach it; empty means that no artifacts are kept
+	Gateway       string                `toml:"gateway"`      // URL of the gateway for pods; empty means that no artifacts are stored
 
 	Placement     string   `toml:"placement"`      // exclusive: no other run on a run's nodes; spread: elsewhere if there is room; anywhere; empty means spread
-	Security      string   `toml:"security"`       // Pod Security level that pods keep to: baseline, or restricted; empty means baseline
-	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty is Kubernetes' choice
-	PullSecrets   []string `toml:"pull_secrets"`   // with which images are pulled, beside that of the descriptor
-	PriorityClass string   `toml:"priority_class"` // of all pods; empty means none
-	Scheduler     string   `toml:"scheduler"`      // of all pods; empty means the cluster's own; volcano is told of gangs
-	Queue         string   `toml:"queue"`          // of volcano where that is the scheduler, else of Kueue; empty means none
+	Security      string   `toml:"security"`       // Pod Security level of the pods: baseline or restricted; empty means baseline
+	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty means Kubernetes' default
+	PullSecrets   []string `toml:"pull_secrets"`   // pull secrets, besides that of the descriptor
+	PriorityClass string   `toml:"priority_class"` // priority class of all pods; empty means none
+	Scheduler     string   `toml:"scheduler"`      // scheduler of all pods; empty means the cluster's own; volcano also gets the gangs
+	Queue         string   `toml:"queue"`          // queue of volcano if that is the scheduler, otherwise of Kueue; empty means none
 
 	Allow map[string]descriptors.Allowlist `toml:"allow"` // objects that descriptors may name, by their namespace; "*" is any. Without an entry they may name none
 
@@ -112,13 +108,13 @@ type Settings struct {
 	// strategy mpi is an MPIJob v2beta1, which kubernetes.kinds has to name too.
 	MPIOperator bool `toml:"mpi_operator"`
 
-	Domain string        `toml:"domain"` // of the cluster's names; empty means cluster.local
-	Ready  time.Duration `toml:"ready"`  // how long a server or the workers may take to be ready; zero means 30 min
+	Domain string        `toml:"domain"` // domain of names in the cluster; empty means cluster.local
+	Ready  time.Duration `toml:"ready"`  // time for a server or the workers to become ready; zero means 30 min
 }
 
 // Unpack is what one archive may hold that a pod unpacks.
 type Unpack struct {
-	MaxFiles int   `toml:"max_files"` // and folders; zero means 1,000,000
+	MaxFiles int   `toml:"max_files"` // maximum number of files and folders; zero means 1,000,000
 	MaxBytes int64 `toml:"max_bytes"` // zero means 1 GiB and 200 times the archive's size, 1 TiB at most where the archive is not larger itself
 	Reserve  int64 `toml:"reserve"`   // bytes of the volume that stay free; zero means 256 MiB, less of a volume below 5 GiB
 }
@@ -159,45 +155,45 @@ func (s Settings) Validate(name string) error {
 	return errors.Join(errs...)
 }
 
-// Placements.
+// Values of Settings.Placement.
 const (
 	Exclusive = "exclusive"
 	Spread    = "spread"
 	Anywhere  = "anywhere"
 )
 
-// Levels of Pod Security.
+// Values of Settings.Security.
 const (
 	Baseline   = "baseline"
 	Restricted = "restricted"
 )
 
-// DefaultImage is the image with bai-pod if settings name none.
+// DefaultImage is the image with bai-pod if the settings name none.
 const DefaultImage = "bai-pod:latest"
 
-// Input is what one attempt of a run is made from.
+// Input is the input for one attempt of a run.
 type Input struct {
 	Run        event.Fetched
-	Descriptor *descriptors.Descriptor // of Run
-	Keys       Keys                    // of a run whose pods speak ssh; Objects needs none
-	Images     []cluster.Image         // answers of registries to what Images asks; none where they are not known
+	Descriptor *descriptors.Descriptor // descriptor of Run
+	Keys       Keys                    // ssh keys of an MPI run; Objects does not need them
+	Images     []cluster.Image         // registry answers for Images; empty if unknown
 }
 
-// Workload is one attempt of a run as objects.
+// Workload has the objects of one attempt of a run.
 type Workload struct {
 	Scope string // Kubernetes namespace
 	Job   string // name of the Job whose end ends the run
-	Pods  int    // of all roles; more than one are a gang, to be placed together
-	// Objects are to be created in this order. They hold no secret value: the
-	// Secrets among them are empty, see Secrets.
+	Pods  int    // number of pods of all roles; several pods are a gang and must be scheduled together
+	// Objects must be created in this order. They have no secret values; the Secrets
+	// among them are empty (see Secrets).
 	Objects []cluster.Object
 
-	Retries         int           // attempts that may follow this one
-	PendingDeadline time.Duration // zero: whatever the watcher's settings say
+	Retries         int           // number of attempts that may follow this one
+	PendingDeadline time.Duration // zero means the watcher's setting
 	Keep            descriptors.Keep
 }
 
-// A RefusedError says why a descriptor that is well formed cannot be run here.
+// A RefusedError is the reason why a valid descriptor cannot be run on this platform.
 type RefusedError struct {
 	Reason  event.Reason
 	Message string // for the user
@@ -206,10 +202,10 @@ type RefusedError struct {
 // Error implements error.
 func (e *RefusedError) Error() string { return string(e.Reason) + ": " + e.Message }
 
-// jobName is the name of an attempt's objects.
+// jobName returns the name of an attempt's objects.
 func jobName(run string, attempt int) string { return fmt.Sprintf("bai-%s-%d", run, attempt) }
 
-// Objects returns the plan for one attempt of a run. Its only error is
+// Objects returns the workload of one attempt of a run. The only error is
 // *RefusedError.
 func Objects(in Input, s Settings) (Workload, error) {
 	builders, err := buildersOf(in, s)
@@ -241,9 +237,9 @@ func Objects(in Input, s Settings) (Workload, error) {
 	return p, nil
 }
 
-// Secrets returns the Secrets of an attempt whole, with the token that lets its
-// pods speak for the run. They belong in place of those of Plan.Objects, and
-// are never stored.
+// Secrets returns the Secrets of an attempt with their data, including the token with
+// which the pods act for the run. They replace the empty Secrets in Workload.Objects,
+// and are never stored.
 func Secrets(in Input, s Settings, token string) ([]*corev1.Secret, error) {
 	builders, err := buildersOf(in, s)
 	if err != nil {
@@ -263,7 +259,7 @@ func Secrets(in Input, s Settings, token string) ([]*corev1.Secret, error) {
 	return secrets, nil
 }
 
-// buildersOf returns what makes the objects of a run, one for each role.
+// buildersOf returns the builders of a run's objects, one for each role.
 func buildersOf(in Input, s Settings) ([]builder, error) {
 	roles, err := rolesOf(in, s)
 	if err != nil {
@@ -293,8 +289,7 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 	return builders, nil
 }
 
-// checkVolumes refuses volumes that pods of the level restricted of Pod Security may
-// not have.
+// checkVolumes refuses volumes that the Pod Security level restricted does not allow.
 func checkVolumes(in Input, s Settings) error {
 	i := slices.IndexFunc(in.Descriptor.Volumes, func(v descriptors.Volume) bool { return v.NFS != nil })
 	if i < 0 || s.Security != Restricted {
@@ -306,7 +301,7 @@ func checkVolumes(in Input, s Settings) error {
 	}
 }
 
-// zoneOf returns the zone that the hardware is to be in, empty for any.
+// zoneOf returns the zone of the hardware, or "" for any zone.
 func zoneOf(h descriptors.Hardware, s Settings) (string, error) {
 	if s.OneMachine {
 		return "", nil
@@ -327,7 +322,8 @@ func zoneOf(h descriptors.Hardware, s Settings) (string, error) {
 	}
 }
 
-// RetentionPeriod is how long Kubernetes keeps an ended Job that nobody deleted.
+// RetentionPeriod returns how long Kubernetes keeps a finished Job that the platform
+// has not deleted.
 func (s Settings) RetentionPeriod() time.Duration { return cmp.Or(s.Keep, 24*time.Hour) }
 
 func (s Settings) scope() string {
@@ -337,7 +333,8 @@ func (s Settings) scope() string {
 	return s.Scope
 }
 
-// job returns the Job of a role. It never tries a pod again: attempts are ours.
+// job returns the Job of a role. It never retries a pod, since the platform makes the
+// attempts.
 func (b builder) job() *batchv1.Job {
 	j := &batchv1.Job{ObjectMeta: b.meta()}
 	j.APIVersion, j.Kind = "batch/v1", "Job"
@@ -355,8 +352,9 @@ func (b builder) job() *batchv1.Job {
 	return j
 }
 
-// deadline is that of the run, for the Job whose end ends it. Others, which end
-// with it, are given longer, so that theirs is never what ends the run.
+// deadline returns the deadline of a Job. The Job that ends the run has the run's
+// deadline. The others end with the run and have a longer deadline, so that theirs
+// never ends the run.
 func (b builder) deadline() *int64 {
 	d := cmp.Or(b.in.Descriptor.Limits.Deadline, b.settings.Deadline)
 	if d == 0 {
@@ -369,7 +367,7 @@ func (b builder) deadline() *int64 {
 	return &s
 }
 
-// seconds32 returns d in seconds, or fallback where it is zero.
+// seconds32 returns d in seconds, or fallback if d is zero.
 func seconds32(d, fallback time.Duration) *int32 {
 	if d == 0 {
 		d = fallback

@@ -38,7 +38,7 @@ var settings = transpile.Settings{
 	Zones:       map[string]string{"use1-az1": "us-east-1a"},
 }
 
-// TestObjectsOfExamples holds the objects of each example to a file.
+// TestObjectsOfExamples compares the objects of each example with a golden file.
 func TestObjectsOfExamples(t *testing.T) {
 	for name, file := range map[string]string{
 		"minimal":     examples + "/minimal.toml",
@@ -63,7 +63,7 @@ func TestObjectsOfExamples(t *testing.T) {
 	}
 }
 
-// TestSecret holds what the puller and the collector are told to a file.
+// TestSecret compares the Secret of the puller and the collector with a golden file.
 func TestSecret(t *testing.T) {
 	in := input(t, "testdata/everything.toml")
 	got := secrets(t, in, settings)
@@ -93,8 +93,8 @@ func TestOnlyWhoBringsTheProgramsCanWriteThem(t *testing.T) {
 	}
 }
 
-// wantPrograms checks that a container has the programs once, and cannot write
-// them unless it brings them.
+// wantPrograms checks that a container has the programs once, read-only unless it
+// installs them.
 func wantPrograms(t *testing.T, file string, c corev1.Container) {
 	t.Helper()
 	want := []corev1.VolumeMount{{Name: "programs", MountPath: "/bai/bin", ReadOnly: c.Name != cluster.ContainerInstall}}
@@ -125,8 +125,8 @@ func TestNoSecretValueIsInThePlan(t *testing.T) {
 	}
 }
 
-// TestSecretsTakeThePlaceOfThoseInThePlan: they have the same name, namespace
-// and labels.
+// TestSecretsTakeThePlaceOfThoseInThePlan: they have the same name, namespace and
+// labels.
 func TestSecretsTakeThePlaceOfThoseInThePlan(t *testing.T) {
 	in := input(t, "testdata/everything.toml")
 	whole := secrets(t, in, settings)
@@ -204,7 +204,7 @@ func TestWhatCannotBeRunHere(t *testing.T) {
 	}
 }
 
-// TestPod states what every pod keeps, whatever the descriptor says.
+// TestPod checks the properties of every pod, whatever the descriptor.
 func TestPod(t *testing.T) {
 	in := input(t, "testdata/everything.toml")
 	spec := podOf(t, objects(t, in, settings))
@@ -241,12 +241,12 @@ func TestOnlyTheCollectorHasAndKnowsTheVolumeThatIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestACollectorHasAsLongAsItsPodMayBeOwing: what a pod has to end is its collector's;
-// its benchmark has less.
+// TestACollectorHasAsLongAsItsPodMayBeOwing: the collector has the whole grace period
+// of the pod, and the benchmark has less.
 func TestACollectorHasAsLongAsItsPodMayBeOwing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		grace, owed time.Duration
-		image       bool // the benchmark is run by its image's own entrypoint
+		image       bool // the benchmark runs its image's own entrypoint
 		pod         int64
 		benchmark   string
 		drain       time.Duration
@@ -279,7 +279,7 @@ func TestACollectorHasAsLongAsItsPodMayBeOwing(t *testing.T) {
 func TestThePodsOfARunAreToldTheirShareOfSeries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file string
-		want []int // by role, as their Secrets come
+		want []int // by role, in the order of their Secrets
 	}{
 		"all where there is one":                        {examples + "/hello-world.toml", []int{0}},
 		"half where another reads its output":           {examples + "/minimal.toml", []int{7500}},
@@ -295,7 +295,7 @@ func TestThePodsOfARunAreToldTheirShareOfSeries(t *testing.T) {
 	}
 }
 
-// sharesOf are the series that the collectors of each role are told to keep.
+// sharesOf returns the maximum number of series of the collectors of each role.
 func sharesOf(t *testing.T, in transpile.Input) (shares []int) {
 	t.Helper()
 	all, err := transpile.Secrets(in, settings, secret)
@@ -373,7 +373,7 @@ func input(t *testing.T, file string) transpile.Input {
 	return newInput(t, event.Fetched{Header: h, File: filepath.Base(file), Descriptor: string(text)})
 }
 
-// newInput reads the run's descriptor and adds what the fetcher would.
+// newInput parses the run's descriptor and adds the data that the fetcher would add.
 func newInput(t *testing.T, run event.Fetched) transpile.Input {
 	t.Helper()
 	d, faults := descriptors.Parser{Instances: "z9.huge 3"}.Parse(run.File, []byte(run.Descriptor))

@@ -17,17 +17,17 @@ import (
 
 // Shared says how data are shared by the pods of a role (data.sources[].mount).
 type Shared struct {
-	Off          bool   `toml:"off"`           // each pod has a copy, whatever a descriptor says
-	StorageClass string `toml:"storage_class"` // of the volumes; empty means the cluster's default
+	Off          bool   `toml:"off"`           // each pod has a copy, even if a descriptor asks for shared data
+	StorageClass string `toml:"storage_class"` // storage class of the volumes; empty means the cluster's default
 	Access       string `toml:"access"`        // ReadWriteMany, or ReadWriteOnce where all pods of a run are on one node; empty means ReadWriteMany
 }
 
-// accessModes are what Shared.Access may be.
+// accessModes returns the values of Shared.Access.
 func accessModes() []string {
 	return []string{"", string(corev1.ReadWriteMany), string(corev1.ReadWriteOnce)}
 }
 
-// volumeShared is the volume with a role's shared data.
+// volumeShared is the name of the volume with a role's shared data.
 const volumeShared = "shared"
 
 // sharesDataSet reports whether the role's pods share data set n.
@@ -35,7 +35,7 @@ func (b builder) sharesDataSet(n int) bool {
 	return b.role.replicas > 1 && !b.settings.Shared.Off && n < len(b.role.shared) && n < len(b.role.data) && b.role.shared[n]
 }
 
-// sharedDataSets are the numbers of the data sets that the role's pods share.
+// sharedDataSets returns the numbers of the data sets that the role's pods share.
 func (b builder) sharedDataSets() []int {
 	var all []int
 	for n := range b.role.data {
@@ -46,7 +46,7 @@ func (b builder) sharedDataSets() []int {
 	return all
 }
 
-// dataMount is how the benchmark sees data set n.
+// dataMount returns the benchmark's mount of data set n.
 func (b builder) dataMount(n int) corev1.VolumeMount {
 	d := b.role.data[n]
 	m := corev1.VolumeMount{Name: volumeData, MountPath: path.Clean(d.Path), SubPath: strconv.Itoa(n), ReadOnly: !d.Writable}
@@ -56,7 +56,7 @@ func (b builder) dataMount(n int) corev1.VolumeMount {
 	return m
 }
 
-// pullMounts are where the puller brings the data.
+// pullMounts returns the mounts into which the puller downloads the data.
 func (b builder) pullMounts() []corev1.VolumeMount {
 	all := []corev1.VolumeMount{{Name: volumeData, MountPath: pod.PathIn("", pod.Data)}}
 	if len(b.sharedDataSets()) > 0 {
@@ -65,7 +65,7 @@ func (b builder) pullMounts() []corev1.VolumeMount {
 	return all
 }
 
-// dataVolumes are the volumes that the data lie on.
+// dataVolumes returns the volumes with the data.
 func (b builder) dataVolumes() []corev1.Volume {
 	if len(b.role.data) == 0 {
 		return nil
@@ -77,12 +77,12 @@ func (b builder) dataVolumes() []corev1.Volume {
 	return all
 }
 
-// sharedClaimName is the name of the claim with the role's shared data.
+// sharedClaimName returns the name of the claim for the role's shared data.
 func (b builder) sharedClaimName() string { return b.name() + "-data" }
 
-// runAsVolumeOwner lets a container write to a volume that has just been made, which is
-// root's: it needs no right for that but to be root. Where pods may not be root
-// the volume is given to a group of theirs (see sharedGroup).
+// runAsVolumeOwner lets a container write to a new volume, which belongs to root: the
+// container runs as root, without other privileges. At the security level restricted,
+// the volume belongs to a group of the pod instead (see sharedGroup).
 func (b builder) runAsVolumeOwner(c *corev1.SecurityContext) {
 	if b.settings.Security == Restricted {
 		return
@@ -91,8 +91,8 @@ func (b builder) runAsVolumeOwner(c *corev1.SecurityContext) {
 	c.RunAsUser, c.RunAsNonRoot = &root, &no
 }
 
-// sharedGroup is the group that volumes are given to in a pod that shares data,
-// where its containers may not be root; nil for none.
+// sharedGroup returns the group of the volumes of a pod that shares data, at the
+// security level restricted, or nil if the pod shares none.
 func (b builder) sharedGroup() *int64 {
 	if len(b.sharedDataSets()) == 0 {
 		return nil
@@ -101,12 +101,12 @@ func (b builder) sharedGroup() *int64 {
 	return &group
 }
 
-// claimVolumeSource is a volume that is a claim's.
+// claimVolumeSource returns the volume of a claim.
 func claimVolumeSource(claim string) corev1.VolumeSource {
 	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
 }
 
-// newClaim returns a claim of the run's.
+// newClaim returns a claim of the run.
 func (b builder) newClaim(name string, spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: b.meta(), Spec: spec}
 	c.APIVersion, c.Kind, c.Name = "v1", "PersistentVolumeClaim", name
@@ -124,12 +124,13 @@ func claimSpec(size resource.Quantity, class, access string) corev1.PersistentVo
 	return spec
 }
 
-// maxUnpackRatio is how much larger an archive may become that is unpacked on a volume
-// whose size must be said before; the archive itself lies beside it meanwhile.
+// maxUnpackRatio is the assumed maximum ratio of unpacked to packed size, for a volume
+// whose size must be known in advance. The archive is on the volume too while it is
+// unpacked.
 const maxUnpackRatio = 10
 
-// sharedClaim returns the claim that holds what the role's pods share; nil where
-// they share nothing.
+// sharedClaim returns the claim for the data that the role's pods share, or nil if they
+// share none.
 func (b builder) sharedClaim() *corev1.PersistentVolumeClaim {
 	common := b.sharedDataSets()
 	if len(common) == 0 {
@@ -148,7 +149,7 @@ func (b builder) sharedClaim() *corev1.PersistentVolumeClaim {
 	return b.newClaim(b.sharedClaimName(), claimSpec(size, b.settings.Shared.StorageClass, cmp.Or(b.settings.Shared.Access, string(corev1.ReadWriteMany))))
 }
 
-// claims are the claims that are made for a run, before its pods.
+// claims returns the claims that are created before a run's pods.
 func claims(builders []builder) ([]cluster.Object, error) {
 	var all []cluster.Object
 	for _, b := range builders {
@@ -172,10 +173,10 @@ func claims(builders []builder) ([]cluster.Object, error) {
 	return all, nil
 }
 
-// volumeClaimName is the name of the claim that is made for volume i of a run.
+// volumeClaimName returns the name of the claim that is created for volume i of a run.
 func (b builder) volumeClaimName(i int) string { return b.runObjectName(volumeName(i)) }
 
-// volumeName is that of volume i of a descriptor in pods.
+// volumeName returns the name of volume i of a descriptor in pods.
 func volumeName(i int) string { return fmt.Sprintf("volume-%d", i) }
 
 // mountsVolume reports whether the role's pods mount a volume.
@@ -183,7 +184,7 @@ func (b builder) mountsVolume(v descriptors.Volume) bool {
 	return v.Role == "" || v.Role == b.role.name
 }
 
-// userMounts are where the benchmark sees the descriptor's volumes.
+// userMounts returns the benchmark's mounts of the descriptor's volumes.
 func (b builder) userMounts() []corev1.VolumeMount {
 	var all []corev1.VolumeMount
 	for i, v := range b.in.Descriptor.Volumes {
@@ -194,7 +195,7 @@ func (b builder) userMounts() []corev1.VolumeMount {
 	return all
 }
 
-// userVolumes are the descriptor's volumes.
+// userVolumes returns the descriptor's volumes.
 func (b builder) userVolumes() []corev1.Volume {
 	var all []corev1.Volume
 	for i, v := range b.in.Descriptor.Volumes {
@@ -218,11 +219,12 @@ func (b builder) userVolume(i int, v descriptors.Volume) corev1.VolumeSource {
 	case v.Ephemeral != nil:
 		return b.ephemeralVolumeSource(*v.Ephemeral)
 	}
-	return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}} // no descriptor that was read has such a volume
+	return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}} // no parsed descriptor has such a volume
 }
 
-// ephemeralVolumeSource is space of a pod's own: a claim that comes and goes with the pod, or
-// of the node's disk. A cluster that enforces no limits is not told of one.
+// ephemeralVolumeSource returns a volume for a single pod: a claim with the lifetime of
+// the pod, or space on the node's disk. The latter has no size limit on a cluster that
+// enforces no limits.
 func (b builder) ephemeralVolumeSource(e descriptors.Ephemeral) corev1.VolumeSource {
 	size, err := resource.ParseQuantity(e.Size)
 	if e.StorageClass != "" {

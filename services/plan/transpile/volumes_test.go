@@ -17,7 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// claimsOf are the claims among objects: name, size, access and class.
+// claimsOf returns the claims among objects: name, size, access and class.
 func claimsOf(all []cluster.Object) []string {
 	var found []string
 	for _, o := range all {
@@ -33,7 +33,7 @@ func claimsOf(all []cluster.Object) []string {
 	return found
 }
 
-// sharedPulls is what the pullers of a role are told to share.
+// sharedPulls returns the data sets that the pullers of a role share.
 func sharedPulls(t *testing.T, in transpile.Input, s transpile.Settings, role string) []int {
 	t.Helper()
 	all, err := transpile.Secrets(in, s, secret)
@@ -48,7 +48,7 @@ func sharedPulls(t *testing.T, in transpile.Input, s transpile.Settings, role st
 	return pull.Shared
 }
 
-// mountsByPath says of a role's benchmark at which volume each path lies.
+// mountsByPath returns the volume of each path in a role's benchmark.
 func mountsByPath(t *testing.T, p transpile.Workload, role string) map[string]string {
 	t.Helper()
 	at := make(map[string]string)
@@ -111,14 +111,14 @@ func TestDataAreSharedWhereARoleHasSeveralPodsAndTheClusterCan(t *testing.T) {
 	}
 }
 
-// volumeRights are those that matter to a volume.
+// volumeRights are the settings that decide whether a container may write to a volume.
 type volumeRights struct {
 	Root  bool
 	Group int64
 }
 
-// TestAPullerMayWriteToAVolumeThatIsRoots: as root where pods may be that, else
-// by way of a group, and only where pods share data.
+// TestAPullerMayWriteToAVolumeThatIsRoots: as root if pods may be root, otherwise with
+// a group, and only if pods share data.
 func TestAPullerMayWriteToAVolumeThatIsRoots(t *testing.T) {
 	restricted, off := settings, settings
 	restricted.Security, off.Shared.Off = transpile.Restricted, true
@@ -143,8 +143,8 @@ func TestAPullerMayWriteToAVolumeThatIsRoots(t *testing.T) {
 	}
 }
 
-// rightsOf says whether a pod's puller is root, and which group its volumes are
-// given to.
+// rightsOf reports whether a pod's puller is root, and returns the group of its
+// volumes.
 func rightsOf(s corev1.PodSpec) (r volumeRights) {
 	if s.SecurityContext.FSGroup != nil {
 		r.Group = *s.SecurityContext.FSGroup
@@ -220,8 +220,8 @@ ephemeral = { size = "1GiB" }
 metrics = []
 `
 
-// TestTheCollectorSeesTheVolumesThatArtifactsLieOn: read-only, and at paths of its
-// own, where nothing of the user's hides what is ours.
+// TestTheCollectorSeesTheVolumesThatArtifactsLieOn: the mounts are read-only and at
+// separate paths, so that no mount of the user's hides one of the platform's.
 func TestTheCollectorSeesTheVolumesThatArtifactsLieOn(t *testing.T) {
 	s := settings
 	s.Gateway = "http://gateway:8080"
@@ -257,7 +257,7 @@ func TestTheCollectorSeesTheVolumesThatArtifactsLieOn(t *testing.T) {
 	}
 }
 
-// inputWithArtifacts is a run whose artifacts have these paths.
+// inputWithArtifacts returns a run whose artifacts have these paths.
 func inputWithArtifacts(t *testing.T, paths ...string) transpile.Input {
 	t.Helper()
 	in := input(t, "testdata/volumes.toml")
@@ -268,7 +268,8 @@ func inputWithArtifacts(t *testing.T, paths ...string) transpile.Input {
 	return newInput(t, in.Run)
 }
 
-// collectorMounts is what the collector sees below pod.VolumesDir: path -> volume and path on it.
+// collectorMounts returns the collector's mounts below pod.VolumesDir: path -> volume
+// and path on it.
 func collectorMounts(t *testing.T, in transpile.Input, s transpile.Settings) map[string]string {
 	t.Helper()
 	at := make(map[string]string)

@@ -1,5 +1,4 @@
-// Package deployedtest hands tests the settings that deploy/kubernetes gives to
-// services.
+// Package deployedtest gives tests the settings of services in deploy/kubernetes.
 package deployedtest
 
 import (
@@ -11,8 +10,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
 )
 
-// WantLoaded loads the settings of a service as every combination of components
-// has it mount them, and fails the test where that service does not take them.
+// WantLoaded loads the settings of a service for every combination of components, and
+// fails the test if the service does not accept them.
 func WantLoaded(t *testing.T, empty func() config.Validator) {
 	t.Helper()
 	for name, components := range map[string][]string{
@@ -29,8 +28,8 @@ func WantLoaded(t *testing.T, empty func() config.Validator) {
 	}
 }
 
-// Folder returns a folder with the settings of the base and of components, what
-// one of these has in place of the base's.
+// Folder returns a folder with the settings of the base, in which those of components
+// replace files with the same name.
 func Folder(t *testing.T, components ...string) string {
 	t.Helper()
 	root, err := kit.Root()
@@ -45,7 +44,7 @@ func Folder(t *testing.T, components ...string) string {
 		}
 		for _, file := range files {
 			name := filepath.Base(file)
-			if name == "task.toml" { // of Jobs, not of services
+			if name == "task.toml" { // settings of Jobs, not of services
 				continue
 			}
 			text, err := os.ReadFile(file)

@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/registry"
 )
 
-// Cluster is a cluster of either kind.
+// Cluster is a local or a Kubernetes cluster.
 type Cluster struct {
 	cluster.Creator
 	cluster.Deleter
@@ -21,25 +21,25 @@ type Cluster struct {
 	cluster.Observer
 	cluster.Labeler
 
-	// Logs reads what containers wrote; nil where none runs without our program.
+	// Logs reads the logs of containers. It is nil if all containers run under bai-pod.
 	Logs cluster.Logger
-	// Secrets reads those with which images are pulled; nil where none are run.
+	// Secrets reads pull secrets. It is nil if no images are run.
 	Secrets registry.Secrets
-	// Ready says why the cluster is of no use at the moment.
+	// Ready returns the reason why the cluster cannot be used now, or nil.
 	Ready func(ctx context.Context) error
-	// Close lets go of it. What runs there goes on.
+	// Close releases the cluster. Its pods continue to run.
 	Close func(ctx context.Context) error
 }
 
 // Clusters are the settings of both kinds of cluster, of which one is used.
 type Clusters struct {
-	Cluster    Local         // of this machine
-	Kubernetes kube.Settings // where the local cluster is not used
+	Cluster    Local         // the local cluster
+	Kubernetes kube.Settings // used without the local cluster
 }
 
 // Local are the settings of the local cluster.
 type Local struct {
-	Dir       string `toml:"dir"`        // of its pods, one process at a time may use it; empty means that pods run in Kubernetes
+	Dir       string `toml:"dir"`        // folder for its pods, for one process at a time; empty means that pods run in Kubernetes
 	PodBinary string `toml:"pod_binary"` // the program bai-pod
 	Secrets   string `toml:"secrets"`    // folder with users' secrets
 }
@@ -53,8 +53,8 @@ func (c *Clusters) Validate() error {
 	return errors.Join(together, c.Kubernetes.Validate())
 }
 
-// Open opens the local cluster where its directory is named, else that of
-// Kubernetes.
+// Open opens the local cluster if its directory is set, and otherwise the Kubernetes
+// cluster.
 func (c *Clusters) Open(log *zap.Logger) (Cluster, error) {
 	if c.Cluster.Dir != "" {
 		l, err := local.New(local.Settings{Dir: c.Cluster.Dir, PodBinary: c.Cluster.PodBinary, Secrets: c.Cluster.Secrets, Log: log})

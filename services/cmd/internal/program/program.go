@@ -1,5 +1,5 @@
-// Package program is what the programs of all services do alike: they read their
-// settings, open what every service needs, and run its parts until told to end.
+// Package program is the common part of the programs of all services: they read their
+// settings, open the bus and the store, and run their runnables until they are stopped.
 package program
 
 import (
@@ -23,16 +23,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
 )
 
-// Settings are those that every service has.
+// Settings are the settings of every service.
 type Settings struct {
 	Health        string           // address of /healthz, /readyz and /metrics; empty means none
 	Store         string           // path of the SQLite file, unless Elasticsearch is used
-	Elasticsearch elastic.Settings // where it lists addresses it is the store
+	Elasticsearch elastic.Settings // the store if it has addresses
 	Log           run.Log
 	Kafka         kafka.Settings
 	Telemetry     telemetry.Settings
 
-	// NoBus says that the program speaks to no broker, and so needs no key.
+	// NoBus means that the program uses no broker, and so needs no key.
 	NoBus bool `toml:"-"`
 }
 
@@ -53,65 +53,65 @@ func (s *Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Shared returns the settings that every service has.
+// Shared returns the settings of every service.
 func (s *Settings) Shared() *Settings { return s }
 
-// Service is the settings of one service, which embed Settings.
+// Service is the settings type of one service, which embeds Settings.
 type Service interface {
 	config.Validator
-	// Shared is that of Settings.
+	// Shared does the same as Settings.Shared.
 	Shared() *Settings
 
-	// Parts returns the parts of the service.
+	// Parts returns the runnables of the service.
 	Parts(ctx context.Context, c *Common) (map[string]service.Runnable, error)
 }
 
-// dataStore is the part of a store that holds data.
+// dataStore is the part of a store that has data.
 type dataStore interface {
 	docStore
 	runStore
 	store.Streams
 }
 
-// docStore has all methods of documents.
+// docStore has all methods for documents.
 type docStore interface {
 	store.Docs
 	store.Lister
 }
 
-// runStore has all methods of runs.
+// runStore has all methods for runs.
 type runStore interface {
 	store.Runs
 	store.Counter
 	store.Notifier
 }
 
-// Store is the whole of a store.
+// Store has all methods of a store.
 type Store interface {
 	dataStore
-	// Check says why the store is of no use at the moment.
+	// Check returns the reason why the store cannot be used now, or nil.
 	Check(ctx context.Context) error
 	Close() error
 }
 
-// Common is what every service is given.
+// Common has the things that every service gets.
 type Common struct {
 	Bus    *kafka.Bus
 	Store  Store
 	Log    *zap.Logger
-	Checks map[string]run.Check // what readiness depends on; more may be added
+	Checks map[string]run.Check // checks on which readiness depends; a service may add its own
 
 	telemetry *telemetry.Telemetry
 	closers   []func() error
 }
 
-// Meter is who counts what goes through the process.
+// Meter returns the telemetry of the process.
 func (c *Common) Meter() *telemetry.Telemetry { return c.telemetry }
 
-// OnClose has do done when the service has ended, what came last first.
+// OnClose calls do when the service has ended. The last function is called first.
 func (c *Common) OnClose(do func() error) { c.closers = append(c.closers, do) }
 
-// Main runs a service, and ends the process with what came of it.
+// Main runs a service. After an error, the process exits with status 1.
 func Main(name string, s Service) {
 	if err := Run(context.Background(), name, os.Args[1:], s); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -119,8 +119,8 @@ func Main(name string, s Service) {
 	}
 }
 
-// Run reads the file that args name into s, and runs the service until ctx is
-// done or a signal comes.
+// Run reads the settings file in args into s, and runs the service until ctx is done or
+// a signal arrives.
 func Run(ctx context.Context, name string, args []string, s Service) (err error) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	path := flags.String("config", "/etc/bai/"+name+".toml", "TOML `file` with the settings")
@@ -162,7 +162,7 @@ func (c *Common) open(ctx context.Context, name string, s *Settings) (err error)
 	}
 	c.Store = c.telemetry.Store(opened)
 	c.OnClose(c.Store.Close)
-	if name == "gateway" { // one of the services tells of all runs
+	if name == "gateway" { // one service reports the numbers of runs
 		c.telemetry.Runs(c.Store)
 	}
 	s.Kafka.SignaturePolicy = kafka.SignaturePolicyStore{Docs: c.Store}
@@ -174,7 +174,8 @@ func (c *Common) open(ctx context.Context, name string, s *Settings) (err error)
 	return nil
 }
 
-// Seals returns the check that says where messages without a seal are believed.
+// Seals returns the check that reports topics on which messages without a signature are
+// accepted.
 func Seals(b *kafka.Bus) run.Check {
 	return func(ctx context.Context) error {
 		if text := b.UnsignedWarning(ctx); text != "" {
@@ -184,8 +185,8 @@ func Seals(b *kafka.Bus) run.Check {
 	}
 }
 
-// OpenStore opens the SQLite file at path or, where there is none, an
-// Elasticsearch, which it does not wait for.
+// OpenStore opens the SQLite file at path or, if path is empty, Elasticsearch. It does
+// not wait for Elasticsearch.
 func OpenStore(ctx context.Context, path string, e elastic.Settings) (Store, error) { //nolint:ireturn // either
 	if path == "" {
 		return elastic.Open(e)

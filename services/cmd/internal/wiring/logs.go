@@ -8,7 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// Logs is a cluster whose logs are followed. It implements follow.Cluster.
+// Logs is a cluster with logs to follow. It implements follow.Cluster.
 type Logs struct {
 	cluster.Observer
 	cluster.Logger
@@ -17,8 +17,8 @@ type Logs struct {
 // NewLogs returns the Logs of a cluster.
 func NewLogs(o cluster.Observer, l cluster.Logger) Logs { return Logs{o, l} }
 
-// ProcessName names this process as no other is called.
+// ProcessName returns a unique name for this process.
 func ProcessName() string {
-	host, _ := os.Hostname() // what follows is enough
+	host, _ := os.Hostname() // the rest is unique
 	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text())
 }

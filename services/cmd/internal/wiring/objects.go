@@ -28,7 +28,7 @@ func (o Objects) Validate() error {
 	return errors.Join(o.Settings.Validate(), how)
 }
 
-// Open opens the object store, which logs what it leaves behind.
+// Open opens the object store. The store logs files that it cannot remove.
 func (o Objects) Open(ctx context.Context, log *zap.Logger) (*blob.Store, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// NewPreflight returns the dependencies with which the gateway holds runs against a
-// cluster before they begin, and a function that releases them.
+// NewPreflight returns the dependencies of the gateway's preflight checks, and a
+// function that releases them.
 func NewPreflight(s executor.Settings, f dataset.Settings, d dataset.Deps, c cluster.Surveyor, images plan.Images) (preflight.Deps, func(), error) {
 	r, err := d.NewReader(f.Sources)
 	if err != nil {

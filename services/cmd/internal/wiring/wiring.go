@@ -1,5 +1,4 @@
-// Package wiring fits what one service has to what another asks for, for
-// programs that put services together.
+// Package wiring connects the packages of services for the programs that run them.
 package wiring
 
 import (
@@ -17,13 +16,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Source reads descriptors under the guards of data sets. It implements
-// catalog.Source.
+// Source reads descriptors with the guards of data sets. It implements catalog.Source.
 type Source struct{ reader *source.Reader }
 
-// NewSource returns a Source that reads what settings let data sets be read
-// from, as far as a descriptor may be that: no folders, no files of the server's,
-// nothing larger than a descriptor, and nothing for longer than a user waits.
+// NewSource returns a Source that reads the sources which the settings allow for data
+// sets, with further limits: no folders, no files of the server, at most the maximum
+// size of a descriptor, and not longer than a user waits.
 func NewSource(s source.Settings, b bucket.Settings) (*Source, error) {
 	buckets, err := bucket.New(b)
 	if err != nil {
@@ -39,7 +37,7 @@ func NewSource(s source.Settings, b bucket.Settings) (*Source, error) {
 	return &Source{reader: r}, nil
 }
 
-// Close ends the connections that are kept for reuse.
+// Close closes idle connections.
 func (s *Source) Close() { s.reader.Close() }
 
 // Read implements catalog.Source.

@@ -1,6 +1,6 @@
-// Package consistency finds out at the start whether the store and the broker of one
-// data folder are whole and of one time, and has them note each other while they
-// run.
+// Package consistency checks at the start whether the store and the broker in one data
+// folder are intact and match each other. While they run, it records in each of them
+// the state of the other.
 package consistency
 
 import (
@@ -21,22 +21,23 @@ import (
 )
 
 const (
-	markFile          = "store.json" // in the folder of the broker
-	markKey           = "broker"     // of the store's document about it
-	heartbeatInterval = time.Second  // between two moments at which they note each other
+	markFile          = "store.json" // in the broker's folder
+	markKey           = "broker"     // key of the store's document about the broker
+	heartbeatInterval = time.Second  // time between two heartbeats
 )
 
-// Marks are the notes that store and broker of one data folder keep about each other.
+// Marks are the records that the store and the broker of one data folder have about
+// each other.
 type Marks struct {
 	dir       *datadir.Dir
 	store     store.Docs
-	busEvents func() int64 // how much went through the bus
+	busEvents func() int64 // number of events that went through the bus
 
 	mark          brokerMark
 	key           string
 	lastBusEvents int64
 
-	sealKey string // empty where it lies elsewhere
+	sealKey string // empty if the key is elsewhere
 }
 
 // New returns the marks of a data folder and the store in it.
@@ -44,8 +45,8 @@ func New(dir *datadir.Dir, docs store.Docs, busEvents func() int64) *Marks {
 	return &Marks{dir: dir, store: docs, busEvents: busEvents}
 }
 
-// ReadStartState gathers what there is before anything is opened but the store; not how the
-// files were before that.
+// ReadStartState reads the state of the data folder before anything but the store is
+// opened. It does not set Files.
 func (m *Marks) ReadStartState(ctx context.Context, id string) (StartState, error) {
 	f := StartState{Store: id, Boot: bootID()}
 	text, err := os.ReadFile(m.path())
@@ -70,8 +71,8 @@ func (m *Marks) ReadStartState(ctx context.Context, id string) (StartState, erro
 
 func (m *Marks) path() string { return m.dir.Join(filepath.Join("broker", markFile)) }
 
-// RestoreKeys puts the keys of the runs' tokens and of the seals back where their files
-// are not as the store knows them, and returns which it did.
+// RestoreKeys restores the files with the key of run tokens and the signing key if they
+// differ from the keys in the store. It returns the names of the restored keys.
 func (m *Marks) RestoreKeys(c *storeMark) (restored []string, err error) {
 	if c == nil {
 		return nil, nil
@@ -95,13 +96,13 @@ func (m *Marks) RestoreKeys(c *storeMark) (restored []string, err error) {
 	return restored, nil
 }
 
-// seals are those that the store notes.
+// seals returns the signature policy in the store.
 func (m *Marks) seals() kafka.SignaturePolicyStore {
 	return kafka.SignaturePolicyStore{Docs: m.store}
 }
 
-// RestoreSeals has a store that notes nothing of seals, as one that is new, note what the
-// one before did, and reports whether it did.
+// RestoreSeals restores the signature policy from the broker's mark if the store has
+// none, as a new store. It reports whether it did.
 func (m *Marks) RestoreSeals(ctx context.Context) (done bool, err error) {
 	if len(m.mark.Seals) == 0 {
 		return false, nil
@@ -115,7 +116,8 @@ func (m *Marks) RestoreSeals(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// MarkRunning notes that the platform runs: whatever ends it now ends it uncleanly.
+// MarkRunning records that the platform is running, so that any end from now on counts
+// as unclean until MarkClean.
 func (m *Marks) MarkRunning(ctx context.Context, id string, recovering bool) error {
 	key, err := m.dir.KeyFile()
 	if err != nil {
@@ -141,7 +143,8 @@ func (m *Marks) MarkRunning(ctx context.Context, id string, recovering bool) err
 	return m.heartbeat(ctx)
 }
 
-// heartbeat has store and broker note each other, the store first.
+// heartbeat records the state of the broker in the store, and then that of the store in
+// the broker's folder.
 func (m *Marks) heartbeat(ctx context.Context) error {
 	m.mark.Heartbeat++
 	if seals, err := m.seals().Policy(ctx); err != nil {
@@ -162,13 +165,13 @@ func (m *Marks) heartbeat(ctx context.Context) error {
 	return m.write()
 }
 
-// MarkRecovered notes that all events were heard again.
+// MarkRecovered records that all events have been replayed.
 func (m *Marks) MarkRecovered(ctx context.Context) error {
 	m.mark.Recovering = false
 	return m.heartbeat(ctx)
 }
 
-// Run has them note each other whenever something went through the bus.
+// Run writes a heartbeat whenever events went through the bus.
 func (m *Marks) Run(ctx context.Context) error {
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
@@ -178,16 +181,16 @@ func (m *Marks) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if acts := m.busEvents(); acts != m.lastBusEvents && m.heartbeat(ctx) == nil { // else at the next moment
+		if acts := m.busEvents(); acts != m.lastBusEvents && m.heartbeat(ctx) == nil { // after an error, the next tick tries again
 			m.lastBusEvents = acts
 		}
 	}
 }
 
-// MarkClean notes that the platform has ended, once all that it wrote is on the disk.
+// MarkClean records a clean end, after it has synced all files to disk.
 func (m *Marks) MarkClean() error {
 	if m.mark.Broker == "" {
-		return nil // it did not begin
+		return nil // the platform did not start
 	}
 	if err := syncFiles(m.dir.Path); err != nil {
 		return err
@@ -196,7 +199,7 @@ func (m *Marks) MarkClean() error {
 	return m.write()
 }
 
-// write writes the mark, whole or not at all, onto the disk at a clean end.
+// write writes the mark atomically. At a clean end it also syncs the mark to disk.
 func (m *Marks) write() error {
 	text, err := json.Marshal(m.mark)
 	if err != nil {
@@ -205,7 +208,7 @@ func (m *Marks) write() error {
 	if err := os.MkdirAll(filepath.Dir(m.path()), 0o700); err != nil {
 		return fmt.Errorf("note the store beside the broker: %w", err)
 	}
-	if !m.mark.Clean { // the next moment writes it again
+	if !m.mark.Clean { // the next heartbeat writes it again
 		if err := os.WriteFile(m.path()+".new", text, 0o600); err != nil {
 			return fmt.Errorf("note the store beside the broker: %w", err)
 		}
@@ -214,14 +217,14 @@ func (m *Marks) write() error {
 	return datadir.Write(m.path(), text)
 }
 
-// bootID returns the ID of the machine's start; empty where it tells none.
+// bootID returns the ID of the machine's boot, or "" if there is none.
 func bootID() string {
-	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // Linux
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // only on Linux
 	return strings.TrimSpace(string(text))
 }
 
-// walkFiles calls do for each file of the broker and the store below dir, with its
-// path there.
+// walkFiles calls do for each file of the broker and the store below dir, with its name
+// relative to dir.
 func walkFiles(dir string, do func(name, path string, info fs.FileInfo) error) error {
 	for _, top := range []string{"broker/data", "store.db", "store.db-wal"} {
 		err := filepath.WalkDir(filepath.Join(dir, top), func(path string, e fs.DirEntry, err error) error {
@@ -241,17 +244,17 @@ func walkFiles(dir string, do func(name, path string, info fs.FileInfo) error) e
 	return nil
 }
 
-// FileStamps returns the stamps of the files of broker and store, by name.
+// FileStamps returns the stamps of the files of the broker and the store, by name.
 func FileStamps(dir string) map[string]FileStamp {
 	all := make(map[string]FileStamp)
-	_ = walkFiles(dir, func(name, _ string, info fs.FileInfo) error { // what cannot be read is found out later
+	_ = walkFiles(dir, func(name, _ string, info fs.FileInfo) error { // errors show when the files are used
 		all[name] = FileStamp{Size: info.Size(), Modified: info.ModTime()}
 		return nil
 	})
 	return all
 }
 
-// syncFiles has the files of broker and store on the disk.
+// syncFiles syncs the files of the broker and the store to disk.
 func syncFiles(dir string) error {
 	return walkFiles(dir, func(_, path string, _ fs.FileInfo) error {
 		f, err := os.Open(path)

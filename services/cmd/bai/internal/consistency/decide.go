@@ -8,51 +8,52 @@ import (
 	"time"
 )
 
-// brokerMark is what the folder of the embedded broker says of the store beside it, and
-// of how the platform ended.
+// brokerMark is the record in the embedded broker's folder about the store, and about
+// the platform's last end.
 type brokerMark struct {
 	Broker    string `json:"broker"` // ID of the broker's files
 	Store     string `json:"store"`  // ID of the store's file
-	Boot      string `json:"boot"`   // ID of the machine's start under which the platform ran
-	Heartbeat int64  `json:"pulse"`  // number of the last moment at which store and broker noted each other
-	Clean     bool   `json:"clean"`  // the platform was told to end, and all its files are on the disk
+	Boot      string `json:"boot"`   // boot ID of the machine while the platform ran
+	Heartbeat int64  `json:"pulse"`  // number of the last heartbeat
+	Clean     bool   `json:"clean"`  // the platform ended cleanly, and all its files are on disk
 
-	Recovering bool `json:"recovering,omitempty"` // not all events were heard again yet
+	Recovering bool `json:"recovering,omitempty"` // not all events have been replayed yet
 
-	Seals map[string][]int64 `json:"seals,omitempty"` // from where on messages must have a seal, for a store that is lost
+	Seals map[string][]int64 `json:"seals,omitempty"` // offsets from which on messages need a signature, in case the store is lost
 
-	Files map[string]FileStamp `json:"files,omitempty"` // of the broker and the store, as they were at a clean end
+	Files map[string]FileStamp `json:"files,omitempty"` // files of the broker and the store at a clean end
 }
 
-// FileStamp tells whether a file is as it was.
+// FileStamp tells whether a file has changed.
 type FileStamp struct {
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 }
 
-// storeMark is what the store says of the broker beside it.
+// storeMark is the record in the store about the broker.
 type storeMark struct {
 	Broker    string `json:"broker"`
 	Heartbeat int64  `json:"pulse"`
-	Key       string `json:"key,omitempty"`  // of the runs' tokens, without which no event of a pod is believed
-	Seal      string `json:"seal,omitempty"` // the key of the seals, without which no event of a service is
+	Key       string `json:"key,omitempty"`  // key of run tokens; without it no event of a pod is valid
+	Seal      string `json:"seal,omitempty"` // signing key; without it no event of a service is valid
 }
 
 // StartState is the state of a data folder at the start.
 type StartState struct {
-	Mark      *brokerMark // nil where there is none that is whole
+	Mark      *brokerMark // nil if there is no complete one
 	Broker    bool        // the broker has data
 	Store     string
-	StoreMark *storeMark // nil where the store has none
+	StoreMark *storeMark // nil if the store has none
 	Boot      string
 	Files     map[string]FileStamp
 }
 
-// IntegrityProblems returns why the files of the last life may not be whole or not be of one
-// time, a sentence each; none where they are, and after a mere end of the process.
+// IntegrityProblems returns the reasons why the files may be damaged or may not match
+// each other, one sentence each. There are none if the files are fine, and none after a
+// crash of only the process.
 func IntegrityProblems(f StartState) []string {
 	if !f.Broker && f.Mark == nil && f.StoreMark == nil {
-		return nil // nothing was here before, or only a store of a version without marks
+		return nil // a new folder, or only a store of a version without marks
 	}
 	if f.Mark == nil {
 		return []string{"nothing says how the platform last ended"}
@@ -82,7 +83,7 @@ func IntegrityProblems(f StartState) []string {
 	return problems
 }
 
-// changedFiles returns the names of files that are not as they were, sorted.
+// changedFiles returns the sorted names of changed, new and missing files.
 func changedFiles(before, current map[string]FileStamp) []string {
 	names := make(map[string]bool)
 	for name, s := range before {
@@ -98,7 +99,7 @@ func changedFiles(before, current map[string]FileStamp) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// joinSome returns some of names.
+// joinSome joins the first names, with the number of the others.
 func joinSome(names []string) string {
 	const limit = 3
 	if len(names) <= limit {
@@ -107,9 +108,9 @@ func joinSome(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 }
 
-// damagedKeys reports whether the file with the keys of the seals, a key on each
-// line, is not what an operator made of the one that the store knows: who changes
-// keys leaves one of those that were there.
+// damagedKeys reports whether the file with the signing keys, one per line, has none of
+// the stored keys. An operator who changes the keys keeps one of the earlier keys in
+// the file.
 func damagedKeys(stored, file string) bool {
 	if stored == "" {
 		return false

@@ -1,4 +1,4 @@
-// Package datadir is the folder in which one platform keeps all its data.
+// Package datadir manages the folder with all data of one platform.
 package datadir
 
 import (
@@ -28,13 +28,12 @@ import (
 //	reserve     room for what the platform has to write on a disk that is full
 type Dir struct {
 	Path    string
-	Warning string // about others who can write to it; empty for none
+	Warning string // warning that other users can write to it; empty for none
 
 	lock *lock.Lock
 }
 
-// Default returns the directory where no other is named: below
-// XDG_DATA_HOME, or ~/.local/share.
+// Default returns the default directory: below XDG_DATA_HOME, or ~/.local/share.
 func Default() string {
 	if base := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, "bai")
@@ -46,9 +45,9 @@ func Default() string {
 	return filepath.Join(home, ".local", "share", "bai")
 }
 
-// Open makes the directory if need be, for this user alone, and takes
-// its lock. A second platform on one directory is refused, and so is a directory that
-// every user of the machine can write to, and a path that is not UTF-8: the records of pods, which are JSON, cannot hold it.
+// Open creates the directory if necessary, only for this user, and takes its lock. It
+// refuses a directory that another platform uses, one that every user of the machine
+// can write to, and a path that is not UTF-8, because the records of pods are JSON.
 func Open(path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -81,11 +80,10 @@ func Open(path string) (*Dir, error) {
 // Join returns the path of a name in the directory.
 func (d *Dir) Join(name string) string { return filepath.Join(d.Path, name) }
 
-// KeyFile returns the path of the key of the runs' tokens, made when it is first
-// asked for.
+// KeyFile returns the path of the key of run tokens. The first call creates the key.
 func (d *Dir) KeyFile() (string, error) { return d.makeKey("token.key", "runs' tokens") }
 
-// SealFile returns the path of the key of the seals, made when it is first asked for.
+// SealFile returns the path of the signing key. The first call creates the key.
 func (d *Dir) SealFile() (string, error) { return d.makeKey("seal.key", "seals") }
 
 func (d *Dir) makeKey(name, of string) (string, error) {
@@ -102,10 +100,11 @@ func (d *Dir) makeKey(name, of string) (string, error) {
 	return path, nil
 }
 
-// Close gives the lock back.
+// Close releases the lock.
 func (d *Dir) Close() error { return d.lock.Close() }
 
-// KeepPassword has the file of a password hold it, for its owner alone.
+// KeepPassword writes a password to a file that only its owner can read, unless the
+// file has that password.
 func (d *Dir) KeepPassword(name, password string) error {
 	path, text := d.Join(name), []byte(password+"\n")
 	info, err := os.Lstat(path)
@@ -118,7 +117,7 @@ func (d *Dir) KeepPassword(name, password string) error {
 	return nil
 }
 
-// Write writes a file, whole or not at all, also where the machine stops.
+// Write writes a file atomically, even if the machine stops.
 func Write(path string, text []byte) error {
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // in the data folder
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// Bits of a folder's permissions that let others write.
+// Permission bits of a folder.
 const (
 	groupWrites  = 0o020
 	othersWrite  = 0o002
 	onlyTheOwner = 0o700
 )
 
-// refuseShared refuses a data folder to which every user of the machine can write: any of them
-// could replace the platform's programs.
+// refuseShared refuses a data folder to which every user of the machine can write,
+// since any of them could replace the platform's programs.
 func refuseShared(path string, mode uint32) error {
 	if mode&othersWrite == 0 {
 		return nil
@@ -24,8 +24,7 @@ func refuseShared(path string, mode uint32) error {
 	return fmt.Errorf("data directory %s: every user of this machine can write to it (mode %04o): chmod %04o it, or choose another with --data", path, mode, onlyTheOwner)
 }
 
-// warnShared says that others than the owner can write to a data folder; empty where
-// they cannot.
+// warnShared returns a warning if the group can write to a data folder, or "".
 func warnShared(path string, mode uint32) string {
 	if mode&groupWrites == 0 {
 		return ""
@@ -33,8 +32,8 @@ func warnShared(path string, mode uint32) string {
 	return fmt.Sprintf("the group of %s can write to it (mode %04o), and so change what the platform runs: chmod %04o it", path, mode, mode&^groupWrites)
 }
 
-// Remedy returns the advice to an operator about a file of the data folder dir that the
-// system refuses; empty where the file is none of these, or nobody can tell.
+// Remedy returns a remedy for an error about a file in the data folder dir. It is empty
+// if the file is outside dir, or the error has no known remedy.
 func Remedy(dir, path string, err error) string {
 	if rel, rerr := filepath.Rel(dir, path); rerr != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 		return ""

@@ -34,7 +34,7 @@ func TestWhatTheSystemRefusesBelowTheDataFolderHasARemedy(t *testing.T) {
 	tests := map[string]struct {
 		path string
 		err  error
-		want string // empty for no remedy
+		want string // empty means no remedy
 	}{
 		"a file of somebody else":         {"/data/token.key", syscall.EACCES, "chown -R"},
 		"a folder of somebody else":       {"/data/broker/data", syscall.EPERM, "/data (chown -R)"},

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate gives a new file room on the disk without writing to it. It says
-// errors.ErrUnsupported where the file system cannot.
+// allocate reserves space on disk for a new file without writing to it. The error is
+// errors.ErrUnsupported if the file system cannot do that.
 func allocate(f *os.File, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), 0, 0, size) //nolint:gosec // a descriptor
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {

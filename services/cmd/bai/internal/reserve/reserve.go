@@ -1,5 +1,5 @@
-// Package reserve keeps room for the platform on the disk of its data folder, and
-// refuses runs and results while the disk is full.
+// Package reserve reserves disk space for the platform in its data folder, and refuses
+// runs and results while the disk is full.
 package reserve
 
 import (
@@ -21,11 +21,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// reserveFile holds room in the data folder for the platform's own writes. It is
-// removed where others have filled the disk, and made again once there is room.
+// reserveFile is a file in the data folder that reserves space for the platform's own
+// writes. It is deleted when the disk is full, and created again when there is enough
+// space.
 const reserveFile = "reserve"
 
-// diskCheckInterval is the time between two looks whether the disk is full.
+// diskCheckInterval is the time between two checks of the disk.
 const diskCheckInterval = time.Second
 
 // Monitor watches the disk of a data folder.
@@ -41,7 +42,7 @@ func (d Monitor) measure() (pod.Disk, error) {
 		return pod.Disk{}, fmt.Errorf("look for free space in %s: %w", d.Dir.Path, err)
 	}
 	info, err := os.Lstat(d.Dir.Join(reserveFile))
-	held := err == nil && info.Size() == pod.FloorsOf(all).Reserve // a part of it is none
+	held := err == nil && info.Size() == pod.FloorsOf(all).Reserve // a smaller file does not count
 	return pod.Disk{Free: free, Total: all, ReserveHeld: held}, nil
 }
 
@@ -57,8 +58,8 @@ func (d Monitor) Check(context.Context) error {
 	return nil
 }
 
-// RefusalReason returns why no run is accepted now; empty where one is, and where the
-// disk cannot be measured.
+// RefusalReason returns the reason why runs are refused now. It is empty if they are
+// accepted, or if the disk cannot be measured.
 func (d Monitor) RefusalReason() string {
 	disk, err := d.measure()
 	if err != nil || disk.AcceptsRuns() {
@@ -67,7 +68,8 @@ func (d Monitor) RefusalReason() string {
 	return disk.RefusalMessage(d.Dir.Path)
 }
 
-// OutputReserve is how much of the disk stays free of benchmarks' output.
+// OutputReserve returns the number of bytes of the disk that the output of benchmarks
+// must leave free.
 func (d Monitor) OutputReserve() int64 {
 	disk, err := d.measure()
 	if err != nil {
@@ -76,15 +78,15 @@ func (d Monitor) OutputReserve() int64 {
 	return pod.FloorsOf(disk.Total).Output
 }
 
-// Prepare gives up the reserve where nothing could be opened without, and removes what
-// is left of one that a kill kept from being made.
+// Prepare deletes the reserve if the disk is so full that nothing could be opened. It
+// also removes the temporary file of a writeReserve that was killed.
 func (d Monitor) Prepare() error {
 	if err := os.Remove(d.Dir.Join(reserveFile + ".new")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what is left of the disk's reserve: %w", err)
 	}
 	disk, err := d.measure()
 	if err != nil || !disk.NeedsReserve(disk.Free) {
-		return nil //nolint:nilerr // who cannot look goes on
+		return nil //nolint:nilerr // without a measurement, the reserve stays
 	}
 	if err := os.Remove(d.Dir.Join(reserveFile)); err != nil {
 		return fmt.Errorf("give up the reserve of a disk that is full: %w", err)
@@ -92,8 +94,8 @@ func (d Monitor) Prepare() error {
 	return nil
 }
 
-// Run keeps the reserve, and logs once when the disk is full and once when it has room
-// again.
+// Run maintains the reserve. It logs once when the disk becomes full and once when it
+// has space again.
 func (d Monitor) Run(ctx context.Context) error {
 	tick := time.NewTicker(diskCheckInterval)
 	defer tick.Stop()
@@ -123,7 +125,7 @@ func (d Monitor) Run(ctx context.Context) error {
 	}
 }
 
-// keepReserve makes or removes the reserve, given what was free before.
+// keepReserve creates or deletes the reserve, given the free space of the last check.
 func (d Monitor) keepReserve(disk pod.Disk, before int64) error {
 	path := d.Dir.Join(reserveFile)
 	switch {
@@ -136,9 +138,9 @@ func (d Monitor) keepReserve(disk pod.Disk, before int64) error {
 	return nil
 }
 
-// writeReserve makes a file of some size, whole or not at all. Where its room cannot be had
-// without writing, it is written with random bytes: a file system that compresses would
-// keep no room for zeros.
+// writeReserve creates a file of some size atomically. If the space cannot be allocated
+// without writing, it writes random bytes, since a compressing file system would
+// reserve no space for zeros.
 func writeReserve(path string, size int64) error {
 	temp := path + ".new"
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the data folder
@@ -160,7 +162,7 @@ func writeReserve(path string, size int64) error {
 	return err
 }
 
-// Store is a store that takes no more results while the disk is full: their writers
+// Store is a store that refuses results while the disk is full, so that their writers
 // wait.
 type Store struct {
 	store.Docs
@@ -169,7 +171,7 @@ type Store struct {
 	Disk Monitor
 }
 
-// resultStore takes samples and lines.
+// resultStore stores samples and lines.
 type resultStore interface {
 	AppendSamples(ctx context.Context, batches []store.Samples) error
 	AppendLines(ctx context.Context, batches []store.Lines) error
@@ -194,7 +196,7 @@ func (r Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 func (r Store) checkFull() error {
 	disk, err := r.Disk.measure()
 	if err != nil || disk.AcceptsResults() {
-		return nil //nolint:nilerr // who cannot look does not wait
+		return nil //nolint:nilerr // without a measurement, results are accepted
 	}
 	return fmt.Errorf("%s: %w", disk.ProblemMessage(r.Disk.Dir.Path), syscall.ENOSPC)
 }

@@ -21,9 +21,9 @@ func TestTheReserveIsGivenUpOnAFullDiskAndMadeAgainWhenThereIsRoom(t *testing.T)
 	steps := []struct {
 		rule string
 		disk pod.Disk
-		size int64 // of the file, -1 for none
+		size int64 // size of the file; -1 for none
 
-		before int64 // that was free
+		before int64 // free space before
 	}{
 		{"there is room for it", pod.Disk{Free: all, Total: all}, reserve, 0},
 		{"there is still room", pod.Disk{Free: all, Total: all, ReserveHeld: true}, reserve, 0},

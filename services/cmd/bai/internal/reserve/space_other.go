@@ -4,5 +4,5 @@ package reserve
 
 import "errors"
 
-// diskSpace is not known.
+// diskSpace is not supported on this system.
 func diskSpace(string) (free, all int64, err error) { return 0, 0, errors.ErrUnsupported }

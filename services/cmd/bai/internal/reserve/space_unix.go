@@ -4,8 +4,8 @@ package reserve
 
 import "syscall"
 
-// diskSpace returns how many bytes of the disk of a folder are free, and how many there
-// are for who is not the machine's administrator.
+// diskSpace returns the free bytes and all bytes of a folder's disk, as far as ordinary
+// users may use them.
 func diskSpace(dir string) (free, all int64, err error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
