@@ -15,9 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 )
 
-// BenchmarkPipeline measures how many samples a second go from a metrics file to
-// the store, by way of the embedded broker. Run it with -benchtime 2000000x: one
-// iteration is one sample.
+// BenchmarkPipeline measures how many samples a second get from a metrics file to the store, by way of the embedded broker. Run it with
+// -benchtime 2000000x: one iteration is one sample.
 func BenchmarkPipeline(b *testing.B) {
 	w := newFixture(b)
 	dir := writeVolume(b, b.N)

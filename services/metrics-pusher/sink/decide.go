@@ -45,7 +45,7 @@ func SanitizeName(text string, may func(r rune) bool) string {
 	return clean
 }
 
-// Word says whether a character is a letter of English, a digit or an underscore.
+// Word reports whether a character is an English letter, a digit or an underscore.
 func Word(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'
 }
