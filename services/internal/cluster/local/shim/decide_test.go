@@ -149,8 +149,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever containers do, a pod that is stopped is over before long: its grace,
-// and a moment for each sidecar.
+// Whatever containers do, a stopped pod ends in time: its grace, and a moment for each sidecar.
 func TestEveryPodThatIsStoppedIsOverInTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
