@@ -77,7 +77,7 @@ func TestTheStretchesOfASourceThatBringsLittleAtATimeAreFew(t *testing.T) {
 	o := storetest.NewOrigin("r", "p")
 	const n = 700
 	for i := range n {
-		for range 2 { // the second time brings nothing
+		for range 2 { // the second time adds no lines
 			wantNil(t, s.AppendLines(t.Context(), []store.Lines{{Origin: o, Lines: []event.Line{storetest.NewLine(int64(i), fmt.Sprint("line ", i))}}}))
 		}
 	}
