@@ -9,7 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// CheckKey returns why services could not tell which run a message of a pod is of.
+// CheckKey returns an error if services could not verify which run a message of a pod belongs to.
 func (s Settings) CheckKey() error {
 	if s.KeyFile == "" && len(s.Key) == 0 {
 		return errors.New("kafka.key_file: is needed: without the platform's key nobody can tell which run a pod may speak for. Make one with 'openssl rand -hex 32', and give all services the same")

@@ -95,7 +95,7 @@ func (s *streamStore) append(ctx context.Context, index string, batches []batch)
 	return mostSevere(errs)
 }
 
-// mostSevere returns the most severe error: that the store cannot be reached, then refused documents, then canceled writers.
+// mostSevere returns the most severe error: that the store cannot be reached, then canceled writers, then refused documents.
 func mostSevere(errs []error) error {
 	var refusals, ends []error
 	for _, err := range errs {
