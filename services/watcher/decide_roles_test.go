@@ -303,7 +303,7 @@ func TestTheEndOfARunIsThatOfItsLastRole(t *testing.T) {
 	}
 }
 
-// recordedMPI is what an mpirun wrote last, as it was recorded.
+// recordedMPI returns the recorded last output of an mpirun.
 func recordedMPI(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/mpi/" + name + ".txt")
