@@ -403,7 +403,7 @@ func testCursors(t *testing.T, s Store) {
 	})
 }
 
-// testArrival has samples of some names come one by one, and reads each as it comes.
+// testArrival stores samples of some names one by one, and reads each after it was stored.
 func testArrival(ctx context.Context, t *testing.T, s Store, query store.SampleQuery) {
 	t.Helper()
 	o, cursor := NewOrigin(query.Run, "p"), ""
