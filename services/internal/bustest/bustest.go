@@ -1,5 +1,4 @@
-// Package bustest has the contract of a bus as a suite that every bus passes, the one in
-// memory and the real one.
+// Package bustest has the contract of a bus as a suite that every bus passes, the one in memory and the real one.
 package bustest
 
 import (
@@ -20,9 +19,8 @@ import (
 
 // Bus carries events between services.
 type Bus interface {
-	// Consume returns the part that hands the events of the topic of step to step, at
-	// least once, those of one run in their order, and publishes the answers of step.
-	// Every group gets every event; parts of one group may share them.
+	// Consume returns a runnable that passes the events of the topic of step to step, at least once, those of one run in their order, and
+	// publishes the events that step returns. Every group gets every event; runnables of one group may share them.
 	Consume(group string, step service.Step) service.Runnable
 	// Publish returns when the events are safe, or with event.ErrPoison where they can
 	// never be published.
@@ -157,7 +155,7 @@ func testDone(t *testing.T, b Bus) {
 	}
 }
 
-// ids are the different things that steps have received.
+// ids are the different IDs that steps have received.
 type ids struct {
 	mu  sync.Mutex
 	got map[string]bool
@@ -178,7 +176,7 @@ func (i *ids) sorted() []string {
 	return slices.Sorted(maps.Keys(i.got))
 }
 
-// want waits until as many have come, and checks them.
+// want waits until the same number of IDs has come, and compares them.
 func (i *ids) want(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
