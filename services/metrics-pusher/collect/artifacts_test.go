@@ -62,7 +62,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
-// layArtifacts lays files ready, as the wrapper does.
+// layArtifacts writes copied artifacts, as the entrypoint does.
 func (v volume) layArtifacts(t *testing.T, k pod.ArtifactList, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
@@ -171,7 +171,7 @@ func TestAGatewayThatIsAwayIsNotWaitedForWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestNothingElseOfTheVolumeIsSent: the benchmark can write every file that the wrapper can, and must not make the collector send a file
+// TestNothingElseOfTheVolumeIsSent: the benchmark can write every file that the entrypoint can, and must not make the collector send a file
 // that only the collector may read.
 func TestNothingElseOfTheVolumeIsSent(t *testing.T) {
 	t.Parallel()
@@ -193,7 +193,7 @@ func TestNothingElseOfTheVolumeIsSent(t *testing.T) {
 	want(t, len(bus.statusMessages()), 5)
 }
 
-// TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept: the wrapper had no time to copy the artifacts or to write the exit file.
+// TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept: the entrypoint had no time to copy the artifacts or to write the exit file.
 func TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept(t *testing.T) {
 	t.Parallel()
 	v, bus, g := newVolume(t), newStore(t), newGateway(t)
@@ -267,7 +267,7 @@ func TestNoLinkLeadsOutOfTheVolume(t *testing.T) {
 // collectThroughLink collects from a volume in which a name is a link to a secret outside.
 func collectThroughLink(t *testing.T, name, secret string) {
 	t.Helper()
-	v, bus, g := newVolume(t).withoutState(), newStore(t), newGateway(t) // where all names are the benchmark's
+	v, bus, g := newVolume(t).withoutState(), newStore(t), newGateway(t) // with the benchmark as owner of all names
 	outside := t.TempDir()
 	files := []string{filepath.Join(outside, "collect.json"), filepath.Join(outside, filepath.Base(name))}
 	to := files[1]

@@ -55,7 +55,7 @@ type Settings struct {
 	Drain      time.Duration // how long it goes on shipping once it is told to stop; zero means what Collect says
 }
 
-// Network is where a benchmark serves numbers, and sends them to.
+// Network is the network of a benchmark, in which it serves samples and sends them.
 type Network interface {
 	// Listen listens at an address such as 127.0.0.1:4318.
 	Listen(address string) (net.Listener, error)
@@ -87,7 +87,7 @@ type Collector struct {
 	bus                Publisher
 	log                *zap.Logger
 	volume             *volume.Volume // while it runs
-	state              *volume.Volume // while it runs; the same as volume where the collector has no volume of its own
+	state              *volume.Volume // while it runs; the same as volume if the collector has no volume of its own
 	shippers           []*shipper
 	series             *spool.SeriesSet
 	losses             map[string]*spool.Losses // by stream, of the files that the collector writes itself
@@ -226,7 +226,7 @@ func (c *Collector) prepare() {
 	root, dir := c.volume.Root, path.Dir(pod.Metrics)
 	err := root.Mkdir(dir, 0o700)
 	if err == nil {
-		err = root.Chmod(dir, 0o777) // the wrapper runs as the benchmark does
+		err = root.Chmod(dir, 0o777) // the entrypoint runs as the benchmark does
 	}
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		err = makeShared(root, pod.Metrics)

@@ -465,7 +465,7 @@ func TestSettingsThatCannotBeRightAreRefused(t *testing.T) {
 	}
 }
 
-// volume is the volume of a pod, written as the wrapper and the benchmark write it, and the collector's own volume.
+// volume is the volume of a pod, written as the entrypoint and the benchmark write it, and the collector's own volume.
 type volume struct{ dir, state string }
 
 func newVolume(tb testing.TB) volume {
@@ -482,7 +482,7 @@ func newVolume(tb testing.TB) volume {
 // withoutState returns the volume of a pod whose collector has no volume of its own.
 func (v volume) withoutState() volume { return volume{dir: v.dir} }
 
-// path is where a file lies.
+// path returns the path of a file.
 func (v volume) path(name string) string {
 	if v.state != "" && slices.Contains([]string{pod.Cursor, pod.Series, pod.Spool, pod.Scraped, pod.OTLP}, name) {
 		return filepath.Join(v.state, name)

@@ -94,7 +94,7 @@ func (c *shipCount) drop(n int64, reason string) {
 	}
 }
 
-// Reasons for what is not shipped, for the user to read.
+// Reasons for dropped lines and samples, for the user.
 func unrecorded(dropped int64) string {
 	return fmt.Sprintf("the last %d bytes of the output were not read in time (limits.max_log_size)", dropped)
 }

@@ -14,8 +14,8 @@ type diskState struct {
 	Full  bool      // the last report was that the disk is full
 }
 
-// Bounds of the reports about the disk. The wrapper writes until the floor is reached, and the collector frees some bytes: at the floor the
-// disk counts as full.
+// Bounds of the reports about the disk. The entrypoint writes until the floor is reached, and the collector frees some bytes: at the floor
+// the disk counts as full.
 const (
 	diskSteady = 2 * time.Second // how long the disk must be in another state before that is reported
 	diskSlack  = 1 << 20         // bytes above the floor at which the disk counts as full

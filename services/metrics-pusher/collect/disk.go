@@ -22,7 +22,7 @@ type diskMonitor struct {
 	free         func() (int64, error)
 	publish      func(ctx context.Context, subject string, s event.Status) error
 	drainTimeout time.Duration // how long a stopping pod waits for room
-	stopping     func() bool   // whether the pod was told to stop
+	stopping     func() bool   // whether the pod has to stop
 	log          *zap.Logger
 
 	state     diskState
@@ -103,7 +103,7 @@ func (r *diskMonitor) check(ctx context.Context, every time.Duration) (int64, er
 	return free, nil
 }
 
-// watchDisk starts the disk monitor. The pod counts as stopping once ctx is done or the wrapper has stopped the benchmark.
+// watchDisk starts the disk monitor. The pod counts as stopping once ctx is done or the entrypoint has stopped the benchmark.
 func (c *Collector) watchDisk(ctx context.Context) {
 	head := c.outputShipper()
 	c.disk = &diskMonitor{

@@ -103,7 +103,7 @@ func (e *tailShipper) ship(ctx context.Context) error {
 			return err
 		}
 		if e.tail.offset() == before && len(e.tail.rest) == len(e.tail.buf) {
-			return nil // no wrapper wrote this
+			return nil // no entrypoint wrote this
 		}
 	}
 	for i, j := range []*lineJoiner{&e.outs, &e.errs} {

@@ -144,7 +144,7 @@ func TestTheLargestRequestsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// points is a message of so many points, of at most so many bytes.
+// points returns a message of n points, of at most size bytes.
 func points(t *testing.T, n, size, round int) []byte {
 	t.Helper()
 	g := &metricsv1.Gauge{}

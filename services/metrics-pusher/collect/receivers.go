@@ -148,7 +148,7 @@ func (b *receivers) previousEndpoint() (address, key string) {
 	return u.Host, key
 }
 
-// writeEndpoint writes down where programs are to send.
+// writeEndpoint writes the files with the OTLP endpoint.
 func (b *receivers) writeEndpoint(address, key string) error {
 	text := []byte("http://" + address + otlp.Path(key))
 	err := b.state.Write(pod.OTLPURL, text, 0o644)

@@ -165,7 +165,7 @@ func (s *shipper) readRecords(ctx context.Context, data []byte) error {
 	}
 }
 
-// abandonFile stops reading a file that holds data which no wrapper wrote.
+// abandonFile stops reading a file that holds data which no entrypoint wrote.
 func (s *shipper) abandonFile(at int64, err error) {
 	reason := fmt.Sprintf("the record of the output is damaged at byte %d, and is not read further", at)
 	s.log.Error("output is damaged", zap.Int64("offset", at), zap.Error(err))
@@ -395,7 +395,7 @@ func (s *shipper) drain(ctx context.Context) error {
 	return s.outbox.drain(ctx)
 }
 
-// finish ships the rest of the source and publishes its ends, with the lines that the wrapper dropped according to exit.
+// finish ships the rest of the source and publishes its ends, with the lines that the entrypoint dropped according to exit.
 func (s *shipper) finish(ctx context.Context, exit pod.Exit) error {
 	if s.committed.Ended {
 		return nil
@@ -468,7 +468,7 @@ func (s *shipper) flushOpenLines(ctx context.Context) error {
 	return nil
 }
 
-// countUnread counts the output that the wrapper dropped, and a last record that is incomplete.
+// countUnread counts the output that the entrypoint dropped, and a last record that is incomplete.
 func (s *shipper) countUnread(exit pod.Exit) {
 	if s.stream.Kind != event.StreamOutput {
 		return

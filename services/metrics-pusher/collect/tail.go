@@ -13,8 +13,7 @@ import (
 // chunk is how much is read at once, more than the largest record.
 const chunk = 1 << 20
 
-// tail reads a file that grows. Offsets go on growing where the file was cut
-// short and begun anew.
+// tail reads a file that grows. Offsets keep growing if the file was truncated.
 type tail struct {
 	volume *volume.Volume
 	path   string // in the volume
@@ -51,7 +50,7 @@ func (t *tail) next() (data []byte, more bool, err error) {
 // used marks the first n bytes of next's result as used.
 func (t *tail) used(n int) { t.rest = t.rest[n:] }
 
-// offset returns where the bytes begin that are not used yet.
+// offset returns the offset of the first unused byte.
 func (t *tail) offset() int64 { return t.pos - int64(len(t.rest)) }
 
 // seek has next go on at offset.

@@ -74,7 +74,7 @@ func Compile(metrics []pod.Metric) (*Patterns, error) {
 	return p, nil
 }
 
-// Parsers, which decide what text a pattern is matched with.
+// Parsers, which decide on the text that a pattern is matched with.
 const (
 	ParserLines  = "lines"  // each line by itself
 	ParserJSON   = "json"   // each member of lines that are JSON objects
@@ -192,7 +192,7 @@ func exponent(text string) int {
 	return len(text) - len(rest)
 }
 
-// touchesCut reports whether a match reaches to where a line is cut.
+// touchesCut reports whether a match reaches to an offset at which a line is cut.
 func touchesCut(at, cuts []int) bool {
 	return slices.ContainsFunc(cuts, func(cut int) bool { return at[0] < cut && cut <= at[1] })
 }
@@ -201,7 +201,7 @@ func touchesCut(at, cuts []int) bool {
 type matchResult int
 
 const (
-	noText matchResult = iota // no text where the number is to be
+	noText matchResult = iota // no text in place of the number
 	noNumber
 	labelTooLong // a label
 	badTime      // a number with an invalid time

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// needle is a text to look for, by the rarest of its bytes.
+// needle is a text to search, by the rarest of its bytes.
 type needle struct {
 	text string
 	fold bool // in letters of either case; the text is in lower case
@@ -49,7 +49,7 @@ func (n needle) matches(line *foldedText) bool {
 	text := line.text
 	if n.fold {
 		if text = line.lower(); text == "" {
-			return true // letters beyond ASCII may be the same as some of ours
+			return true // letters beyond ASCII may fold to ASCII ones
 		}
 	}
 	c := n.text[n.rare]

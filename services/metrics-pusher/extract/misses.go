@@ -6,7 +6,7 @@ import "fmt"
 type Misses struct {
 	Numbers int // matches of text that is no number
 	Cut     int // matches up to where a line is cut, and objects that are cut: the text behind may belong to them
-	Objects int // lines that look like JSON objects and cannot be read
+	Objects int // lines that begin like JSON objects and cannot be read
 	Labels  int // matches with a label that is too long
 	Times   int // samples whose time cannot be read, which Report leaves out
 }

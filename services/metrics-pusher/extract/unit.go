@@ -24,7 +24,7 @@ func Convert(v float64, from, to string) (float64, string) {
 	if a.factor >= b.factor {
 		return v * (a.factor / b.factor), to
 	}
-	return v / (b.factor / a.factor), to // exact where the quotient is whole
+	return v / (b.factor / a.factor), to // exact if the quotient is whole
 }
 
 // unit is a multiple of a base unit. The base unit is the smallest known one, so that all factors are whole.

@@ -24,7 +24,7 @@ const (
 	maxTail    = 1 << 20  // bytes at the end of a log over its limit that are stored, in memory until the log ends
 )
 
-// Target is a container whose log is to be followed.
+// Target is a container whose log is followed.
 type Target struct {
 	Ref     cluster.Ref `json:"ref"`
 	Pod     string      `json:"pod"` // name
@@ -42,7 +42,7 @@ type targetState struct {
 	Ended   bool // the container writes no more
 }
 
-// targetsOf returns the containers of an attempt that no program of ours runs.
+// targetsOf returns the containers of an attempt that run without the platform's entrypoint.
 func targetsOf(s cluster.Snapshot) []targetState {
 	var all []targetState
 	for _, p := range s.Pods {

@@ -44,5 +44,5 @@ func unsearchedStatus(h event.Header, faults descriptors.Faults) event.Status {
 	}
 }
 
-// noPatterns is why samples of a log may be missing.
+// noPatterns is the reason for missing samples of a log.
 const noPatterns = "the descriptor could not be read by this release, so that no samples were looked for"

@@ -170,7 +170,7 @@ func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Ti
 type fakeBus struct {
 	mu        sync.Mutex
 	published []event.Event
-	failures  int // so many calls
+	failures  int // number of calls to fail
 }
 
 func (b *fakeBus) Publish(_ context.Context, events ...event.Event) error {
@@ -283,7 +283,7 @@ func (w fixture) processWith(t *testing.T, name string, lease time.Duration) (ki
 	return kill
 }
 
-// fail has so many calls fail.
+// fail makes the next n calls fail.
 func (w fixture) fail(n int) {
 	w.fakeBus.mu.Lock()
 	defer w.fakeBus.mu.Unlock()

@@ -77,7 +77,7 @@ type Store interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
-// Cluster is where the containers run.
+// Cluster is the cluster of the containers.
 type Cluster interface {
 	cluster.Observer
 	cluster.Logger

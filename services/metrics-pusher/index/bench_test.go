@@ -135,7 +135,7 @@ func (w *fixture) index(b *testing.B) (stop func()) {
 	}
 }
 
-// wait waits until so many samples or lines are stored.
+// wait waits until n samples or lines are stored.
 func (w *fixture) wait(b *testing.B, n int64) {
 	b.Helper()
 	for {

@@ -134,7 +134,7 @@ func shipOutput(t *testing.T, bus *kafka.Bus, id, metrics, output string) {
 	dir := t.TempDir()
 	err := os.MkdirAll(filepath.Join(dir, "run"), 0o700)
 	var records []byte
-	for data := []byte(output); len(data) > 0; { // as the wrapper reads them
+	for data := []byte(output); len(data) > 0; { // as the entrypoint reads them
 		n := min(len(data), 32<<10)
 		records, data = pod.AppendRecord(records, pod.Record{Time: time.Now().UnixNano(), Data: data[:n]}), data[n:]
 	}

@@ -60,7 +60,7 @@ func writeVolume(b *testing.B, n int) string {
 	return dir
 }
 
-// waitAll waits until so many samples are stored, of all sources.
+// waitAll waits until n samples are stored, of all sources.
 func (w *fixture) waitAll(b *testing.B, n int64) {
 	b.Helper()
 	for {

@@ -123,7 +123,7 @@ func message(n int) event.Metrics {
 	return m
 }
 
-// fill publishes so many samples.
+// fill publishes n samples.
 func (p *harness) fill(t *testing.T, n int) {
 	t.Helper()
 	settings := kafka.Settings{Brokers: []string{p.broker}, Key: []byte(key), Topics: kafka.TopicSettings{Partitions: 4, Replication: 1}}
@@ -166,10 +166,8 @@ func (p *harness) race(t *testing.T, docs, pairs int) {
 	}
 }
 
-// index runs the program over the first so many samples of the topic and all
-// that follow, into an Elasticsearch of its own, and returns how many a second
-// were stored from the first on, and the peak of its memory in MiB after each
-// tenth of them.
+// index runs the program over the first docs samples of the topic and all that follow, into an Elasticsearch of its own, and returns how
+// many a second were stored from the first on, and the peak of its memory in MiB after each tenth of them.
 func (p *harness) index(t *testing.T, docs int) (float64, []int) {
 	t.Helper()
 	if err := p.bus.Rewind(t.Context()); err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Batch returns batches in pieces of at most so many samples each, in their
-// order, and leaves out those without any.
+// Batch returns batches in pieces of at most the given number of samples each, in their order, and leaves out those without any.
 func Batch(batches []event.Metrics, most int) [][]event.Metrics {
 	var out [][]event.Metrics
 	var piece []event.Metrics

@@ -32,8 +32,8 @@ func countStored(streams []store.Stream) (t storedCounts) {
 type action int
 
 const (
-	actionWait          action = iota // look again
-	actionRecord                      // write down that more has come, and look again
+	actionWait          action = iota // check the run again
+	actionRecord                      // store that more data have come, and check again
 	actionSummarise                   // summarise it: all samples are stored
 	actionSummarisePart               // summarise the stored samples, and wait for the rest
 	actionForget                      // the run needs no more work

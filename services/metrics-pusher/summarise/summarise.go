@@ -161,7 +161,7 @@ func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, do
 	}
 	l := &runCheck{worker: w, run: r, due: d, version: version, stored: countStored(streams)}
 	err = l.do(ctx, store.Complete(r, streams).Complete)
-	if errors.Is(err, store.ErrConflict) { // another process does the same: the next look finds its result
+	if errors.Is(err, store.ErrConflict) { // another process does the same: the next check finds its result
 		return l.due, false, nil
 	}
 	return l.due, l.done, err

@@ -48,7 +48,7 @@ type Server struct {
 	key        string
 	appender   Appender
 	log        *zap.Logger
-	decodeLock sync.Mutex // one request is read at a time: so much is in memory
+	decodeLock sync.Mutex // one request is read at a time, to bound the memory
 	done       sync.WaitGroup
 }
 
@@ -178,7 +178,7 @@ func read(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// limitListener is a listener with so many connections at a time.
+// limitListener is a listener with a limit for open connections.
 type limitListener struct {
 	net.Listener
 

@@ -133,7 +133,7 @@ type conversion struct {
 	refused  Rejection
 }
 
-// LabelInstance names the page of a sample where there are several.
+// LabelInstance names the page of a sample if there are several.
 const LabelInstance = "instance"
 
 func (r *conversion) metric(name string, m *dto.Metric) {
@@ -222,8 +222,8 @@ func number(v float64) string {
 	return text + ".0"
 }
 
-// instances returns the label instance for each URL: host and port, or the whole URL where several have the same host and port. For a
-// single URL it is empty.
+// instances returns the label instance for each URL: host and port, or the whole URL if several have the same host and port. For a single
+// URL it is empty.
 func instances(urls []string) []string {
 	short, long, count := make([]string, len(urls)), make([]string, len(urls)), make(map[string]int)
 	if len(urls) < 2 {

@@ -1,5 +1,4 @@
-// Package scrape reads numbers where a benchmark serves them in the text format
-// of Prometheus.
+// Package scrape reads samples that a benchmark serves in the text format of Prometheus.
 package scrape
 
 import (
@@ -47,13 +46,13 @@ type Scraper struct {
 // target is one URL that is read periodically.
 type target struct {
 	url      string
-	instance string // label of this page where there are several
+	instance string // label of this page if there are several
 	names    *regexp.Regexp
 	every    time.Duration
 	appender Appender
 	log      *zap.Logger
 	client   *http.Client
-	lock     *sync.Mutex // one page is read at a time: so much is in memory
+	lock     *sync.Mutex // one page is read at a time, to bound the memory
 
 	wasRead     bool  // it was read once at least
 	badAnswer   error // last error other than an unreachable server

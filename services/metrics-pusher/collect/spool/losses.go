@@ -10,7 +10,7 @@ type Losses struct {
 	reasons []string         // in their order
 }
 
-// Add notes that n are not in the file, and why.
+// Add counts n lines or samples that are not in the file, with the reason.
 func (l *Losses) Add(n int64, reason string) {
 	const most = 20 // reasons
 	if n <= 0 {

@@ -71,8 +71,8 @@ func (u Uploader) uploadAll(ctx context.Context) []string {
 	return notices
 }
 
-// artifactFiles returns the files to send, and notices about the other files. It sends the files that the wrapper has copied or, if the
-// wrapper was killed before that, those on volumes that outlive the container.
+// artifactFiles returns the files to send, and notices about the other files. It sends the files that the entrypoint has copied or, if the
+// entrypoint was killed before that, those on volumes that outlive the container.
 func (u Uploader) artifactFiles() (files []artifacts.File, notices []string) {
 	var k pod.ArtifactList
 	b, err := u.Volume.Read(pod.ArtifactsFile, maxListSize)
@@ -108,7 +108,7 @@ func (u Uploader) artifactsOnVolumes() (files []artifacts.File, notices []string
 	return files, notices
 }
 
-// errUploadsRefused is an answer that the gateway would give for all other files too.
+// errUploadsRefused is an answer of the gateway that applies to all other files too.
 var errUploadsRefused = errors.New("the gateway takes none of them")
 
 // upload sends one file, with retries while the gateway is away. The file lies on a volume to which the benchmark can write: it must be a
@@ -138,7 +138,7 @@ func (u Uploader) upload(ctx context.Context, of artifacts.File) error {
 	}
 }
 
-// openArtifact opens a file that the wrapper has copied, or one on a volume of the
+// openArtifact opens a file that the entrypoint has copied, or one on a volume of the
 // benchmark.
 func (u Uploader) openArtifact(of artifacts.File) (*os.File, error) {
 	if of.Root == "" {

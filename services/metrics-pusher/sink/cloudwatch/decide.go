@@ -70,7 +70,7 @@ func (d *datum) key() string {
 	return strings.Join(text, "\x00")
 }
 
-// dimensions returns those of a sample that are named, as far as they have a value.
+// dimensions returns the named dimensions of a sample that have a value.
 func dimensions(b *event.Metrics, v *event.Sample, names []string) (out [][2]string) {
 	for _, name := range names {
 		var value string

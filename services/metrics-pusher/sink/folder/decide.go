@@ -43,7 +43,7 @@ func rowOf(b *event.Metrics, v *event.Sample) Row {
 	}
 }
 
-// sourcePath returns where the samples of a batch's source lie, without extension.
+// sourcePath returns the path of the file for a batch's source, without extension.
 func sourcePath(b *event.Metrics) string {
 	clean := func(text string) string {
 		text = sink.SanitizeName(text, func(r rune) bool { return sink.Word(r) || r == '-' })
