@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Exit codes of a shell, which the platform's wrapper has too.
+// Exit codes of a shell, which the entrypoint uses, too.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127

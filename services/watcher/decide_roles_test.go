@@ -27,7 +27,7 @@ func podOfRole(name string, with ...func(*corev1.Pod)) corev1.Pod {
 	return p
 }
 
-// workers returns the job of so many workers.
+// workers returns the job of n workers.
 func workers(n int32, with ...func(*batchv1.Job)) []batchv1.Job {
 	j := job(append(with, role("worker"))...)
 	j.Name, j.UID, j.Spec.Parallelism = "bai-r1-1-worker", "other-uid", &n

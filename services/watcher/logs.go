@@ -8,7 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// logPollInterval is the time between two looks whether a log is read to its end.
+// logPollInterval is the time between two checks whether a log is read to its end.
 const logPollInterval = 200 * time.Millisecond
 
 // awaitLogs returns when to decide again if the end of an attempt must not be published yet: after that its pods are deleted, and with them

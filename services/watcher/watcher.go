@@ -72,8 +72,7 @@ func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Ev
 	return nil, nil
 }
 
-// onCommand has the attempts of a run decided about: the cancel mark of the run is set
-// before the command is published.
+// onCommand queues the attempts of a run: the cancel mark of the run is set before the command is published.
 func (w *watcher) onCommand(_ context.Context, c event.Command) ([]event.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +84,7 @@ func (w *watcher) onCommand(_ context.Context, c event.Command) ([]event.Event, 
 	return nil, nil
 }
 
-// watchCluster returns the loop that watches the cluster. A watch that breaks begins anew.
+// watchCluster returns the loop that watches the cluster. It restarts a broken watch.
 func (w *watcher) watchCluster() *control.Loop {
 	watch := func(ctx context.Context) (time.Duration, error) { return 0, w.deps.Cluster.Watch(ctx, w.onChange) }
 	return control.NewLoop("watch", w.settings.Retry, w.deps.Log, watch, control.LoopSettings{
@@ -93,7 +92,7 @@ func (w *watcher) watchCluster() *control.Loop {
 	})
 }
 
-// onChange notes a snapshot of an attempt, and has the attempt decided about.
+// onChange stores a snapshot of an attempt, and queues the attempt.
 func (w *watcher) onChange(s cluster.Snapshot) {
 	a := attempt{s.Ref.Run, s.Ref.Attempt}
 	if m := w.lookup(a); m != nil {
@@ -112,7 +111,7 @@ func (m *tracked) note(s cluster.Snapshot, now time.Time) {
 	}
 }
 
-// run decides about attempts as they come up, and about all of them from time to time.
+// run decides about queued attempts, and about all of them in every round of resync.
 func (w *watcher) run(ctx context.Context) error {
 	resync := control.NewLoop("resync", w.settings.Reconcile, w.deps.Log, w.resync, control.LoopSettings{
 		Backoff: w.backoff(), Failing: "cannot look at what is watched, tries again",

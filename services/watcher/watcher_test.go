@@ -380,8 +380,7 @@ func TestWhatHasEndedIsNotLookedThroughAgain(t *testing.T) {
 	})
 }
 
-// TestWhatIsHeardOfIsNotLookedAtLive: a look costs the cluster two calls, for each
-// run that only runs.
+// TestWhatIsHeardOfIsNotLookedAtLive: a live read costs the cluster two calls, for each running run.
 func TestWhatIsHeardOfIsNotLookedAtLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
