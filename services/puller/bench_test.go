@@ -44,7 +44,7 @@ func BenchmarkPull(b *testing.B) {
 	}
 }
 
-// filledStore is a depot with one object of so many MiB, readable for all.
+// filledStore returns a store with one object of mib MiB, readable for all.
 func filledStore(tb testing.TB, mib int) (dir string, d event.Data) {
 	tb.Helper()
 	dir = tb.TempDir()

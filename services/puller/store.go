@@ -64,7 +64,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// local returns the path of an object on this machine's disk, "" if it is not there.
+// local returns the path of an object on this machine's disk, "" if it does not exist.
 func (s store) local(object string) string {
 	if s.dir == "" {
 		return ""
