@@ -316,7 +316,7 @@ func lost(t *testing.T, testCluster *testbed.Cluster) {
 	})
 }
 
-// owned has a run deleted twice: whole, and where its Job is on its way already.
+// owned deletes a run twice: whole, and with its Job already being deleted.
 func owned(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
 	scope := testCluster.Namespace(t)

@@ -66,7 +66,7 @@ func (c *Cluster) surveyCapacity(ctx context.Context, scope string, s *cluster.S
 	s.Autoscaler = c.findAutoscaler(ctx)
 }
 
-// surveyStorage looks for classes of storage.
+// surveyStorage checks for storage classes.
 func (c *Cluster) surveyStorage(ctx context.Context, names []string) map[string]cluster.Answer {
 	answers := map[string]cluster.Answer{}
 	list, err := c.objects.Resource(schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}).List(ctx, metav1.ListOptions{})

@@ -85,7 +85,7 @@ func (c *controller) load(id string) (*job, error) {
 	return j, err
 }
 
-// removeOrphanedStates removes the states of pods that are not there.
+// removeOrphanedStates removes the states of pods that do not exist.
 func (c *controller) removeOrphanedStates() {
 	entries, _ := os.ReadDir(c.folder.StateDir())
 	for _, e := range entries {
@@ -156,7 +156,7 @@ func (c *controller) repairIndexedJobs() {
 	}
 }
 
-// markDeleted marks those jobs of a Job that have no mark.
+// markDeleted marks the jobs of a Job that have no mark yet.
 func (c *controller) markDeleted(js []*job, m disk.DeletionMark) {
 	for _, j := range js {
 		if j.deleting != nil {

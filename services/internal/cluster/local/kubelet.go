@@ -80,7 +80,7 @@ func (k *kubelet) launch(j *job) {
 	k.registry.changed(j)
 }
 
-// setWaiting notes why a job cannot be launched, and schedules its deadline.
+// setWaiting records why a job cannot be launched, and schedules its deadline.
 func (k *kubelet) setWaiting(j *job, w *podstatus.Waiting) {
 	w.Since = time.Now()
 	if j.waiting != nil {

@@ -136,8 +136,7 @@ func (c *Cluster) connect() {
 // Limits returns why limits of CPU and memory are not enforced, and the remedy; empty if cgroups enforce them.
 func (c *Cluster) Limits() string { return c.runner.NoLimits }
 
-// Namespaces returns why pods have no namespaces of their own, and the remedy;
-// empty where they have.
+// Namespaces returns why pods have no namespaces of their own, and the remedy; empty if they have.
 func (c *Cluster) Namespaces() string { return c.runner.NoNamespaces }
 
 // Running returns how many pods run.

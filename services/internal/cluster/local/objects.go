@@ -99,7 +99,7 @@ func (s *objects) created(n disk.Key, ok bool) {
 	}
 }
 
-// take notes the name of a Job that the process before created.
+// take adds the name of a Job that the previous process created.
 func (s *objects) take(n disk.Key) { s.names[n] = true }
 
 // release lets the name of a Job be used again.

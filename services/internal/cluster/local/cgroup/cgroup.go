@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find looks which cgroups this process may make groups in.
+// Find returns the cgroups in which this process may create groups.
 func Find() Groups {
 	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
 	own, err2 := os.ReadFile("/proc/self/cgroup")

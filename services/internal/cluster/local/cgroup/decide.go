@@ -40,8 +40,7 @@ func (g Groups) limits(cpu, memory int64) []limitFile {
 	return all
 }
 
-// parse reads where the cgroups of CPU and memory of a process are, from the
-// kernel's lists of mounts and of the process's groups.
+// parse finds the cgroups of CPU and memory of a process in the kernel's lists of mounts and of the process's groups.
 func parse(mounts, self string) Groups {
 	paths, at := parsePaths(self), make(map[string]string)
 	for line := range strings.Lines(mounts) {

@@ -35,7 +35,7 @@ import (
 //	                        it is Indexed, the pod's number
 //	pods/<id>/job.json      a Record
 //	pods/<id>/deleted       a mark, once its deletion was asked for
-//	live/<id>.lock          held by the pod's supervisor as long as it lives
+//	live/<id>.lock          held by the pod's shim as long as it lives
 //	live/<id>.json          the pod's state, see package shimapi
 //	networks/<attempt>/     what joins the pods of an attempt that has Services
 //	trash/                  what is being made or removed

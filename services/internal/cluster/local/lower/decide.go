@@ -26,14 +26,14 @@ const Grace = 30 * time.Second
 type Input struct {
 	Job         *batchv1.Job // accepted
 	ID          string       // of the pod, here
-	Index       int          // of the pod, where the Job is Indexed
+	Index       int          // of the pod, if the Job is Indexed
 	PodName     string
 	PodUID      string
 	Labels      map[string]string // of the pod
 	Annotations map[string]string // of the pod
 	Dir         string            // of the pod
 	State       string            // the file for its state
-	Lock        string            // the file for its supervisor's lock
+	Lock        string            // the file for its shim's lock
 	Binary      string            // the pod binary
 	Node        string            // name of this machine
 	IP          string            // address of the pod

@@ -11,7 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// pathMapping is where a path of a container really is.
+// pathMapping is the real path of a container's path.
 type pathMapping struct{ containerPath, hostPath string }
 
 // relocate rewrites a container's arguments and environment to the paths of the volumes that cannot be mounted for it.

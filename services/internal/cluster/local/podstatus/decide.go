@@ -21,7 +21,7 @@ import (
 // Facts are the known facts about a pod of a Job.
 type Facts struct {
 	Job       *batchv1.Job // as it was created
-	Index     int          // the pod's number, where the Job is Indexed
+	Index     int          // the pod's number, if the Job is Indexed
 	PodName   string
 	PodUID    string
 	Node      string

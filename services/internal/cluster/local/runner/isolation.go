@@ -19,7 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
-// isolation is how a supervisor is set apart.
+// isolation is how a shim is isolated.
 type isolation struct {
 	flags   uintptr // namespaces of its own
 	uid     int     // in a user namespace
@@ -110,8 +110,7 @@ func (i isolation) sysProcAttr() *syscall.SysProcAttr {
 	return a
 }
 
-// startShim starts the supervisor of the pod in dir, which has lock from its
-// birth, and returns its process ID.
+// startShim starts the shim of the pod in dir, which inherits lock, and returns its process ID.
 func (i isolation) startShim(binary, dir string, lock *os.File) (int, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 type Runner struct {
 	Binary       string // the pod binary
 	NoLimits     string // why limits of CPU and memory are not enforced, and the remedy; empty if cgroups enforce them
-	NoNamespaces string // why pods have no namespaces of their own, and the remedy; empty where they have
+	NoNamespaces string // why pods have no namespaces of their own, and the remedy; empty if they have
 
 	folder           disk.Folder
 	log              *zap.Logger
@@ -48,8 +48,7 @@ func New(f disk.Folder, podBinary string, disabled bool, log *zap.Logger) (*Runn
 	return r, nil
 }
 
-// NoNetworks returns why pods cannot have networks of their own, and the remedy;
-// empty where they can.
+// NoNetworks returns why pods cannot have networks of their own, and the remedy; empty if they can.
 func (r *Runner) NoNetworks() string {
 	_, unavailable := r.networkIsolation()
 	return unavailable

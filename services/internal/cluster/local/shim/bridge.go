@@ -16,7 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
 
-// bridgeTimeout is how long a hub waits for its first pod.
+// bridgeTimeout is how long a bridge waits for its first pod.
 const bridgeTimeout = 10 * time.Second
 
 // RunBridge connects the pods of one run: it creates their network, and starts their shims, which end with it. It listens at

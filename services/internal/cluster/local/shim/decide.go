@@ -11,7 +11,7 @@ import (
 const (
 	initialBackoff     = 100 * time.Millisecond // before a sidecar that crashed is started again; doubled each time
 	maxBackoff         = 30 * time.Second
-	backoffResetAfter  = time.Minute            // a sidecar that ran so long starts with the first pause again
+	backoffResetAfter  = time.Minute            // a sidecar that ran this long starts with the first pause again
 	minSidecarGrace    = 2 * time.Second        // the least time that a sidecar has to end
 	signalHandlerDelay = 500 * time.Millisecond // how long a sidecar with the pod binary may take until it handles signals
 )

@@ -172,7 +172,7 @@ func TestEveryPodThatIsStoppedIsOverInTime(t *testing.T) {
 	})
 }
 
-// act carries a plan out, and lets containers end or not.
+// act carries out actions, and lets containers end or not.
 func act(t *rapid.T, s *shimapi.State, actions shim.Actions, now time.Time) time.Time {
 	for _, i := range actions.Start {
 		if s.Containers[i].Running() {

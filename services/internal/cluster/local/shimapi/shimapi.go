@@ -28,7 +28,7 @@ const (
 	Volumes = "volumes"  // volumes that containers mount
 	Logs    = "logs"     // the last output of each container, <name>.log and before it <name>.log.1
 	Private = "private"  // sources of Network.Private
-	Root    = "root"     // where the containers' roots are, in the supervisor's mount namespace
+	Root    = "root"     // folder of the containers' roots, in the shim's mount namespace
 )
 
 // FrozenGrace is how long a process that got SIGTERM may be stopped by a signal before it is killed: it gets SIGCONT with SIGTERM, and a
@@ -123,7 +123,7 @@ type Mount struct {
 // State is how far a pod has come.
 type State struct {
 	PID        int               `json:"pid"`   // of the shim, as its starter sees it
-	StartTicks uint64            `json:"born"`  // when the supervisor began, in ticks since the machine did
+	StartTicks uint64            `json:"born"`  // when the shim started, in ticks since the machine did
 	StartedAt  time.Time         `json:"began"` // when it took over the pod
 	Containers []ContainerStatus `json:"containers"`
 	Stopped    time.Time         `json:"stopped,omitzero"`  // when it started to end the pod before its time

@@ -21,7 +21,7 @@ import (
 // Machine has the capabilities of the machine.
 type Machine struct {
 	GPUs         int    // NVIDIA devices
-	NoNamespaces string // why pods run without namespaces, and the remedy; empty where they have them
+	NoNamespaces string // why pods run without namespaces, and the remedy; empty if they have them
 	NoNetworks   string // the same for networks of their own, which several pods of a run each need
 }
 
