@@ -35,9 +35,9 @@ const (
 	KindPlan               Kind = "plan"        // executor: run and attempt → the objects of the run
 	KindWatch              Kind = "watch"       // watcher: run → the launched attempt that is watched
 	KindLogProgress        Kind = "followed"    // metrics-pusher: pod → how far its log is shipped, or that all of it is
-	KindPendingSummary     Kind = "unsummed"    // metrics-pusher: run → that its samples are to be summarised
+	KindPendingSummary     Kind = "unsummed"    // metrics-pusher: run → the run has to be summarised
 	KindSummary            Kind = "summary"     // metrics-pusher: run → the summaries of its samples (Summaries)
-	KindEnvironment        Kind = "environment" // metrics-pusher: run → where its pods ran (Environment)
+	KindEnvironment        Kind = "environment" // metrics-pusher: run → the environment of its pods
 	KindLease              Kind = "lease"       // any service: name → its holder
 	KindSignatures         Kind = "seals"       // bai admin seals, and topic creation: from which offsets on messages need a seal
 	KindPeerBroker         Kind = "mark"        // standalone: which broker lies beside the store, and when they last noted each other
@@ -83,9 +83,8 @@ type DocWriter interface {
 
 // Lister is the part of a store that finds documents by kind.
 type Lister interface {
-	// Docs returns up to limit documents of kind with keys greater than after,
-	// in the byte order of their keys. A document that was written a moment ago
-	// may be missing.
+	// Docs returns up to limit documents of kind with keys greater than after, in the byte order of their keys. The latest writes may be
+	// missing.
 	Docs(ctx context.Context, kind Kind, after string, limit int) ([]Doc, error)
 }
 

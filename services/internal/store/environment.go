@@ -16,7 +16,7 @@ type RunEnvironment struct {
 	Pods []PodEnvironment `json:"pods"`
 }
 
-// PodEnvironment is where one pod ran.
+// PodEnvironment is the environment of one pod.
 type PodEnvironment struct {
 	Origin Origin `json:"origin"`
 

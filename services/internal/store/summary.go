@@ -34,7 +34,7 @@ type Summary struct {
 	SD         Float             `json:"sd"`    // of the sample (n-1); NaN for one value
 	First      Float             `json:"first"` // by time
 	Last       Float             `json:"last"`
-	Interval   *Interval         `json:"interval,omitempty"`  // of the median; nil where the samples are too few for one
+	Interval   *Interval         `json:"interval,omitempty"`  // of the median; nil if the samples are too few for one
 	Direction  string            `json:"direction,omitempty"` // which values are better: event.Higher or event.Lower
 }
 

@@ -139,7 +139,7 @@ type writer struct {
 	index       string // with its partition
 	body        []byte
 	items       []int    // where each document's action begins
-	streamIDs   []string // of sources that are written down with them
+	streamIDs   []string // of sources whose documents are written with them
 	streamBody  []byte   // documents about sources
 	streamItems []int
 	streamIndex string // the index of sources

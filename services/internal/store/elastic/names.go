@@ -73,12 +73,12 @@ func partition(run string) string {
 // sortKeyBits is how many bits of a place are of the sequence.
 const sortKeyBits = 40
 
-// sortKey returns the place of a sequence among all of all sources: those of one
-// source lie side by side, in order as far as the bits go.
+// sortKey returns the position of a sequence number among those of all sources: those of one source are adjacent, in order as far as the
+// bits go.
 func sortKey(source string, seq int64) int64 {
 	h, err := strconv.ParseUint(source[:min(len(source), 16)], 16, 64)
 	if err != nil {
-		h = 0 // no source of ours: found by its ID alone
+		h = 0 // no source of the platform: found by its ID alone
 	}
 	return int64(h>>(64-63+sortKeyBits))<<sortKeyBits | min(seq, 1<<sortKeyBits-1) //nolint:gosec // 23 bits
 }
@@ -123,8 +123,7 @@ func truncateTerm(text string) string {
 	return text[:n]
 }
 
-// searchable returns the labels that the server can look for, and whether these
-// are all.
+// searchable returns the labels that the server can search, and whether these are all.
 func searchable(labels map[string]string) (clean map[string]string, whole bool) {
 	odd := 0
 	for k, v := range labels {

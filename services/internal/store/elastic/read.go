@@ -113,7 +113,7 @@ func last(f client.SearchResult) (int64, error) {
 	return strconv.ParseInt(string(hits[len(hits)-1].Sort[1]), 10, 64)
 }
 
-// streamIndex returns where the samples or lines of a run are.
+// streamIndex returns the index of the samples or lines of a run.
 func (s *streamStore) streamIndex(topic, run string) string {
 	if topic == event.TopicLogs {
 		return s.client.Index(schema.Logs, partition(run))

@@ -140,7 +140,7 @@ func newStatusDoc(c store.Change) statusDoc {
 	}
 }
 
-// status returns where the changes of a run are, and statusID which one is which.
+// status returns the index of a run's changes, and statusID the ID of one.
 func (s *runStore) status(run string) string { return s.client.Index(schema.Status, partition(run)) }
 
 func statusID(run, ev string) string { return digest(run, ev) }

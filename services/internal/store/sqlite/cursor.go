@@ -10,8 +10,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 )
 
-// position is where a reader is in one source: after the sample of that sequence,
-// sub and name, or after the line of that sequence.
+// position is the position of a reader in one source: after the sample of that sequence number, sub and name, or after the line of that
+// sequence number.
 type position struct {
 	Seq  int64
 	Sub  int64

@@ -87,7 +87,7 @@ func fill(s *sqlite.Store, n int) (int, error) {
 	return n, nil
 }
 
-// checkLines checks that so many lines are stored, and the file is sound.
+// checkLines checks that n lines are stored, and that the file is not damaged.
 func checkLines(s *sqlite.Store, n int) error {
 	streams, err := s.Streams(context.Background(), "r")
 	if err != nil {

@@ -29,7 +29,7 @@ func FirstSchema() (schemaOf string, applicationID int) { return schema()[0], sq
 // Versions is how many versions of the schema there were, this one included.
 func Versions() int { return len(schema()) }
 
-// HashTokens returns the marks of tokens, and Press the form of marks.
+// HashTokens, EncodeHashes, DecodeHashes and ContainsHashes are for tests.
 var (
 	HashTokens     = hashTokens
 	EncodeHashes   = encodeHashes
@@ -37,7 +37,7 @@ var (
 	ContainsHashes = containsHashes
 )
 
-// HashLines returns the marks of the tokens of lines.
+// HashLines returns the hashes of the tokens of lines.
 func HashLines(lines []event.Line) []uint32 { return new(tokenHasher).hashLines(lines) }
 
 // SegmentSizes returns the number of lines of each segment, in order.

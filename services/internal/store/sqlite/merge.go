@@ -26,8 +26,7 @@ const (
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-// mergeSamples brings samples into the chunks of a source, and returns how many were not
-// there yet.
+// mergeSamples merges samples into the chunks of a source, and returns how many are new.
 func (a *appender) mergeSamples(ctx context.Context, source int64, young chunk.Series) (int64, error) {
 	if len(young) == 0 {
 		return 0, nil

@@ -91,7 +91,7 @@ func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, lim
 	return lines, at.encode(purpose), nil
 }
 
-// seekStart moves the place in each source to where a query begins.
+// seekStart moves the position in each source to the beginning of a query.
 func (s *Store) seekStart(ctx context.Context, sources []streamRow, q store.LineQuery, at positions) (err error) {
 	tail := s.seekTail
 	if len(q.Tokens) > 0 {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// sqliteAppID marks the file as ours: "bai1".
+// sqliteAppID marks the file as a store of the platform: "bai1".
 const sqliteAppID = 0x62616931
 
 // schema returns the statements that make a file of version n+1 from one of version n. Never change an entry: append one, and keep older

@@ -50,7 +50,7 @@ func hashToken(token []byte) uint32 {
 	return uint32(h >> (64 - hashBits)) //nolint:gosec // 24 bits
 }
 
-// hashTokens returns the marks of tokens, in order, each once.
+// hashTokens returns the hashes of tokens, in order, each once.
 func hashTokens(tokens []string) (hashes []uint32) {
 	for _, token := range tokens {
 		hashes = append(hashes, hashToken([]byte(token)))
@@ -59,7 +59,7 @@ func hashTokens(tokens []string) (hashes []uint32) {
 	return slices.Compact(hashes)
 }
 
-// tokenHasher makes the marks of lines.
+// tokenHasher makes the hashes of lines.
 type tokenHasher struct {
 	tokenizer    store.Tokenizer
 	hashes, swap []uint32
@@ -76,7 +76,7 @@ func (m *tokenHasher) hashLines(lines []event.Line) []uint32 {
 	return slices.Compact(m.hashes)
 }
 
-// sort puts marks in order, byte by byte: many are sorted for every line.
+// sort puts hashes in order, byte by byte: many are sorted for every line.
 func (m *tokenHasher) sort() {
 	if len(m.hashes) < 256 {
 		slices.Sort(m.hashes)
@@ -100,7 +100,7 @@ func (m *tokenHasher) sort() {
 	}
 }
 
-// encodeHashes returns the form of marks, which are in order.
+// encodeHashes returns the encoded form of hashes, which are in order.
 func encodeHashes(hashes []uint32) []byte {
 	b, last := make([]byte, 0, 2*len(hashes)+8), uint32(0)
 	for _, v := range hashes {

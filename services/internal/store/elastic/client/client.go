@@ -1,5 +1,4 @@
-// Package client sends requests to Elasticsearch: documents, bulk writes and
-// searches, each tried again where the server cannot answer now.
+// Package client sends requests to Elasticsearch: documents, bulk writes and searches, each with retries while the server cannot answer.
 package client
 
 import (

@@ -38,7 +38,7 @@ type Index struct {
 	Fields      []Field
 }
 
-// sharded is an index of samples or lines: with as many shards as settings say.
+// sharded reports whether an index has samples or lines: its number of shards is a setting.
 func (i Index) sharded() bool { return i.Name == Metrics || i.Name == Logs }
 
 // Kinds of fields.
@@ -157,7 +157,7 @@ func statusFields() []Field {
 	}
 }
 
-// originFields are the fields that say where samples and lines come from.
+// originFields returns the fields about the source of samples and lines.
 func originFields() []Field {
 	return []Field{
 		keyword("run.id", "of which run"),
