@@ -31,7 +31,7 @@ type Suite struct {
 	// New returns the cluster to test; it is closed at the end of the test.
 	New   func(t *testing.T) Cluster
 	Scope string // an existing Kubernetes namespace
-	Image string // that has sh, sleep and the like, where containers have images
+	Image string // that has sh, sleep and the like, if containers have images
 	// NoNamespaces means that the cluster mounts only the platform's own volumes, and refuses pods that need others.
 	NoNamespaces bool
 	// NoPrograms means that pods run no programs: the benchmark of a Job ends at once if its script is "exit CODE", and never by itself with
@@ -122,8 +122,7 @@ func (b *fixture) ref() cluster.Ref {
 	return cluster.Ref{Run: b.run, Attempt: 1, Scope: b.suite.Scope, Job: b.run}
 }
 
-// sh returns a container that runs a shell script. $D is where the platform's
-// own volume is.
+// sh returns a container that runs a shell script. $D is the path of the platform's own volume.
 func (b *fixture) sh(name, script string) corev1.Container {
 	return corev1.Container{Name: name, Image: b.suite.Image, Command: []string{"sh", "-c", "D=${" + pod.EnvDir + ":-" + pod.Dir + "}; " + script}}
 }
