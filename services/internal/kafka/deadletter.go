@@ -32,7 +32,7 @@ const (
 	maxDeadKey     = 1 << 10
 	maxDeadHeader  = 256 // bytes of each
 	maxReason      = 4 << 10
-	minReasonBytes = 256 // where the brokers take no more
+	minReasonBytes = 256 // if the brokers accept no more
 )
 
 // KnownHeaders returns the headers of a message that services use, except the token: each once, the first.

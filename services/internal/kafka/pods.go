@@ -17,8 +17,7 @@ func (s Settings) CheckKey() error {
 	return nil
 }
 
-// CheckPods returns why pods could not write: where services have a user, pods need
-// one too, and another.
+// CheckPods returns why pods could not write: if services have a user, pods need one too, and another.
 func (s Settings) CheckPods() error {
 	if s.SASL.Mechanism != "" && s.Pods.SASL.Mechanism == "" {
 		return errors.New("kafka.pods.sasl: pods need a user of their own, who may write bai.status, bai.metrics and bai.logs only: 'bai admin topics plan' shows its rights")

@@ -89,7 +89,7 @@ func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	}
 }
 
-// publishRuns publishes so many events of each of so many runs.
+// publishRuns publishes each events of each of runs runs.
 func publishRuns(t *testing.T, b *kafka.Bus, runs, each int) {
 	t.Helper()
 	for i := range each {

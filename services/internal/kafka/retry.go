@@ -63,7 +63,7 @@ func (w retrier) recordFailure(step string, err error) {
 	}
 }
 
-// recordRecovery notes that a step succeeds again.
+// recordRecovery records that a step succeeds again.
 func (w retrier) recordRecovery(step string, tries int) {
 	key := w.name + " " + step
 	w.bus.mu.Lock()

@@ -161,7 +161,7 @@ func (e *topicError) Error() string { return fmt.Sprintf("create topic %q: %v", 
 // Unwrap returns the error of the brokers.
 func (e *topicError) Unwrap() error { return e.err }
 
-// isTemporary reports whether the brokers may say otherwise later.
+// isTemporary reports whether the brokers may answer otherwise later.
 func (e *topicError) isTemporary() bool {
 	kafkaErr, ok := errors.AsType[kafka.Error](e.err)
 	return ok && kafkaErr.Temporary()

@@ -16,7 +16,7 @@ import (
 // MinKey is the least length of the platform's key, in bytes.
 const MinKey = 16
 
-// TokenHeader carries the token of the message's run.
+// TokenHeader is the header with the token of the message's run.
 const TokenHeader = "bai_token"
 
 // TokenFor returns the token that lets its holder write for a run. The token of another run cannot be computed from it.

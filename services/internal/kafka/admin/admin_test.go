@@ -101,8 +101,7 @@ func TestTopicsAreChangedAsSettingsChange(t *testing.T) {
 	})
 }
 
-// change carries out a plan, which begins with lines and has all topics grow that
-// can.
+// change applies a plan, which begins with lines, and grows topics if grow is set.
 func change(t *testing.T, s kafka.Settings, lines []string, grow bool) {
 	t.Helper()
 	have, err := admin.ReadState(t.Context(), s)
