@@ -102,7 +102,7 @@ func ephemeral() int {
 	return 32768
 }
 
-// saveAddr writes down addr, whole or not at all.
+// saveAddr stores addr, whole or not at all.
 func saveAddr(path, addr string) error {
 	if err := replace(path, []byte(addr+"\n")); err != nil {
 		return fmt.Errorf("keep the broker's port: %w", err)

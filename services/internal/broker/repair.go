@@ -78,8 +78,7 @@ func (m *repairer) folders() ([]string, error) {
 	return names, nil
 }
 
-// json removes the files of a folder that are to be JSON and are not: the broker
-// does without them, or they are made anew.
+// json removes the files of a folder that should be valid JSON and are not: the broker works without them, or they are created again.
 func (m *repairer) json(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -259,7 +258,7 @@ func remove(paths ...string) error {
 	return nil
 }
 
-// replace writes a file, whole or not at all, also where the machine stops.
+// replace writes a file, whole or not at all, even if the machine crashes.
 func replace(path string, text []byte) error {
 	f, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // the broker's own
 	if err != nil {
