@@ -39,5 +39,5 @@ func (b *Backoff) Next() time.Duration {
 	return min(b.steps.NextBackOff(), most)
 }
 
-// Reset begins anew with First, as a success does.
+// Reset starts again with First, as after a success.
 func (b *Backoff) Reset() { b.steps = nil }

@@ -78,7 +78,7 @@ func (l *Loop) step(ctx context.Context) {
 	l.wait(ctx, next, err)
 }
 
-// wait waits until the work is to be done again.
+// wait waits until the next time of the work.
 func (l *Loop) wait(ctx context.Context, next time.Duration, err error) {
 	woken := l.wake.C()
 	switch {
