@@ -22,12 +22,11 @@ type Bus interface {
 	// Consume returns a runnable that passes the events of the topic of step to step, at least once, those of one run in their order, and
 	// publishes the events that step returns. Every group gets every event; runnables of one group may share them.
 	Consume(group string, step service.Step) service.Runnable
-	// Publish returns when the events are safe, or with event.ErrPoison where they can
-	// never be published.
+	// Publish returns when the events are safe, or with event.ErrPoison if they can never be published.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Run checks that the buses that open returns, each of them empty, keep the contract.
+// Run checks that the buses that open returns, each of them empty, fulfil the contract.
 func Run(t *testing.T, open func(t *testing.T) Bus) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, b Bus){
