@@ -62,7 +62,7 @@ func (s Settings) Validate() error {
 type User struct {
 	Name, Password string
 	Superuser      bool     // may do everything
-	WriteTopics    []string // topics that a user may write to who is no superuser
+	WriteTopics    []string // topics with write permission, for a user that is no superuser
 }
 
 // Bounds.

@@ -31,7 +31,7 @@ type SeriesSet struct {
 // idSize is how many bytes a series takes in the file.
 const idSize = 8
 
-// NewSeriesSet returns a set of at most most series.
+// NewSeriesSet returns a set of up to most series.
 func NewSeriesSet(most int, log *zap.Logger) *SeriesSet {
 	return &SeriesSet{log: log, limiter: extract.SeriesLimiter{Max: most}}
 }

@@ -72,7 +72,7 @@ func (v *Volume) openAs(name string, flag int, kind fs.FileMode) (*os.File, erro
 	return f, nil
 }
 
-// Read reads a file of at most most bytes.
+// Read reads a file of up to most bytes.
 func (v *Volume) Read(name string, most int64) ([]byte, error) {
 	f, err := v.Open(name, os.O_RDONLY)
 	if err != nil {
