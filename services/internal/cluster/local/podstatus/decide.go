@@ -162,7 +162,7 @@ func countPods(pods []Facts) podCounts {
 
 // countActive counts the pods that have not ended: those of a failed or deleted Job are terminating, others active.
 func (n *podCounts) countActive(pods []Facts) {
-	left := int32(len(pods) - n.endedPods) //nolint:gosec // accept.MaxPods
+	left := int32(len(pods) - n.endedPods) //nolint:gosec // validate.MaxPods
 	if n.deadlineExceeded || n.failed > 0 || !pods[0].Deleting.IsZero() {
 		n.terminating = left
 		return
