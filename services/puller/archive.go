@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// archiveFormat is how an archive is packed. Its content tells, not its name.
+// archiveFormat is the compression of an archive. The content decides, not the name.
 type archiveFormat int
 
 const (
@@ -25,7 +25,7 @@ const (
 	zipFormat
 )
 
-// detectFormat looks at the first bytes.
+// detectFormat reads the first bytes.
 func detectFormat(archive io.ReaderAt) (archiveFormat, error) {
 	head := make([]byte, magicSize)
 	n, err := archive.ReadAt(head, 0)
@@ -75,8 +75,7 @@ const tarBlock = 512
 
 const notAnArchive = "it is neither a tar archive, compressed with gzip, bzip2, zstd or nothing, nor a zip archive"
 
-// isTar says what is no tar archive, by the beginning of what an archive holds. What
-// cannot be read is said by who reads on.
+// isTar returns an error if content does not begin like a tar archive. It leaves read errors to the next reader.
 func isTar(form archiveFormat, content *bufio.Reader) error {
 	head, err := content.Peek(tarBlock)
 	if p := detectPacking(head); form != tarFormat && p.name != "" {
@@ -112,7 +111,7 @@ func decompress(form archiveFormat, r io.Reader) (io.ReadCloser, error) {
 	case bzip2Format:
 		return io.NopCloser(bzip2.NewReader(r)), nil
 	case zstdFormat:
-		// One thread and a window of 128 MiB at most: what zstd --long makes.
+		// One thread and a window of 128 MiB at most, as zstd --long uses.
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(128<<20))
 		if err != nil {
 			return nil, err
@@ -130,7 +129,7 @@ func (u *unpacker) unpackZip(ctx context.Context, archive *os.File) error {
 		return infraError("read: %v", err)
 	}
 	z, err := zip.NewReader(archive, info.Size())
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // admit says which
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // admit returns the entry's error
 		return err
 	}
 	if len(z.File) > u.guard.files {

@@ -16,10 +16,10 @@ import (
 	"github.com/benchmark-ai/bai/services/puller"
 )
 
-// maxMemory is what a pull may take, in a process that does nothing else, in MiB.
+// maxMemory is how much memory a pull may take, in a process of its own, in MiB.
 const maxMemory = 64
 
-// TestProgram is not a test: it is the programs that the next one compares.
+// TestProgram is not a test: it is the programs that the next test compares.
 func TestProgram(t *testing.T) {
 	part, dir := os.Getenv(pairtest.Env), os.Getenv("PAIR_DIR")
 	if part == "" {
@@ -43,8 +43,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestAPullKeepsItsBars measures as the fetcher's test of that name does: where
-// BAI_BARS says so, 1 GiB or so many MiB.
+// TestAPullKeepsItsBars measures as the fetcher's test of that name does: with BAI_BARS set, 1 GiB or the given number of MiB.
 func TestAPullKeepsItsBars(t *testing.T) {
 	mib, err := strconv.Atoi(cmp.Or(os.Getenv("BAI_BARS"), "0"))
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/benchmark-ai/bai/services/puller"
 )
 
-// BenchmarkPull compares a pod's way to its data, over loopback HTTP and from a
-// folder, with a program that copies and sums the same. PULL_MIB says how much.
+// BenchmarkPull compares a pull over loopback HTTP and from a folder with a program that only copies and sums the data. PULL_MIB sets the
+// size.
 func BenchmarkPull(b *testing.B) {
 	mib, err := strconv.Atoi(cmp.Or(os.Getenv("PULL_MIB"), "16"))
 	if err != nil {
@@ -44,7 +44,7 @@ func BenchmarkPull(b *testing.B) {
 	}
 }
 
-// filledStore is a depot with one object of so many MiB, readable for all.
+// filledStore returns a store with one object of mib MiB, readable for all.
 func filledStore(tb testing.TB, mib int) (dir string, d event.Data) {
 	tb.Helper()
 	dir = tb.TempDir()
@@ -87,7 +87,7 @@ func measure(b *testing.B, mib int, bring func(dir string) error) {
 	b.ReportMetric(peakMemory(b), "MiB-peak")
 }
 
-// baselinePull is what is compared to: the shortest program that does the same.
+// baselinePull is the baseline: the shortest program that does the same.
 func baselinePull(url, to, sum string) error {
 	answer, err := http.Get(url)
 	if err != nil {
@@ -111,8 +111,7 @@ func baselinePull(url, to, sum string) error {
 	return nil
 }
 
-// peakMemory returns the most memory that this process had, with the server, in MiB; 0
-// where the system does not tell.
+// peakMemory returns the peak memory of this process, with the server, in MiB; 0 if the system does not provide it.
 func peakMemory(b *testing.B) float64 {
 	b.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -12,17 +12,17 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// packing is how something is packed, by its first bytes.
+// packing is how a file is packed, according to its first bytes.
 type packing struct {
 	format      archiveFormat
-	name        string // empty for what is not packed
-	unsupported string // what it is, where it cannot be unpacked
+	name        string // empty for an unpacked file
+	unsupported string // name of a format that cannot be unpacked
 }
 
-// magicSize is how many bytes tell how something is packed.
+// magicSize is how many bytes identify a packing.
 const magicSize = 6
 
-// detectPacking tells by its first bytes how something is packed.
+// detectPacking returns the packing for the first bytes of a file.
 func detectPacking(head []byte) packing {
 	for magic, p := range map[string]packing{
 		"\x1f\x8b": {gzipFormat, "gzip", ""}, "BZh": {bzip2Format, "bzip2", ""}, "\x28\xb5\x2f\xfd": {zstdFormat, "zstd", ""},
@@ -38,7 +38,7 @@ func detectPacking(head []byte) packing {
 	return packing{}
 }
 
-// name says how an archive is compressed.
+// name returns the name of an archive's compression.
 func (f archiveFormat) name() string {
 	return map[archiveFormat]string{gzipFormat: "gzip", bzip2Format: "bzip2", zstdFormat: "zstd", zipFormat: "zip"}[f]
 }
@@ -63,15 +63,14 @@ func (s dataSet) describe() string {
 type objectGroup struct {
 	object string
 	shared bool      // they lie on the volume of all pods of the role
-	plain  []dataSet // copies of it
-	unpack []dataSet // what is in it
+	plain  []dataSet // data sets that are copies of it
+	unpack []dataSet // data sets with its content
 }
 
 // sets are those of the group, plain ones first.
 func (g objectGroup) sets() []dataSet { return slices.Concat(g.plain, g.unpack) }
 
-// groupByObject returns the data sets by object and volume, in the order of the first
-// of each, given the numbers of those that are shared.
+// groupByObject groups the data sets by object and volume, in the order of the first of each; shared has the numbers of the shared ones.
 func groupByObject(data []event.Data, shared []int) []objectGroup {
 	type place struct {
 		object string
@@ -96,9 +95,8 @@ func groupByObject(data []event.Data, shared []int) []objectGroup {
 	return all
 }
 
-// neededBytes returns how many bytes at least the groups take that are still to be
-// brought, of which there is none yet: each file once, and an archive while it
-// is unpacked. What is on this disk already may take nothing.
+// neededBytes returns the least number of bytes that the missing data sets of groups take: each file once, and an archive while it is
+// unpacked. Objects on this disk may take no room.
 func neededBytes(all []objectGroup, isPlaced func(dataSet) bool) int64 {
 	total := int64(0)
 	for _, g := range all {
@@ -116,7 +114,7 @@ func neededBytes(all []objectGroup, isPlaced func(dataSet) bool) int64 {
 	return total
 }
 
-// onVolume are the groups on the volume that is shared, or on the other.
+// onVolume returns the groups on the shared volume, or on the other.
 func onVolume(all []objectGroup, shared bool) (matching []objectGroup) {
 	for _, g := range all {
 		if g.shared == shared {
@@ -126,13 +124,12 @@ func onVolume(all []objectGroup, shared bool) (matching []objectGroup) {
 	return matching
 }
 
-// diskSpace is how much a volume holds, in bytes.
+// diskSpace is the free and the total space of a volume, in bytes.
 type diskSpace struct {
 	free, total int64
 }
 
-// noSpaceError says that what is to be brought to a volume does not fit: the user's fault
-// where it would not fit were the volume empty.
+// noSpaceError returns the error for data that do not fit on a volume. It is the user's fault if they would not fit on the empty volume.
 func noSpaceError(needed int64, s diskSpace) error {
 	if needed > s.total {
 		return userError("the data need at least %d bytes, and the volume that they belong on has %d in all: no space left on device; bring less data, or run where the disk is larger", needed, s.total)
@@ -140,15 +137,14 @@ func noSpaceError(needed int64, s diskSpace) error {
 	return infraError("the data need at least %d bytes, and the volume that they belong on has %d of %d free: no space left on device", needed, s.free, s.total)
 }
 
-// spaceCheckInterval is how much is unpacked between two looks at the free space, and least what
-// any file takes.
+// spaceCheckInterval is how many bytes are unpacked between two checks of the free space, and least how many bytes any file takes.
 const (
 	spaceCheckInterval = 32 << 20
 	minReserve         = 4 << 10
 )
 
-// reserveBytes is how much of a volume is left free while archives are unpacked, given
-// what settings say: others write there too.
+// reserveBytes returns how many bytes of a volume stay free while archives are unpacked, because other programs write there too; setting
+// overrides the default.
 func reserveBytes(setting, total int64) int64 {
 	if setting > 0 {
 		return setting
@@ -156,9 +152,8 @@ func reserveBytes(setting, total int64) int64 {
 	return min(256<<20, total/20)
 }
 
-// volumeFullError says that nothing more can be unpacked to a volume to which an archive, and
-// what else belongs there, have brought so many bytes. It is the user's fault where
-// they have nine tenths of it: it would be too small for them on any other day too.
+// volumeFullError returns the error for a full volume to which the data sets have brought unpackedBytes. It is the user's fault if they
+// have nine tenths of the volume: it would be too small for them on any day.
 func volumeFullError(unpackedBytes int64, s diskSpace, reserve int64) *pullError {
 	const words = "there is no space left on the volume: it has %d bytes, of which %d are free and %d stay free for others (executor.pods.unpack.reserve of the platform's settings), and the data have taken %d so far"
 	if room := s.total - reserve; room > 0 && unpackedBytes >= room/10*9 {
@@ -167,7 +162,7 @@ func volumeFullError(unpackedBytes int64, s diskSpace, reserve int64) *pullError
 	return infraError(words+": others have taken the rest", s.total, s.free, reserve, unpackedBytes)
 }
 
-// checkDataSet says why a data set cannot be pulled at all.
+// checkDataSet returns why a data set cannot be pulled at all.
 func checkDataSet(d event.Data) error {
 	if !strings.HasPrefix(d.Object, "objects/") || !filepath.IsLocal(d.Object) || path.Clean(d.Object) != d.Object {
 		return infraError("data set %s: %q is no key of the object store", d.Path, d.Object)
@@ -178,10 +173,10 @@ func checkDataSet(d event.Data) error {
 	return nil
 }
 
-// canShareFile reports whether two data sets may be one file: nobody can write to it.
+// canShareFile reports whether two data sets may be one file: no program may write to it.
 func canShareFile(a, b dataSet) bool { return !a.Writable && !b.Writable }
 
-// Permissions of what the benchmark finds, whoever it runs as.
+// Permissions of files and folders for a benchmark that may run as any user.
 func dirMode(writable bool) uint32 {
 	if writable {
 		return 0o777
@@ -200,11 +195,11 @@ func fileMode(writable, executable bool) uint32 {
 	return mode
 }
 
-// entryKind is what an archive's entry is.
+// entryKind is the type of an archive's entry.
 type entryKind int
 
 const (
-	otherEntry entryKind = iota // what no archive of data has: devices, pipes
+	otherEntry entryKind = iota // a type that archives of data do not have: devices, pipes
 	fileEntry
 	dirEntry
 	symlinkEntry
@@ -212,30 +207,29 @@ const (
 	skippedEntry // about the archive itself
 )
 
-// entry is one entry of an archive, as the archive has it.
+// entry is one entry of an archive, as in the archive.
 type entry struct {
 	name       string
 	kind       entryKind
-	link       string // what a link leads to
-	size       int64  // of a file, as far as the archive tells
+	link       string // target of a link
+	size       int64  // of a file, according to the archive
 	executable bool
 }
 
-// Limits of an archive that settings do not change, and those that hold where they
-// say nothing.
+// Limits of an archive that settings do not change, and the defaults of others.
 const (
 	maxNameBytes = 4000    // bytes
 	maxNameParts = 100     // of a name
-	maxLinkBytes = 8 << 20 // bytes of the names of its symbolic links, which are kept until the end
+	maxLinkBytes = 8 << 20 // bytes of the names of its symbolic links, which are in memory until the end
 
 	defaultMaxFiles = 1_000_000
 	defaultMaxBytes = 1 << 40
 )
 
-// guard watches over what is unpacked from one archive.
+// guard checks the entries of one archive.
 type guard struct {
 	size            int64 // of the archive
-	maxFiles, files int   // all, and those that may still come
+	maxFiles, files int   // the limit, and how many entries may still come
 	maxBytes, bytes int64 // the same
 	links           int   // bytes that may still come
 }
@@ -250,8 +244,7 @@ func newGuard(size int64, maxFiles int, maxBytes int64) *guard {
 	return &guard{size: size, maxFiles: files, files: files, maxBytes: all, bytes: all, links: maxLinkBytes}
 }
 
-// admit returns where an entry belongs below the folder that is unpacked to, ""
-// for nowhere, or says why the archive is refused.
+// admit returns the path of an entry below the target folder, "" for an entry to skip, or why the archive is refused.
 func (g *guard) admit(e entry) (string, error) {
 	if e.kind == skippedEntry {
 		return "", nil
@@ -283,7 +276,7 @@ func (g *guard) admit(e entry) (string, error) {
 	return name, g.checkLink(e, name)
 }
 
-// count admits one more entry, or folder that none is about and that others lie in.
+// count counts one more entry, or a parent folder without an entry.
 func (g *guard) count() error {
 	if g.files--; g.files < 0 {
 		return g.tooManyError()
@@ -291,7 +284,7 @@ func (g *guard) count() error {
 	return nil
 }
 
-// checkRoot is for the entry that is the folder itself.
+// checkRoot checks the entry for the folder itself.
 func (*guard) checkRoot(e entry) (string, error) {
 	if e.kind == dirEntry {
 		return "", nil
@@ -299,7 +292,7 @@ func (*guard) checkRoot(e entry) (string, error) {
 	return "", userError("%.100q is not a folder", e.name)
 }
 
-// checkLink says why a link is refused.
+// checkLink returns why a link is refused.
 func (g *guard) checkLink(e entry, name string) error {
 	switch {
 	case e.kind == symlinkEntry && (path.IsAbs(e.link) || !filepath.IsLocal(path.Join(path.Dir(name), e.link))),
@@ -321,7 +314,7 @@ func (g *guard) tooLargeError() error {
 	return userError("it holds more than the %d bytes that are allowed in an archive of %d: executor.pods.unpack.max_bytes of the platform's settings allows more", g.maxBytes, g.size)
 }
 
-// pullError says why data could not be pulled, and whose fault that is.
+// pullError is why data could not be pulled, and whose fault that is.
 type pullError struct {
 	Class   event.Class // event.ClassUser or event.ClassInfra
 	Message string      // one line

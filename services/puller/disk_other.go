@@ -2,5 +2,5 @@
 
 package puller
 
-// diskSpaceOf returns how much a volume holds, where that can be known.
+// diskSpaceOf is not supported.
 func diskSpaceOf(string) (s diskSpace, known bool) { return diskSpace{}, false }

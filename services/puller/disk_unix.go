@@ -4,8 +4,7 @@ package puller
 
 import "syscall"
 
-// diskSpaceOf returns how much a volume holds, where that can be known. What only the
-// system's own user may fill counts as taken.
+// diskSpaceOf returns the space of a volume, if it can be read. Space that only root may fill counts as taken.
 func diskSpaceOf(dir string) (s diskSpace, known bool) {
 	var st syscall.Statfs_t
 	if syscall.Statfs(dir, &st) != nil || st.Blocks == 0 {

@@ -14,8 +14,7 @@ import (
 	"strconv"
 )
 
-// dataDir returns where data sets belong, and at where one of them does; temp is
-// where it is before it is whole.
+// dataDir returns the folder of data sets. A data set is at setPath, and at tempPath before it is whole.
 func (p *puller) dataDir(shared bool) string {
 	if shared {
 		return p.sharedDir
@@ -31,8 +30,7 @@ func (p *puller) tempPath(s dataSet) string {
 	return filepath.Join(p.dataDir(s.shared), fmt.Sprintf(".%d.tmp", s.index))
 }
 
-// placeFile brings a data set to its place, from where the same object lies already
-// if that is not nil.
+// placeFile brings a data set to its place, from the data set with the same object if from is not nil.
 func (p *puller) placeFile(ctx context.Context, s dataSet, from *dataSet) error {
 	if there, err := p.isPlaced(ctx, s); there || err != nil {
 		if from == nil {
@@ -57,8 +55,8 @@ func (p *puller) placeFile(ctx context.Context, s dataSet, from *dataSet) error 
 	return p.finish(s, os.Chmod(p.tempPath(s), os.FileMode(fileMode(s.Writable, false))))
 }
 
-// canLink reports whether a data set may be the very file of the object store,
-// and can be: who may read the one may read the other.
+// canLink reports whether a data set may be a hard link to the file of the object store, and creates the link. A user who may read the one
+// may read the other.
 func (p *puller) canLink(s dataSet, local string) bool {
 	if !p.cfg.Linked || s.Writable || local == "" || os.Link(local, p.tempPath(s)) != nil {
 		return false
@@ -67,11 +65,11 @@ func (p *puller) canLink(s dataSet, local string) bool {
 	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o444 == 0o444 {
 		return true
 	}
-	_ = os.Remove(p.tempPath(s)) // what cannot be is brought in another way, which fails where this does
+	_ = os.Remove(p.tempPath(s)) // after a failed link the data set is copied, which fails for the same reason
 	return false
 }
 
-// linkFile checks a data set that is linked to, and puts it in its place.
+// linkFile verifies a linked data set, and moves it to its place.
 func (p *puller) linkFile(ctx context.Context, s dataSet, local string) error {
 	f, err := os.Open(local)
 	if err != nil {
@@ -84,13 +82,13 @@ func (p *puller) linkFile(ctx context.Context, s dataSet, local string) error {
 		err = verifyDigest(s, sum)
 	}
 	if err != nil {
-		_ = os.Remove(p.tempPath(s)) // it is of no use, and removed before the next attempt in any case
+		_ = os.Remove(p.tempPath(s)) // the file is useless, and removed before the next attempt in any case
 		return err
 	}
 	return p.finish(s, nil)
 }
 
-// finish moves what is whole to its place, unless err.
+// finish moves a whole data set to its place, unless err is not nil.
 func (p *puller) finish(s dataSet, err error) error {
 	if err == nil {
 		err = os.Rename(p.tempPath(s), p.setPath(s))
@@ -101,8 +99,7 @@ func (p *puller) finish(s dataSet, err error) error {
 	return nil
 }
 
-// isPlaced reports whether the data set is in its place, as it should be. What is
-// there and is not as it should be is removed.
+// isPlaced reports whether the right data set is in its place. It removes a wrong one.
 func (p *puller) isPlaced(ctx context.Context, s dataSet) (bool, error) {
 	f, err := os.Open(p.setPath(s))
 	if errors.Is(err, os.ErrNotExist) {
@@ -127,8 +124,7 @@ func (p *puller) isPlaced(ctx context.Context, s dataSet) (bool, error) {
 	return false, nil
 }
 
-// copyObject brings the object to the temporary file of s, and checks it: from the
-// file local, or from the store where that is "".
+// copyObject copies the object to the temporary file of s, and verifies it: from the file local, or from the store if local is "".
 func (p *puller) copyObject(ctx context.Context, s dataSet, local string, onBytes func(int64)) (err error) {
 	f, err := os.OpenFile(p.tempPath(s), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -139,7 +135,7 @@ func (p *puller) copyObject(ctx context.Context, s dataSet, local string, onByte
 			err = infraError("write: %v", cerr)
 		}
 		if err != nil {
-			_ = os.Remove(p.tempPath(s)) // it is of no use, and removed before the next attempt in any case
+			_ = os.Remove(p.tempPath(s)) // the file is useless, and removed before the next attempt in any case
 		}
 	}()
 	sum := sha256.New()
@@ -154,8 +150,7 @@ func (p *puller) copyObject(ctx context.Context, s dataSet, local string, onByte
 	return verifyDigest(s, sum)
 }
 
-// verifyDigest says how an object differs from what was fetched. Its source is not
-// to blame for that.
+// verifyDigest returns an error if an object differs from the fetched one. Its source is not at fault.
 func verifyDigest(s dataSet, sum hash.Hash) error {
 	if got := hex.EncodeToString(sum.Sum(nil)); got != s.SHA256 {
 		return infraError("the object store has something else than was fetched: sha256 %s, want %s", got, s.SHA256)
@@ -163,8 +158,7 @@ func verifyDigest(s dataSet, sum hash.Hash) error {
 	return nil
 }
 
-// cloneFile copies a file to f, by sharing its blocks where the file system can, and
-// sums what is in f then.
+// cloneFile copies a file to f, by sharing its blocks if the file system can, and then adds the content of f to sum.
 func cloneFile(ctx context.Context, path string, f *os.File, sum hash.Hash, onBytes func(int64)) error {
 	from, err := os.Open(path)
 	if err != nil {
@@ -216,7 +210,7 @@ func (r reader) Read(p []byte) (int, error) {
 // writerOnly hides that a writer can do more than write.
 type writerOnly struct{ io.Writer }
 
-// wrapError makes an *Error of what is not the end of a context.
+// wrapError makes an *Error of err, unless err is the end of a context.
 func wrapError(verb string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -224,8 +218,7 @@ func wrapError(verb string, err error) error {
 	return infraError("%s: %v", verb, err)
 }
 
-// isUnpacked reports whether a data set was unpacked to its place; mark says that it
-// was.
+// isUnpacked reports whether a data set was unpacked to its place, according to its marker.
 func (p *puller) isUnpacked(s dataSet) bool {
 	b, err := os.ReadFile(p.markerPath(s))
 	if err != nil || !bytes.Equal(b, []byte(s.SHA256)) {

@@ -10,13 +10,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// PublishTimeout is how long whoever publishes the progress should try.
+// PublishTimeout is how long a publisher of the progress should try.
 const PublishTimeout = 3 * time.Second
 
-// reportInterval is the time between two words about the progress.
+// reportInterval is the time between two reports of the progress.
 const reportInterval = time.Second
 
-// progress counts, and tells.
+// progress counts pulled data, and reports them.
 type progress struct {
 	header     event.Header
 	publish    func(event.Status)
@@ -40,8 +40,7 @@ func newProgress(cfg pod.Pull, all []objectGroup, publish func(event.Status)) *p
 func (p *progress) addBytes(n int64) { p.bytes.Add(n) }
 func (p *progress) addPlaced()       { p.placedSets.Add(1) }
 
-// start tells the progress from time to time, until the function that it
-// returns is called; that tells it for the last time.
+// start reports the progress every reportInterval, until the returned function is called, which reports it for the last time.
 func (p *progress) start() (stop func()) {
 	if p.publish == nil {
 		return func() {}
@@ -71,7 +70,7 @@ func (p *progress) report() {
 	p.publish(progressStatus(p.header, p.placedSets.Load(), p.sets, p.bytes.Load(), p.total))
 }
 
-// progressStatus says how far the pull has come. The same progress is the same fact.
+// progressStatus returns a status with the progress of the pull. The same progress gives the same event ID.
 func progressStatus(h event.Header, placed int64, sets int, bytes, total int64) event.Status {
 	return event.Status{
 		Header:   h.Cause("status/pulling", fmt.Sprintf("%d/%d %d/%d", placed, sets, bytes, total)),

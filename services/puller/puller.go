@@ -1,9 +1,7 @@
-// Package puller brings a run's data from the object store to the disk of its
-// pod, before the benchmark starts there. It is part of a small program, so it
-// reads the object store with nothing but files and HTTP.
+// Package puller brings a run's data from the object store to the disk of its pod, before the benchmark starts there. It is part of a small
+// program, so it reads the object store with nothing but files and HTTP.
 //
-// File decide.go holds the rules; placement.go, store.go and unpack.go carry them
-// out.
+// File decide.go has the rules; the other files carry them out.
 package puller
 
 import (
@@ -25,8 +23,7 @@ import (
 // workers is how many objects are brought at once.
 const workers = 3
 
-// Read reads what the puller is told, from the folder where the pod's Secret is
-// mounted; pod.SecretDir if that is "".
+// Read reads the puller's configuration from the folder where the pod's Secret is mounted; pod.SecretDir if that is "".
 func Read(secrets string) (pod.Pull, error) {
 	if secrets == "" {
 		secrets = pod.SecretDir
@@ -42,16 +39,13 @@ func Read(secrets string) (pod.Pull, error) {
 	return cfg, nil
 }
 
-// Run brings data set n to data/<n> of the volume that is mounted at dir,
-// pod.Dir if that is "", and checks that it is what was fetched. A data set is
-// there wholly or not at all; what is there already stays. So Run can be
-// repeated after it was killed, but not run twice at once. What is shared it
-// brings to shared/<n> or, in all pods but the first, waits for.
+// Run brings data set n to data/<n> of the volume that is mounted at dir, pod.Dir if that is "", and verifies its digest. A data set is
+// there completely or not at all; an existing one stays. So Run can be repeated after a kill, but must not run twice at once. A shared data
+// set is at shared/<n>: the first pod brings it, and all other pods wait for it.
 //
-// Say, if not nil, is told about once a second how far it has come. It is
-// called by one goroutine at a time and holds up the progress while it takes.
+// Run calls publish, if not nil, about once a second with the progress. One goroutine calls it at a time, and the progress waits for it.
 //
-// The error is an *Error, or ctx's.
+// The error is an *Error, or that of ctx.
 func Run(ctx context.Context, dir string, cfg pod.Pull, publish func(event.Status)) error {
 	for _, d := range cfg.Data {
 		if err := checkDataSet(d); err != nil {
@@ -72,8 +66,8 @@ func Run(ctx context.Context, dir string, cfg pod.Pull, publish func(event.Statu
 	return p.pullAll(ctx, all)
 }
 
-// WriteTermination leaves the last words about how Run ended in the file at path,
-// pod.TerminationMessage if that is "", and returns the exit code that says so.
+// WriteTermination writes the termination message about the result of Run to the file at path, pod.TerminationMessage if that is "", and
+// returns the exit code for it.
 func WriteTermination(path string, err error) (code int) {
 	if err == nil {
 		return 0
@@ -90,15 +84,15 @@ func WriteTermination(path string, err error) (code int) {
 }
 
 type puller struct {
-	dir       string // of what is this pod's own
-	sharedDir string // of what is shared
+	dir       string // of this pod's own data sets
+	sharedDir string // of the shared data sets
 	cfg       pod.Pull
 	store     store
 	progress  *progress
-	volumes   [2]*volume // this pod's own, and what is shared
+	volumes   [2]*volume // this pod's own, and the shared one
 }
 
-// sizeVolumes says of each volume what belongs there.
+// sizeVolumes sets the volumes and the size of their data.
 func (p *puller) sizeVolumes(all []objectGroup) {
 	p.volumes = [2]*volume{{dir: p.dir, reserveSetting: p.cfg.Reserve}, {dir: p.sharedDir, shared: true}}
 	for _, v := range p.volumes {
@@ -106,7 +100,7 @@ func (p *puller) sizeVolumes(all []objectGroup) {
 	}
 }
 
-// volume is where data sets are brought to, those that are shared or the others.
+// volume returns the volume of the shared data sets, or of the others.
 func (p *puller) volume(shared bool) *volume {
 	if shared {
 		return p.volumes[1]
@@ -114,7 +108,7 @@ func (p *puller) volume(shared bool) *volume {
 	return p.volumes[0]
 }
 
-// removeLeftovers removes what a puller that was killed has left half done.
+// removeLeftovers removes the incomplete files of a puller that was killed.
 func (p *puller) removeLeftovers() (err error) {
 	if p.store, err = openStore(p.cfg); err != nil {
 		return err
@@ -128,7 +122,7 @@ func (p *puller) removeLeftovers() (err error) {
 	return nil
 }
 
-// cleanDir makes a folder for data, without what is half done.
+// cleanDir creates a folder for data, and removes incomplete files from it.
 func cleanDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the benchmark may run as anybody
 		return infraError("prepare the data volume: %v", err)
@@ -145,11 +139,11 @@ func cleanDir(dir string) error {
 	return nil
 }
 
-// waitsForShared reports whether another pod brings what is shared.
+// waitsForShared reports whether another pod brings the shared data sets.
 func (p *puller) waitsForShared() bool { return p.cfg.Index > 0 }
 
-// checkSpace says if a volume has too little space for what is to be brought to it. Of
-// what lies on this machine already nobody can tell how much it will take.
+// checkSpace returns an error if a volume has too little space for its data. It checks nothing if the object store is on this machine,
+// because then the needed space is unknown.
 func (p *puller) checkSpace(all []objectGroup) error {
 	if p.store.dir != "" {
 		return nil
@@ -193,8 +187,7 @@ func (p *puller) pullAll(ctx context.Context, all []objectGroup) error {
 	return context.Cause(ctx)
 }
 
-// pullGroup brings one object to all places where it is wanted, and reads the store
-// once for all of them.
+// pullGroup brings one object to all its places, and reads the store once for all of them.
 func (p *puller) pullGroup(ctx context.Context, g objectGroup) error {
 	if g.shared && p.waitsForShared() {
 		return p.awaitGroup(ctx, g)
@@ -225,8 +218,7 @@ func (p *puller) awaitGroup(ctx context.Context, g objectGroup) error {
 	return nil
 }
 
-// isComplete reports whether a data set is in its place, of which another pod has
-// checked what it is.
+// isComplete reports whether a data set is in its place, after another pod has verified it.
 func (p *puller) isComplete(s dataSet) bool {
 	if s.Unpack {
 		return p.isUnpacked(s)
@@ -235,7 +227,7 @@ func (p *puller) isComplete(s dataSet) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == s.Size
 }
 
-// withDataSet says which data set an error is about.
+// withDataSet adds the data set to an error.
 func withDataSet(s dataSet, err error) error {
 	own := new(pullError)
 	if !errors.As(err, &own) {

@@ -188,7 +188,7 @@ func TestAStoreThatNamesTheRunIsToldItsTokenAndWhereItLeadsIsNot(t *testing.T) {
 	run(t, t.TempDir(), cfg)
 }
 
-// serveAll serves some content to everybody, and wants to be told nothing.
+// serveAll serves some content to every client, and checks that clients send no token.
 func serveAll(t *testing.T, content []byte) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -289,7 +289,7 @@ func TestProgressIsToldAndItsLastWordIsAll(t *testing.T) {
 	var published []event.Status
 	cfg := pod.Pull{Store: d.fileURL(), Data: data, Header: header}
 	dir := t.TempDir()
-	for range 2 { // the second time nothing is to be done
+	for range 2 { // the second time there is no work
 		if err := puller.Run(t.Context(), dir, cfg, func(s event.Status) { published = append(published, s) }); err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +343,7 @@ func newFakeStore(t *testing.T) *fakeStore {
 
 func (d *fakeStore) fileURL() string { return "file://" + d.dir }
 
-// data puts content into the depot, and says what was fetched to path.
+// data stores content, and returns it as a data set that was fetched to path.
 func (d *fakeStore) data(path string, content []byte) event.Data {
 	sum := sha256.Sum256(content)
 	digest := hex.EncodeToString(sum[:])
@@ -369,7 +369,7 @@ func (d *fakeStore) urls(t *testing.T) map[string]string {
 	return map[string]string{"from files": d.fileURL(), "by HTTP": serveDir(t, d.dir) + "/"}
 }
 
-// serve says also what it was asked for.
+// serve returns a server of the store, and a function that returns the requests.
 func (d *fakeStore) serve(t *testing.T) (s *httptest.Server, requests func() []string) {
 	t.Helper()
 	var (
@@ -460,7 +460,7 @@ func same(t *testing.T, a, b string) bool {
 	return os.SameFile(ia, ib)
 }
 
-// modes lists all that is in place, with its permissions.
+// modes lists all files in place, with their permissions.
 func modes(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string

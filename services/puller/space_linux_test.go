@@ -74,7 +74,7 @@ func TestDataThatWouldFitHadOthersTakenLessAreNotToBlame(t *testing.T) {
 	assertErrorClass(t, err, event.ClassInfra, "need at least 8388608 bytes", "of 16777216 free")
 }
 
-// assertErrorClass checks that an error is of a class and has these words.
+// assertErrorClass checks the class of an error, and that it contains these words.
 func assertErrorClass(t *testing.T, err error, class event.Class, words ...string) {
 	t.Helper()
 	own := new(puller.Error)

@@ -20,14 +20,13 @@ import (
 
 // store is where objects lie: in a folder, or behind HTTP.
 type store struct {
-	dir    string // the one
+	dir    string // folder of a store on this machine
 	url    string // or the other
-	token  string // that lets us in there; empty where everybody is
+	token  string // token for the store; empty if it needs none
 	client *http.Client
 }
 
-// runPlaceholder stands in the URL of an object store for the run: such a store lets in
-// who has the run's token.
+// runPlaceholder stands for the run in the URL of an object store that requires the run's token.
 const runPlaceholder = "{run}"
 
 // openStore reads the URL of the object store.
@@ -50,8 +49,7 @@ func openStore(cfg pod.Pull) (store, error) {
 	return store{}, infraError("object store %q: a pod reads file, http and https", raw)
 }
 
-// newClient returns a client that takes the token along to nobody: a store says
-// where an object is with a link that lets in by itself.
+// newClient returns a client that drops the token on redirects: a store may redirect to a signed URL of an object.
 func newClient() *http.Client {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: stallTimeout, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: workers,
@@ -66,7 +64,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// local returns where an object lies on this machine's disk, "" if it does not.
+// local returns the path of an object on this machine's disk, "" if it does not exist.
 func (s store) local(object string) string {
 	if s.dir == "" {
 		return ""
@@ -75,15 +73,15 @@ func (s store) local(object string) string {
 }
 
 const (
-	attempts      = 6                // in a row that bring nothing
-	stallTimeout  = 1 * time.Minute  // after which a silent store is asked again
+	attempts      = 6                // in a row without progress
+	stallTimeout  = 1 * time.Minute  // after which a silent request is repeated
 	maxRetryPause = 10 * time.Second // between two attempts
 
 	maxRedirects = 3
 )
 
-// download appends the rest of an object to f, as often as that takes. Objects
-// never change, so the rest of one is the rest of one.
+// download appends the rest of an object to f, with as many requests as that takes. Objects never change, so the rest of an object is
+// always valid.
 func (s store) download(ctx context.Context, object string, f *os.File, onBytes func(int64)) error {
 	wait := control.Backoff{First: 100 * time.Millisecond, Max: maxRetryPause}
 	for failures := 0; ; {
@@ -107,7 +105,7 @@ func (s store) download(ctx context.Context, object string, f *os.File, onBytes 
 	}
 }
 
-// downloadRest asks once for what f lacks, and says how much of it came.
+// downloadRest requests the missing part of f once, and returns how many bytes came.
 func (s store) downloadRest(ctx context.Context, object string, f *os.File, onBytes func(int64)) (int64, error) {
 	at, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -140,7 +138,7 @@ func (s store) downloadRest(ctx context.Context, object string, f *os.File, onBy
 		}
 		onBytes(-at)
 	case code == http.StatusRequestedRangeNotSatisfiable && at > 0:
-		return 0, nil // it has no more; the digest tells whether that is all
+		return 0, nil // the object has no more bytes; the digest decides whether f is complete
 	case code >= http.StatusInternalServerError || code == http.StatusTooManyRequests:
 		return 0, fmt.Errorf("it answers %s", answer.Status)
 	default:
@@ -156,7 +154,7 @@ func (s store) downloadRest(ctx context.Context, object string, f *os.File, onBy
 	return n, err
 }
 
-// withoutURL returns an error without its URL, which may let in who reads it.
+// withoutURL returns an error without its URL, which may grant access to a reader.
 func withoutURL(err error) error {
 	if long := new(url.Error); errors.As(err, &long) {
 		return long.Err
@@ -164,7 +162,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// errStalled says that an answer was given up.
+// errStalled means that an answer made no progress.
 var errStalled = errors.New("nothing came for a minute")
 
 // truncate makes f empty.
@@ -178,7 +176,7 @@ func truncate(f *os.File) error {
 	return nil
 }
 
-// appendTo appends what r has to f. What goes wrong with f is an *Error.
+// appendTo appends the bytes of r to f. A failure of f is an *Error.
 func appendTo(f *os.File, r io.Reader, onBytes func(int64)) (n int64, err error) {
 	buf := make([]byte, 1<<20)
 	for {

@@ -11,8 +11,7 @@ import (
 	"syscall"
 )
 
-// unpackAll unpacks one object to all places where that is wanted. First is
-// where it lies already, nil if nowhere.
+// unpackAll unpacks one object to all its places. First is a data set with the object's file, nil if there is none.
 func (p *puller) unpackAll(ctx context.Context, g objectGroup, first *dataSet) error {
 	var archive *os.File
 	for _, s := range g.unpack {
@@ -36,7 +35,7 @@ func (p *puller) unpackAll(ctx context.Context, g objectGroup, first *dataSet) e
 	return nil
 }
 
-// archive opens an object that is checked.
+// archive opens a verified object.
 func (p *puller) archive(ctx context.Context, s dataSet, first *dataSet) (*os.File, error) {
 	if first != nil {
 		return checkOpened(os.Open(p.setPath(*first)))
@@ -60,7 +59,7 @@ func (p *puller) archive(ctx context.Context, s dataSet, first *dataSet) (*os.Fi
 	if err != nil {
 		return nil, err
 	}
-	return f, closeOnError(f, os.Remove(p.tempPath(s))) // it goes with its last reader
+	return f, closeOnError(f, os.Remove(p.tempPath(s))) // the file disappears with its last reader
 }
 
 func checkOpened(f *os.File, err error) (*os.File, error) {
@@ -78,8 +77,7 @@ func closeOnError(f *os.File, err error) error {
 	return err
 }
 
-// unpack unpacks an archive into a folder that appears at its place when it is
-// whole.
+// unpack unpacks an archive into a folder that appears at its place when it is whole.
 func (p *puller) unpack(ctx context.Context, s dataSet, archive *os.File) error {
 	if err := errors.Join(os.RemoveAll(p.setPath(s)), os.RemoveAll(p.tempPath(s)), os.Mkdir(p.tempPath(s), 0o700)); err != nil {
 		return infraError("make its folder: %v", err)
@@ -88,7 +86,7 @@ func (p *puller) unpack(ctx context.Context, s dataSet, archive *os.File) error 
 	if err != nil {
 		return infraError("open its folder: %v", err)
 	}
-	defer func() { _ = root.Close() }() // it was only a way to the folder
+	defer func() { _ = root.Close() }() // it was only a handle of the folder
 	u := &unpacker{
 		root: root, guard: newGuard(s.Size, p.cfg.MaxFiles, p.cfg.MaxUnpacked), volume: p.volume(s.shared), writable: s.Writable, buf: make([]byte, 256<<10),
 	}
@@ -104,8 +102,7 @@ func (p *puller) unpack(ctx context.Context, s dataSet, archive *os.File) error 
 	return p.markUnpacked(s)
 }
 
-// explainUnpackError says whose fault an error is that came up while an archive was
-// unpacked: the archive's, unless the disk would not have it.
+// explainUnpackError returns whose fault an error during unpacking is: the archive's, unless the disk caused it.
 func explainUnpackError(v *volume, err error) error {
 	if none := v.spaceError(err); none != nil {
 		err = none
@@ -126,7 +123,7 @@ func explainUnpackError(v *volume, err error) error {
 	return userError("unpack: it is not an archive that can be unpacked: %v", err)
 }
 
-// unpacker puts entries below one folder, and nothing anywhere else.
+// unpacker writes entries below one folder, and nowhere else.
 type unpacker struct {
 	root     *os.Root
 	guard    *guard
@@ -168,8 +165,7 @@ func (u *unpacker) addEntry(ctx context.Context, e entry, content io.Reader) err
 	return u.writeFile(ctx, name, e.executable, content)
 }
 
-// makeParents makes a folder where it is not there, and those that it lies in. Each
-// counts as an entry of the archive.
+// makeParents creates a folder and its parents if they do not exist. Each counts as an entry of the archive.
 func (u *unpacker) makeParents(ctx context.Context, name string) error {
 	var missing []string
 	for ; !u.isFolder(name); name = path.Dir(name) {
@@ -236,8 +232,7 @@ func (u *unpacker) writeFile(ctx context.Context, name string, executable bool, 
 	return f.Chmod(os.FileMode(fileMode(u.writable, executable)))
 }
 
-// checkLinks says which symbolic link leads out of the folder by way of others.
-// One that leads nowhere is harmless.
+// checkLinks returns an error if a symbolic link leads out of the folder by way of others. A dangling one is harmless.
 func (u *unpacker) checkLinks(ctx context.Context) error {
 	for _, name := range u.links {
 		if err := ctx.Err(); err != nil {
@@ -250,7 +245,7 @@ func (u *unpacker) checkLinks(ctx context.Context) error {
 	return nil
 }
 
-// unpackArchive unpacks the archive, whatever form it has.
+// unpackArchive unpacks the archive, in any format.
 func (u *unpacker) unpackArchive(ctx context.Context, archive *os.File) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return infraError("read: %v", err)

@@ -28,7 +28,7 @@ type archiveEntry struct {
 	name, content, link string
 	mode                fs.FileMode // of another kind than a file
 	executable          bool
-	kind                byte // of tar, where mode does not tell
+	kind                byte // of tar, if mode does not give it
 	size                int64
 }
 
@@ -195,7 +195,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// longName is a name of n bytes whose parts are as short as any system wants them.
+// longName returns a name of n bytes with parts that are short enough for any system.
 func longName(n int) string { return strings.Repeat(strings.Repeat("x", 199)+"/", n/200+1)[:n-1] + "x" }
 
 func TestAnArchiveMayHoldAsMuchAsSettingsSay(t *testing.T) {
@@ -204,7 +204,7 @@ func TestAnArchiveMayHoldAsMuchAsSettingsSay(t *testing.T) {
 		files int
 		bytes int64
 		raw   []byte
-		want  string // empty where it is unpacked
+		want  string // empty if it is unpacked
 	}{
 		"by default 1 GiB and 200 times its size": {raw: promise, want: fmt.Sprintf("more than the %d bytes that are allowed in an archive of %d", 1<<30+200*len(promise), len(promise))},
 		"more bytes": {bytes: 1 << 46, raw: promise, want: "unexpected EOF"}, // they are not refused before they come
@@ -231,7 +231,7 @@ func TestAnArchiveOfLinksWithLongNamesIsRefused(t *testing.T) {
 	}
 }
 
-// assertNothingLeft checks that a refused archive has left nothing, here or elsewhere.
+// assertNothingLeft checks that a refused archive has left no file, in the folder or elsewhere.
 func assertNothingLeft(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -298,7 +298,7 @@ func tarOf(tb testing.TB, w io.Writer, entries []archiveEntry) {
 			tb.Fatal(err)
 		}
 		if e.size > 0 {
-			return // it promises more than it has
+			return // its header has a size that it lacks
 		}
 	}
 	if err := a.Close(); err != nil {

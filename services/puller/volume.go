@@ -7,18 +7,17 @@ import (
 	"syscall"
 )
 
-// volume is where data belong, with what is unpacked there.
+// volume is the volume of data sets, with the size of the unpacked ones.
 type volume struct {
 	dir            string
-	shared         bool  // nobody else writes to it
+	shared         bool  // no other program writes to it
 	reserveSetting int64 // of the reserve
 	objectBytes    int64 // bytes of the objects that belong there
 
 	unpacked atomic.Int64 // bytes
 }
 
-// addUnpacked counts bytes that were unpacked, and says now and then when the volume has
-// too little space for more.
+// addUnpacked counts unpacked bytes, and returns an error if a check, every spaceCheckInterval, finds too little space for more.
 func (v *volume) addUnpacked(n int64) error {
 	now := v.unpacked.Add(n)
 	if now/spaceCheckInterval == (now-n)/spaceCheckInterval || v.shared {
@@ -31,8 +30,7 @@ func (v *volume) addUnpacked(n int64) error {
 	return nil
 }
 
-// spaceError says what an error of the system means by which it has no more space;
-// nil for other errors.
+// spaceError returns the *Error for an error of the system that means a full disk; nil for other errors.
 func (v *volume) spaceError(err error) *pullError {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return nil

@@ -52,8 +52,7 @@ func TestWhatNobodyCanWriteToMayBeTheStoresOwnFile(t *testing.T) {
 	}
 }
 
-// linkedTo pulls twice, and says which of the first three data sets are the
-// store's file; the second time they are there.
+// linkedTo pulls twice, and returns which of the first three data sets are the store's file; the second time they exist already.
 func linkedTo(t *testing.T, d *fakeStore, dir string, cfg pod.Pull) (is []bool) {
 	t.Helper()
 	run(t, dir, cfg)
@@ -100,8 +99,8 @@ func TestDataThatDoNotFitAreRefusedBeforeTheyAreBrought(t *testing.T) {
 	run(t, t.TempDir(), pod.Pull{Store: server.URL, Data: data[:1]})
 }
 
-// TestSixteenPodsWithSharedDataNeedOneTransfer: one brings them, the others wait
-// until they are whole; what is not shared each has for itself.
+// TestSixteenPodsWithSharedDataNeedOneTransfer: one pod brings the shared data, the others wait until they are whole; each pod brings its
+// other data itself.
 func TestSixteenPodsWithSharedDataNeedOneTransfer(t *testing.T) {
 	d := newFakeStore(t)
 	cats, dogs := bytesOf(3<<20), archive(t, tarOf, archiveEntry{name: "dog", content: "woof"})
@@ -111,7 +110,7 @@ func TestSixteenPodsWithSharedDataNeedOneTransfer(t *testing.T) {
 	const pods = 16
 	dirs := make([]string, pods)
 	var all sync.WaitGroup
-	for i := pods - 1; i >= 0; i-- { // the one that brings them comes last
+	for i := pods - 1; i >= 0; i-- { // the pod that brings them comes last
 		dirs[i] = t.TempDir()
 		if err := os.Symlink(common, filepath.Join(dirs[i], pod.Shared)); err != nil {
 			t.Fatal(err)
@@ -152,11 +151,10 @@ func TestAPodThatWaitsForSharedDataEndsWhenItIsCanceled(t *testing.T) {
 	}
 }
 
-// errCanceled ends what waits.
+// errCanceled ends waiting pods.
 var errCanceled = errors.New("enough")
 
-// TestHalfOfWhatIsSharedIsNotTakenForTheWhole: a pod that was killed in the
-// middle has left only what has another name.
+// TestHalfOfWhatIsSharedIsNotTakenForTheWhole: a pod that was killed in the middle has left only a file with another name.
 func TestHalfOfWhatIsSharedIsNotTakenForTheWhole(t *testing.T) {
 	d := newFakeStore(t)
 	cfg := pod.Pull{Store: d.fileURL(), Data: []event.Data{d.data("/cats", []byte("cats")), d.unpack("/dogs", archive(t, tarOf, archiveEntry{name: "dog"}))}, Shared: []int{0, 1}}

@@ -15,8 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// TestEveryEventTwice watches runs over a bus that hands over each event twice
-// and holds facts to their IDs, then everything once more.
+// TestEveryEventTwice watches runs over a bus that delivers each event twice and checks events by their IDs, then delivers everything once
+// more.
 func TestEveryEventTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus, w := eventtest.NewBus(t), newFixture(t)

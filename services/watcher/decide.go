@@ -11,25 +11,24 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Observation is what is known of a launched attempt at one time.
+// Observation is the state of a launched attempt at one time.
 type Observation struct {
 	Seen      cluster.Snapshot
-	LastSeen  cluster.Snapshot // what was there last of it
-	GoneSince time.Time        // since when, by live looks, nothing of it is there; zero where something is
+	LastSeen  cluster.Snapshot // the last state in which the attempt had a job or pods
+	GoneSince time.Time        // since when live reads have found nothing of the attempt; zero while something exists
 	Canceled  bool             // the run has a cancel mark
 	Now       time.Time
 
-	// PendingDeadline is how long the attempt may wait for what may never come.
+	// PendingDeadline is how long the attempt may wait for an event that may never come.
 	PendingDeadline time.Duration
-	// ReadyDeadline is how long what its pods need of each other may take to be ready;
-	// zero leaves that to who waits.
+	// ReadyDeadline is how long the pods may take until they are ready for each other; zero leaves the limit to the waiting container.
 	ReadyDeadline time.Duration
-	// Grace is how long nothing of it may be there before that is believed.
+	// Grace is how long the attempt may be missing before it counts as gone.
 	Grace time.Duration
 }
 
-// mergeLastSeen returns what was there last of an attempt: what is seen of it now, with the
-// pods that it had where they have gone before their job says why it failed.
+// mergeLastSeen returns the last known state of an attempt: seen, with the earlier pods if these are gone before the job shows why it
+// failed.
 func mergeLastSeen(before, seen cluster.Snapshot) cluster.Snapshot {
 	if len(seen.Pods) == 0 {
 		seen.Pods = before.Pods
@@ -37,21 +36,21 @@ func mergeLastSeen(before, seen cluster.Snapshot) cluster.Snapshot {
 	return seen
 }
 
-// Verdict is what an attempt's state means for its run.
+// Verdict is the meaning of an attempt's state for its run.
 type Verdict struct {
-	Phase     event.Phase // PhaseFinished: the attempt is over; empty: nothing can be said now
+	Phase     event.Phase // PhaseFinished: the attempt is over; empty: unknown for now
 	Outcome   event.Outcome
 	Class     event.Class
 	Reason    event.Reason
 	Message   string    // for the user
-	Since     time.Time // when what it says began; zero where the cluster does not tell
-	RecheckAt time.Time // when to look again though nothing changes; zero for never
+	Since     time.Time // when this state began; zero if the cluster gives no time
+	RecheckAt time.Time // when to decide again without a change; zero for never
 }
 
-// check is one rule. It is false where it does not apply.
+// check is one rule. It is false if it does not apply.
 type check func(Observation) (Verdict, bool)
 
-// Decide returns what the first check that applies says.
+// Decide returns the verdict of the first check that applies.
 func Decide(s Observation) Verdict {
 	for _, c := range []check{
 		disappeared,
@@ -79,8 +78,7 @@ func Decide(s Observation) Verdict {
 	return Verdict{Phase: event.PhasePending, Message: "preparing the pod"}
 }
 
-// disappeared: nothing of the attempt is there. What a user canceled has ended so.
-// Anything else is believed only once it has been so for a while.
+// disappeared: no object of the attempt exists. For a canceled run this is the end. For any other it counts only after s.Grace.
 func disappeared(s Observation) (Verdict, bool) {
 	if s.Seen.Job != nil || len(s.Seen.Pods) > 0 {
 		return Verdict{}, false
@@ -93,15 +91,14 @@ func disappeared(s Observation) (Verdict, bool) {
 	case s.Now.Before(confirmed):
 		return Verdict{RecheckAt: confirmed}, true
 	}
-	if j := s.LastSeen.Job; j != nil && j.DeletionTimestamp != nil || j == nil && len(s.LastSeen.Pods) > 0 { // it went before its pods
+	if j := s.LastSeen.Job; j != nil && j.DeletionTimestamp != nil || j == nil && len(s.LastSeen.Pods) > 0 { // deleted before its pods
 		return failedVerdict(event.ClassInfra, event.JobDeleted, s.GoneSince, "its job was deleted from outside the platform"), true
 	}
 	return failedVerdict(event.ClassInfra, event.JobDisappeared, s.GoneSince, "its job was deleted from outside the platform"), true
 }
 
-// canceledVerdict is the end of a run that its user canceled and of which nothing is left.
-// A benchmark that ended before its TERM was sent keeps its own outcome; one that
-// got the TERM is canceled, whatever its exit code.
+// canceledVerdict is the end of a canceled run without objects. A benchmark that ended before it got SIGTERM keeps its own outcome; one
+// that got SIGTERM is canceled, whatever its exit code.
 func canceledVerdict(s Observation) Verdict {
 	before := s
 	before.Seen = s.LastSeen
@@ -116,8 +113,7 @@ func canceledVerdict(s Observation) Verdict {
 	return Verdict{Phase: event.PhaseFinished, Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled; its objects are deleted" + lostOutput(before)}
 }
 
-// canceling: the run is to end, and its objects are still there. A job that ended
-// before its deletion was asked for keeps its own outcome.
+// canceling: the run is canceled, and its objects still exist. A job that ended before its deletion was requested keeps its own outcome.
 func canceling(s Observation) (Verdict, bool) {
 	if !s.Canceled || jobEndedBeforeDeletion(s) {
 		return Verdict{}, false
@@ -142,13 +138,13 @@ func canceling(s Observation) (Verdict, bool) {
 	return v, true
 }
 
-// complete: the job says that all is well, and so does the benchmark.
+// complete: the job is complete, and no benchmark failed.
 func complete(s Observation) (Verdict, bool) {
 	c, ok := cluster.Condition(s.Seen.Job, batchv1.JobComplete)
 	if !ok {
 		return Verdict{}, false
 	}
-	if v, bad := benchmarkFails(mainPodsOnly(s)); bad { // others may be on their way out
+	if v, bad := benchmarkFails(mainPodsOnly(s)); bad { // other pods may be ending
 		return v, true
 	}
 	return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)" + lostOutput(s), Since: c.LastTransitionTime.Time}, true
@@ -190,8 +186,7 @@ func failed(s Observation) (Verdict, bool) {
 	return failedVerdict(event.ClassInfra, event.JobDisappeared, c.LastTransitionTime.Time, "%s", message), true
 }
 
-// nodeLost: a pod was told to go because its node is lost, and the node does not
-// say that it went.
+// nodeLost: a pod was deleted because its node is lost, and the node does not report the pod's end.
 func nodeLost(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		if p.DeletionTimestamp == nil || !cluster.Alive(p) {
@@ -204,7 +199,7 @@ func nodeLost(s Observation) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// jobDeleted: somebody deletes the job, and it is not canceled.
+// jobDeleted: the job is being deleted, and the run is not canceled.
 func jobDeleted(s Observation) (Verdict, bool) {
 	j := s.Seen.Job
 	if j != nil && j.DeletionTimestamp == nil {

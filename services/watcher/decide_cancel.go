@@ -9,11 +9,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// endedBeforeDeletion reports whether an attempt ended before its deletion was asked for, so
-// that its benchmark was sent no TERM. Kubernetes tells both times in whole seconds:
-// an end in the second of the deletion counts as its result. It tells no time for a
-// container that the kubelet could not find any more: that end counts as its result,
-// too.
+// endedBeforeDeletion reports whether an attempt ended before its deletion was requested, so that its benchmark got no SIGTERM. Kubernetes
+// gives both times in whole seconds: an end in the second of the deletion counts as caused by it. A container that the kubelet could not
+// find any more has no time: its end counts as caused by the deletion, too.
 func endedBeforeDeletion(s Observation) bool {
 	if jobEndedBeforeDeletion(s) {
 		return true
@@ -28,8 +26,7 @@ func endedBeforeDeletion(s Observation) bool {
 	return len(pods) > 0
 }
 
-// jobEndedBeforeDeletion reports whether a job said that it ended before its deletion was
-// asked for.
+// jobEndedBeforeDeletion reports whether a job's status shows an end before the request of its deletion.
 func jobEndedBeforeDeletion(s Observation) bool {
 	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
 		if c, ok := cluster.Condition(s.Seen.Job, t); ok && isBefore(c.LastTransitionTime.Time, deletionRequestedAt(s.Seen)) {
@@ -39,12 +36,11 @@ func jobEndedBeforeDeletion(s Observation) bool {
 	return false
 }
 
-// isBefore reports whether t comes before asked. The zero time means that nobody
-// has asked.
+// isBefore reports whether t is before deletedAt. The zero time means that no deletion was requested.
 func isBefore(t, deletedAt time.Time) bool { return deletedAt.IsZero() || t.Before(deletedAt) }
 
-// deletionRequestedAt returns when the deletion of an attempt was asked for: of its jobs, or,
-// where these are gone or stay, of its pods. It is zero where nobody has.
+// deletionRequestedAt returns when the deletion of an attempt was requested: of its jobs, or, if these are gone or stay, of its pods. It is
+// zero if none was.
 func deletionRequestedAt(seen cluster.Snapshot) time.Time {
 	var first time.Time
 	earlier := func(t time.Time) {
@@ -71,8 +67,7 @@ func deletionRequestedAt(seen cluster.Snapshot) time.Time {
 	return first
 }
 
-// podDeletionRequestedAt returns when the deletion of a pod was asked for, which is when its
-// grace began.
+// podDeletionRequestedAt returns when the deletion of a pod was requested, which is the beginning of its grace period.
 func podDeletionRequestedAt(p corev1.Pod) time.Time {
 	requestedAt := p.DeletionTimestamp.Time
 	if grace := p.DeletionGracePeriodSeconds; grace != nil {

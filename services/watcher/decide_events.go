@@ -11,9 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// eventsFor returns what says v of an attempt: a status, or the end of the run, or
-// that another attempt is to follow; nothing where there is nothing to say. The
-// same verdict on the same state is always the same fact.
+// eventsFor returns the event for v: a status, the end of the run, or that another attempt follows; none if v is unknown. The same verdict
+// on the same state gives an event with the same ID.
 func eventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
 	switch {
 	case v.Phase == "":
@@ -34,7 +33,7 @@ func eventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
 	return []event.Event{f}
 }
 
-// at gives a fact the time at which the cluster says that it began.
+// at sets the time of an event to the time at which the cluster shows the beginning of the state.
 func at(h event.Header, since time.Time) event.Header {
 	if !since.IsZero() {
 		h.Time = since.UTC()
@@ -49,7 +48,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// pods returns what is there of the attempt's pods, or was when last seen.
+// pods returns the attempt's pods, or the last known ones if it has none.
 func pods(s Observation) []corev1.Pod {
 	if len(s.Seen.Pods) > 0 {
 		return s.Seen.Pods
@@ -57,8 +56,8 @@ func pods(s Observation) []corev1.Pod {
 	return s.LastSeen.Pods
 }
 
-// collectors returns the UIDs of the pods whose data are awaited, of those whose
-// collector has begun, and the followers of those whose log is read.
+// collectors returns the UIDs of the pods whose collector has started and so whose data are expected, and the followers of the pods whose
+// log is read.
 func collectors(s Observation) []string {
 	var uids []string
 	for _, p := range pods(s) {
@@ -74,8 +73,7 @@ func collectors(s Observation) []string {
 	return uids
 }
 
-// imageDigests returns the digests of what ran as the benchmark in each pod, as far as
-// it began.
+// imageDigests returns the digest of the benchmark's image in each pod in which the benchmark has started.
 func imageDigests(s Observation) map[string]string {
 	var all map[string]string
 	for _, p := range pods(s) {
@@ -91,8 +89,7 @@ func imageDigests(s Observation) map[string]string {
 	return all
 }
 
-// digest returns the digest in what a cluster says of an image that it ran, as
-// "docker.io/library/debian@sha256:…" or the digest alone.
+// digest returns the digest in the image ID of a container status, such as "docker.io/library/debian@sha256:…" or the digest alone.
 func digest(id string) string {
 	if id == "" {
 		return event.NoImage
@@ -100,8 +97,7 @@ func digest(id string) string {
 	return id[strings.LastIndexByte(id, '@')+1:]
 }
 
-// unwrapped returns the UIDs of the pods whose benchmark has begun and is not run
-// by our program, so that somebody reads their log.
+// unwrapped returns the UIDs of the pods whose benchmark has started without the platform's entrypoint, so that a follower reads their log.
 func unwrapped(s Observation) []string {
 	var uids []string
 	for _, p := range pods(s) {
@@ -112,8 +108,8 @@ func unwrapped(s Observation) []string {
 	return uids
 }
 
-// processTimes returns when the process whose end ends the run began and ended, and its exit
-// code, as far as it got. Of several, the first to begin and the last to end.
+// processTimes returns when the process whose end ends the run started and ended, and its exit code, as far as they are known. Of several
+// processes it returns the first start and the last end.
 func processTimes(s Observation) (began, ended *time.Time, code *int) {
 	for _, p := range pods(mainPodsOnly(s)) {
 		if t, ok := benchmarkStartedAt(p); ok && (began == nil || t.Time.Before(*began)) {

@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Exit codes of a shell, which the platform's wrapper has too.
+// Exit codes of a shell, which the entrypoint uses, too.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -26,10 +26,10 @@ const (
 	maxSignal         = 64
 )
 
-// maxLastWords is how much of a benchmark's last words is repeated.
+// maxLastWords is how many characters of a benchmark's last line are repeated.
 const maxLastWords = 500
 
-// deadlinePassed: the job ran for longer than it may.
+// deadlinePassed: the job ran for longer than its deadline.
 func deadlinePassed(s Observation) (Verdict, bool) {
 	exceeded := slices.ContainsFunc(s.Seen.Pods, func(p corev1.Pod) bool { return p.Status.Reason == batchv1.JobReasonDeadlineExceeded })
 	for _, t := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobFailureTarget} {
@@ -46,8 +46,7 @@ func deadlinePassed(s Observation) (Verdict, bool) {
 	return failedVerdict(event.ClassTimeout, event.DeadlineExceeded, time.Time{}, "%s", message), true
 }
 
-// platformStopped: the platform that ran the pods itself was stopped and ended them,
-// and none had failed before.
+// platformStopped: the platform that ran the pods itself was stopped and ended them, and no pod had failed before.
 func platformStopped(s Observation) (Verdict, bool) {
 	stopped := func(p corev1.Pod) bool { return p.Status.Reason == cluster.ReasonStopped }
 	if !slices.ContainsFunc(s.Seen.Pods, stopped) {
@@ -61,7 +60,7 @@ func platformStopped(s Observation) (Verdict, bool) {
 	return failedVerdict(event.ClassPlatform, event.PlatformStopped, time.Time{}, "the platform was stopped and ended this benchmark (with --keep-pods benchmarks go on)"), true
 }
 
-// disrupted: a pod had to go for somebody else's reasons.
+// disrupted: a pod was ended for a reason outside the run.
 func disrupted(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		if v, ok := disruption(p); ok {
@@ -91,7 +90,7 @@ func disruption(p corev1.Pod) (Verdict, bool) {
 	return v, true
 }
 
-// podRejected: a node would not have a pod, or not keep it.
+// podRejected: a node rejected or evicted a pod.
 func podRejected(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		if v, ok := diskLimitEviction(p); ok {
@@ -110,8 +109,7 @@ func podRejected(s Observation) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// diskLimitEviction: a pod was evicted because it used more disk than it may, which
-// is its user's doing, not the node's.
+// diskLimitEviction: a pod was evicted because it used more disk than its limit, which is its user's fault, not the node's.
 func diskLimitEviction(p corev1.Pod) (Verdict, bool) {
 	m := p.Status.Message
 	if p.Status.Reason != "Evicted" || !strings.Contains(m, "exceed") || strings.Contains(m, "node was low") {
@@ -120,7 +118,7 @@ func diskLimitEviction(p corev1.Pod) (Verdict, bool) {
 	return failedVerdict(event.ClassUser, event.Evicted, time.Time{}, "its pod used more disk than its limit: %s", m), true
 }
 
-// initFails: what comes before the benchmark did not succeed.
+// initFails: an init container failed before the benchmark.
 func initFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		for _, c := range p.Status.InitContainerStatuses {
@@ -134,8 +132,7 @@ func initFails(s Observation) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// initFailure is the verdict on a container that comes before the benchmark and
-// failed.
+// initFailure is the verdict on a failed init container.
 func initFailure(name string, t *corev1.ContainerStateTerminated) Verdict {
 	switch {
 	case name == cluster.ContainerPull && t.ExitCode == pod.PullUser:
@@ -148,8 +145,7 @@ func initFailure(name string, t *corev1.ContainerStateTerminated) Verdict {
 	return failedVerdict(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", name, clusterMessage(t))
 }
 
-// benchmarkFails: the benchmark itself said so, or was ended. Of several the
-// first to end is the cause.
+// benchmarkFails: the benchmark failed, or was ended. Of several the first to end is the cause.
 func benchmarkFails(s Observation) (Verdict, bool) {
 	var first *corev1.ContainerStateTerminated
 	var limit, subject string
@@ -230,7 +226,7 @@ func signalName(n int) string {
 	return ""
 }
 
-// sidecarFails: the benchmark is fine, what runs beside it is not.
+// sidecarFails: the benchmark succeeded, and the collector failed.
 func sidecarFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		c, ok := containerStatus(p, cluster.ContainerCollect)
@@ -246,7 +242,7 @@ func sidecarFails(s Observation) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// clusterMessage returns how a container ended and its last words.
+// clusterMessage returns the exit code of a container with its last line.
 func clusterMessage(t *corev1.ContainerStateTerminated) string {
 	s := fmt.Sprintf("exit code %d", t.ExitCode)
 	if t.Reason != "" && t.Reason != "Error" {
@@ -258,9 +254,8 @@ func clusterMessage(t *corev1.ContainerStateTerminated) string {
 	return s
 }
 
-// lastWords returns the last line that says something: frames of dashes do not.
-// Where mpirun has put words of its own into a frame, the program's before it say
-// more.
+// lastWords returns the last line with words, not a frame of dashes. If mpirun has printed a framed message of its own, it returns the
+// program's last line before the frame.
 func lastWords(message string) string {
 	var w string
 	framed := strings.Contains(message, "mpirun") || strings.Contains(message, "prterun") || strings.Contains(message, "Primary job")
@@ -270,7 +265,7 @@ func lastWords(message string) string {
 			if w != "" {
 				break
 			}
-			framed = false // the program has said nothing
+			framed = false // the program has printed no line
 		}
 		if strings.ContainsFunc(line, isWordRune) {
 			w = line
@@ -284,8 +279,7 @@ func lastWords(message string) string {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// waitingReason returns what a container waits for, empty for what comes by
-// itself, and whether it is hopeless.
+// waitingReason returns the reason for which a container waits, empty for one that passes by itself, and whether it never passes.
 func waitingReason(reason string) (r event.Reason, hopeless bool) {
 	switch reason {
 	case "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
@@ -300,16 +294,14 @@ func waitingReason(reason string) (r event.Reason, hopeless bool) {
 	return "", false
 }
 
-// forbidden reports whether what refuses a pod will always do so. A quota may
-// be free later.
+// forbidden reports whether a pod will always be refused for this reason. A quota may become free later.
 func forbidden(message string) bool {
 	return (strings.Contains(message, "is forbidden") || strings.Contains(message, "is invalid") || strings.Contains(message, "denied the request")) &&
 		!strings.Contains(message, "exceeded quota")
 }
 
-// unplaceable reports whether a scheduler's words say that no node is of the
-// kind that the user asks for, whether busy or not, or that there is no such
-// claim as the user names.
+// unplaceable reports whether a scheduler's message means that no node is of the requested kind, busy or not, or that a claim does not
+// exist.
 func unplaceable(message string) bool {
 	if strings.Contains(message, "persistentvolumeclaim ") && strings.Contains(message, " not found") {
 		return true
@@ -318,17 +310,15 @@ func unplaceable(message string) bool {
 		!strings.Contains(message, "Insufficient") && !strings.Contains(message, "Too many pods")
 }
 
-// tooLarge reports whether a scheduler's words say that every node has less than
-// the user asks for even where nothing else runs: it lacks resources, and none
-// would be free if others had to go. Nodes that are not well may have more.
+// tooLarge reports whether a scheduler's message means that every node is too small for the request even if empty: it lacks resources, and
+// preemption would free none. Unhealthy nodes may be larger.
 func tooLarge(message string) bool {
 	m := regexp.MustCompile(`^0/(\d+) nodes are available: .*preemption: 0/\d+ nodes are available: (\d+) Preemption is not helpful`).FindStringSubmatch(message)
 	return len(m) == 3 && m[1] == m[2] && strings.Contains(message, "Insufficient ") && !strings.Contains(message, "{node.kubernetes.io/")
 }
 
-// firstRank names the process of an MPI run that failed first, and its host, as
-// far as the mpirun of Open MPI (4, 5), MPICH or Intel MPI says it in its last
-// words.
+// firstRank names the process of an MPI run that failed first, and its host, as far as the mpirun of Open MPI (4, 5), MPICH or Intel MPI
+// names them in its last lines.
 func firstRank(message string) string {
 	var rank, host string
 	for _, says := range []string{
@@ -358,9 +348,8 @@ func firstRank(message string) string {
 	return cmp.Or(rank, "a process") + host + " failed first"
 }
 
-// notStarted names the program that an mpirun could not start, and the host, where the
-// mpirun of Open MPI (4, 5), MPICH or Intel MPI says so in its last words; empty where
-// it does not.
+// notStarted names the program that an mpirun could not start, and the host, if the mpirun of Open MPI (4, 5), MPICH or Intel MPI names
+// them in its last lines; else it is empty.
 func notStarted(message string) string {
 	var program, host, why string
 	for _, says := range []string{

@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// eventTime returns when something was said last.
+// eventTime returns the last time of an event.
 func eventTime(e corev1.Event) time.Time {
 	if !e.LastTimestamp.IsZero() {
 		return e.LastTimestamp.Time
@@ -63,7 +63,7 @@ func isCreating(c corev1.ContainerStatus) bool {
 	return c.State.Waiting != nil && (c.State.Waiting.Reason == "ContainerCreating" || c.State.Waiting.Reason == "PodInitializing")
 }
 
-// scheduled returns when a pod was given its node.
+// scheduled returns when a pod was assigned to its node.
 func scheduled(p corev1.Pod) time.Time {
 	if c, ok := podCondition(p, corev1.PodScheduled); ok && c.Status == corev1.ConditionTrue {
 		return timeOrCreation(c.LastTransitionTime, p)
@@ -93,8 +93,7 @@ func eventsAbout(events []corev1.Event, p corev1.Pod) []corev1.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return e.InvolvedObject.Name != p.Name })
 }
 
-// joinReasonMessage joins a reason and a message of the cluster's, either of which may be
-// missing.
+// joinReasonMessage joins a reason and a message of the cluster, either of which may be empty.
 func joinReasonMessage(reason, message string) string {
 	switch {
 	case message == "":

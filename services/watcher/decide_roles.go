@@ -14,8 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// endedEarly: a pod that the one whose end ends the run needs, a server or a
-// worker, has ended before it.
+// endedEarly: a server or worker has ended before the pod that needs it, whose end ends the run.
 func endedEarly(s Observation) (Verdict, bool) {
 	if j := s.Seen.Job; j == nil || j.DeletionTimestamp != nil {
 		return Verdict{}, false
@@ -39,8 +38,7 @@ func endedEarly(s Observation) (Verdict, bool) {
 	return v, true
 }
 
-// neverReady: what a pod needs of the others, which all run, is not ready in the time
-// that the descriptor gives.
+// neverReady: all pods run, and one of them waited for the others longer than the descriptor allows.
 func neverReady(s Observation) (Verdict, bool) {
 	targets, since, ok := readinessWait(s)
 	until := since.Add(s.ReadyDeadline)
@@ -50,9 +48,8 @@ func neverReady(s Observation) (Verdict, bool) {
 	return failedVerdict(event.ClassUser, event.NotReady, until, "%s did not answer within limits.pending_deadline, %s", targets, s.ReadyDeadline), true
 }
 
-// readinessWait returns what a pod asks whether the others are ready, and since when all of
-// these run. It is false where nobody waits, where another pod does not run yet, for
-// which there are other rules, and where the descriptor gives no time.
+// readinessWait returns the addresses at which a pod waits for the others, and since when all pods run. It is false if no pod waits, if
+// another pod does not run yet, for which there are other rules, and if the descriptor sets no time.
 func readinessWait(s Observation) (targets string, since time.Time, ok bool) {
 	for _, p := range s.Seen.Pods {
 		began, runs := benchmarkStartedAt(p)
@@ -69,7 +66,7 @@ func readinessWait(s Observation) (targets string, since time.Time, ok bool) {
 	return targets, since, ok && s.ReadyDeadline > 0
 }
 
-// readinessTargets returns the addresses that a pod asks whether the others are ready.
+// readinessTargets returns the addresses at which a pod waits for the others.
 func readinessTargets(p corev1.Pod) string {
 	var targets []string
 	for _, c := range p.Spec.InitContainers {
@@ -85,7 +82,7 @@ func readinessTargets(p corev1.Pod) string {
 	return cmp.Or(strings.Join(targets, ", "), "another of its pods")
 }
 
-// otherJobFailed: the job of another role has failed, and no pod of it says why.
+// otherJobFailed: the job of another role has failed, and none of its pods shows why.
 func otherJobFailed(s Observation) (Verdict, bool) {
 	for i := range s.Seen.Others {
 		one := s
@@ -100,12 +97,12 @@ func otherJobFailed(s Observation) (Verdict, bool) {
 				one.Seen.Job.Labels[cluster.LabelRole], joinReasonMessage(c.Reason, c.Message))
 		}
 		v.Since = c.LastTransitionTime.Time
-		return debounced(s, v, 8*debounce), true // its pod may be heard of after it
+		return debounced(s, v, 8*debounce), true // the status of its pod may come later
 	}
 	return Verdict{}, false
 }
 
-// deletedBeforeFailure: somebody deleted pods, and no other failed.
+// deletedBeforeFailure: pods were deleted, and no other pod failed.
 func deletedBeforeFailure(s Observation) (Verdict, bool) {
 	if slices.ContainsFunc(s.Seen.Pods, failedBeforeDeletion) {
 		return Verdict{}, false
@@ -113,8 +110,7 @@ func deletedBeforeFailure(s Observation) (Verdict, bool) {
 	return podDeleted(s)
 }
 
-// failedBeforeDeletion reports whether a container of a pod failed before anybody asked
-// that the pod ends.
+// failedBeforeDeletion reports whether a container of a pod failed before the pod's deletion was requested.
 func failedBeforeDeletion(p corev1.Pod) bool {
 	for _, c := range containerStatuses(p) {
 		t := c.State.Terminated
@@ -128,18 +124,16 @@ func failedBeforeDeletion(p corev1.Pod) bool {
 	return false
 }
 
-// endedByDeletion reports whether a container of a pod without grace ended by a
-// signal that a deletion sends, TERM or KILL. The API server then no longer tells when the
-// deletion was asked for: of a pod with finalizers, as those of Jobs have, it sets
-// the time to that of the last step, once the containers have ended.
+// endedByDeletion reports whether a container of a pod without grace ended by a signal of a deletion, SIGTERM or SIGKILL. The API server
+// then has no time of the request any more: for a pod with finalizers, such as those of Jobs, it sets the time to that of the last step,
+// once the containers have ended.
 func endedByDeletion(p corev1.Pod, t *corev1.ContainerStateTerminated) bool {
 	grace := p.DeletionGracePeriodSeconds
 	return grace != nil && *grace == 0 && (t.ExitCode == exitSignal+15 || t.ExitCode == exitSignal+9)
 }
 
-// podDeleted: somebody deletes a pod. Its job then deletes those beside it: of
-// several the first is meant, or all of the same second. When the deletion was asked
-// for counts, not when its grace is over: a pod that has ended has none left.
+// podDeleted: a pod was deleted. Its job then deletes the other pods: of several the first is named, or all of the same second. The time of
+// the request counts, not the end of the grace period: a pod that has ended has no grace left.
 func podDeleted(s Observation) (Verdict, bool) {
 	var first time.Time
 	var names []string
@@ -164,7 +158,7 @@ func podDeleted(s Observation) (Verdict, bool) {
 	return failedVerdict(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled", strings.Join(names, " or ")), true
 }
 
-// podDeletedAmong is removed, where any of all that is seen may have been first.
+// podDeletedAmong is podDeleted for the ended pods, with any pod of the run as the first deleted one.
 func podDeletedAmong(all Observation) check {
 	return func(dead Observation) (Verdict, bool) {
 		if _, ok := podDeleted(dead); !ok {
@@ -174,10 +168,10 @@ func podDeletedAmong(all Observation) check {
 	}
 }
 
-// maxNames is how many pods are named where any of them may be meant.
+// maxNames is the greatest number of pods that a message names.
 const maxNames = 4
 
-// mainPodsOnly returns the sight of those pods alone whose end ends the run.
+// mainPodsOnly returns the observation with only those pods whose end ends the run.
 func mainPodsOnly(s Observation) Observation {
 	all := s
 	s.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return !endsRun(all, p) })
@@ -185,8 +179,7 @@ func mainPodsOnly(s Observation) Observation {
 	return s
 }
 
-// endsRun reports whether a pod is of the role whose end ends the run: that of the
-// run's job.
+// endsRun reports whether a pod has the role of the run's job, whose end ends the run.
 func endsRun(s Observation, p corev1.Pod) bool {
 	for _, j := range []*batchv1.Job{s.Seen.Job, s.LastSeen.Job} {
 		if j != nil && j.Labels[cluster.LabelRole] != "" {
@@ -196,17 +189,16 @@ func endsRun(s Observation, p corev1.Pod) bool {
 	return true
 }
 
-// hasEnded reports whether what a pod runs has ended.
+// hasEnded reports whether a pod or its benchmark has ended.
 func hasEnded(p corev1.Pod) bool {
 	c, ok := containerStatus(p, cluster.ContainerBenchmark)
 	return !cluster.Alive(p) || ok && c.State.Terminated != nil
 }
 
-// operatorIndex is the label with a pod's number where the MPI operator made it.
+// operatorIndex is the label with a pod's number that the MPI operator sets.
 const operatorIndex = "training.kubeflow.org/replica-index"
 
-// describePod names a pod by what it is to its run: its role, its number where it has
-// one, and where it is.
+// describePod returns the name of a pod for the user: its role, its number if it has one, and its node.
 func describePod(p corev1.Pod) string {
 	name := p.Labels[cluster.LabelRole]
 	if name == "" || name == cluster.ContainerBenchmark {

@@ -27,7 +27,7 @@ func podOfRole(name string, with ...func(*corev1.Pod)) corev1.Pod {
 	return p
 }
 
-// workers returns the job of so many workers.
+// workers returns the job of n workers.
 func workers(n int32, with ...func(*batchv1.Job)) []batchv1.Job {
 	j := job(append(with, role("worker"))...)
 	j.Name, j.UID, j.Spec.Parallelism = "bai-r1-1-worker", "other-uid", &n
@@ -303,7 +303,7 @@ func TestTheEndOfARunIsThatOfItsLastRole(t *testing.T) {
 	}
 }
 
-// recordedMPI is what an mpirun wrote last, as it was recorded.
+// recordedMPI returns the recorded last output of an mpirun.
 func recordedMPI(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/mpi/" + name + ".txt")

@@ -10,8 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// promptShipping is how long a collector may take after the benchmark where all is well. One
-// that takes longer cannot ship what it has.
+// promptShipping is how long a collector normally takes after the benchmark. One that takes longer cannot ship its data.
 const promptShipping = 10 * time.Second
 
 // collectorRunning reports whether the collector of a pod runs though the benchmark has
@@ -33,8 +32,7 @@ func collectorRunning(p corev1.Pod) (end, until time.Time, ok bool) {
 	return t.FinishedAt.Time, t.FinishedAt.Add(grace), true
 }
 
-// shippingVerdict is v as long as the collector may be prompt. Then it says why the pod is still
-// there, and for how long it may be.
+// shippingVerdict returns v while the collector may be prompt. After that the message says why the pod still exists, and how long it may.
 func shippingVerdict(s Observation, v Verdict, end, until time.Time, message string) Verdict {
 	if promptUntil := end.Add(promptShipping); s.Now.Before(promptUntil) {
 		v.RecheckAt = promptUntil
@@ -45,7 +43,7 @@ func shippingVerdict(s Observation, v Verdict, end, until time.Time, message str
 	return v
 }
 
-// lostOutput says of a run's end that output went with its pods, empty where none did.
+// lostOutput returns the text that output was lost with its pods, empty if none was.
 func lostOutput(s Observation) string {
 	for _, p := range s.Seen.Pods {
 		c, _ := containerStatus(p, cluster.ContainerCollect)

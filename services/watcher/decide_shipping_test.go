@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// collecting is a pod whose benchmark has ended at second 10, and whose collector runs.
+// collecting returns a pod whose benchmark has ended at second 10, and whose collector runs.
 func collecting(deleted bool) corev1.Pod {
 	p := newPod(scheduled(), exits(cluster.ContainerBenchmark, 0, "Completed", ""))
 	grace := int64(3600)

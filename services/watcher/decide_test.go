@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 		pods     []corev1.Pod
 		events   []corev1.Event
 		before   cluster.Snapshot
-		gone     int // seconds since nothing is there, 0: something is
+		gone     int // seconds since the attempt is gone; 0 if it is not
 		canceled bool
 		now      int
 		want     string
@@ -520,8 +520,7 @@ func TestWhenToLookAgain(t *testing.T) {
 	}
 }
 
-// TestStatusesAreFacts: the same state is the same fact however often it is
-// seen; another state is another; its time is the cluster's.
+// TestStatusesAreFacts: the same state gives an event with the same ID each time; another state gives another; its time is the cluster's.
 func TestStatusesAreFacts(t *testing.T) {
 	launched := event.Launched{Header: event.NewHeader("l", "r1", "pets", "ann", at(0).Time), Job: "bai-r1-1"}
 	headerOf := func(message string, now int) event.Header {

@@ -45,13 +45,13 @@ func podMissing(s Observation) (Verdict, bool) {
 		}
 		return pendingVerdict(s, since, class, event.LaunchRefused, message), true
 	}
-	if hadPods(s) { // they went, and their job is about to say what it makes of that
+	if hadPods(s) { // the pods are gone, and the job's status is about to show the result
 		return Verdict{}, true
 	}
 	return pendingVerdict(s, since, event.ClassInfra, event.PendingTooLong, "waiting for its pod"), true
 }
 
-// hadPods reports whether a pod of the job was seen, or its job says that it had one.
+// hadPods reports whether a pod of the job was seen, or the job's status counts one.
 func hadPods(s Observation) bool {
 	j := s.Seen.Job.Status
 	return len(s.LastSeen.Pods) > 0 || j.Active+j.Failed+j.Succeeded > 0 || j.UncountedTerminatedPods != nil
@@ -60,8 +60,7 @@ func hadPods(s Observation) bool {
 // refusal is that the cluster refuses pods, and why.
 type refusal struct{ pods, words string }
 
-// refusedPods returns what was heard last of a job of the run that lacks pods
-// because the cluster refuses them.
+// refusedPods returns the last event about a job of the run that lacks pods because the cluster refuses them.
 func refusedPods(s Observation) (refusal, bool) {
 	jobs := append([]batchv1.Job{*s.Seen.Job}, s.Seen.Others...)
 	all := 0
@@ -74,7 +73,7 @@ func refusedPods(s Observation) (refusal, bool) {
 			continue
 		}
 		switch lacks, newest := missingPods(jobs[i], s.Seen.Pods); {
-		case lacks <= 0 || eventTime(e).Before(newest): // it got them after all
+		case lacks <= 0 || eventTime(e).Before(newest): // the pods were created later
 		case all == 1:
 			return refusal{"its pod", e.Message}, true
 		default:
@@ -84,8 +83,7 @@ func refusedPods(s Observation) (refusal, bool) {
 	return refusal{}, false
 }
 
-// missingPods returns how many pods a job lacks, and when the last that it has was
-// made.
+// missingPods returns how many pods a job lacks, and when its newest pod was created.
 func missingPods(j batchv1.Job, pods []corev1.Pod) (n int, newest time.Time) {
 	n = wantedPods(j)
 	for _, p := range pods {
@@ -108,7 +106,7 @@ func wantedPods(j batchv1.Job) int {
 	return int(*j.Spec.Parallelism)
 }
 
-// unschedulable: no node takes a pod.
+// unschedulable: the scheduler found no node for a pod.
 func unschedulable(s Observation) (Verdict, bool) {
 	var without []corev1.Pod
 	for _, p := range s.Seen.Pods {
@@ -151,16 +149,15 @@ func unschedulable(s Observation) (Verdict, bool) {
 	return v, true
 }
 
-// maxProvisioning is for how long an autoscaler's word is taken that a node comes:
-// cluster-autoscaler itself gives a node up after 15 min.
+// maxProvisioning is how long an autoscaler's announcement of a node is valid: cluster-autoscaler itself gives a node up after 15 min.
 const maxProvisioning = 20 * time.Minute
 
-// autoscalerState is what an autoscaler has said of a pod.
+// autoscalerState is the state of an autoscaler for a pod, according to its events.
 type autoscalerState struct {
-	scaleUpMessage string        // its words, while it adds a node
-	since, until   time.Time     // where it does: since when, and for how long that is believed
-	refusalMessage string        // its words where it said last that it adds none
-	scalingTime    time.Duration // for how long in all it was adding nodes
+	scaleUpMessage string        // its message while it adds a node
+	since, until   time.Time     // if it adds a node: since when, and until when that is valid
+	refusalMessage string        // its last message that it adds none
+	scalingTime    time.Duration // how long in all it was adding nodes
 }
 
 // readAutoscaler reads an autoscaler's events about a pod.
@@ -207,8 +204,8 @@ func containerWaits(s Observation) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// containerBlocked is the verdict on a container that cannot begin. What is wrong with the
-// benchmark's own is its user's, what is wrong with ours is not.
+// containerBlocked is the verdict on a container that cannot start. The user is at fault for the benchmark's own container, the platform
+// for the others.
 func containerBlocked(s Observation, p corev1.Pod, c corev1.ContainerStatus) (Verdict, bool) {
 	w := c.State.Waiting
 	if w == nil {
@@ -232,9 +229,8 @@ func containerBlocked(s Observation, p corev1.Pod, c corev1.ContainerStatus) (Ve
 	return pendingVerdict(s, scheduled(p), class, reason, message), true
 }
 
-// creationFailure returns why a node could not make a container that is to be made, in its
-// words: it says so before the pod's status does, which waits for the container's
-// next turn.
+// creationFailure returns why a node could not create a container, in its words: the event comes before the pod's status, which waits for
+// the next try.
 func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (reason event.Reason, detail string) {
 	if !isCreating(c) || hasStarted(c) || s.Now.Before(scheduled(p).Add(8*debounce)) {
 		return "", ""
@@ -251,7 +247,7 @@ func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (rea
 	if reason == "" {
 		return event.ConfigError, detail
 	}
-	for _, e := range slices.Backward(warnings) { // that says more
+	for _, e := range slices.Backward(warnings) { // the message of the pull has more details
 		if strings.HasPrefix(e.Message, "Failed to pull image") {
 			return reason, joinReasonMessage(detail, e.Message)
 		}
@@ -259,8 +255,7 @@ func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (rea
 	return reason, detail
 }
 
-// volumeFails: a volume cannot be mounted, for all that was heard lately. What is
-// to be mounted may be made a moment after the pod.
+// volumeFails: a volume cannot be mounted, according to the recent events. The mounted object may be created a moment after the pod.
 func volumeFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		if !slices.ContainsFunc(containerStatuses(p), isCreating) || slices.ContainsFunc(containerStatuses(p), hasStarted) {
@@ -275,11 +270,10 @@ func volumeFails(s Observation) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// debounce is how long a state must last to be worth a word, where it is on the way
-// to another.
+// debounce is how long a transient state must last to be reported.
 const debounce = 250 * time.Millisecond
 
-// idleTooLong: nothing happens to a pod for longer than it may wait.
+// idleTooLong: a pod made no progress for longer than it may wait.
 func idleTooLong(s Observation) (Verdict, bool) {
 	p, since, ok := longestIdle(s)
 	if !ok || s.Now.Before(since.Add(s.PendingDeadline)) {
@@ -292,8 +286,7 @@ func idleTooLong(s Observation) (Verdict, bool) {
 	return pendingVerdict(s, since, event.ClassInfra, event.PendingTooLong, message), true
 }
 
-// longestIdle returns the pod to which nothing has happened for longest, and since when
-// that is so.
+// longestIdle returns the pod without progress for the longest time, and since when.
 func longestIdle(s Observation) (idlest corev1.Pod, since time.Time, ok bool) {
 	if phase(s) == event.PhaseRunning {
 		return idlest, since, false
@@ -306,9 +299,8 @@ func longestIdle(s Observation) (idlest corev1.Pod, since time.Time, ok bool) {
 	return idlest, since, ok
 }
 
-// idleSince reports whether no container of a pod does anything before its benchmark
-// begins, and since when: a scheduler, a network, a volume or an image is waited
-// for. What collects the benchmark's output waits with it.
+// idleSince reports whether no container of a pod runs before its benchmark starts, and since when: the pod waits for a scheduler, a
+// network, a volume or an image. The collector may run in this time.
 func idleSince(p corev1.Pod) (since time.Time, ok bool) {
 	since = scheduled(p)
 	for _, c := range containerStatuses(p) {
@@ -323,7 +315,7 @@ func idleSince(p corev1.Pod) (since time.Time, ok bool) {
 	return since, cluster.Alive(p)
 }
 
-// lastWarning is what was said last, as a warning, of a pod that has its node.
+// lastWarning returns the last warning about a pod that has its node.
 func lastWarning(s Observation, p corev1.Pod) string {
 	for _, e := range slices.Backward(eventsAbout(s.Seen.Events, p)) {
 		if e.Type == corev1.EventTypeWarning && e.Reason != "FailedScheduling" && !eventTime(e).Before(scheduled(p)) {
@@ -333,7 +325,7 @@ func lastWarning(s Observation, p corev1.Pod) string {
 	return ""
 }
 
-// preparing: the pod is there, and its benchmark has not begun.
+// preparing: the pod exists, and its benchmark has not started.
 func preparing(s Observation) (Verdict, bool) {
 	if phase(s) == event.PhaseRunning {
 		return Verdict{}, false
@@ -361,8 +353,7 @@ func preparing(s Observation) (Verdict, bool) {
 	return debounced(s, v, debounce), true
 }
 
-// giveUpAt returns when a pod that is being prepared is waited for no longer, zero where
-// it may take as long as it needs.
+// giveUpAt returns until when a pod may be prepared, zero if there is no limit.
 func giveUpAt(s Observation) time.Time {
 	if _, since, ok := readinessWait(s); ok {
 		return since.Add(s.ReadyDeadline)
@@ -373,7 +364,7 @@ func giveUpAt(s Observation) time.Time {
 	return time.Time{}
 }
 
-// preparationMessage says where the pods were placed, as far as they are.
+// preparationMessage returns a message with the nodes of the pods, as far as they have any.
 func preparationMessage(pods []corev1.Pod) string {
 	nodes := map[string]bool{}
 	for _, p := range pods {
@@ -395,7 +386,7 @@ func preparationMessage(pods []corev1.Pod) string {
 	return fmt.Sprintf("preparing %d pods on %s", len(pods), strings.Join(names, ", "))
 }
 
-// describeLocation names a pod's node, and what the pod is to its run where it has others.
+// describeLocation returns the node of a pod, and its role in the run if there are others.
 func describeLocation(p corev1.Pod) string {
 	if name := describePod(p); name != cluster.ContainerBenchmark {
 		return "the " + name
@@ -403,8 +394,7 @@ func describeLocation(p corev1.Pod) string {
 	return p.Spec.NodeName
 }
 
-// lastImageEvent returns what was said last of the images of a pod. One that was there
-// already is not worth a word.
+// lastImageEvent returns the last event about the images of a pod. It skips images that the node had already.
 func lastImageEvent(events []corev1.Event) (corev1.Event, bool) {
 	for _, e := range slices.Backward(events) {
 		switch {
@@ -416,8 +406,7 @@ func lastImageEvent(events []corev1.Event) (corev1.Event, bool) {
 	return corev1.Event{}, false
 }
 
-// debounced returns v once it has lasted for d, and until then nothing to say. A
-// cluster whose clock is ahead is believed at once.
+// debounced returns v once it has lasted for d, and an empty verdict before. If the cluster's clock is ahead, v counts at once.
 func debounced(s Observation, v Verdict, d time.Duration) Verdict {
 	if until := v.Since.Add(d); s.Now.Before(until) && !s.Now.Before(v.Since) {
 		return Verdict{RecheckAt: until}
@@ -425,8 +414,7 @@ func debounced(s Observation, v Verdict, d time.Duration) Verdict {
 	return v
 }
 
-// pendingVerdict is the verdict for what may never come: the run waits until its time is
-// up, then it has failed.
+// pendingVerdict is the verdict on a wait that may never end: the run stays pending until the deadline, then it has failed.
 func pendingVerdict(s Observation, since time.Time, class event.Class, reason event.Reason, message string) Verdict {
 	until := since.Add(s.PendingDeadline)
 	if !s.Now.Before(until) {

@@ -16,8 +16,8 @@ type attempt struct {
 	number int
 }
 
-// Prefixes of the keys of documents: attempts whose end is not published yet, which
-// are few, and ends of attempts, which stay. Only the former are listed.
+// Prefixes of the keys of documents: attempts whose end is not published yet, which are few, and ends of attempts, which stay. Only the
+// former are listed.
 const (
 	livePrefix  = "live/"
 	endedPrefix = "over/"

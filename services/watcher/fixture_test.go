@@ -98,7 +98,7 @@ type fixture struct {
 	cluster *fakeCluster
 
 	mu              sync.Mutex
-	published       []event.Event // duplicates left out
+	published       []event.Event // without duplicates
 	publishedIDs    map[string]bool
 	duplicates      int
 	docsListed      int
@@ -119,7 +119,7 @@ type process struct {
 	stop    func()
 }
 
-// start starts a watcher that lives until it is stopped.
+// start starts a watcher that runs until it is stopped.
 func (w *fixture) start(s watcher.Settings) *process { return w.startIn(crashtest.New(0, false), s) }
 
 // startIn starts a watcher in a process that may die.
@@ -134,8 +134,7 @@ func (w *fixture) startIn(crashing *crashtest.Process, s watcher.Settings) *proc
 	return p
 }
 
-// deliver hands an event to the process as a bus would: again until the process has
-// handled it. It reports whether the process has.
+// deliver passes an event to the process as a bus would: again until the process has handled it. It reports whether the process has.
 func (p *process) deliver(ev event.Event) bool {
 	p.fixture.t.Helper()
 	m, err := event.Encode(ev)
@@ -176,7 +175,7 @@ func (p *process) Publish(_ context.Context, evs ...event.Event) error {
 	return nil
 }
 
-// countingStore counts what a watcher reads.
+// countingStore counts the reads of a watcher.
 type countingStore struct {
 	crashtest.Store
 

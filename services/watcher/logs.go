@@ -8,12 +8,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// logPollInterval is the time between two looks whether a log is read to its end.
+// logPollInterval is the time between two checks whether a log is read to its end.
 const logPollInterval = 200 * time.Millisecond
 
-// awaitLogs returns when to decide again where the end of an attempt is not to be published
-// yet: after that its pods are deleted, and with them the logs, which are the only output
-// of an image's own entrypoint. It waits no longer than settings allow.
+// awaitLogs returns when to decide again if the end of an attempt must not be published yet: after that its pods are deleted, and with them
+// the logs, which are the only output of an image's own entrypoint. It waits for at most the time in settings.
 func (w *watcher) awaitLogs(ctx context.Context, m *tracked, s Observation) (recheckAt time.Time, err error) {
 	for _, uid := range unwrapped(s) {
 		_, err := w.deps.Store.Doc(ctx, store.KindLogProgress, store.LogShippedKey(uid))

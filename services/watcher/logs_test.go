@@ -14,12 +14,12 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// entrypointEnded is an attempt whose image's own entrypoint has ended well.
+// entrypointEnded returns an attempt whose image's own entrypoint has succeeded.
 func entrypointEnded() cluster.Snapshot {
 	return cluster.Snapshot{Job: job(complete(11)), Pods: pods(newPod(ended(corev1.PodSucceeded), unwrapped(), collectorRunning(), exits(cluster.ContainerBenchmark, 0, "Completed", "")))}
 }
 
-// finishedEvent returns the end of the run, if it was said.
+// finishedEvent returns the end of the run if it was published, else nil.
 func (w *fixture) finishedEvent() *event.Finished {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -97,7 +97,7 @@ func deleting(when int) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { t := at(when); p.DeletionTimestamp = &t }
 }
 
-// grace is how long before a pod's deletion that was asked for.
+// grace sets the grace period of a pod's deletion.
 func grace(seconds int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = &seconds }
 }
@@ -146,7 +146,7 @@ func exits(name string, code int32, reason, message string) func(*corev1.Pod) {
 	}}})
 }
 
-// containerNotFound is the benchmark of which the kubelet found nothing when its pod had to end.
+// containerNotFound sets the status of a benchmark that the kubelet did not find when its pod had to end.
 func containerNotFound() func(*corev1.Pod) {
 	return containerIs(cluster.ContainerBenchmark, corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
@@ -160,7 +160,7 @@ func clusterMessage(when int, reason, message string, about ...string) []corev1.
 	return e
 }
 
-// unwrapped has the benchmark run as its image says.
+// unwrapped makes the benchmark run without the platform's entrypoint.
 func unwrapped() func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{{Name: cluster.ContainerBenchmark}} }
 }

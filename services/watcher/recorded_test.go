@@ -16,8 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// recording is what a real Kubernetes showed of a run that was hurt, before
-// anything of it was deleted by the platform, and what follows from it.
+// recording has the objects of a disturbed run in a real Kubernetes cluster, before the platform deleted them, and the expected verdict.
 type recording struct {
 	Now             metav1.Time
 	PendingDeadline string

@@ -1,14 +1,11 @@
-// Package watcher says how far each launched run has come and how it ended, by
-// what the cluster says of its job and pods.
+// Package watcher publishes the progress and the end of each launched run, from the state of its job and pods in the cluster.
 //
-// Each launched attempt has a document until its end is said, so that any
-// replica goes on after a restart, and every replica may watch every run: all
-// that is said has an ID that follows from what was seen. How an attempt ended
-// is decided by who first writes it down; whoever comes later says the same.
+// Each launched attempt has a document until its end is published, so that any replica continues after a restart, and every replica may
+// watch every run: the ID of every event follows from the observed state. The replica that first stores how an attempt ended decides its
+// end; other replicas publish the same one.
 //
-// Decide holds every rule: the cluster's objects, a cancel mark and the time in,
-// phase, reason and class out. A change, an event and a restart all lead to the
-// same: look, and decide again.
+// Decide has every rule: from the cluster's objects, a cancel mark and the time it computes phase, reason and class. A change, an event and
+// a restart all cause the same: observe, and decide again.
 package watcher
 
 import (
@@ -58,20 +55,19 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// maxRetry is the longest wait before what failed is tried again.
+// maxRetry is the longest pause before a failed step is retried.
 func (s Settings) maxRetry() time.Duration { return min(32*s.Retry, s.Reconcile) }
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns the part that hands what step hears to step, and carries
-	// on what step answers. Parts of one group share the events.
+	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one group
+	// share the events.
 	Consume(group string, step service.Step) service.Runnable
-	// Publish says events, those of one run in their order, and returns when
-	// they are safe.
+	// Publish publishes events, those of one run in their order, and returns when they are safe.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Store keeps what is watched.
+// Store stores the watched attempts.
 type Store interface {
 	store.Docs
 	store.Lister
@@ -79,13 +75,13 @@ type Store interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
-// Deps are what the service needs from others.
+// Deps are the dependencies of the service.
 type Deps struct {
 	Bus     Bus
 	Store   Store
 	Cluster cluster.Observer
-	Clock   func() time.Time // nil means the machine's
-	Log     *zap.Logger      // nil means none
+	Clock   func() time.Time // nil means the machine's clock
+	Log     *zap.Logger      // nil means no log
 }
 
 // New returns the parts of the service, by name. The names are unique among all

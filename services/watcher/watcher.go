@@ -19,7 +19,7 @@ import (
 // maxWorkers is how many attempts are decided about at a time.
 const maxWorkers = 16
 
-// watcher looks at attempts, decides about them and publishes the decisions.
+// watcher observes attempts, decides about them and publishes the decisions.
 type watcher struct {
 	settings Settings
 	deps     Deps
@@ -30,20 +30,19 @@ type watcher struct {
 	attempts map[attempt]*tracked
 }
 
-// tracked is what this process remembers of an attempt. All of it can be found
-// again, but for the last snapshot of an attempt that is gone.
+// tracked is the state of an attempt in this process. It can all be read again, except the last snapshot of an attempt that is gone.
 type tracked struct {
 	doc watchedAttempt
 
 	// Only the worker at the attempt uses these.
 	lastReported string    // ID of the last status that was published
-	heldSince    time.Time // since when its end waits for a log to be read; zero where it does not
+	heldSince    time.Time // since when its end waits for a log to be read; zero while it does not
 
 	mu         sync.Mutex
-	seen       *cluster.Snapshot // the last that the watch handed over; nil: look live
+	seen       *cluster.Snapshot // the last snapshot of the watch; nil: read live
 	observedAt time.Time         // when that was
 	lastSeen   cluster.Snapshot  // the last in which the attempt had a job or pods
-	goneSince  time.Time         // since when it has none, by live looks
+	goneSince  time.Time         // since when it has none, according to live reads
 }
 
 func newWatcher(s Settings, d Deps) *watcher {
@@ -53,8 +52,8 @@ func newWatcher(s Settings, d Deps) *watcher {
 	return &watcher{settings: s, deps: d, docs: documents{d.Store}, queue: q, attempts: make(map[attempt]*tracked)}
 }
 
-// onLaunched begins to watch an attempt. Where the attempt has ended and the run does not
-// show that, it answers with the end once more: the topic may have lost it.
+// onLaunched starts to watch an attempt. If the attempt has ended and the run does not show that, it returns the end once more: the topic
+// may have lost it.
 func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Event, error) {
 	a := attempt{ev.Run, ev.Attempt}
 	runExists, runEnded, err := w.docs.runState(ctx, a)
@@ -73,8 +72,7 @@ func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Ev
 	return nil, nil
 }
 
-// onCommand has the attempts of a run decided about: the cancel mark of the run is set
-// before the command is published.
+// onCommand queues the attempts of a run: the cancel mark of the run is set before the command is published.
 func (w *watcher) onCommand(_ context.Context, c event.Command) ([]event.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +84,7 @@ func (w *watcher) onCommand(_ context.Context, c event.Command) ([]event.Event, 
 	return nil, nil
 }
 
-// watchCluster returns the loop that watches the cluster. A watch that breaks begins anew.
+// watchCluster returns the loop that watches the cluster. It restarts a broken watch.
 func (w *watcher) watchCluster() *control.Loop {
 	watch := func(ctx context.Context) (time.Duration, error) { return 0, w.deps.Cluster.Watch(ctx, w.onChange) }
 	return control.NewLoop("watch", w.settings.Retry, w.deps.Log, watch, control.LoopSettings{
@@ -94,7 +92,7 @@ func (w *watcher) watchCluster() *control.Loop {
 	})
 }
 
-// onChange notes a snapshot of an attempt, and has the attempt decided about.
+// onChange stores a snapshot of an attempt, and queues the attempt.
 func (w *watcher) onChange(s cluster.Snapshot) {
 	a := attempt{s.Ref.Run, s.Ref.Attempt}
 	if m := w.lookup(a); m != nil {
@@ -103,7 +101,7 @@ func (w *watcher) onChange(s cluster.Snapshot) {
 	w.queue.Add(a)
 }
 
-// note keeps a snapshot that the watch handed over.
+// note stores a snapshot of the watch.
 func (m *tracked) note(s cluster.Snapshot, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +111,7 @@ func (m *tracked) note(s cluster.Snapshot, now time.Time) {
 	}
 }
 
-// run decides about attempts as they come up, and about all of them from time to time.
+// run decides about queued attempts, and about all of them in every round of resync.
 func (w *watcher) run(ctx context.Context) error {
 	resync := control.NewLoop("resync", w.settings.Reconcile, w.deps.Log, w.resync, control.LoopSettings{
 		Backoff: w.backoff(), Failing: "cannot look at what is watched, tries again",
@@ -138,8 +136,8 @@ func (w *watcher) work(ctx context.Context, a attempt) (queue.Result, error) {
 	return r, err
 }
 
-// throttle is for how long an attempt is not decided about again: the longer, the more
-// pods it has, each of whose changes is a reason to look at all of them.
+// throttle returns the pause before an attempt is decided about again. It grows with the number of pods, because a change of each pod is a
+// reason to check all of them.
 func (m *tracked) throttle() time.Duration {
 	const few, each = 50, 200 * time.Microsecond
 	m.mu.Lock()
@@ -150,18 +148,17 @@ func (m *tracked) throttle() time.Duration {
 	return 0
 }
 
-// backoff is how long to wait after failures in a row: at most 32 times as long as
-// after the first, so that nothing waits longer once all is back.
+// backoff is the pause after failures in a row: at most 32 times that after the first, so that a recovery is found in time.
 func (w *watcher) backoff() control.Backoff {
 	return control.Backoff{First: w.settings.Retry, Max: w.settings.maxRetry()}
 }
 
-// staleRounds is for how many rounds of reconcile the watch may be silent about an
-// attempt before that is looked at live: the watch hands over all that is there more often.
+// staleRounds is how many rounds of reconcile may pass without a snapshot of an attempt before it is read live: the watch delivers each
+// attempt more often.
 const staleRounds = 3
 
-// resync has every watched attempt decided about, whichever process launched it, after a
-// live look where the watch was silent about it.
+// resync queues every watched attempt, whichever process received its launch. It invalidates the snapshot of an attempt about which the
+// watch was silent.
 func (w *watcher) resync(ctx context.Context) (time.Duration, error) {
 	stale := w.deps.Clock().Add(-staleRounds * w.settings.Reconcile)
 	for d, err := range store.All[watchedAttempt](ctx, w.deps.Store, store.KindWatch, livePrefix) {
@@ -175,8 +172,7 @@ func (w *watcher) resync(ctx context.Context) (time.Duration, error) {
 	return 0, nil
 }
 
-// reconcile gathers the state of an attempt, decides, and publishes the decision. It
-// returns when to decide again though nothing changes.
+// reconcile observes the state of an attempt, decides, and publishes the decision. It returns when to decide again without a change.
 func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheckAt time.Time, err error) {
 	s, err := w.observe(ctx, a, m)
 	if err != nil {
@@ -199,8 +195,7 @@ func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheck
 	return v.RecheckAt, nil
 }
 
-// observe returns the state of an attempt. Only a live look can find that nothing of
-// the attempt is there.
+// observe returns the state of an attempt. Only a live read can find that the attempt is gone.
 func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s Observation, err error) {
 	l, now := m.doc.Launched, w.deps.Clock()
 	s = Observation{Now: now, Grace: w.settings.Grace, ReadyDeadline: l.PendingDeadline}
@@ -217,8 +212,7 @@ func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s Observa
 	return s, err
 }
 
-// heard returns the snapshot that the watch handed over last, if it shows the Job of that
-// UID, and the last in which the attempt had a job or pods.
+// heard returns the last snapshot of the watch, if it shows the Job with that UID, and the last in which the attempt had a job or pods.
 func (m *tracked) heard(uid string) (seen, lastSeen cluster.Snapshot, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -228,10 +222,9 @@ func (m *tracked) heard(uid string) (seen, lastSeen cluster.Snapshot, ok bool) {
 	return *m.seen, m.lastSeen, true
 }
 
-// finish writes down how an attempt ended, publishes that, and ends the watch. Where
-// another process wrote it first, finish publishes the other's. It publishes nothing of an
-// attempt whose end the run has: only the document of the attempt was left, or came back
-// with an older store.
+// finish stores how an attempt ended, publishes the end, and ends the watch. If another process stored the end first, finish publishes that
+// one. It publishes nothing if the run shows the end already: then only the document of the attempt was left, or came back with an older
+// store.
 func (w *watcher) finish(ctx context.Context, a attempt, events []event.Event) error {
 	_, runEnded, err := w.docs.runState(ctx, a)
 	if err != nil {
@@ -256,7 +249,7 @@ func (w *watcher) finish(ctx context.Context, a attempt, events []event.Event) e
 	return nil
 }
 
-// track begins to watch an attempt, and returns what is remembered of it.
+// track starts to watch an attempt, and returns its state.
 func (w *watcher) track(a attempt, d watchedAttempt) *tracked {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,8 +259,8 @@ func (w *watcher) track(a attempt, d watchedAttempt) *tracked {
 	return w.attempts[a]
 }
 
-// findTracked returns what is remembered of an attempt, nil where it is not watched. It
-// reads the document of an attempt of whose launch another process has heard.
+// findTracked returns the state of an attempt, nil if it is not watched. For an attempt whose launch another process received, it reads the
+// document.
 func (w *watcher) findTracked(ctx context.Context, a attempt) (*tracked, error) {
 	if m := w.lookup(a); m != nil {
 		return m, nil
@@ -285,7 +278,7 @@ func (w *watcher) lookup(a attempt) *tracked {
 	return w.attempts[a]
 }
 
-// recordObservation keeps the snapshot of a live look, and returns since when nothing is there.
+// recordObservation stores the snapshot of a live read, and returns since when the attempt is gone.
 func (m *tracked) recordObservation(seen cluster.Snapshot, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -298,7 +291,7 @@ func (m *tracked) recordObservation(seen cluster.Snapshot, now time.Time) time.T
 	return m.goneSince
 }
 
-// invalidate has the next look be a live one if the watch was silent since stale.
+// invalidate makes the next observation a live read if the watch was silent since stale.
 func (m *tracked) invalidate(stale time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -40,7 +40,7 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 		w := newFixture(t)
 		p := w.start(watcher.Settings{})
 		l := launchedRun("r1", 0)
-		w.cluster.set(refOf(l), preparing()) // seen before it is heard of
+		w.cluster.set(refOf(l), preparing()) // the watch shows it before its launch is received
 		synctest.Wait()
 		p.deliver(l)
 		p.deliver(l)
@@ -69,16 +69,15 @@ func TestARunIsWatchedToItsEnd(t *testing.T) {
 	})
 }
 
-// scenario is what the cluster shows of one attempt, and how it has to end.
+// scenario is a sequence of states of one attempt in the cluster, and its expected end.
 type scenario struct {
 	states   []cluster.Snapshot // each for a second
 	retries  int
-	canceled bool // while it is in its second state
+	canceled bool // the run is canceled in its second state
 	want     string
 }
 
-// TestKilledAnywhere kills the process at each of its effects, before it
-// happens or right after, then starts it again, while the cluster goes on.
+// TestKilledAnywhere kills the process at each of its effects, before or right after it, then starts it again, while the cluster goes on.
 func TestKilledAnywhere(t *testing.T) {
 	for name, s := range map[string]scenario{
 		"a run that ends well": {
@@ -106,8 +105,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// play shows the scenario to a watcher in a process that may die, then goes on with
-// another watcher.
+// play shows the scenario to a watcher in a process that may be killed, then continues with another watcher.
 func (s scenario) play(t *testing.T, crashing *crashtest.Process) {
 	t.Helper()
 	w := newFixture(t)
@@ -115,7 +113,7 @@ func (s scenario) play(t *testing.T, crashing *crashtest.Process) {
 	l := launchedRun("r1", s.retries)
 	s.showTo(w, p, l)
 	p.stop()
-	if len(w.endLines()) > 0 { // the executor has heard its end and deleted its objects
+	if len(w.endLines()) > 0 { // the executor has received the end and deleted the objects
 		w.cluster.set(refOf(l), cluster.Snapshot{})
 	}
 	p = w.start(watcher.Settings{})
@@ -191,8 +189,7 @@ func TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched(t *testing.T) {
 	})
 }
 
-// TestWhyAPodHadToGoIsKnownAlsoWhenItIsGoneBeforeItsJobHasFailed: what is seen
-// then, and a moment before, has no pod.
+// TestWhyAPodHadToGoIsKnownAlsoWhenItIsGoneBeforeItsJobHasFailed: the snapshots of that time, and of a moment before, have no pod.
 func TestWhyAPodHadToGoIsKnownAlsoWhenItIsGoneBeforeItsJobHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -228,7 +225,7 @@ func TestAClusterThatIsAwayEndsNoRun(t *testing.T) {
 		if got := w.publishedLines(); len(got) > 0 {
 			t.Errorf("while the cluster is away: %q", got)
 		}
-		if looks := w.cluster.observeCount(); looks > 600 { // one in 8 s, and one in each reconcile: once it is back, nobody waits for 15 s
+		if looks := w.cluster.observeCount(); looks > 600 { // one in 8 s, and one in each reconcile: after the recovery no attempt waits for 15 s
 			t.Errorf("%d looks in an hour at a cluster that is away", looks)
 		}
 		w.cluster.failWith(nil)
@@ -303,7 +300,7 @@ func TestEverythingHeardAgainAfterTheEndChangesNothing(t *testing.T) {
 	})
 }
 
-// TestAnEndThatTheTopicLostIsSaidAgain, as long as the run knows of none.
+// TestAnEndThatTheTopicLostIsSaidAgain, as long as the run shows no end.
 func TestAnEndThatTheTopicLostIsSaidAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -326,8 +323,8 @@ func TestAnEndThatTheTopicLostIsSaidAgain(t *testing.T) {
 	})
 }
 
-// TestAnAttemptWhoseEndTheRunHasIsNotJudgedAnew: the store is older than the
-// topics, and has its document still, or lacks how it ended.
+// TestAnAttemptWhoseEndTheRunHasIsNotJudgedAnew: the store is older than the topics, and still has the attempt's document, or lacks its
+// end.
 func TestAnAttemptWhoseEndTheRunHasIsNotJudgedAnew(t *testing.T) {
 	for name, run := range map[string]store.Run{
 		"the run has ended":            {ID: "r1", Attempt: 1, Phase: event.PhaseFinished, Revision: 2},
@@ -360,8 +357,7 @@ func TestAnAttemptWhoseEndTheRunHasIsNotJudgedAnew(t *testing.T) {
 	}
 }
 
-// TestWhatHasEndedIsNotLookedThroughAgain: the cost of a look at everything
-// grows with what runs, not with what ran.
+// TestWhatHasEndedIsNotLookedThroughAgain: the cost of a resync grows with the number of running attempts, not with that of ended ones.
 func TestWhatHasEndedIsNotLookedThroughAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
@@ -384,8 +380,7 @@ func TestWhatHasEndedIsNotLookedThroughAgain(t *testing.T) {
 	})
 }
 
-// TestWhatIsHeardOfIsNotLookedAtLive: a look costs the cluster two calls, for each
-// run that only runs.
+// TestWhatIsHeardOfIsNotLookedAtLive: a live read costs the cluster two calls, for each running run.
 func TestWhatIsHeardOfIsNotLookedAtLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)

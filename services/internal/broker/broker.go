@@ -1,10 +1,7 @@
-// Package broker is the embedded broker: one that speaks Kafka's protocol and keeps
-// its data in a directory. It asks who speaks, where it is told who may, and else
-// listens on loopback alone. It is a single process and
-// uses one core; what it has acknowledged survives the end of the process, by
-// whatever signal. After the end of the machine it mends its files: torn ends are
-// cut off, what is missing is made anew, and groups that stood behind the end of
-// a log are set back to it. What that has lost it says.
+// Package broker is the embedded broker: it implements Kafka's protocol and stores its data in a directory. With users it requires
+// authentication, else it listens on loopback alone. It is a single process and uses one core; acknowledged records survive the end of the
+// process by any signal. After a crash of the machine it repairs its files: incomplete ends are cut off, missing files are created, and
+// groups behind the end of a log are reset to the end. It reports lost records.
 package broker
 
 import (
@@ -61,11 +58,11 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// User is somebody whom the broker knows, by SCRAM-SHA-256.
+// User is a user of the broker, with authentication by SCRAM-SHA-256.
 type User struct {
 	Name, Password string
 	Superuser      bool     // may do everything
-	WriteTopics    []string // topics, where that is all
+	WriteTopics    []string // topics with write permission, for a user that is no superuser
 }
 
 // Bounds.
@@ -88,9 +85,8 @@ type Broker struct {
 	repairs []string
 }
 
-// Start starts the broker of a directory, with every topic of the platform. It
-// fails where another process uses the directory, and where the port of the
-// directory is taken.
+// Start starts the broker of a directory, with every topic of the platform. It fails if another process uses the directory, or if the port
+// of the directory is taken.
 func Start(s Settings) (*Broker, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -147,15 +143,13 @@ func (b *Broker) start(s Settings) error {
 	return saveAddr(filepath.Join(s.Dir, portFile), b.addr)
 }
 
-// Repairs returns what the start found damaged, mended and lost, a sentence each;
-// none where the files were whole.
+// Repairs returns the damage, repairs and losses that the start found, a sentence each; none if the files were whole.
 func (b *Broker) Repairs() []string { return slices.Clone(b.repairs) }
 
 // Addr returns host:port of the broker.
 func (b *Broker) Addr() string { return b.addr }
 
-// Close stops the broker. It returns an error, and leaves the rest to the end
-// of the process, if the broker does not stop in 10 s.
+// Close stops the broker. If the broker does not stop in 10 s, Close returns an error, and the end of the process stops the rest.
 func (b *Broker) Close() error {
 	done := make(chan struct{})
 	go func() {
@@ -172,9 +166,8 @@ func (b *Broker) Close() error {
 	return b.lock.Close()
 }
 
-// topics makes sure that every topic is there. Size alone bounds what is kept:
-// a partition that time has emptied would begin again at offset 0 after a
-// restart, and its readers would wait for offsets that they knew.
+// topics creates the missing topics. Only size limits the records of a topic: a partition that a time limit has emptied would begin again
+// at offset 0 after a restart, and its readers would wait for their earlier offsets.
 func (b *Broker) topics(s Settings) error {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	for _, name := range event.Topics() {
@@ -199,7 +192,7 @@ func (s Settings) partitions(topic string) int32 {
 	return int32(cmp.Or(s.Partitions, 2)) //nolint:gosec // a handful
 }
 
-// configs returns how much of a topic is kept.
+// configs returns the limits of a topic.
 func (s Settings) configs(topic string) map[string]string {
 	each := cmp.Or(s.MaxTopicBytes, 512<<20) / int64(s.partitions(topic))
 	return map[string]string{

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	_, _ = os.Stdout.WriteString(b.Addr() + "\n")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the test that started it ends
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent test ends
 }
 
 func TestWhatWasAcknowledgedSurvivesKilling(t *testing.T) {
@@ -205,7 +205,7 @@ func spawn(t *testing.T, dir string) (brokerProcess, string) {
 	kill := func() {
 		_ = cmd.Process.Kill()
 		_ = in.Close()
-		_ = cmd.Wait() // says that it was killed
+		_ = cmd.Wait() // the error is that of the kill
 	}
 	t.Cleanup(kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -221,7 +221,7 @@ func start(t *testing.T, s broker.Settings) *broker.Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = b.Close() }) // a second time where the test did it
+	t.Cleanup(func() { _ = b.Close() }) // a second time if the test did it
 	return b
 }
 
@@ -235,7 +235,7 @@ func connect(tb testing.TB, addr string) *kafka.Bus {
 	return bus
 }
 
-// listen hears status events until done says so, and commits what it heard.
+// listen receives status events until done returns true, and commits them.
 func listen(t *testing.T, bus *kafka.Bus, done func(event.Status) bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)

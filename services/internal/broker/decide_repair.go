@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Sizes of what the files of the broker hold.
+// Sizes in the broker's files.
 const (
 	entryHead  = 10 // of an entry of a journal: length, checksum, version
 	batchHead  = 61 // of a batch of records without its records
-	indexEntry = 15 // what an index says of a batch
+	indexEntry = 15 // of a batch in an index
 	maxBatch   = 1 << 30
 )
 
 // sum returns the checksum that the broker's files have.
 func sum(text []byte) uint32 { return crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)) }
 
-// wholeEntries returns how many bytes at the beginning of a journal are whole entries.
-// The broker reads no further, and what it wrote behind them would be lost.
+// wholeEntries returns how many bytes at the beginning of a journal are whole entries. The broker reads no further: entries that it writes
+// behind them would be lost.
 func wholeEntries(journal []byte) int {
 	at := 0
 	for at+entryHead <= len(journal) {
@@ -44,8 +44,7 @@ type batch struct {
 	epoch    uint32
 }
 
-// batches returns the batches of a segment that are whole, whose offsets grow,
-// in order. Behind bytes that are none it goes on at the next batch.
+// batches returns the whole batches of a segment with growing offsets, in order. It skips other bytes up to the next batch.
 func batches(segment []byte) []batch {
 	var all []batch
 	for at, next := 0, int64(0); at+batchHead <= len(segment); {
@@ -60,8 +59,7 @@ func batches(segment []byte) []batch {
 	return all
 }
 
-// readBatch returns the batch that begins at a byte of a segment. It is false
-// where none does.
+// readBatch returns the batch that begins at a byte of a segment. It is false if there is none.
 func readBatch(segment []byte, at int) (batch, bool) {
 	head := segment[at:]
 	const magic, two = 16, 2 // the format of batches, since Kafka 0.11
@@ -89,8 +87,7 @@ func joinBatches(segment []byte, all []batch) []byte {
 	return out
 }
 
-// index returns the index of a segment of batches. Nothing here writes in
-// transactions, and timestamps are found anew at the start.
+// index returns the index of a segment of batches. The platform writes no transactions, and the start finds timestamps again.
 func index(all []batch) []byte {
 	out := make([]byte, 0, indexEntry*len(all))
 	for _, b := range all {
@@ -117,7 +114,7 @@ func indexMatches(text []byte, all []batch) bool {
 	return true
 }
 
-// topicFile is what the broker's file of topics says.
+// topicFile is the content of the broker's file of topics.
 type topicFile struct {
 	Version int          `json:"version"`
 	Topics  []topicEntry `json:"topics"`
@@ -131,9 +128,8 @@ type topicEntry struct {
 	Configs    map[string]string `json:"configs,omitempty"`
 }
 
-// withFolders returns the file of topics with each topic of which there is the
-// folder of a partition, and reports whether that is more than it said. What
-// add returns is the entry of a topic that the file lacks.
+// withFolders adds each topic with a partition's folder to the file of topics, and reports whether one was missing. It calls add for the
+// entry of a missing topic.
 func withFolders(f topicFile, folders []string, add func(name string) topicEntry) (topicFile, bool) {
 	f.Version, f.Topics = 1, slices.Clone(f.Topics)
 	changed := false
@@ -166,8 +162,7 @@ func partition(folder string) (topic string, number int, ok bool) {
 	return name, number, err == nil && err2 == nil && number >= 0
 }
 
-// gaps says which offsets are missing before and between the batches of a
-// segment that begins at an offset.
+// gaps returns the offsets that are missing before and between the batches of a segment that begins at an offset.
 func gaps(all []batch, from int64) []string {
 	var out []string
 	for _, b := range all {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// refuseOpen refuses users without a password or without one who may do everything,
-// and a broker that asks nobody where others than this machine reach it.
+// refuseOpen refuses users without a password, users without a superuser, and a broker without users that other machines can reach.
 func refuseOpen(addr, host string, users []User) error {
 	if len(users) > 0 {
 		if slices.ContainsFunc(users, func(u User) bool { return u.Name == "" || u.Password == "" }) {

@@ -13,8 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// BenchmarkIdle says how much of a core a broker and the consumers of a whole
-// platform take when nothing happens.
+// BenchmarkIdle measures how much of a core a broker and the consumers of a whole platform take without events.
 func BenchmarkIdle(b *testing.B) {
 	server, err := broker.Start(broker.Settings{Dir: b.TempDir()})
 	if err != nil {

@@ -23,9 +23,8 @@ func acquire(path string) (*lock.Lock, error) {
 	return l, err
 }
 
-// Listen listens at the address of host that is kept in path, or, where there is
-// none yet, at a port of host that is free, and keeps it there. So what has heard
-// of the address finds it again after a restart.
+// Listen listens at the address of host that is stored in path or, if there is none yet, at a free port of host, which it stores there. So
+// clients that have the address can connect again after a restart.
 func Listen(host, path string) (net.Listener, error) {
 	l, err := listen("", host, path)
 	if err != nil {
@@ -34,8 +33,8 @@ func Listen(host, path string) (net.Listener, error) {
 	return l, saveAddr(path, l.Addr().String())
 }
 
-// listen listens at addr, or, where that is empty, at the address of host that is
-// kept in path, or, where there is none yet, at a port of host that is free.
+// listen listens at addr or, if it is empty, at the address of host that is stored in path or, if there is none yet, at a free port of
+// host.
 func listen(addr, host, path string) (net.Listener, error) {
 	if addr != "" {
 		l, err := listenAt(addr)
@@ -59,8 +58,7 @@ func listen(addr, host, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// isAddrOf reports whether what is kept is a port of host. It may be anything where
-// the machine stopped while it was written.
+// isAddrOf reports whether a stored text is a port of host. After a crash of the machine during a write it may be any text.
 func isAddrOf(host, addr string) bool {
 	storedHost, port, err := net.SplitHostPort(strings.TrimSpace(addr))
 	n, err2 := strconv.ParseUint(port, 10, 16)
@@ -75,8 +73,8 @@ func listenAt(addr string) (net.Listener, error) {
 	return listener.Retry(l), nil
 }
 
-// listenFree listens at a free port of host that the kernel does not give to
-// outgoing connections, so that it is likely to be free after a restart too.
+// listenFree listens at a free port of host that the kernel does not use for outgoing connections, so that it is likely to be free after a
+// restart too.
 func listenFree(host string) (net.Listener, error) {
 	low := ephemeral()
 	from := min(20000, max(1024, low-10000))
@@ -93,8 +91,7 @@ func listenFree(host string) (net.Listener, error) {
 	return l, nil
 }
 
-// ephemeral returns the first port that the kernel gives to outgoing
-// connections.
+// ephemeral returns the first port that the kernel uses for outgoing connections.
 func ephemeral() int {
 	b, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range") // Linux; elsewhere the usual
 	if fields := strings.Fields(string(b)); len(fields) == 2 {
@@ -105,7 +102,7 @@ func ephemeral() int {
 	return 32768
 }
 
-// saveAddr writes down addr, whole or not at all.
+// saveAddr stores addr, whole or not at all.
 func saveAddr(path, addr string) error {
 	if err := replace(path, []byte(addr+"\n")); err != nil {
 		return fmt.Errorf("keep the broker's port: %w", err)

@@ -19,9 +19,8 @@ type topicPartition struct {
 	partition int32
 }
 
-// resetOffsets has groups that stand behind the end of a log stand at its end: they
-// would wait there until as much is written as was lost, and never hear it. It
-// returns a sentence for each.
+// resetOffsets resets groups behind the end of a log to its end: they would wait until as many records are written as were lost, and never
+// receive these. It returns a sentence for each.
 func (b *Broker) resetOffsets() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -98,7 +97,7 @@ func resetGroupOffsets(ctx context.Context, client *kgo.Client, group string, en
 		return nil, err
 	}
 	commit := kmsg.NewPtrOffsetCommitRequest()
-	commit.Group, commit.Generation = group, -1 // nobody consumes yet
+	commit.Group, commit.Generation = group, -1 // no consumer runs yet
 	var notes []string
 	for _, g := range resp.Groups {
 		for _, t := range g.Topics {
@@ -118,7 +117,7 @@ func resetGroupOffsets(ctx context.Context, client *kgo.Client, group string, en
 	return notes, commitErrors(done)
 }
 
-// commitErrors returns why offsets were not taken, nil where all were.
+// commitErrors returns why offsets were not committed, nil if all were.
 func commitErrors(done *kmsg.OffsetCommitResponse) error {
 	var errs []error
 	for _, t := range done.Topics {
@@ -129,8 +128,7 @@ func commitErrors(done *kmsg.OffsetCommitResponse) error {
 	return errors.Join(errs...)
 }
 
-// offsetsPastEnd returns what sets a group back in the partitions of a topic behind whose
-// ends it stands, and a sentence for each.
+// offsetsPastEnd returns the request that resets a group in those partitions of a topic behind whose end it is, and a sentence for each.
 func offsetsPastEnd(group string, t kmsg.OffsetFetchResponseGroupTopic, ends map[topicPartition]int64) (kmsg.OffsetCommitRequestTopic, []string) {
 	back := kmsg.NewOffsetCommitRequestTopic()
 	back.Topic, back.TopicID = t.Topic, t.TopicID

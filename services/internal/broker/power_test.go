@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// cuts are what the end of a machine may leave of a file that was written lately.
+// cuts are the states in which a crash of the machine may leave a file that was written lately.
 func cuts() map[string]func(path string) error {
 	return map[string]func(path string) error{
 		"its last bytes are missing": powertest.Truncate,
@@ -29,9 +29,8 @@ func cuts() map[string]func(path string) error {
 	}
 }
 
-// TestABrokerGoesOnAfterThePowerWasCut plays the cut on each file that it writes,
-// found by a walk, and on all at once: it starts, says what it has lost, and
-// the consumers of before hear all that is published then.
+// TestABrokerGoesOnAfterThePowerWasCut applies each cut to each file of a broker, and to all at once: the broker starts, reports its
+// losses, and the earlier consumers receive all new events.
 func TestABrokerGoesOnAfterThePowerWasCut(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
@@ -39,7 +38,7 @@ func TestABrokerGoesOnAfterThePowerWasCut(t *testing.T) {
 	for name, cut := range cuts() {
 		for _, file := range append(filesBelow(t, whole), "") {
 			if topic := filepath.Base(filepath.Dir(file)); file == "lock" || strings.HasPrefix(topic, "bai.") && !strings.HasPrefix(topic, "bai.status") {
-				continue // it holds nothing
+				continue // it is empty
 			}
 			t.Run(name+"/"+strings.ReplaceAll(file, "/", " "), func(t *testing.T) {
 				t.Parallel()
@@ -57,7 +56,7 @@ func cutCopy(t *testing.T, whole, file string, cut func(string) error) string {
 	if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 		t.Fatal(err)
 	}
-	if file != "port" && os.Remove(filepath.Join(dir, "port")) != nil { // which others of these tests have
+	if file != "port" && os.Remove(filepath.Join(dir, "port")) != nil { // other tests have cut the port file
 		t.Fatal("no port is kept")
 	}
 	cutOff := []string{file}
@@ -72,8 +71,7 @@ func cutCopy(t *testing.T, whole, file string, cut func(string) error) string {
 	return dir
 }
 
-// writeRecords has a broker write in dir: records of several batches, and groups that
-// have heard all of them.
+// writeRecords runs a broker in dir that stores records of several batches, and groups that have consumed all of them.
 func writeRecords(t *testing.T, dir string) {
 	t.Helper()
 	b, err := broker.Start(broker.Settings{Dir: dir})
@@ -95,8 +93,7 @@ func writeRecords(t *testing.T, dir string) {
 	}
 }
 
-// wantWorking checks that the broker of dir starts, and that the group hears
-// whatever is published from now on.
+// wantWorking checks that the broker of dir starts, and that the group receives all events that are published from now on.
 func wantWorking(t *testing.T, dir string) {
 	t.Helper()
 	b, err := broker.Start(broker.Settings{Dir: dir, VerifyAll: true})
@@ -131,8 +128,7 @@ func wantWorking(t *testing.T, dir string) {
 	}
 }
 
-// consumeUntil consumes until it has heard so many, or a message says that it is enough,
-// and returns what it heard once all of it is committed.
+// consumeUntil consumes until enough returns true for the number of events, and returns the events once all of them are committed.
 func consumeUntil(t *testing.T, consume func(string, service.Step) service.Runnable, enough func(n int) bool, last ...func(string) bool) []string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)

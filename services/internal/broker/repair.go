@@ -21,19 +21,17 @@ const (
 	snapshot   = "snapshot.json"
 )
 
-// repairer brings the files of a broker that does not run into a state in which it
-// starts and goes on: as they are after its process was killed, which is nothing
-// to mend, or after the machine stopped, when the end of each file, and the whole
-// of it, may be missing or zeros.
+// repairer repairs the files of a broker that does not run, so that it can start. After a kill of the process there is nothing to repair.
+// After a crash of the machine the end of each file, or all of it, may be missing or zeros.
 type repairer struct {
 	dir     string
 	deep    bool                                 // reads every segment
-	configs func(topic string) map[string]string // of a topic of which only the folders are left
+	configs func(topic string) map[string]string // of a topic with only its folders left
 
-	repairs []string // what was mended, and what is lost
+	repairs []string // repairs and losses
 }
 
-// repair mends the data below dir. It may be repeated.
+// repair repairs the data below dir. It can be repeated.
 func (m *repairer) repair() error {
 	folders, err := m.folders()
 	if err != nil {
@@ -80,8 +78,7 @@ func (m *repairer) folders() ([]string, error) {
 	return names, nil
 }
 
-// json removes the files of a folder that are to be JSON and are not: the broker
-// does without them, or they are made anew.
+// json removes the files of a folder that should be valid JSON and are not: the broker works without them, or they are created again.
 func (m *repairer) json(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,8 +109,7 @@ func (m *repairer) json(dir string) error {
 
 func (m *repairer) rel(path string) string { return strings.TrimPrefix(path, m.dir+"/") }
 
-// journals cuts the journals behind their last whole entry: what is written behind
-// half an entry is never read.
+// journals cuts the journals behind their last whole entry: the broker never reads entries behind a partial one.
 func (m *repairer) journals() error {
 	for _, name := range []string{"groups.log", "pids.log"} {
 		path := filepath.Join(m.dir, name)
@@ -134,7 +130,7 @@ func (m *repairer) journals() error {
 	return nil
 }
 
-// meta makes the file without which the broker takes its folder for an empty one.
+// meta creates the file without which the broker treats its folder as empty.
 func (m *repairer) meta() error {
 	path := filepath.Join(m.dir, metaFile)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +140,7 @@ func (m *repairer) meta() error {
 	return replace(path, fmt.Appendf(nil, `{"version":1,"cluster_id":%q}`, rand.Text()))
 }
 
-// topics has the file of topics name each topic of which there are records.
+// topics adds each topic with records to the file of topics.
 func (m *repairer) topics(folders []string) error {
 	path := filepath.Join(m.dir, topicsFile)
 	text, err := os.ReadFile(path)
@@ -152,7 +148,7 @@ func (m *repairer) topics(folders []string) error {
 		return fmt.Errorf("look at the broker's data: %w", err)
 	}
 	var f topicFile
-	_ = json.Unmarshal(text, &f) // what it does not say the folders do
+	_ = json.Unmarshal(text, &f) // the folders supply missing entries
 	f, changed := withFolders(f, folders, func(name string) topicEntry {
 		t := topicEntry{Name: name, ID: make([]byte, 16), Replicas: 1, Configs: m.configs(name)}
 		_, _ = rand.Read(t.ID) // it never fails
@@ -168,7 +164,7 @@ func (m *repairer) topics(folders []string) error {
 	return replace(path, text)
 }
 
-// segments keeps of a partition's segments what is whole.
+// segments cuts a partition's segments to their whole batches.
 func (m *repairer) segments(dir string) error {
 	bases, err := segmentsIn(dir)
 	if err != nil {
@@ -189,8 +185,8 @@ func (m *repairer) segments(dir string) error {
 	return nil
 }
 
-// segment mends the segment that begins at offset base, and returns the offset
-// behind it. Next is the one behind the segment before, -1 where there is none.
+// segment repairs the segment that begins at offset base, and returns the offset behind it. Next is the offset behind the segment before,
+// -1 if there is none.
 func (m *repairer) segment(dir string, base, next int64) (int64, error) {
 	path, number := filepath.Join(dir, strconv.FormatInt(base, 10)+".dat"), strconv.FormatInt(base, 10)
 	text, err := os.ReadFile(path)
@@ -220,7 +216,7 @@ func (m *repairer) segment(dir string, base, next int64) (int64, error) {
 	return end, m.index(index, all)
 }
 
-// index has an index say as much as its segment holds.
+// index writes the index again if it does not match its segment.
 func (m *repairer) index(path string, all []batch) error {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -252,7 +248,7 @@ func segmentsIn(dir string) ([]int64, error) {
 	return bases, nil
 }
 
-// remove removes files that may be gone.
+// remove removes files that may be missing.
 func remove(paths ...string) error {
 	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -262,7 +258,7 @@ func remove(paths ...string) error {
 	return nil
 }
 
-// replace writes a file, whole or not at all, also where the machine stops.
+// replace writes a file, whole or not at all, even if the machine crashes.
 func replace(path string, text []byte) error {
 	f, err := os.OpenFile(path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // the broker's own
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
-// TestABrokerGoesOnAfterAMomentWithoutFileDescriptors: whoever asks meanwhile is
-// told that it takes no connections, and later finds it where it was.
+// TestABrokerGoesOnAfterAMomentWithoutFileDescriptors: a client is refused meanwhile, and can connect to the same address later.
 func TestABrokerGoesOnAfterAMomentWithoutFileDescriptors(t *testing.T) {
 	t.Parallel()
 	process, addr := spawn(t, t.TempDir())
@@ -49,7 +48,7 @@ func (s brokerProcess) exhaust(t *testing.T) (restore func()) {
 		tooltest.Missing(t, "this system does not show the files of a process: %v", err)
 	}
 	least := uint64(0)
-	for _, e := range open { // the numbers below that of the last are taken, but for a few
+	for _, e := range open { // the lower numbers are taken, but for a few
 		n, err := strconv.ParseUint(e.Name(), 10, 64)
 		if err != nil {
 			t.Fatal(err)

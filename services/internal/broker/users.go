@@ -16,10 +16,10 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// mechanism is how users say who they are. The password never travels.
+// mechanism is the authentication of users. The password is never sent.
 const mechanism = "SCRAM-SHA-256"
 
-// authOptions returns what has the broker ask who speaks.
+// authOptions returns the options that require authentication.
 func authOptions(users []User) []kfake.Opt {
 	if len(users) == 0 {
 		return nil
@@ -35,8 +35,7 @@ func authOptions(users []User) []kfake.Opt {
 	return opts
 }
 
-// removeUserFiles removes what the library keeps of users and rights: those of this start
-// are the only ones.
+// removeUserFiles removes the library's files about users and rights: only those of this start are valid.
 func removeUserFiles(dir string) error {
 	var errs []error
 	for _, name := range []string{"sasl.json", "acls.json"} {
@@ -47,7 +46,7 @@ func removeUserFiles(dir string) error {
 	return errors.Join(errs...)
 }
 
-// createACLs gives users their rights.
+// createACLs grants users their rights.
 func (b *Broker) createACLs() error {
 	req := kmsg.NewPtrCreateACLsRequest()
 	for _, u := range b.users {

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// clientAs returns a client that speaks as a user, nobody where the name is empty.
+// clientAs returns a client with the credentials of a user; with an empty name it has none.
 func clientAs(t *testing.T, addr, user, password string) *kgo.Client {
 	t.Helper()
 	opts := []kgo.Opt{kgo.SeedBrokers(addr), kgo.DisableIdempotentWrite(), kgo.RecordRetries(0), kgo.ConsumeTopics(event.TopicLogs), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
@@ -27,7 +27,7 @@ func clientAs(t *testing.T, addr, user, password string) *kgo.Client {
 	return c
 }
 
-// within is how long a client may try: clients try what is refused again and again.
+// within returns the time for which a client may try: clients retry refused requests.
 func within(t *testing.T, allowed bool) (context.Context, context.CancelFunc) {
 	t.Helper()
 	if allowed {
@@ -45,7 +45,7 @@ func canWrite(t *testing.T, c *kgo.Client, topic string, allowed bool) bool {
 	return err == nil
 }
 
-// canRead reports whether a client can read what was written.
+// canRead reports whether a client can read the records.
 func canRead(t *testing.T, c *kgo.Client, allowed bool) bool {
 	t.Helper()
 	ctx, cancel := within(t, allowed)
@@ -53,7 +53,7 @@ func canRead(t *testing.T, c *kgo.Client, allowed bool) bool {
 	return c.PollFetches(ctx).NumRecords() > 0
 }
 
-// permissions is what somebody may do.
+// permissions are the allowed operations of a user.
 type permissions struct{ logs, finished, reads bool }
 
 func TestTheBrokerAsksWhoSpeaks(t *testing.T) {
@@ -69,7 +69,7 @@ func TestTheBrokerAsksWhoSpeaks(t *testing.T) {
 	}
 }
 
-// checkPermissions checks what a broker lets users and others do.
+// checkPermissions checks the permissions of users and of clients without a user.
 func checkPermissions(t *testing.T, s broker.Settings) {
 	t.Helper()
 	b, err := broker.Start(s)

@@ -1,5 +1,4 @@
-// Package bustest has the contract of a bus as a suite that every bus passes, the one in
-// memory and the real one.
+// Package bustest has the contract of a bus as a suite that every bus passes, the one in memory and the real one.
 package bustest
 
 import (
@@ -20,16 +19,14 @@ import (
 
 // Bus carries events between services.
 type Bus interface {
-	// Consume returns the part that hands the events of the topic of step to step, at
-	// least once, those of one run in their order, and publishes the answers of step.
-	// Every group gets every event; parts of one group may share them.
+	// Consume returns a runnable that passes the events of the topic of step to step, at least once, those of one run in their order, and
+	// publishes the events that step returns. Every group gets every event; runnables of one group may share them.
 	Consume(group string, step service.Step) service.Runnable
-	// Publish returns when the events are safe, or with event.ErrPoison where they can
-	// never be published.
+	// Publish returns when the events are safe, or with event.ErrPoison if they can never be published.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Run checks that the buses that open returns, each of them empty, keep the contract.
+// Run checks that the buses that open returns, each of them empty, fulfil the contract.
 func Run(t *testing.T, open func(t *testing.T) Bus) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, b Bus){
@@ -157,7 +154,7 @@ func testDone(t *testing.T, b Bus) {
 	}
 }
 
-// ids are the different things that steps have received.
+// ids are the different IDs that steps have received.
 type ids struct {
 	mu  sync.Mutex
 	got map[string]bool
@@ -178,7 +175,7 @@ func (i *ids) sorted() []string {
 	return slices.Sorted(maps.Keys(i.got))
 }
 
-// want waits until as many have come, and checks them.
+// want waits until the same number of IDs has come, and compares them.
 func (i *ids) want(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)

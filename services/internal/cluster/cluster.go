@@ -1,10 +1,8 @@
-// Package cluster is the vocabulary of what runs benchmarks: the objects of a
-// run, what can be seen of them, and the contract of the verbs that every driver
-// keeps. The drivers lie in the folders below; package clustertest holds the
-// suite that each of them passes.
+// Package cluster defines the interface to the clusters that run benchmarks: the objects of a run, the snapshots of their state, and the
+// contract of the methods that every driver implements. The drivers are in the folders below; package clustertest has the suite that each
+// of them passes.
 //
-// The objects are those of Kubernetes, and they are the only description of how
-// a run runs.
+// The objects are those of Kubernetes, and they are the only description of how a run runs.
 package cluster
 
 import (
@@ -20,8 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Labels that every object of a run carries. Nothing without LabelRun is ever
-// touched.
+// Labels that every object of a run carries. The drivers never touch an object without LabelRun.
 const (
 	LabelRun      = "benchmark-ai.dev/run"
 	LabelAttempt  = "benchmark-ai.dev/attempt"
@@ -41,21 +38,21 @@ const (
 	ContainerBenchmark = "benchmark"
 )
 
-// Errors that can be told apart. What is none of them means that the cluster is
-// away, for everybody, and that the same call may succeed later.
+// Errors that callers can tell apart. Any other error means that the cluster cannot be reached, for every caller, and that the same call
+// may succeed later.
 var (
-	// ErrNotFound says that there is no such object.
+	// ErrNotFound means that the object does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrExists says that an object of that name is there already.
+	// ErrExists means that an object of that name exists already.
 	ErrExists = errors.New("exists already")
 )
 
-// RefusedError says that the cluster will not have an object, now or later.
+// RefusedError means that the cluster does not accept an object, now or later.
 type RefusedError struct {
 	Object  string      // kind and name
-	Reason  string      // one CamelCase word: an event.Reason where one fits, else empty
-	Class   event.Class // whose fault it is; empty means that of who asked for the object
-	Message string      // the refuser's own words
+	Reason  string      // one CamelCase word: an event.Reason if one fits, else empty
+	Class   event.Class // whose fault it is; empty means that of the requester
+	Message string      // the original message
 }
 
 // Error implements error.
@@ -67,7 +64,7 @@ type Object interface {
 	runtime.Object
 }
 
-// Ref names one attempt of a run by the Job whose end ends it.
+// Ref names one attempt of a run by its main Job, whose end ends the attempt.
 type Ref struct {
 	Run     string
 	Attempt int
@@ -76,20 +73,20 @@ type Ref struct {
 	UID     string // of the Job; empty means any
 }
 
-// Snapshot is what can be seen of one attempt of a run at one time.
+// Snapshot is the observed state of one attempt of a run at one time.
 type Snapshot struct {
 	Ref    Ref
-	Job    *batchv1.Job   // the one whose end ends the attempt; nil where it is gone
+	Job    *batchv1.Job   // the main Job, whose end ends the attempt; nil if it is gone
 	Others []batchv1.Job  // of its other roles, by name
 	Pods   []corev1.Pod   // of any role, by name
 	Events []corev1.Event // about the jobs and the pods, oldest first
 }
 
-// ReasonStopped is the reason in the status of a pod that failed because the platform,
-// which ran it itself, was stopped. No kubelet says it.
+// ReasonStopped is the reason in the status of a pod that failed because the platform, which ran it itself, was stopped. No kubelet sets
+// it.
 const ReasonStopped = "PlatformStopped"
 
-// Condition returns a condition of a Job that is true; a Job that is nil has none.
+// Condition returns a condition of a Job that is true; a nil Job has none.
 func Condition(j *batchv1.Job, t batchv1.JobConditionType) (batchv1.JobCondition, bool) {
 	if j == nil {
 		return batchv1.JobCondition{}, false
@@ -109,38 +106,32 @@ func Alive(p corev1.Pod) bool {
 
 // Creator creates objects.
 type Creator interface {
-	// Create creates o, which has its kind, name, namespace and labels, and
-	// fills in what the cluster gives it, such as its UID. It says ErrExists
-	// where one of that name is there, of which it fills in the UID where it is a
-	// ConfigMap, and *RefusedError where the cluster will not have it.
+	// Create creates o, which has its kind, name, namespace and labels, and fills in the fields that the cluster sets, such as its UID. It
+	// returns ErrExists if an object of that name exists, and fills in the UID of the existing one if it is a ConfigMap. It returns
+	// *RefusedError if the cluster does not accept the object.
 	Create(ctx context.Context, o Object) error
 }
 
 // Deleter deletes objects.
 type Deleter interface {
-	// Delete asks that all objects of an attempt end and go, dependents first,
-	// with the grace that its pods were promised. It returns when the cluster
-	// has taken the order: Observe tells when they are gone. Nothing there is
-	// no error. Where it is asked again a while later, it gives up what should
-	// have gone and did not, because the machine that runs it is lost.
+	// Delete requests that all objects of an attempt end and are deleted, dependents first, with the grace period of its pods. It returns when
+	// the cluster has accepted the request: Observe shows when the objects are gone. If the attempt has no objects, Delete succeeds. A later
+	// call also gives up pods that should be gone and are not because their machine is lost.
 	Delete(ctx context.Context, r Ref) error
 }
 
-// Labeler tells the labels of objects that are not a run's.
+// Labeler returns the labels of objects that do not belong to a run.
 type Labeler interface {
-	// Labels returns the labels of a Secret or PersistentVolumeClaim, and nothing
-	// that it holds. It says ErrNotFound where there is none, and *RefusedError
-	// where the platform may not look.
+	// Labels returns the labels of a Secret or PersistentVolumeClaim without its content. It returns ErrNotFound if the object does not exist,
+	// and *RefusedError if the platform has no permission to read it.
 	Labels(ctx context.Context, kind, scope, name string) (map[string]string, error)
 }
 
-// Stopper ends what runs, and leaves its objects.
+// Stopper ends the pods of an attempt, and leaves its objects.
 type Stopper interface {
-	// Stop asks that every pod of an attempt that has not ended ends, with the
-	// grace that it was promised. The Jobs and all that has ended stay to be seen;
-	// a pod that Stop ends may go, as on Kubernetes. Its Job then says that it
-	// failed, and never makes another pod. It returns when the cluster has taken
-	// the order: Observe tells when nothing runs. Nothing there is no error.
+	// Stop requests that every running pod of an attempt ends, with its grace period. The Jobs and all ended pods stay visible; a pod that
+	// Stop ends may be deleted, as on Kubernetes. Its Job then has failed, and never creates another pod. Stop returns when the cluster has
+	// accepted the request: Observe shows when no pod runs. If the attempt has no objects, Stop succeeds.
 	Stop(ctx context.Context, r Ref) error
 }
 
@@ -150,15 +141,13 @@ type Ender interface {
 	Stopper
 }
 
-// Observer sees.
+// Observer returns the state of attempts.
 type Observer interface {
-	// Observe looks at the attempt as it is now, not at what was heard of it.
-	// It says ErrNotFound once neither its job nor any pod of it is there; a
-	// Job of another UID than the one asked for is not it.
+	// Observe reads the current state of the attempt, not a cached one. It returns ErrNotFound once neither the attempt's job nor a pod of it
+	// exists; a Job with another UID than r.UID does not count.
 	Observe(ctx context.Context, r Ref) (Snapshot, error)
-	// Watch hands over each attempt that is there, then each whenever something
-	// about it changes or it has gone (Job nil, no pods), and each again from
-	// time to time. Changes that follow each other closely may be handed over
-	// as one. It blocks until ctx is done, and hands over one at a time.
+	// Watch calls see for each existing attempt, then for each attempt that changes or is gone (Job nil, no pods), and for each one again
+	// periodically. Changes that follow each other closely may come as one snapshot. It blocks until ctx is done, and calls see once at a
+	// time.
 	Watch(ctx context.Context, see func(Snapshot)) error
 }

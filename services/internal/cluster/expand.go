@@ -2,9 +2,8 @@ package cluster
 
 import "strings"
 
-// Expand replaces $(NAME) by the value of NAME, as Kubernetes does in commands,
-// arguments and values: a name that has none stays as it is, and $$ is a $ that
-// begins nothing.
+// Expand replaces $(NAME) by the value of NAME, as Kubernetes does in commands, arguments and values: a reference to an unknown name stays,
+// and $$ is a literal $.
 func Expand(s string, lookup func(string) (string, bool)) string {
 	var b strings.Builder
 	for {
@@ -20,7 +19,7 @@ func Expand(s string, lookup func(string) (string, bool)) string {
 	}
 }
 
-// expandReference returns how much of s, which begins with $, stands for what.
+// expandReference returns how many bytes of s, which begins with $, are one reference, and their replacement.
 func expandReference(s string, lookup func(string) (string, bool)) (int, string) {
 	switch s[1] {
 	case '$':

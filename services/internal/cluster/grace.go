@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// AnnotationGrace is on a pod whose benchmark has less time to end than the pod, in
-// seconds: the rest is for its collector, while it has data that it could not ship.
+// AnnotationGrace is on a pod whose benchmark has less time to end than the pod, in seconds: the collector has the rest of the time to ship
+// its data.
 const AnnotationGrace = "benchmark-ai.dev/grace"
 
-// BenchmarkGrace is what the benchmark of a pod with such annotations has to end, or
-// all where they do not say.
+// BenchmarkGrace returns the time that the benchmark of a pod with such annotations has to end, or all if there is no valid
+// AnnotationGrace.
 func BenchmarkGrace(annotations map[string]string, all time.Duration) time.Duration {
 	s, err := strconv.ParseInt(annotations[AnnotationGrace], 10, 32)
 	if err != nil || s <= 0 {
@@ -21,9 +21,8 @@ func BenchmarkGrace(annotations map[string]string, all time.Duration) time.Durat
 	return min(all, time.Duration(s)*time.Second)
 }
 
-// DeletionDeadline returns when a pod that is being deleted should have ended, zero for others.
-// As long as nobody has said that its benchmark ended, that is when the benchmark
-// should have: a node that is alive says so, and the collector may go on.
+// DeletionDeadline returns when a pod that is being deleted should have ended, zero for other pods. Until the status shows that the
+// benchmark has ended, that is the deadline of the benchmark: a live node reports its end, and the collector may go on after it.
 func DeletionDeadline(p corev1.Pod) time.Time {
 	if p.DeletionTimestamp == nil {
 		return time.Time{}

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RunsWithoutEntrypoint reports whether a pod's benchmark is run as its image says, and not
-// under our program, so that the cluster's log is all that there is of its output.
+// RunsWithoutEntrypoint reports whether a pod's benchmark runs the command of its image without the platform's entrypoint, so that its
+// output is only in the cluster's log.
 func RunsWithoutEntrypoint(p corev1.Pod) bool {
 	for _, c := range p.Spec.Containers {
 		if c.Name == ContainerBenchmark {
@@ -19,7 +19,7 @@ func RunsWithoutEntrypoint(p corev1.Pod) bool {
 	return false
 }
 
-// Log is what one container of a pod wrote, as the cluster kept it.
+// Log names the log of one container of a pod, as the cluster stores it.
 type Log struct {
 	Scope, Pod, Container string
 	Since                 time.Time // from the first line of this second on; zero means from the beginning
@@ -27,10 +27,8 @@ type Log struct {
 
 // Logger reads logs.
 type Logger interface {
-	// Log opens a log and follows it until the container has ended, ctx is done
-	// or the connection breaks. Each line begins with its time as of RFC 3339,
-	// with fractions, and a space. Lines that the cluster has thrown away are
-	// missing without a word. It says ErrNotFound where there is no such pod.
-	// Close what it returns.
+	// Log opens a log and follows it until the container has ended, ctx is done or the connection breaks. Each line begins with its time in
+	// the format of RFC 3339, with fractions, and a space. Lines that the cluster has discarded are missing without notice. It returns
+	// ErrNotFound if the pod does not exist. The caller closes the result.
 	Log(ctx context.Context, l Log) (io.ReadCloser, error)
 }

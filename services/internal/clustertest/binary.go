@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 )
 
-// BuildPod builds the pod binary into dir, and beside it the one that ships, as
-// they are shipped, and returns its place.
+// BuildPod builds the pod binary into dir, with the one that ships beside it, as in a release, and returns its path.
 func BuildPod(dir string) (string, error) {
 	const commands = "github.com/benchmark-ai/bai/services/cmd/"
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", commands+"bai-pod", commands+"bai-pod-ship") //nolint:gosec,noctx // a test's

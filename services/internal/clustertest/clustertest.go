@@ -26,21 +26,18 @@ type Cluster interface {
 	cluster.Observer
 }
 
-// Suite says what is tested. Its tests use runs of their own, so that they may
-// share a cluster with others.
+// Suite configures the tests. They use runs of their own, so that they may share a cluster with others.
 type Suite struct {
-	// New returns the cluster to test; it is closed with the test.
+	// New returns the cluster to test; it is closed at the end of the test.
 	New   func(t *testing.T) Cluster
-	Scope string // Kubernetes namespace, which is there
-	Image string // that has sh, sleep and the like, where containers have images
-	// NoNamespaces says that the cluster mounts nothing but what is ours, and
-	// refuses pods that need more.
+	Scope string // an existing Kubernetes namespace
+	Image string // that has sh, sleep and the like, if containers have images
+	// NoNamespaces means that the cluster mounts only the platform's own volumes, and refuses pods that need others.
 	NoNamespaces bool
-	// NoPrograms says that pods run no programs: the benchmark of a Job ends at once
-	// where its script is "exit CODE", and never by itself where it is another.
+	// NoPrograms means that pods run no programs: the benchmark of a Job ends at once if its script is "exit CODE", and never by itself with
+	// any other script.
 	NoPrograms bool
-	// Timeout is how long a small pod may take from its creation to its end;
-	// zero means 20 s.
+	// Timeout is how long a small pod may take from its creation to its end; zero means 20 s.
 	Timeout time.Duration
 }
 
@@ -125,8 +122,7 @@ func (b *fixture) ref() cluster.Ref {
 	return cluster.Ref{Run: b.run, Attempt: 1, Scope: b.suite.Scope, Job: b.run}
 }
 
-// sh returns a container that runs a shell script. $D is where the platform's
-// own volume is.
+// sh returns a container that runs a shell script. $D is the path of the platform's own volume.
 func (b *fixture) sh(name, script string) corev1.Container {
 	return corev1.Container{Name: name, Image: b.suite.Image, Command: []string{"sh", "-c", "D=${" + pod.EnvDir + ":-" + pod.Dir + "}; " + script}}
 }
@@ -182,7 +178,7 @@ func (b *fixture) create(objects ...cluster.Object) {
 
 func ignore(_ cluster.Snapshot, err error) error { return err }
 
-// sleep waits a moment, and reports whether there is still time.
+// sleep waits a moment, and reports whether ctx still has time.
 func sleep(ctx context.Context) bool {
 	t := time.NewTimer(3 * time.Millisecond)
 	defer t.Stop()
@@ -194,7 +190,7 @@ func sleep(ctx context.Context) bool {
 	}
 }
 
-// await observes until ok, and returns what it saw.
+// await observes until ok returns true, and returns the snapshot.
 func (b *fixture) await(what string, ok func(cluster.Snapshot) bool) cluster.Snapshot {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Timeout)
@@ -219,7 +215,7 @@ func (b *fixture) awaitEnd() cluster.Snapshot {
 	return b.await("the end of the job", hasEnded)
 }
 
-// awaitGone awaits that nothing is left of the job.
+// awaitGone waits until no object of the job exists.
 func (b *fixture) awaitGone() {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Timeout)

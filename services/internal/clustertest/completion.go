@@ -50,7 +50,7 @@ func refuses(b *fixture) {
 	}
 }
 
-// check runs a job to its end and compares how it ended.
+// check runs a job to its end and compares the result.
 func check(b *fixture, want result) cluster.Snapshot {
 	b.Helper()
 	seen := b.awaitEnd()

@@ -22,9 +22,8 @@ import (
 // Action changes a Job and its pod, as an event in a cluster does.
 type Action func(*batchv1.Job, *corev1.Pod)
 
-// Fake is a cluster in memory that passes the suite as far as it runs no programs.
-// Each Job has one pod, which waits until an Action starts it. Deletion and Stop take
-// effect at once.
+// Fake is a cluster in memory that passes the part of the suite that runs no programs. Each Job has one pod, which waits until an Action
+// starts it. Deletion and Stop take effect at once.
 type Fake struct {
 	// Script returns the actions on a Job that was just created; nil means none.
 	Script func(*batchv1.Job) []Action
@@ -78,7 +77,7 @@ func (f *Fake) Create(_ context.Context, o cluster.Object) error {
 	return nil
 }
 
-// schedule gives a Job its pod, and does what the script has for them.
+// schedule creates the pod of a Job, and applies the actions of the script.
 func (f *Fake) schedule(j *batchv1.Job) {
 	spec := j.Spec.Template
 	s := &scriptedJob{*j.DeepCopy(), corev1.Pod{ObjectMeta: *spec.ObjectMeta.DeepCopy(), Spec: *spec.Spec.DeepCopy()}}
@@ -95,8 +94,7 @@ func (f *Fake) schedule(j *batchv1.Job) {
 	}
 }
 
-// Act does an action on the Job of a run that was created last, and reports whether
-// there is one.
+// Act applies an action to the newest Job of a run, and reports whether there is one.
 func (f *Fake) Act(run string, act Action) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +162,7 @@ func (f *Fake) Observe(_ context.Context, r cluster.Ref) (cluster.Snapshot, erro
 	return seen, nil
 }
 
-// Labels implements cluster.Labeler: there is no object of another's.
+// Labels implements cluster.Labeler: the fake has no such objects.
 func (*Fake) Labels(context.Context, string, string, string) (map[string]string, error) {
 	return nil, cluster.ErrNotFound
 }
@@ -190,15 +188,14 @@ func (f *Fake) Watch(ctx context.Context, handle func(cluster.Snapshot)) error {
 	})
 }
 
-// notify has all watchers look at an attempt. The lock is held.
+// notify adds an attempt to the queues of all watchers. The caller holds the lock.
 func (f *Fake) notify(at attempt) {
 	for w := range f.watchers {
 		w.Add(at)
 	}
 }
 
-// snapshot returns the jobs and pods of an attempt. The Job whose end ends it has
-// the shortest name.
+// snapshot returns the jobs and pods of an attempt. The main Job, whose end ends it, has the shortest name.
 func (f *Fake) snapshot(at attempt) cluster.Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -229,7 +226,7 @@ func Start(j *batchv1.Job, p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: cluster.ContainerBenchmark, Started: new(true), State: runs}}
 }
 
-// Exit has the benchmark of a pod that was started end with a code, and its Job with it.
+// Exit ends the benchmark of a started pod with a code, and its Job with it.
 func Exit(code int32) Action {
 	return func(j *batchv1.Job, p *corev1.Pod) {
 		b := &p.Status.ContainerStatuses[0]
@@ -245,7 +242,7 @@ func Exit(code int32) Action {
 	}
 }
 
-// Evict has the node of a pod run out of room for it.
+// Evict fails a pod as evicted, because its node was low on memory.
 func Evict(j *batchv1.Job, p *corev1.Pod) {
 	p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
 	finish(j, batchv1.JobFailed, "BackoffLimitExceeded")

@@ -89,8 +89,7 @@ func named(b *fixture) {
 	}
 }
 
-// roles: an attempt has a Job of each of its roles, and that whose end ends it is
-// the one that is asked for.
+// roles: an attempt has a Job for each of its roles, and a snapshot's main Job is the one whose end ends the attempt.
 func roles(b *fixture) {
 	server := b.job("exec sleep 60")
 	server.Name = b.run + "-server"
@@ -101,8 +100,7 @@ func roles(b *fixture) {
 	}
 }
 
-// stops: what runs of an attempt ends, and is not begun again, and what has ended
-// stays.
+// stops: Stop ends the running pods of an attempt for good, and leaves the ended ones.
 func stops(b *fixture) {
 	server := b.job("exec sleep 600")
 	server.Name = b.run + "-server"

@@ -26,7 +26,7 @@ func shareVolume(j *batchv1.Job) {
 	}
 }
 
-// succeeds runs a job that tells by its end whether what it found was right.
+// succeeds runs a job whose exit code shows whether its own checks passed.
 func succeeds(b *fixture) cluster.Snapshot {
 	b.Helper()
 	return check(b, result{Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached", Phase: corev1.PodSucceeded, ExitReason: "Completed"})

@@ -10,8 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// condition returns a Job's condition of a type, its zero value where it has
-// none that is true.
+// condition returns a Job's condition of a type, or the zero value if none is true.
 func condition(j *batchv1.Job, t batchv1.JobConditionType) batchv1.JobCondition {
 	for _, c := range j.Status.Conditions {
 		if c.Type == t && c.Status == corev1.ConditionTrue {
@@ -46,7 +45,7 @@ func isRunning(s cluster.Snapshot) bool {
 	return containerState(s, cluster.ContainerBenchmark).Running != nil
 }
 
-// result is how a job ended, as far as every cluster says the same.
+// result is the part of a job's result that is the same in every cluster.
 type result struct {
 	Succeeded, Failed int32
 	Condition         batchv1.JobConditionType

@@ -12,7 +12,7 @@ import (
 func deletes(b *fixture) {
 	b.create(b.configMap(nil), b.secret(nil), b.job("exec sleep 60"))
 	b.await("the benchmark", isRunning)
-	for range 2 { // the second time it is on its way
+	for range 2 { // the second time the deletion is in progress
 		if err := b.cluster.Delete(b.Context(), b.ref()); err != nil {
 			b.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func otherUID(b *fixture) {
 	}
 }
 
-// watchLog is what a watcher saw of one run.
+// watchLog has the snapshots of one run that a watcher got.
 type watchLog struct {
 	mu        sync.Mutex
 	snapshots []cluster.Snapshot
@@ -112,7 +112,7 @@ func (b *fixture) watch() *watchLog {
 	return l
 }
 
-// awaitWatched waits until the last that was seen is ok.
+// awaitWatched waits until ok returns true for the last snapshot.
 func (b *fixture) awaitWatched(l *watchLog, what string, ok func(cluster.Snapshot) bool) cluster.Snapshot {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), b.suite.Timeout)

@@ -7,20 +7,18 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// jitter is the part of a wait by which it differs from the middle of its range,
-// which is from 0.8 to 1 times the longest wait of the step.
+// jitter is the greatest relative difference of a pause from the middle of its range, which is from 0.8 to 1 times the longest pause of the
+// step.
 const (
 	jitter = 1.0 / 9
 	middle = 1 / (1 + jitter)
 )
 
-// Backoff gives the waits between tries that fail in a row: the first is First,
-// each is twice the one before, and none is over Max. Each wait is shortened by up
-// to a fifth, at random, so that processes which failed together do not try
-// together. One goroutine at a time may use it. A copy of an unused Backoff is a
-// Backoff of its own.
+// Backoff computes the pauses between tries that fail in a row: the first is First, each is twice the one before, and none is over Max.
+// Each pause is shortened by up to a fifth, at random, so that processes which failed together do not retry together. Only one goroutine
+// may use it at a time. A copy of an unused Backoff is independent.
 type Backoff struct {
-	First time.Duration // zero means no wait at all
+	First time.Duration // zero means no pause
 	Max   time.Duration // zero means 32 times First
 
 	steps *backoff.ExponentialBackOff
@@ -41,5 +39,5 @@ func (b *Backoff) Next() time.Duration {
 	return min(b.steps.NextBackOff(), most)
 }
 
-// Reset begins anew with First, as a success does.
+// Reset starts again with First, as after a success.
 func (b *Backoff) Reset() { b.steps = nil }

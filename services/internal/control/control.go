@@ -1,7 +1,5 @@
-// Package control has the machinery that every service needs around its
-// decisions: a loop that tries again, a lease that one process holds at a time,
-// waits that grow, and signals. It knows no driver and links no client of a
-// cluster; package queue below it does.
+// Package control has the machinery that every service needs around its decisions: a loop with retries, a lease that one process holds at a
+// time, growing pauses, and signals. It imports no driver and no client of a cluster; package queue below it does.
 package control
 
 import (
@@ -12,7 +10,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Sleep waits for d. It is false, at once, when ctx is done.
+// Sleep waits for d. It returns false at once when ctx is done.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -24,8 +22,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// wake is a signal without a value. Signals that nobody has received yet are one.
-// Copies of a Wake are the same signal.
+// wake is a signal without a value. Signals that are not received yet count as one. Copies of a Wake are the same signal.
 type wake struct{ c chan struct{} }
 
 // newWake returns a signal that is not set.
@@ -42,7 +39,7 @@ func (w wake) Signal() {
 // C returns the channel to receive the signal from, by one goroutine each time.
 func (w wake) C() <-chan struct{} { return w.c }
 
-// clear takes back a signal that nobody has received.
+// clear resets a signal that is not received yet.
 func (w wake) clear() {
 	select {
 	case <-w.c:
@@ -50,8 +47,7 @@ func (w wake) clear() {
 	}
 }
 
-// failure is the state of work that is tried again and again. It logs the first
-// failure of a row and the success after it.
+// failure is the state of repeated work. It logs the first failure in a row and the success after it.
 type failure struct {
 	log              *zap.Logger
 	failing, working string // messages
@@ -60,7 +56,7 @@ type failure struct {
 	err error
 }
 
-// note takes the outcome of one try.
+// note records the result of one try.
 func (f *failure) note(err error) {
 	f.mu.Lock()
 	was := f.err
@@ -74,7 +70,7 @@ func (f *failure) note(err error) {
 	}
 }
 
-// reset forgets a failure without a word.
+// reset clears a failure without logging.
 func (f *failure) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

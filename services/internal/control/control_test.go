@@ -185,7 +185,7 @@ func TestALoopReturnsWhenItIsToldToAndDoesNotLogThat(t *testing.T) {
 	})
 }
 
-// worker is work that notes when it is called.
+// worker is work that records its calls.
 type worker struct {
 	loop  *control.Loop
 	logs  *observer.ObservedLogs

@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// ErrLost says that the lease under which work was done is not held any more.
+// ErrLost means that the lease of some work is not held any more.
 var ErrLost = errors.New("lost the lease")
 
 // handBack is how long Release tries.
@@ -25,13 +25,11 @@ type LeaderSettings struct {
 	Log *zap.Logger      // nil means none
 }
 
-// Leader contends for one lease. Contenders for one lease have different holders,
-// in one process too. Use it either by Hold and Release, for work in rounds, or by
-// Do or Lead, for work that lasts. One goroutine at a time may do so.
+// Leader contends for one lease. Contenders for one lease have different holders, in one process too. Use it either by Hold and Release,
+// for work in rounds, or by Do or Lead, for work that lasts. Only one goroutine may use it at a time.
 //
-// Clocks of contenders may differ, and a process may sleep: two may work at once
-// for a while. So a holder writes the fence beside each effect, and gives up where
-// it finds a higher one.
+// Clocks of contenders may differ, and a process may sleep: two may work at once for a while. So a holder writes the fence beside each
+// effect, and gives up if it finds a higher one.
 type Leader struct {
 	docs         store.Docs
 	name, holder string
@@ -40,9 +38,9 @@ type Leader struct {
 	log          *zap.Logger
 	failure      failure
 
-	lease store.Lease // with fence 0 where it is not held
+	lease store.Lease // its fence is 0 if it is not held
 	at    time.Time   // of the last renewal, by now
-	until time.Time   // by the clock of the process: end of the work that goes on without renewal
+	until time.Time   // by the clock of the process: end of the work without a renewal
 }
 
 // NewLeader returns a contender for the lease called name, of ttl at a time.
@@ -56,10 +54,9 @@ func NewLeader(docs store.Docs, name, holder string, ttl time.Duration, s Leader
 	return l
 }
 
-// Hold takes the lease, or renews it where a third of its time is over or the
-// clock went back, and returns it. The error is store.ErrHeld while another holds
-// it; after any error nothing may be done under the lease. A fence that differs
-// from that of the last call says that another held the lease in between.
+// Hold takes the lease, or renews it after a third of its time or if the clock went back, and returns it. The error is store.ErrHeld while
+// another contender holds it; after any error no work may be done under the lease. A fence that differs from that of the last call means
+// that another contender held the lease in between.
 func (l *Leader) Hold(ctx context.Context) (store.Lease, error) {
 	if since := l.now().Sub(l.at); l.lease.Fence > 0 && since >= 0 && since < l.ttl/3 {
 		return l.lease, nil
@@ -68,13 +65,11 @@ func (l *Leader) Hold(ctx context.Context) (store.Lease, error) {
 	return l.lease, err
 }
 
-// Invalidate has the next Hold ask the store. A holder that found a higher fence
-// calls it.
+// Invalidate makes the next Hold read the store. A holder that found a higher fence calls it.
 func (l *Leader) Invalidate() { l.at = time.Time{} }
 
-// Release hands the lease back, if it is held, so that the next holder need not
-// wait for its end; it does so after the end of ctx too, for two seconds. A lease
-// that could not be handed back ends by itself.
+// Release gives the lease back, if it is held, so that the next holder need not wait for its end; it does so even after the end of ctx, for
+// two seconds. A lease that could not be given back ends by itself.
 func (l *Leader) Release(ctx context.Context) {
 	held := l.lease
 	if l.lease = (store.Lease{}); held.Fence == 0 {
@@ -92,12 +87,10 @@ func (l *Leader) Release(ctx context.Context) {
 	}
 }
 
-// Do takes the lease, calls do with its fence, renews it meanwhile at a third of
-// its time, and hands it back when do has returned. The error is store.ErrHeld, and
-// do is not called, while another holds the lease. Otherwise it is that of do, and
-// also ErrLost where the lease was lost before: the context of do ends then, with
-// ErrLost as its cause. A lease that cannot be renewed is lost after five sixths of
-// its time, before another can take it.
+// Do takes the lease, calls do with its fence, renews it meanwhile at a third of its time, and gives it back when do has returned. While
+// another contender holds the lease, Do returns store.ErrHeld and does not call do. Otherwise it returns the error of do, with ErrLost if
+// the lease was lost before: the context of do ends then, with ErrLost as its cause. A lease that cannot be renewed is lost after five
+// sixths of its time, before another contender can take it.
 func (l *Leader) Do(ctx context.Context, do func(ctx context.Context, fence int64) error) error {
 	if err := l.acquire(ctx); err != nil {
 		return err
@@ -116,9 +109,8 @@ func (l *Leader) Do(ctx context.Context, do func(ctx context.Context, fence int6
 	return err
 }
 
-// Lead does the work of Do whenever no other does, and tries to take the lease
-// every third of its time. It returns nil when ctx is done and do has returned.
-// Failures in a row are logged once.
+// Lead does the work of Do whenever no other contender does, and tries to take the lease every third of its time. It returns nil when ctx
+// is done and do has returned. Failures in a row are logged once.
 func (l *Leader) Lead(ctx context.Context, do func(ctx context.Context, fence int64) error) error {
 	for away := false; ctx.Err() == nil; Sleep(ctx, l.ttl/3) {
 		away = l.campaign(ctx, away, do)
@@ -126,8 +118,7 @@ func (l *Leader) Lead(ctx context.Context, do func(ctx context.Context, fence in
 	return nil
 }
 
-// campaign does the work once if no other does. It reports whether the store could
-// not be asked for the lease.
+// campaign does the work once if no other contender does. It reports whether the store could not be read for the lease.
 func (l *Leader) campaign(ctx context.Context, away bool, do func(ctx context.Context, fence int64) error) bool {
 	led := false
 	err := l.Do(ctx, func(ctx context.Context, fence int64) error {
@@ -146,8 +137,7 @@ func (l *Leader) campaign(ctx context.Context, away bool, do func(ctx context.Co
 	return err != nil && !led
 }
 
-// Ready returns why this process can neither lead nor let another, nil where it
-// can.
+// Ready returns why this process can neither lead nor let another lead, nil if it can.
 func (l *Leader) Ready(context.Context) error { return l.failure.last() }
 
 // acquire takes or renews the lease.
@@ -164,7 +154,7 @@ func (l *Leader) acquire(ctx context.Context) error {
 	return nil
 }
 
-// renew renews the lease until ctx is done, or cancels it where the lease is lost.
+// renew renews the lease until ctx is done, and cancels the work if the lease is lost.
 func (l *Leader) renew(ctx context.Context, cancel context.CancelCauseFunc, fence int64) {
 	for wait := l.ttl / 3; Sleep(ctx, wait); {
 		try, done := context.WithDeadline(ctx, l.until)

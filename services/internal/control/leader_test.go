@@ -238,7 +238,7 @@ func TestALeaderThatDoesNotKnowThatItLostItsLeaseHandsNothingBack(t *testing.T) 
 
 func TestALeaderThatDiesAtAnyEffectIsFollowedByAnotherWithAHigherFence(t *testing.T) {
 	for _, effect := range []string{"before", "after"} {
-		for n := 1; n <= 6; n++ { // take, 3 effects of the work with a renewal between, hand back
+		for n := 1; n <= 6; n++ { // acquire, 3 effects of the work with a renewal in between, release
 			t.Run(fmt.Sprintf("%s effect %d", effect, n), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					d := newFlakyDocs()
@@ -261,8 +261,8 @@ func TestALeaderThatDiesAtAnyEffectIsFollowedByAnotherWithAHigherFence(t *testin
 	}
 }
 
-// work has a leader do three effects, each once, with a renewal between, and
-// returns its fence. It goes on until they are done or its process is dead.
+// work has a leader do three effects, each once, with a renewal in between, and returns its fence. It goes on until they are done or its
+// process is killed.
 func work(ctx context.Context, t *testing.T, d store.Docs, holder string) (fence int64) {
 	t.Helper()
 	ctx, done := context.WithTimeout(ctx, 10*ttl)
@@ -354,7 +354,7 @@ func leader(d store.Docs, holder string) *control.Leader {
 	return control.NewLeader(d, "work", holder, ttl, control.LeaderSettings{})
 }
 
-// leaderOf is a leader whose clock is ahead of others'.
+// leaderOf returns a leader whose clock is ahead of others.
 func leaderOf(d store.Docs, ahead *atomic.Int64) *control.Leader {
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())).Round(0) }
 	return control.NewLeader(d, "work", "a", ttl, control.LeaderSettings{Now: now})
@@ -369,13 +369,13 @@ func hold(t *testing.T, l *control.Leader) store.Lease {
 	return lease
 }
 
-// wait is work that lasts until it is told to end.
+// wait is work that lasts until its context ends.
 func wait(ctx context.Context, _ int64) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// steal has another take the lease, whose clock is an hour ahead.
+// steal makes another contender take the lease, with a clock that is an hour ahead.
 func steal(ctx context.Context, t *testing.T, d store.Docs) store.Lease {
 	t.Helper()
 	lease, err := store.Acquire(ctx, d, "work", "thief", time.Now().Add(time.Hour), ttl)
@@ -416,7 +416,7 @@ func (d *flakyDocs) count() int {
 	return d.writes
 }
 
-// ask waits as a call does, and counts it where it writes.
+// ask waits as a call does, and counts a call that writes.
 func (d *flakyDocs) ask(ctx context.Context, writes int) error {
 	d.mu.Lock()
 	slow, away := d.slow, d.away
@@ -454,8 +454,7 @@ func (d *flakyDocs) ReplaceDoc(ctx context.Context, doc store.Doc) (int64, error
 	return d.Memory.ReplaceDoc(ctx, doc)
 }
 
-// crashing is the store of a process that dies at its left-th write, before it or
-// after, and does nothing from then on.
+// crashing is the store of a process that crashes at its left-th write, before it or after, and does no call from then on.
 type crashing struct {
 	*flakyDocs
 

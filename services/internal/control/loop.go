@@ -8,10 +8,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Work does the work that is due now, and returns after how long more will be due.
-// Zero leaves that to the loop, a negative duration means at once. It may be called
-// again for nothing. With an error it is called again after next, or, where that is
-// zero, after the back-off of the loop.
+// Work does the due work, and returns the time until more is due. Zero leaves that to the loop, a negative duration means at once. It may
+// be called when no work is due. After an error it is called again after next or, if that is zero, after the back-off of the loop.
 type Work func(ctx context.Context) (next time.Duration, err error)
 
 // LoopSettings is optional. The zero value waits as long after a failure as after
@@ -30,7 +28,7 @@ type LoopSettings struct {
 	Failing, Working string
 }
 
-// Loop does its work when it is woken, and from time to time.
+// Loop does its work when it is woken, and every so often.
 type Loop struct {
 	every    time.Duration
 	work     Work
@@ -48,12 +46,10 @@ func NewLoop(name string, every time.Duration, log *zap.Logger, work Work, s Loo
 	return &Loop{every: every, work: work, settings: s, wake: newWake(), failure: failure{log: log, failing: failing, working: working}}
 }
 
-// Wake has the work done soon, once for all calls before it begins. It never
-// blocks, and may be called before Run and by the work itself.
+// Wake starts the work soon, once for all calls before it begins. It never blocks, and may be called before Run and by the work itself.
 func (l *Loop) Wake() { l.wake.Signal() }
 
-// Ready returns the error of the last call of work, nil where it succeeded or
-// there was none.
+// Ready returns the error of the last call of work, nil if it succeeded or there was none.
 func (l *Loop) Ready(context.Context) error { return l.failure.last() }
 
 // Run does the work, at once and then again and again, and returns nil when ctx is
@@ -66,7 +62,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
-// step does the work once and waits until it is to be done again.
+// step does the work once and waits until the next time.
 func (l *Loop) step(ctx context.Context) {
 	l.wake.clear()
 	began := time.Now()
@@ -82,7 +78,7 @@ func (l *Loop) step(ctx context.Context) {
 	l.wait(ctx, next, err)
 }
 
-// wait waits until the work is to be done again.
+// wait waits until the next time of the work.
 func (l *Loop) wait(ctx context.Context, next time.Duration, err error) {
 	woken := l.wake.C()
 	switch {

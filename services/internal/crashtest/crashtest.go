@@ -9,35 +9,32 @@ import (
 	"sync"
 )
 
-// ErrDead is the answer to every call of a process that has died.
+// ErrDead is the error of every call of a process that was killed.
 var ErrDead = errors.New("the process is dead")
 
-// Process stands for one process of a test. Store, Bus and Cluster give what outlives the
-// process as the process reaches it: each write is an effect, and once the process
-// has died, nothing is reached any more. A Process may be used by several goroutines:
-// an effect that began before the death of the process may still happen.
+// Process is one process of a test. Store, Bus and Cluster return wrappers for the things that outlive the process: each write is an
+// effect, and after the process was killed, every call fails. Several goroutines may use a Process: an effect that began before the kill
+// may still happen.
 type Process struct {
-	// BeforeEffect is called before each effect with its number, which counts from 1;
-	// nil calls nothing. It is set before the first effect.
+	// BeforeEffect is called before each effect with its number, which counts from 1; nil calls nothing. It is set before the first effect.
 	BeforeEffect func(effect int)
 
-	dieAt int // the number of the last effect; 0: none is
+	dieAt int // the number of the last effect; 0 for none
 	after bool
 
 	mu      sync.Mutex
 	dead    bool
 	effects int
-	stops   []context.CancelFunc // end what the process runs
+	stops   []context.CancelFunc // end the goroutines of the process
 }
 
-// New returns a process that dies at its effect of that number, before the effect
-// happens or right after it. With 0 only Kill ends it.
+// New returns a process that is killed at the effect with that number, before the effect or right after it. With 0 only Kill ends it.
 func New(effect int, after bool) *Process {
 	return &Process{dieAt: effect, after: after}
 }
 
-// Points yields a process that dies before its first effect, then one that dies after
-// it, and so on, one at a time, until both processes for an effect have survived.
+// Points yields a process that is killed before its first effect, then one that is killed after it, and so on, one at a time, until both
+// processes for an effect have survived.
 func Points() iter.Seq[*Process] {
 	return func(yield func(*Process) bool) {
 		for effect, deaths := 1, 1; deaths > 0; effect++ {
@@ -55,7 +52,7 @@ func Points() iter.Seq[*Process] {
 	}
 }
 
-// String says at which effect the process dies, for the messages of a test.
+// String returns the effect at which the process is killed, for the messages of a test.
 func (p *Process) String() string {
 	switch {
 	case p.dieAt == 0:
@@ -66,8 +63,8 @@ func (p *Process) String() string {
 	return fmt.Sprintf("dies before effect %d", p.dieAt)
 }
 
-// Do performs an effect, unless the process is dead or dies before it. The process
-// gets ErrDead for the effect after which it dies.
+// Do performs an effect, unless the process was killed or is killed before it. If the process is killed after the effect, Do returns
+// ErrDead.
 func (p *Process) Do(effect func() error) error {
 	n, err := p.next()
 	if err != nil {
@@ -80,7 +77,7 @@ func (p *Process) Do(effect func() error) error {
 		return effect()
 	}
 	if p.after {
-		_ = effect() // the answer reaches nobody
+		_ = effect() // the result is lost
 	}
 	p.Kill()
 	return ErrDead
@@ -108,7 +105,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Alive returns ErrDead if the process has died.
+// Alive returns ErrDead if the process was killed.
 func (p *Process) Alive() error {
 	if p.Dead() {
 		return ErrDead
@@ -116,7 +113,7 @@ func (p *Process) Alive() error {
 	return nil
 }
 
-// Dead reports whether the process has died.
+// Dead reports whether the process was killed.
 func (p *Process) Dead() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,8 +127,8 @@ func (p *Process) Effects() int {
 	return p.effects
 }
 
-// Context returns a context for all that the process runs. It is done when the process
-// dies, and when stop is called, which is to be called in the end.
+// Context returns a context for the goroutines of the process. It is done when the process is killed, and when stop is called, which the
+// caller must do at the end.
 func (p *Process) Context(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(parent)
 	p.mu.Lock()

@@ -10,14 +10,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// Store is a store as a process reaches it.
+// Store is a store that fails after its process was killed.
 type Store struct {
 	storetest.Store
 
 	process *Process
 }
 
-// Store returns s as the process reaches it.
+// Store returns s for the process.
 func (p *Process) Store(s storetest.Store) Store { return Store{s, p} }
 
 // CreateDoc is an effect.
@@ -41,7 +41,7 @@ func (s Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 	return s.process.Do(func() error { return s.Store.PutRun(ctx, r, c) })
 }
 
-// Doc reads, while the process lives.
+// Doc reads, until the process is killed.
 func (s Store) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
 	if err := s.process.Alive(); err != nil {
 		return store.Doc{}, err
@@ -49,7 +49,7 @@ func (s Store) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc,
 	return s.Store.Doc(ctx, kind, key)
 }
 
-// Docs reads, while the process lives.
+// Docs reads, until the process is killed.
 func (s Store) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
 	if err := s.process.Alive(); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s Store) Docs(ctx context.Context, kind store.Kind, after string, limit in
 	return s.Store.Docs(ctx, kind, after, limit)
 }
 
-// Run reads, while the process lives.
+// Run reads, until the process is killed.
 func (s Store) Run(ctx context.Context, id string) (store.Run, error) {
 	if err := s.process.Alive(); err != nil {
 		return store.Run{}, err
@@ -70,18 +70,18 @@ type Publisher interface {
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Consumer hands events to steps.
+// Consumer passes events to steps.
 type Consumer interface {
 	Consume(group string, step service.Step) service.Runnable
 }
 
-// Bus is a bus as a process reaches it.
+// Bus is a bus that fails after its process was killed.
 type Bus struct {
 	bus     Publisher
 	process *Process
 }
 
-// Bus returns b as the process reaches it. Only where b is a Consumer too, the process can consume.
+// Bus returns b for the process. The process can consume only if b is a Consumer too.
 func (p *Process) Bus(b Publisher) Bus { return Bus{b, p} }
 
 // Publish is an effect, unless there are no events.
@@ -92,9 +92,8 @@ func (b Bus) Publish(ctx context.Context, events ...event.Event) error {
 	return b.process.Do(func() error { return b.bus.Publish(ctx, events...) })
 }
 
-// Consume has the step handed events while the process lives. The events with which the
-// step answers are an effect; the bus takes the call for done only after that, so a
-// process that dies with it is handed the call again.
+// Consume passes events to the step until the process is killed. Publishing the events that the step returns is an effect. The bus
+// completes the call only after that, so a process that is killed with it gets the call again.
 func (b Bus) Consume(group string, step service.Step) service.Runnable {
 	consumer, ok := b.bus.(Consumer)
 	if !ok {
@@ -122,14 +121,14 @@ type Objects interface {
 	Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error)
 }
 
-// Cluster is a cluster as a process reaches it.
+// Cluster is a cluster that fails after its process was killed.
 type Cluster struct {
 	Objects
 
 	process *Process
 }
 
-// Cluster returns c as the process reaches it.
+// Cluster returns c for the process.
 func (p *Process) Cluster(c Objects) Cluster { return Cluster{c, p} }
 
 // Create is an effect.
@@ -147,7 +146,7 @@ func (c Cluster) Stop(ctx context.Context, r cluster.Ref) error {
 	return c.process.Do(func() error { return c.Objects.Stop(ctx, r) })
 }
 
-// Observe reads, while the process lives.
+// Observe reads, until the process is killed.
 func (c Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
 	if err := c.process.Alive(); err != nil {
 		return cluster.Snapshot{}, err
@@ -155,7 +154,7 @@ func (c Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, 
 	return c.Objects.Observe(ctx, r)
 }
 
-// Labels reads, while the process lives.
+// Labels reads, until the process is killed.
 func (c Cluster) Labels(ctx context.Context, kind, scope, name string) (map[string]string, error) {
 	if err := c.process.Alive(); err != nil {
 		return nil, err

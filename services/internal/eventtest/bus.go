@@ -14,25 +14,23 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// Bus hands every event twice to every step of its topic, in the order in
-// which events were said, and where a step takes several at once, a third time
-// as two of one call. A step that is not safe to repeat does not survive it,
-// nor do two facts that share an ID.
+// Bus delivers every event twice to every step of its topic, in the order of publication, and to a step that takes several at once a third
+// time, as two of one call. A step that cannot be repeated fails, and so do two different events that share an ID.
 //
-// One event is handed over at a time, whoever says it. A Bus may be used by
-// several goroutines, and steps may publish while they handle.
+// It delivers one event at a time, whoever publishes it. Several goroutines may use a Bus, and steps may publish while they handle an
+// event.
 type Bus struct {
 	tb testing.TB
 
 	mu        sync.Mutex
-	idle      *sync.Cond // nobody hands over
+	idle      *sync.Cond // signaled when no goroutine delivers
 	busy      bool
 	steps     map[string][]service.Step // by topic
 	queue     []queuedEvent
 	seen      map[string]string // by ID
 	published []queuedEvent     // everything, from the beginning
 	unread    []string
-	err       error // the first since it was last asked for
+	err       error // the first one since the last deliver
 }
 
 // queuedEvent is an event under way.
@@ -49,8 +47,7 @@ func NewBus(tb testing.TB) *Bus {
 	return b
 }
 
-// Consume has step handed the events of its topic. The Part that it returns
-// only waits: events are handed over by those who say them.
+// Consume subscribes step to its topic. The returned Runnable only waits: the publishers deliver the events.
 func (b *Bus) Consume(_ string, step service.Step) service.Runnable {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,9 +58,8 @@ func (b *Bus) Consume(_ string, step service.Step) service.Runnable {
 	}
 }
 
-// Publish says events for a service. They are handed over before it returns,
-// unless another goroutine or an outer call does so already. A step that cannot
-// handle one fails the test.
+// Publish publishes events for a service. It delivers them before it returns, unless another goroutine or an outer call delivers already. A
+// step that cannot handle an event fails the test.
 func (b *Bus) Publish(ctx context.Context, events ...event.Event) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("publish: %w", err)
@@ -75,11 +71,11 @@ func (b *Bus) Publish(ctx context.Context, events ...event.Event) error {
 	return nil
 }
 
-// Ready implements what services ask of a bus: it always is.
+// Ready always returns nil.
 func (*Bus) Ready(context.Context) error { return nil }
 
-// PublishAndWait publishes ev and all that follows from it, and returns when no step has
-// anything more to say. Events travel encoded, as they do in Kafka.
+// PublishAndWait publishes ev and all events that follow from it, and returns when no step has more events. Events are encoded, as in
+// Kafka.
 func (b *Bus) PublishAndWait(ev event.Event) {
 	b.tb.Helper()
 	if err := b.TryPublish(ev); err != nil {
@@ -87,8 +83,8 @@ func (b *Bus) PublishAndWait(ev event.Event) {
 	}
 }
 
-// TryPublish is Say for a step that may fail: it returns the first error. The event
-// that failed is not handed over again, unless by Again.
+// TryPublish is PublishAndWait for a step that may fail: it returns the first error. The failed event is not delivered again, unless by
+// Redeliver.
 func (b *Bus) TryPublish(ev event.Event) error {
 	b.tb.Helper()
 	if err := b.add([]event.Event{ev}, true); err != nil {
@@ -97,7 +93,7 @@ func (b *Bus) TryPublish(ev event.Event) error {
 	return b.deliver()
 }
 
-// Redeliver publishes an event that was said before, as if it were redelivered.
+// Redeliver publishes an event that was published before.
 func (b *Bus) Redeliver(ev event.Event) {
 	b.tb.Helper()
 	if err := errors.Join(b.add([]event.Event{ev}, false), b.deliver()); err != nil {
@@ -105,9 +101,8 @@ func (b *Bus) Redeliver(ev event.Event) {
 	}
 }
 
-// Replay hands over everything that was said so far from the beginning, as when
-// all groups were set back to offset 0. Where it changes nothing, Heard returns
-// nothing afterwards.
+// Replay delivers all published events again from the beginning, as after a reset of all groups to offset 0. If that changes nothing,
+// TakeLines returns nothing afterwards.
 func (b *Bus) Replay() {
 	b.tb.Helper()
 	b.mu.Lock()
@@ -118,8 +113,7 @@ func (b *Bus) Replay() {
 	}
 }
 
-// TakeLines returns what was said since the last call, one line each, duplicates
-// left out.
+// TakeLines returns the events that were published since the last call, one line each, without duplicates.
 func (b *Bus) TakeLines() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,8 +122,7 @@ func (b *Bus) TakeLines() []string {
 	return lines
 }
 
-// Published returns every event of a type that was said so far, duplicates left out,
-// in order.
+// Published returns all published events of a type, without duplicates, in order.
 func Published[T event.Event](b *Bus) []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +135,7 @@ func Published[T event.Event](b *Bus) []T {
 	return evs
 }
 
-// add queues events, encoded; duplicates only if they are not news.
+// add queues events, encoded; with onlyNew it omits duplicates.
 func (b *Bus) add(events []event.Event, onlyNew bool) error {
 	b.tb.Helper()
 	b.mu.Lock()
@@ -162,7 +155,7 @@ func (b *Bus) add(events []event.Event, onlyNew bool) error {
 	return nil
 }
 
-// recordIfNew reports whether l was not said before, and remembers it.
+// recordIfNew reports whether l is new, and records it.
 func (b *Bus) recordIfNew(l queuedEvent) bool {
 	b.tb.Helper()
 	if before, ok := b.seen[l.m.ID]; ok {
@@ -177,9 +170,8 @@ func (b *Bus) recordIfNew(l queuedEvent) bool {
 	return true
 }
 
-// deliver hands over what is queued until nothing is left, and waits for whoever
-// does so already. It returns the first error of any step since it was last
-// asked for.
+// deliver delivers the queued events until none is left, and waits for another goroutine that delivers already. It returns the first error
+// of any step since its last call.
 func (b *Bus) deliver() error {
 	b.tb.Helper()
 	b.mu.Lock()
@@ -193,8 +185,7 @@ func (b *Bus) deliver() error {
 	return err
 }
 
-// deliverUnlessBusy hands over what is queued, or leaves it to whoever does so already. The
-// error of a step fails the test.
+// deliverUnlessBusy delivers the queued events, or leaves that to a goroutine that delivers already. The error of a step fails the test.
 func (b *Bus) deliverUnlessBusy(ctx context.Context) {
 	b.tb.Helper()
 	b.mu.Lock()
@@ -209,7 +200,7 @@ func (b *Bus) deliverUnlessBusy(ctx context.Context) {
 	}
 }
 
-// drain hands over what is queued. It is called, and returns, with the lock.
+// drain delivers the queued events. The caller holds the lock before and after.
 func (b *Bus) drain(ctx context.Context) {
 	b.tb.Helper()
 	b.busy = true
@@ -228,7 +219,7 @@ func (b *Bus) drain(ctx context.Context) {
 	b.idle.Broadcast()
 }
 
-// callSteps hands m to each step, again and again, and queues what they answer.
+// callSteps passes m to each step, several times, and queues the events that they return.
 func (b *Bus) callSteps(ctx context.Context, steps []service.Step, m event.Message) error {
 	b.tb.Helper()
 	for _, step := range steps {

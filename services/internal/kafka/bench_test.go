@@ -14,8 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// BenchmarkHop carries events through two steps: one alone, which is what a user
-// waits for, and many that are there at once.
+// BenchmarkHop passes events through two steps: a single event, which is the delay that a user sees, and many at once.
 func BenchmarkHop(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { hop(b, n) })

@@ -1,9 +1,7 @@
 // Package kafka carries events between services.
 //
-// Delivery is at least once: an event is committed only after everything that
-// its step returned has been published. A step must therefore give the same
-// answer when it is given the same event again, maybe while another process is
-// given it too.
+// Delivery is at least once: an event is committed only after all events that its step returned have been published. A step must therefore
+// return the same events when it gets the same event again, maybe while another process gets it too.
 package kafka
 
 import (
@@ -79,7 +77,7 @@ func (s Settings) Validate() error {
 	return errors.Join(append(errs, checkSigningKeys(s.SigningKeys, s.Key))...)
 }
 
-// Bus is what all consumers and publishers of a process share.
+// Bus is shared by all consumers and publishers of a process.
 type Bus struct {
 	settings    Settings
 	transport   *kafka.Transport
@@ -93,12 +91,11 @@ type Bus struct {
 	mu             sync.Mutex
 	groups         []string            // that this process consumes in
 	policyCache    policyCache         // from where on seals are demanded, as last read
-	failing        map[string]error    // what is being waited for, and why
-	loggedFailures map[string]struct{} // what was last said to fail
+	failing        map[string]error    // steps that fail and are retried, with the error
+	loggedFailures map[string]struct{} // steps whose failure was logged last
 }
 
-// NewBus returns a Bus. It reads the key file, and does not wait for the
-// brokers. Close it when all that uses it has ended.
+// NewBus returns a Bus. It reads the key file, and does not wait for the brokers. The caller closes it when all its users have ended.
 func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 	if s.KeyFile != "" && len(s.Key) == 0 {
 		key, err := os.ReadFile(s.KeyFile)
@@ -148,17 +145,16 @@ func NewBus(s Settings, log *zap.Logger) (*Bus, error) {
 	}, nil
 }
 
-// Close ends the connections that are kept for reuse.
+// Close closes the idle connections.
 func (b *Bus) Close() { b.transport.CloseIdleConnections() }
 
-// Consume returns the part that hands what step hears to step, in order, and
-// publishes what step answers. Consumers of one group share the events.
+// Consume returns a runnable that passes the events of a group to step, in order, and publishes the events that step returns. Consumers of
+// one group share the events.
 //
-// The part runs once, until its context is done. It waits for brokers that are
-// away and for a topic that is not there yet, however long.
+// The runnable runs once, until its context is done. It waits for unavailable brokers and for a topic that does not exist yet, without a
+// limit.
 //
-// What can never be handled becomes a dead letter, and where it is a step in a
-// run's way to its end, ends that run.
+// An event that can never be handled becomes a dead letter. If the run of the event cannot go on without it, the bus ends the run.
 func (b *Bus) Consume(group string, step service.Step) service.Runnable {
 	step.MaxBatch = max(step.MaxBatch, 1)
 	b.mu.Lock()
@@ -170,19 +166,16 @@ func (b *Bus) Consume(group string, step service.Step) service.Runnable {
 	}
 }
 
-// groupID returns the consumer group of a topic's readers. Each topic has one of
-// its own, so that one who comes or goes makes those of other topics stop for
-// nothing.
+// groupID returns the consumer group of a topic's readers. Each topic has a group of its own, so that a consumer that joins or leaves does
+// not stop the consumers of other topics.
 func groupID(group, topic string) string { return group + "/" + topic }
 
-// Token returns the right to speak for a run, for its pods. Only who holds the
-// key can make it.
+// Token returns the token that lets the pods of a run write for it. Only a holder of the key can make it.
 func (b *Bus) Token(run string) string { return b.credentials.For(run) }
 
-// Publish writes events, those of one run in their order, and returns when all
-// brokers that must have them do. While brokers are away it tries again until
-// ctx is done; then some of the events may have been written. What cannot be
-// written at any time is event.ErrPoison.
+// Publish writes events, those of one run in their order, and returns when all brokers that must have them do. While brokers are
+// unavailable it retries until ctx is done; after that some of the events may have been written. An event that can never be written is
+// event.ErrPoison.
 func (b *Bus) Publish(ctx context.Context, events ...event.Event) error {
 	parents, end := b.startPublishSpans(events)
 	msgs, err := b.encode(events, b.settings.Source, parents)
@@ -193,7 +186,7 @@ func (b *Bus) Publish(ctx context.Context, events ...event.Event) error {
 	return err
 }
 
-// sendWithRetry writes msgs, however often it takes until ctx is done.
+// sendWithRetry writes msgs, with retries until ctx is done.
 func (b *Bus) sendWithRetry(ctx context.Context, name string, msgs []kafka.Message) error {
 	rest, w := msgs, retrier{bus: b, name: name, log: b.log}
 	err := w.retry(ctx, "publish", func() (err error) {
@@ -207,7 +200,7 @@ func (b *Bus) sendWithRetry(ctx context.Context, name string, msgs []kafka.Messa
 	return err
 }
 
-// countPublished tells the meter what was published.
+// countPublished counts the published messages.
 func (b *Bus) countPublished(msgs []kafka.Message) {
 	topics := make(map[string]int, 1)
 	for _, m := range msgs {
@@ -218,9 +211,8 @@ func (b *Bus) countPublished(msgs []kafka.Message) {
 	}
 }
 
-// Republish writes a message once more to its topic, with the headers that it
-// had, sealed anew for its run. It must have been sealed before, or been where
-// pods cannot write. Then it is as Publish.
+// Republish writes a message once more to its topic, with its headers, signed again for its run. The message must have been signed before,
+// or come from a topic to which pods cannot write. Otherwise Republish behaves like Publish.
 func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, headers map[string]string) error {
 	m := kafka.Message{Topic: topic, Key: []byte(run), Value: value}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -236,8 +228,8 @@ func (b *Bus) Republish(ctx context.Context, topic, run string, value []byte, he
 	return b.sendWithRetry(ctx, "republish", []kafka.Message{m})
 }
 
-// Ready says what the process waits for, nil if for nothing: brokers that do
-// not answer over a new connection now, and what its parts have tried in vain.
+// Ready returns the failures that the process waits for, nil if there are none: brokers that do not answer over a new connection now, and
+// steps that are being retried.
 func (b *Bus) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -253,8 +245,8 @@ func (b *Bus) Ready(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// pingBrokers asks whether one of the brokers takes a new connection and answers over
-// it: over one that is open already answers also a broker that takes no others.
+// pingBrokers checks whether one of the brokers accepts a new connection and answers over it: over an open connection a broker may answer
+// that accepts no new ones.
 func (b *Bus) pingBrokers(ctx context.Context) error {
 	var errs []error
 	for _, addr := range b.settings.Brokers {
@@ -282,7 +274,7 @@ func (b *Bus) pingBroker(ctx context.Context, addr string) error {
 	return err
 }
 
-// probe asks whether the brokers answer, and whether topic is there.
+// probe checks whether the brokers answer, and whether topic exists.
 func (b *Bus) probe(ctx context.Context, topic string) error {
 	if _, err := b.producer.client.ApiVersions(ctx, &kafka.ApiVersionsRequest{}); err != nil {
 		return fmt.Errorf("ask brokers %s: %w", strings.Join(b.settings.Brokers, ", "), err)

@@ -27,7 +27,7 @@ const (
 	ownTrace = "00-24a20a4d1e4f3f9a4e5a4a7a7cd1d2d9-0000000000000000-01"
 )
 
-// submittedMessage is what each test writes, answered what the step fetched answers.
+// submittedMessage is the message that each test writes. The step fetched returns an event for it.
 func submittedMessage() kafkatest.Message {
 	return kafkatest.Message{
 		Key:     "r1",
@@ -151,7 +151,7 @@ func TestATopicThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	<-messages
 	s := settings(broker)
 	s.Topics = kafka.TopicSettings{Partitions: 2, Replication: 1}
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second time changes no state
 		if err := kafka.CreateTopics(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestPoisonBecomesADeadLetterAndEndsItsRun(t *testing.T) {
 		kind, value string
 		handle      service.Handler[event.Submitted]
 		reason      string
-		team, owner string // as far as they can be told
+		team, owner string // as far as the message has them
 	}{
 		"what is not JSON": {
 			kind: "bai.submitted.v1", value: "hello", handle: answerFetched, team: "unknown", owner: "unknown",
@@ -315,7 +315,7 @@ func TestATokenIsNeededToSpeakForARun(t *testing.T) {
 	}
 }
 
-// wantForgedRefused checks that what r1 said was not heard, and why.
+// wantForgedRefused checks that the message of r1 was not handled, and why.
 func wantForgedRefused(t *testing.T, broker *kafkatest.Broker) {
 	t.Helper()
 	dead := broker.Read(t, "bai.dead")
@@ -433,7 +433,7 @@ func bus(t *testing.T, s kafka.Settings, log *zap.Logger) *kafka.Bus {
 	return b
 }
 
-// consume runs step until the test ends, and returns what is logged.
+// consume runs step until the test ends, and returns the log.
 func consume(t *testing.T, s kafka.Settings, step service.Step, opts ...zap.Option) *observer.ObservedLogs {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
@@ -455,7 +455,7 @@ func runUntilEnd(tb testing.TB, p service.Runnable) {
 	})
 }
 
-// until polls cond until it holds.
+// until polls cond until it returns true.
 func until(t *testing.T, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
@@ -465,7 +465,7 @@ func until(t *testing.T, cond func() bool) {
 	}
 }
 
-// wantLogged checks what was logged about a step: each change of state, once.
+// wantLogged checks the log lines about a step: each change of state, once.
 func wantLogged(t *testing.T, logs *observer.ObservedLogs, step string, lines ...string) {
 	t.Helper()
 	var got []string

@@ -42,8 +42,7 @@ func TestWhatIsWorthItIsCompressed(t *testing.T) {
 	}
 }
 
-// compressionOf returns how what was written first to the topic of statuses is
-// compressed.
+// compressionOf returns the compression of the first message in the topic of statuses.
 func compressionOf(t *testing.T, s kafka.Settings) kafkago.Compression {
 	t.Helper()
 	client, done, err := kafka.NewClient(s)

@@ -15,14 +15,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// Bounds of what a consumer has in hand.
+// Bounds of the messages that a consumer holds.
 const (
 	maxBatchMessages = 256                   // messages that are published for and committed at once
 	maxPrefetchBytes = 8 << 20               // bytes that are fetched before they are handled
 	maxCommitDelay   = 20 * time.Millisecond // for which answers wait for those to the messages behind
 )
 
-// consumer hands the events of one topic to one step, in order.
+// consumer passes the events of one topic to one step, in order.
 type consumer struct {
 	bus   *Bus
 	group string
@@ -36,16 +36,16 @@ type consumer struct {
 	prefetchBudget *semaphore.Weighted // bytes of these
 }
 
-// run consumes until ctx is done. Whatever else ends it is its error.
+// run consumes until ctx is done. It returns any other reason to end as an error.
 func (c *consumer) run(ctx context.Context) error {
 	c.retrier = retrier{bus: c.bus, name: c.group + " " + c.step.Topic, log: c.log, optional: c.step.Optional}
-	// A group that is joined before its topic is there hears nothing of it.
+	// A group that joins before its topic exists gets no messages of it.
 	err := c.retrier.retry(ctx, "join", func() error { return c.bus.probe(ctx, c.step.Topic) })
 	if err == nil {
 		err = c.retrier.retry(ctx, "read from where on seals are demanded", func() error { return c.bus.checkSigning(ctx, c.step.Topic) })
 	}
 	if err != nil {
-		return nil // ctx is done: that is why it ends
+		return nil // ctx is done: that is why run ends
 	}
 	c.ready, c.prefetchBudget = make(chan kafka.Message, maxBatchMessages), semaphore.NewWeighted(maxPrefetchBytes)
 	c.balancer = newBalancer()
@@ -79,7 +79,7 @@ func (c *consumer) run(ctx context.Context) error {
 	stop()
 	background.Wait()
 	if ctx.Err() != nil {
-		err = nil // it was told to end
+		err = nil // the end was requested
 	}
 	return errors.Join(err, c.reader.Close())
 }
@@ -117,10 +117,10 @@ func (c *consumer) awaitBrokers(ctx context.Context, err error) error {
 	})
 }
 
-// cost returns how much room m takes.
+// cost returns the part of prefetchBudget that m takes.
 func cost(m kafka.Message) int64 { return min(int64(weight(m)), maxPrefetchBytes) }
 
-// nextMessages waits for a message, and returns it with all that have arrived behind.
+// nextMessages waits for a message, and returns it with all that have arrived behind it.
 func (c *consumer) nextMessages(ctx context.Context) ([]kafka.Message, error) {
 	var ms []kafka.Message
 	select {
@@ -140,15 +140,14 @@ func (c *consumer) nextMessages(ctx context.Context) ([]kafka.Message, error) {
 	return ms, nil
 }
 
-// uncommittedBatch is what was handled and is not yet committed.
+// uncommittedBatch has the handled messages that are not yet committed.
 type uncommittedBatch struct {
 	ms      []kafka.Message
 	answers []kafka.Message
 	begun   time.Time
 }
 
-// processBatch carries what has arrived all the way: handle, publish, commit. It gives up
-// with ctx.
+// processBatch handles the messages that have arrived, publishes the answers and commits. It returns an error if ctx is done.
 func (c *consumer) processBatch(ctx context.Context) error {
 	ms, err := c.nextMessages(ctx)
 	if err != nil {
@@ -183,8 +182,7 @@ func (c *consumer) callSize(ms []kafka.Message) int {
 	return n
 }
 
-// handleWithRetry handles ms, however often it takes. Others' events are not to wait for
-// that: what was handled before is settled first.
+// handleWithRetry handles ms, with retries. It first commits the messages handled before, so that they do not wait for the retries.
 func (c *consumer) handleWithRetry(ctx context.Context, r *uncommittedBatch, ms []kafka.Message) (answers []kafka.Message, err error) {
 	if err := c.commit(ctx, r); err != nil {
 		return nil, err
@@ -196,8 +194,7 @@ func (c *consumer) handleWithRetry(ctx context.Context, r *uncommittedBatch, ms 
 	return answers, err
 }
 
-// handle returns what follows from ms: what the step says, or dead letters
-// where no attempt can ever succeed.
+// handle returns the answers to ms: those of the step, or dead letters if no attempt can ever succeed.
 func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Message, error) {
 	out, err := c.callStep(ctx, ms)
 	if !errors.Is(err, event.ErrPoison) {
@@ -223,7 +220,7 @@ func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Mess
 	return out, nil
 }
 
-// callStep returns what the step says to ms.
+// callStep returns the step's answers to ms.
 func (c *consumer) callStep(ctx context.Context, ms []kafka.Message) ([]kafka.Message, error) {
 	in := make([]event.Message, len(ms))
 	for i, m := range ms {
@@ -243,8 +240,7 @@ func (c *consumer) callStep(ctx context.Context, ms []kafka.Message) ([]kafka.Me
 	return c.bus.encode(events, c.group, parents)
 }
 
-// deadLetter returns m as a dead letter, and with it the end of its run where that
-// cannot go on without m.
+// deadLetter returns m as a dead letter, with the end of its run if that cannot go on without m.
 func (c *consumer) deadLetter(m kafka.Message, reason error) []kafka.Message {
 	out := []kafka.Message{c.bus.signer.sign(deadLetter(m, reason, c.bus.sizes))}
 	end, ok := poisonedRunEnd(m, reason)
@@ -252,14 +248,13 @@ func (c *consumer) deadLetter(m kafka.Message, reason error) []kafka.Message {
 		return out
 	}
 	ends, err := c.bus.encode([]event.Event{end}, c.group, parentTracesOf([]kafka.Message{m}))
-	if err != nil { // what m says of its run is in it, so that it need not be an event that can be written
+	if err != nil { // the event repeats texts of m, so that encoding it may fail
 		c.log.Error("the run of a dead letter is not ended", zap.String("run", end.Run), zap.Error(err))
 	}
 	return append(out, ends...)
 }
 
-// commit publishes the answers of r, then commits what they answer, and begins
-// r anew. Its only errors are ctx's.
+// commit publishes the answers of r, commits their messages, and resets r. It returns only the error of ctx.
 func (c *consumer) commit(ctx context.Context, r *uncommittedBatch) error {
 	rest, ms := r.answers, r.ms
 	if len(ms) == 0 {

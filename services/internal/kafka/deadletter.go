@@ -17,26 +17,25 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
-// Headers of a dead letter: where it lay, and why it is here.
+// Headers of a dead letter: the place of the original message, and the reason.
 const (
 	DeadTopic     = "dead_topic"
 	DeadPartition = "dead_partition"
 	DeadOffset    = "dead_offset"
 	DeadReason    = "dead_reason"
-	DeadCut       = "dead_cut"    // what of the message is not whole here, empty where all is; letters of earlier versions lack it
-	DeadForged    = "dead_forged" // there only where the message did not carry the token of its run, or the seal that it must have
+	DeadCut       = "dead_cut"    // parts of the message that were cut, empty if none; letters of earlier versions lack it
+	DeadForged    = "dead_forged" // present only if the message had not the token of its run, or not the required signature
 )
 
-// Bounds of what a dead letter keeps of a message that anybody may have written.
+// Bounds of a dead letter for a message that any client may have written.
 const (
 	maxDeadKey     = 1 << 10
 	maxDeadHeader  = 256 // bytes of each
 	maxReason      = 4 << 10
-	minReasonBytes = 256 // where the brokers take no more
+	minReasonBytes = 256 // if the brokers accept no more
 )
 
-// KnownHeaders returns the headers of a message that services know, but the token: each
-// once, the first.
+// KnownHeaders returns the headers of a message that services use, except the token: each once, the first.
 func KnownHeaders(m kafka.Message) map[string]string {
 	out := make(map[string]string)
 	for _, name := range []string{"ce_specversion", "ce_id", "ce_type", "ce_source", "ce_time", "traceparent"} {
@@ -47,9 +46,8 @@ func KnownHeaders(m kafka.Message) map[string]string {
 	return out
 }
 
-// deadLetter returns m as a dead letter that fits into sizes, whatever m is: its
-// key and value, the headers that services know but the token, and where it lay.
-// What is too long is cut short: the whole still lies there.
+// deadLetter returns m as a dead letter that fits into limits, for any m: its key and value, the headers that services use except the
+// token, and the place of m. Parts that are too long are cut: the original message is still in its partition.
 func deadLetter(m kafka.Message, reason error, limits sizes) kafka.Message {
 	var truncated []string
 	cut := func(part string, b []byte, n int) []byte {
@@ -78,9 +76,8 @@ func deadLetter(m kafka.Message, reason error, limits sizes) kafka.Message {
 	return letter
 }
 
-// minimalDeadLetter returns the least that a dead letter can be, for brokers that take less
-// than they were told to: where the message lay, and why nobody could handle it.
-// It says false where m is no dead letter, or can be no less.
+// minimalDeadLetter returns the smallest form of a dead letter, for brokers with a lower limit than configured: the place of the message,
+// and the reason. It is false if m is no dead letter, or cannot be smaller.
 func minimalDeadLetter(m kafka.Message) (kafka.Message, bool) {
 	if m.Topic != event.TopicDead || len(m.Value) == 0 {
 		return m, false
@@ -110,18 +107,16 @@ func clip(text string, n int) string {
 	return strings.ToValidUTF8(text[:n], "")
 }
 
-// bounds of what the end of a run repeats of an event that nobody could read.
+// Bounds of the texts that the end of a run repeats of an unreadable event.
 const (
 	maxRun        = 128
 	maxNamed      = 256 // bytes of a name: a team's, an owner's, a set's
 	maxBlameBytes = 1000
 )
 
-// poisonedRunEnd returns the event that ends the run of m, which nobody can handle
-// for that reason, and whether m is such that its run cannot go on without it.
-// A forged message does not end the run that it names. Every reader of m says the
-// same. The event repeats the words of m about its run as far as they have a length
-// that such words have.
+// poisonedRunEnd returns the event that ends the run of m, which cannot be handled for the given reason. It is false if the run can go on
+// without m. A forged message does not end the run that it names. Every reader of m returns the same event. The event repeats the fields of
+// m about its run if they have a plausible length.
 func poisonedRunEnd(m kafka.Message, reason error) (event.Finished, bool) {
 	if errors.Is(reason, errUnsigned) {
 		return event.Finished{}, false
@@ -152,7 +147,7 @@ func poisonedRunEnd(m kafka.Message, reason error) (event.Finished, bool) {
 	}, true
 }
 
-// named returns a name, or unknown where it is none.
+// named returns a name, or "unknown" if it is empty or too long.
 func named(name string) string {
 	if name == "" || len(name) > maxNamed {
 		return "unknown"

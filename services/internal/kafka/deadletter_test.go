@@ -16,8 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// consumeGood consumes a topic until the test ends, and returns what is heard of
-// run "good".
+// consumeGood consumes a topic until the test ends, and returns the events of run "good".
 func consumeGood(t *testing.T, s kafka.Settings) <-chan string {
 	t.Helper()
 	received := make(chan string, 8)
@@ -28,8 +27,8 @@ func consumeGood(t *testing.T, s kafka.Settings) <-chan string {
 	return received
 }
 
-// TestWhateverAPodWritesHoldsUpNobody writes what brokers take and no dead letter
-// has room for, and then an event that is to be heard.
+// TestWhateverAPodWritesHoldsUpNobody writes messages that brokers accept and that do not fit into a dead letter, and then an event that
+// must be handled.
 func TestWhateverAPodWritesHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	longText := strings.Repeat("x", 1000<<10)
@@ -73,8 +72,7 @@ func many(key string, n int) []kafkago.Header {
 	return out
 }
 
-// pack writes a message compressed, so that brokers take what is larger than
-// they would.
+// pack writes a compressed message, so that brokers accept one that is larger than their limit.
 func pack(t *testing.T, b *kafkatest.Broker, topic string, m kafkago.Message) {
 	t.Helper()
 	w := &kafkago.Writer{
@@ -90,8 +88,7 @@ func pack(t *testing.T, b *kafkatest.Broker, topic string, m kafkago.Message) {
 	w.Transport.(*kafkago.Transport).CloseIdleConnections() //nolint:errcheck,forcetypeassert // set above
 }
 
-// TestALetterThatBrokersDoNotTakeIsTheLeast has brokers that take less for dead
-// letters than services were told.
+// TestALetterThatBrokersDoNotTakeIsTheLeast runs brokers with a lower limit for dead letters than the services have.
 func TestALetterThatBrokersDoNotTakeIsTheLeast(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, event.TopicStatus)
@@ -110,14 +107,14 @@ func TestALetterThatBrokersDoNotTakeIsTheLeast(t *testing.T) {
 	}})
 }
 
-// uncompressed has what is published as large on its way as it is.
+// uncompressed returns settings without compression.
 func uncompressed(b *kafkatest.Broker) kafka.Settings {
 	s := settings(b)
 	s.Compression = "none"
 	return s
 }
 
-// limit makes a topic that takes so many bytes at once.
+// limit creates a topic with a limit for the bytes of a batch.
 func limit(t *testing.T, b *kafkatest.Broker, topic, most string) {
 	t.Helper()
 	c, done, err := kafka.NewClient(settings(b))
@@ -130,8 +127,7 @@ func limit(t *testing.T, b *kafkatest.Broker, topic, most string) {
 	}
 }
 
-// TestWhatTheBrokersTakeNoMoreWaitsAndSaysWhatMendsIt: an operator has told a topic
-// to take less than services.
+// TestWhatTheBrokersTakeNoMoreWaitsAndSaysWhatMendsIt: an operator has set a lower limit for a topic than the services have.
 func TestWhatTheBrokersTakeNoMoreWaitsAndSaysWhatMendsIt(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t)
@@ -175,7 +171,7 @@ func TestAPoisonedRunEndsHoweverMuchItsEventSays(t *testing.T) {
 	}
 }
 
-// TestATraceThatIsTooLongIsNotHandedOn, for answers would be too large with it.
+// TestATraceThatIsTooLongIsNotHandedOn, because the answers would be too large with it.
 func TestATraceThatIsTooLongIsNotHandedOn(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, event.Topics()...)

@@ -10,29 +10,27 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// SignedTopics are the topics by which services tell each other what was decided, in the
-// order of the flow. No pod writes to them.
+// SignedTopics returns the topics of the services' decisions, in the order of the flow. No pod writes to them.
 func SignedTopics() []string {
 	return []string{
 		event.TopicSubmitted, event.TopicCommands, event.TopicFetched, event.TopicLaunched, event.TopicRetried, event.TopicFinished,
 	}
 }
 
-// SignaturePolicy says from which offsets on messages of Sealed topics must have a seal: by
-// topic, for each partition. A partition behind the last that is named was added
-// later, and its messages must from the first on. A topic that is not named may have
-// messages without a seal.
+// SignaturePolicy sets the offsets from which messages of SignedTopics need a signature: by topic, for each partition. A partition behind
+// the last listed one was added later, and needs signatures from its first message on. A topic that is not listed may have messages without
+// a signature.
 type SignaturePolicy struct {
 	Topics map[string][]int64 `json:"topics"`
 }
 
-// RequiresSignature says whether the message at an offset must have a seal.
+// RequiresSignature reports whether the message at an offset needs a signature.
 func (s SignaturePolicy) RequiresSignature(topic string, partition int, offset int64) bool {
 	from := s.RequiredFrom(topic, partition)
 	return from >= 0 && offset >= from
 }
 
-// UnsignedTopics returns the Sealed topics of which nothing must have a seal.
+// UnsignedTopics returns the SignedTopics that need no signatures.
 func (s SignaturePolicy) UnsignedTopics() []string {
 	return slices.DeleteFunc(SignedTopics(), func(topic string) bool {
 		_, ok := s.Topics[topic]
@@ -43,16 +41,15 @@ func (s SignaturePolicy) UnsignedTopics() []string {
 // OffsetRange is which offsets a partition has: from First on, before End.
 type OffsetRange struct{ First, End int64 }
 
-// Require returns s with seals demanded of whatever comes to topics from now on,
-// given the partitions of each. It never demands less than s. Where a partition
-// keeps nothing from before, seals are demanded of all of it, so that nobody who
-// makes the topic anew finds offsets without.
+// Require returns s with signatures required for all future messages of topics, given the ranges of their partitions. It never requires
+// less than s. If a partition has no earlier messages, signatures are required from offset 0 on, so that a topic that is created anew has
+// no offsets without signatures.
 func (s SignaturePolicy) Require(ranges map[string][]OffsetRange) SignaturePolicy {
 	next := s.copy()
 	for topic, extents := range ranges {
 		from, listed := next.Topics[topic]
 		if from == nil {
-			from = []int64{} // of a topic that is not there yet all must have seals
+			from = []int64{} // a topic that does not exist yet needs signatures from the first message on
 		}
 		for i, e := range extents {
 			switch {
@@ -72,7 +69,7 @@ func (s SignaturePolicy) Require(ranges map[string][]OffsetRange) SignaturePolic
 	return next
 }
 
-// RequireAll returns s with seals demanded of all that comes to topics that were just made.
+// RequireAll returns s with signatures required for all messages of topics that were just created.
 func (s SignaturePolicy) RequireAll(topics ...string) SignaturePolicy {
 	next := s.copy()
 	for _, topic := range topics {
@@ -91,8 +88,8 @@ func (s SignaturePolicy) copy() SignaturePolicy {
 	return next
 }
 
-// signatureOf returns the seal of a message under a key. Of parts, which are the topic,
-// the key, the value and whatever else is vouched for, each counts with its length.
+// signatureOf returns the signature of a message under a key. The parts are the topic, the key, the value and other signed fields, each
+// with its length.
 func signatureOf(key []byte, parts ...[]byte) string {
 	mac := hmac.New(sha256.New, key)
 	for _, part := range append([][]byte{[]byte("bai seal 1")}, parts...) {
@@ -102,8 +99,7 @@ func signatureOf(key []byte, parts ...[]byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// RequiredFrom returns from which offset on messages of a partition must have a seal, -1
-// where none must.
+// RequiredFrom returns the offset from which messages of a partition need a signature, -1 if none does.
 func (s SignaturePolicy) RequiredFrom(topic string, partition int) int64 {
 	from, ok := s.Topics[topic]
 	switch {

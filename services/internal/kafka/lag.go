@@ -10,26 +10,24 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Pauses between two looks at how far a consumer is behind.
+// Pauses between two measurements of a consumer's lag.
 const (
 	lagInterval      = 10 * time.Second
 	lagFirstInterval = 500 * time.Millisecond // at first, while its group shares out partitions
 	lagTimeout       = 5 * time.Second        // for which brokers may take to answer
 )
 
-// balancer shares out partitions as consumers do that were told nothing, and has
-// a consumer known in its group: each time that it joins by another ID.
+// balancer assigns partitions like the default, and identifies a consumer in its group: each time that it joins, by another ID.
 type balancer struct {
 	kafka.RangeGroupBalancer
 
-	joined chan []byte // the newest ID, if nobody has taken it yet
+	joined chan []byte // the newest ID, until reportLag receives it
 }
 
 func newBalancer() balancer { return balancer{joined: make(chan []byte, 1)} }
 
-// UserData implements kafka.GroupBalancer. It is called by one goroutine, when
-// the consumer is about to join its group: from then on no partition is its own
-// until the group has shared them out.
+// UserData implements kafka.GroupBalancer. One goroutine calls it when the consumer is about to join its group: the consumer has no
+// partitions from then on until the group has assigned them.
 func (b balancer) UserData() ([]byte, error) {
 	id := []byte(rand.Text())
 	select {
@@ -40,9 +38,8 @@ func (b balancer) UserData() ([]byte, error) {
 	return id, nil
 }
 
-// reportLag tells the meter how far c is behind in the partitions that are its own,
-// every few seconds until ctx is done, whether or not it gets on. What it does
-// not know, as while the brokers are away, it does not tell.
+// reportLag reports to the meter how far c is behind in its partitions, every few seconds until ctx is done, whether or not c makes
+// progress. While the lag is unknown, for example because the brokers are unavailable, it reports none.
 func (c *consumer) reportLag(ctx context.Context) {
 	var id []byte
 	var own []int
@@ -66,8 +63,8 @@ func (c *consumer) reportLag(ctx context.Context) {
 	}
 }
 
-// readLag returns the partitions that are the consumer's of that ID, which own are
-// where that is known, and how many events of each its group has not committed.
+// readLag returns the partitions of the consumer with that ID, which are own if that is not nil, and for each how many events its group has
+// not committed.
 func (c *consumer) readLag(ctx context.Context, id []byte, own []int) ([]int, map[int]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lagTimeout)
 	defer cancel()
@@ -81,8 +78,7 @@ func (c *consumer) readLag(ctx context.Context, id []byte, own []int) ([]int, ma
 	return own, behind, err
 }
 
-// assigned returns the partitions that the group has given to the member of that
-// ID, never nil.
+// assigned returns the partitions that the group has assigned to the member with that ID, never nil.
 func (c *consumer) assigned(ctx context.Context, id []byte) ([]int, error) {
 	group := groupID(c.group, c.step.Topic)
 	resp, err := c.bus.producer.client.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
@@ -134,7 +130,7 @@ func (c *consumer) lag(ctx context.Context, own []int) (map[int]int64, error) {
 		}
 		out[p.Partition] = p.CommittedOffset
 		ask = append(ask, kafka.LastOffsetOf(p.Partition))
-		if p.CommittedOffset < 0 { // it begins at the first
+		if p.CommittedOffset < 0 { // the consumer starts at the first offset
 			ask = append(ask, kafka.FirstOffsetOf(p.Partition))
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// lagMeter is a Meter that keeps the newest lag.
+// lagMeter is a Meter that stores the newest lag.
 type lagMeter struct {
 	mu     sync.Mutex
 	behind map[int]int64
@@ -32,7 +32,7 @@ func (g *lagMeter) RecordLag(_, _ string, behind map[int]int64) {
 	g.behind = maps.Clone(behind)
 }
 
-// total returns of how many partitions the lag is known, and what it comes to.
+// total returns the number of partitions with a known lag, and the sum of the lags.
 func (g *lagMeter) total() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -52,8 +52,7 @@ func (g *lagMeter) waitFor(t *testing.T, want string) {
 	}
 }
 
-// TestLagIsToldOfAConsumerThatDoesNotGetOn, of the partitions that it has, and of
-// none when it has ended.
+// TestLagIsToldOfAConsumerThatDoesNotGetOn, for the partitions that it has, and for none when it has ended.
 func TestLagIsToldOfAConsumerThatDoesNotGetOn(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.StartWide(t, 4, event.Topics()...)

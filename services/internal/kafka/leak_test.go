@@ -15,8 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// TestNothingIsLeftOfABusThatWasClosed runs alone: it looks at the goroutines
-// of the whole process.
+// TestNothingIsLeftOfABusThatWasClosed runs alone: it checks the goroutines of the whole process.
 func TestNothingIsLeftOfABusThatWasClosed(t *testing.T) {
 	broker := kafkatest.Start(t, event.Topics()...)
 	b, err := kafka.NewBus(settings(broker), zap.NewNop())

@@ -11,31 +11,29 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
-// MaxValue is the most bytes that an event may have in its JSON form where
-// settings do not say otherwise: what brokers take by default, 1 MiB and a
-// little, with room for key, headers and frame.
+// MaxValue is the greatest size of an event in its JSON form by default: the default limit of brokers, 1 MiB and a little, without room for
+// key, headers and frame.
 const MaxValue = 1000 << 10
 
-// room of a message beside its value, and of that the frame of what is written at
-// once.
+// Room of a message beside its value, and the part of it for the frame of a batch.
 const (
 	maxOverhead = minMessageBytes - MaxValue
 	maxFrame    = 1 << 10
 )
 
-// sizes are the bounds of what is published.
+// sizes are the bounds of published messages.
 type sizes struct {
 	value   int // bytes of an event in its JSON form
-	message int // bytes of all of a message, as weight has it
+	message int // bytes of a whole message, as weight counts them
 }
 
-// sizes returns the bounds that follow from what the topics take.
+// sizes returns the bounds that follow from the topics' limit.
 func (s TopicSettings) sizes() sizes {
 	most := cmp.Or(s.MaxMessage, minMessageBytes)
 	return sizes{value: most - maxOverhead, message: most - maxFrame}
 }
 
-// check refuses an event that leaves no room for what goes beside it.
+// check refuses an event that leaves no room for the other parts of its message.
 func (s sizes) check(m kafka.Message, kind string) error {
 	if len(m.Value) > s.value {
 		return fmt.Errorf("%w: event of type %s has %d bytes, %d at most", event.ErrPoison, kind, len(m.Value), s.value)
@@ -43,7 +41,7 @@ func (s sizes) check(m kafka.Message, kind string) error {
 	return s.fit(m)
 }
 
-// fit refuses what no topic takes.
+// fit refuses a message that no topic accepts.
 func (s sizes) fit(m kafka.Message) error {
 	if n := weight(m); n > s.message {
 		return fmt.Errorf("%w: a message to %s has %d bytes with its key and headers, %d at most", event.ErrPoison, m.Topic, n, s.message)
@@ -89,7 +87,7 @@ func (b *Bus) encode(events []event.Event, source string, parents parentTraces) 
 	return msgs, nil
 }
 
-// header returns the value of the first header of that name, or nothing.
+// header returns the value of the first header of that name, empty if there is none.
 func header(m kafka.Message, key string) string {
 	for _, h := range m.Headers {
 		if h.Key == key {

@@ -10,43 +10,40 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Meter is told what goes through a process. It is called by several goroutines,
-// and often.
+// Meter counts the events of a process. Several goroutines call it, and often.
 type Meter interface {
-	// RecordHandled says that events of a topic were handled, or tried to, in a time.
+	// RecordHandled counts events of a topic that were handled, or failed with err, in the time took.
 	RecordHandled(group, topic string, events int, took time.Duration, err error)
-	// RecordPublished says that events were published to a topic, dead letters among them.
+	// RecordPublished counts events that were published to a topic, with dead letters.
 	RecordPublished(topic string, events int)
-	// RecordRetry says that something failed that is tried again.
+	// RecordRetry counts a failure that is retried.
 	RecordRetry(name, step string)
-	// RecordLag says how many events of each partition that this process reads are not
-	// handled yet. Of partitions that it does not name nothing is known any more.
+	// RecordLag sets how many events of each partition of this process are not handled yet. The lag of other partitions is unknown from then
+	// on.
 	RecordLag(group, topic string, behind map[int]int64)
 }
 
-// refusalMeter is a Meter that is told of messages which were written by somebody who
-// may not speak for their run, and were not handled.
+// refusalMeter is a Meter that also counts refused messages, whose writers may not write for their runs.
 type refusalMeter interface{ RecordRefused(group, topic string) }
 
-// Span is a piece of work on one run that is to be seen in its trace.
+// Span is a piece of work on one run in its trace.
 type Span struct {
 	Name   string // fetcher handles bai.submitted
 	Run    string
-	Parent string // W3C traceparent of what it follows from
-	Root   bool   // it is the first of its run, and has the ID that Parent names
-	Topic  string // that is heard or said
-	Group  string // of consumers; empty for who publishes
+	Parent string // W3C traceparent of the span that it follows from
+	Root   bool   // it is the first of its run, and has the ID in Parent
+	Topic  string // topic of the handled or published events
+	Group  string // of consumers; empty for a publisher
 	Events int
 }
 
-// Tracer is told of work on runs.
+// Tracer records spans.
 type Tracer interface {
-	// Begin begins a span. It returns the traceparent of what follows from it, and
-	// what ends it.
+	// Begin begins a span. It returns the traceparent for the spans that follow from it, and a function that ends the span.
 	Begin(s Span) (traceparent string, end func(error))
 }
 
-// noopMeter is a Meter and Tracer that keep nothing.
+// noopMeter is a Meter and Tracer that records nothing.
 type noopMeter struct{}
 
 // RecordHandled implements Meter.
@@ -64,18 +61,17 @@ func (noopMeter) RecordLag(string, string, map[int]int64) {}
 // Begin implements Tracer.
 func (noopMeter) Begin(s Span) (string, func(error)) { return s.Parent, func(error) {} }
 
-// RootTrace returns the traceparent of a run's first span. Every event of a run
-// that follows from no other carries it, so that a run has one trace.
+// RootTrace returns the traceparent of a run's first span. Every event of a run that follows from no other one has it, so that a run has
+// one trace.
 func RootTrace(run string) string {
 	trace, span := sha256.Sum256([]byte("trace "+run)), sha256.Sum256([]byte("root "+run))
 	return fmt.Sprintf("00-%x-%x-01", trace[:16], span[:8])
 }
 
-// parentTraces are the traceparents of what follows from messages, by run.
+// parentTraces are the traceparents for events that follow from messages, by run.
 type parentTraces map[string]string
 
-// maxTrace is how many bytes a traceparent has at most: those of today have 55,
-// and what a message carries goes on in the answers.
+// maxTrace is the greatest length of a traceparent in bytes: today they have 55. The answers to a message carry its traceparent.
 const maxTrace = 128
 
 // parentTracesOf returns the traces of messages: of several of one run, the last's.
@@ -89,7 +85,7 @@ func parentTracesOf(ms []kafka.Message) parentTraces {
 	return t
 }
 
-// parentOf returns the traceparent of what is said of a run.
+// parentOf returns the traceparent for an event of a run.
 func (t parentTraces) parentOf(run string) string {
 	if parent := t[run]; parent != "" {
 		return parent
@@ -97,8 +93,7 @@ func (t parentTraces) parentOf(run string) string {
 	return RootTrace(run)
 }
 
-// startSpans begins a span for each run among ms, and returns the traces of what
-// follows from them.
+// startSpans begins a span for each run among ms, and returns the traceparents for the events that follow from them.
 func (c *consumer) startSpans(ms []kafka.Message) (parentTraces, func(error)) {
 	parents, ends := parentTracesOf(ms), []func(error){}
 	counts := make(map[string]int, 1)

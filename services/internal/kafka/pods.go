@@ -9,7 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// CheckKey returns why services could not tell which run a message of a pod is of.
+// CheckKey returns an error if services could not verify which run a message of a pod belongs to.
 func (s Settings) CheckKey() error {
 	if s.KeyFile == "" && len(s.Key) == 0 {
 		return errors.New("kafka.key_file: is needed: without the platform's key nobody can tell which run a pod may speak for. Make one with 'openssl rand -hex 32', and give all services the same")
@@ -17,8 +17,7 @@ func (s Settings) CheckKey() error {
 	return nil
 }
 
-// CheckPods returns why pods could not write: where services have a user, pods need
-// one too, and another.
+// CheckPods returns why pods could not write: if services have a user, pods need one too, and another.
 func (s Settings) CheckPods() error {
 	if s.SASL.Mechanism != "" && s.Pods.SASL.Mechanism == "" {
 		return errors.New("kafka.pods.sasl: pods need a user of their own, who may write bai.status, bai.metrics and bai.logs only: 'bai admin topics plan' shows its rights")

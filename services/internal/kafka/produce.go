@@ -11,11 +11,10 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// maxBatchBytes is how many bytes are written at once, below what brokers take by
-// default, 1 MiB.
+// maxBatchBytes is how many bytes one request has, below the default limit of brokers, 1 MiB.
 const maxBatchBytes = 960 << 10
 
-// newTransport returns a Transport that sees a new topic within a second.
+// newTransport returns a Transport that finds a new topic within a second.
 func newTransport(s Settings) (*kafka.Transport, error) {
 	encryption, err := s.TLS.Config()
 	if err != nil {
@@ -42,26 +41,23 @@ func NewClient(s Settings) (*kafka.Client, func(), error) {
 	return newClient(s.Brokers, t), t.CloseIdleConnections, nil
 }
 
-// smallWrite is how many bytes are worth the compression when they are written at
-// once: an event that stands alone is hardly smaller for it.
+// smallWrite is the least number of bytes of a request that is compressed: compression saves little of a single event.
 const smallWrite = 2 << 10
 
-// codecs are the ways to compress what is published, by the names of the setting.
-// Samples and lines in JSON get a fifth as long by snappy, in less time than it
-// takes to send and to write what it saves, and in blocks of 32 KiB, where lz4 has
-// each broker, sidecar and service take 4 MiB for as little as 2 KiB.
+// codecs returns the compressions of published messages, by the names of the setting. Snappy shortens samples and lines in JSON to a fifth,
+// in less time than sending and writing the saved bytes takes, and in blocks of 32 KiB. With lz4 each broker, sidecar and service allocates
+// 4 MiB even for 2 KiB.
 func codecs() map[string]kafka.Compression {
 	return map[string]kafka.Compression{"": kafka.Snappy, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd}
 }
 
-// producer writes messages. It does not gather those of several callers: each
-// write is sent at once, and the order of one caller's messages is the order in
-// which they lie in a partition, also after a failure between.
+// producer writes messages. It does not collect those of several callers: each write is sent at once, and one caller's messages are in
+// their order in a partition, even after a failure in between.
 type producer struct {
 	client      *kafka.Client
 	partitions  kafka.Balancer
 	compression kafka.Compression
-	sign        func(kafka.Message) kafka.Message // anew, of what was changed; nil: nothing is sealed
+	sign        func(kafka.Message) kafka.Message // signs a changed message again; nil signs no message
 }
 
 // topicPartition is a partition of a topic.
@@ -70,8 +66,7 @@ type topicPartition struct {
 	partition int
 }
 
-// send writes msgs and returns those that were not acknowledged, in order. To
-// try again, send these.
+// send writes msgs and returns those that were not acknowledged, in order. A retry sends these.
 func (p producer) send(ctx context.Context, msgs []kafka.Message) ([]kafka.Message, error) {
 	places, err := p.sort(ctx, msgs)
 	if err != nil {
@@ -135,9 +130,8 @@ func (p producer) count(ctx context.Context, topic string) (int, error) {
 	return len(meta.Topics[i].Partitions), nil
 }
 
-// writePartition writes msgs to one partition, and returns how many were acknowledged. Of
-// a dead letter that is too large for brokers, which may be told to take less
-// than settings say, the least that it can be takes its place in msgs.
+// writePartition writes msgs to one partition, and returns how many were acknowledged. If a dead letter is too large for the brokers, whose
+// limit may be lower than configured, it is replaced in msgs by its smallest form.
 func (p producer) writePartition(ctx context.Context, at topicPartition, msgs []kafka.Message) (done int, err error) {
 	for most := len(msgs); done < len(msgs); {
 		n := min(batchLen(msgs[done:]), most)
@@ -149,7 +143,7 @@ func (p producer) writePartition(ctx context.Context, at topicPartition, msgs []
 		case !errors.Is(err, kafka.MessageSizeTooLarge):
 			return done, err
 		case n > 1:
-			most = 1 // to see whose fault it is
+			most = 1 // to find the message that is too large
 			continue
 		}
 		var less bool
@@ -174,7 +168,7 @@ func batchLen(msgs []kafka.Message) int {
 	return len(msgs)
 }
 
-// weight returns about how many bytes m is when it travels.
+// weight returns about how many bytes m has on the wire.
 func weight(m kafka.Message) int {
 	n := 64 + len(m.Key) + len(m.Value)
 	for _, h := range m.Headers {

@@ -17,10 +17,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// deliveryLog notes which events of each run were heard, and what was left out.
+// deliveryLog records which events of each run were handled, and which were skipped.
 type deliveryLog struct {
 	mu        sync.Mutex
-	next      map[string]int // the first of each run that was not heard
+	next      map[string]int // the first event of each run that was not handled
 	delivered int
 	skipped   []string
 }
@@ -45,8 +45,8 @@ func (l *deliveryLog) total() int {
 	return l.delivered
 }
 
-// TestConsumersThatComeAndGoLoseNothing has members of a group come and go while
-// events flow: each is handled, and none before those of its run that precede it.
+// TestConsumersThatComeAndGoLoseNothing has members of a group join and leave while events flow: each event is handled, and none before the
+// earlier ones of its run.
 func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	t.Parallel()
 	const runs, each, rounds = 12, 100, 6
@@ -69,7 +69,7 @@ func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	stays := join(all)
 	var publisher sync.WaitGroup
 	publisher.Go(func() { publishRuns(t, bus(t, s, zap.NewNop()), runs, each) })
-	for n := range rounds { // who comes stays until so much more is heard, then goes
+	for n := range rounds { // a new member stays until a number of events is handled, then leaves
 		ctx, stop := context.WithCancel(t.Context())
 		done := join(ctx)
 		untilSlow(t, func() bool { return delivered.total() >= runs*each*(n+1)/(rounds+1) })
@@ -89,7 +89,7 @@ func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	}
 }
 
-// publishRuns publishes so many events of each of so many runs.
+// publishRuns publishes each events of each of runs runs.
 func publishRuns(t *testing.T, b *kafka.Bus, runs, each int) {
 	t.Helper()
 	for i := range each {
@@ -103,8 +103,7 @@ func publishRuns(t *testing.T, b *kafka.Bus, runs, each int) {
 	}
 }
 
-// untilSlow polls cond until it holds: members come and go within seconds, on a
-// machine that has nothing else to do.
+// untilSlow polls cond until it returns true: members join and leave within seconds, on a machine without other work.
 func untilSlow(t *testing.T, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); !cond(); time.Sleep(time.Millisecond) {
@@ -114,8 +113,7 @@ func untilSlow(t *testing.T, cond func() bool) {
 	}
 }
 
-// TestADescriptorAtTheLimitPasses publishes descriptors as long as may be, of what
-// takes the most room in JSON.
+// TestADescriptorAtTheLimitPasses publishes descriptors of the greatest length, with the characters that take the most room in JSON.
 func TestADescriptorAtTheLimitPasses(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Start(t, event.Topics()...)

@@ -11,7 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// retrier tries again steps that fail, and reports those that it tries again.
+// retrier retries failing steps, and reports them.
 type retrier struct {
 	bus  *Bus
 	name string
@@ -20,9 +20,8 @@ type retrier struct {
 	optional bool // its failures do not make the bus unready
 }
 
-// retry calls do until it succeeds, with growing waits between. It logs the
-// first failure of a row and its end, also of a row over several calls. Its only errors are event.ErrPoison, which no repetition cures,
-// and ctx's, with the last of do's that is another.
+// retry calls do until it succeeds, with growing pauses. It logs the first failure in a row and the recovery, even if the row spans several
+// calls. It returns only event.ErrPoison, which no retry can cure, and the error of ctx, with the last other error of do.
 func (w retrier) retry(ctx context.Context, step string, do func() error) error {
 	tries := 1
 	var last error
@@ -48,7 +47,7 @@ func (w retrier) retry(ctx context.Context, step string, do func() error) error 
 	}
 }
 
-// recordFailure notes that a step fails, and logs it unless it was failing before.
+// recordFailure records that a step fails, and logs it unless it was failing before.
 func (w retrier) recordFailure(step string, err error) {
 	key := w.name + " " + step
 	w.bus.mu.Lock()
@@ -64,7 +63,7 @@ func (w retrier) recordFailure(step string, err error) {
 	}
 }
 
-// recordRecovery notes that a step succeeds again.
+// recordRecovery records that a step succeeds again.
 func (w retrier) recordRecovery(step string, tries int) {
 	key := w.name + " " + step
 	w.bus.mu.Lock()
@@ -77,14 +76,14 @@ func (w retrier) recordRecovery(step string, tries int) {
 	}
 }
 
-// stopWaiting notes that a step is given up, though it does not succeed.
+// stopWaiting records that a step is given up without success.
 func (w retrier) stopWaiting(step string) {
 	w.bus.mu.Lock()
 	defer w.bus.mu.Unlock()
 	delete(w.bus.failing, w.name+" "+step)
 }
 
-// stopped returns ctx's error, and err where it is another.
+// stopped returns the error of ctx, with err if that is another error.
 func stopped(ctx context.Context, step string, err error) error {
 	if errors.Is(err, ctx.Err()) {
 		return fmt.Errorf("%s: %w", step, ctx.Err())

@@ -13,8 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 )
 
-// TestWhatIsPublishedInVainAgainAndAgainIsSaidOnce, by whoever tries it, until it
-// succeeds.
+// TestWhatIsPublishedInVainAgainAndAgainIsSaidOnce: of all publishers that retry, one log line until success.
 func TestWhatIsPublishedInVainAgainAndAgainIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	addr, begin := kafkatest.StartLater(t, "bai.status")

@@ -13,13 +13,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
-// Rewind has every consumer that Consume has made begin anew at the first event
-// of its topic. None of them may run, here or elsewhere.
+// Rewind resets the groups of all consumers of Consume to the first event of their topics. None of the consumers may run, in any process.
 //
-// Brokers that are away are waited for, however long. Those that are new keep
-// nothing of groups yet, and make what they need for it when they are first asked:
-// that is waited for, and so is that a group is left by consumers who were killed,
-// for twice the session.
+// It waits for unavailable brokers without a limit. New brokers have no state of groups yet, and create it at the first request: Rewind
+// waits for that. It also waits, for twice the session, until a group has lost consumers that were killed.
 func (b *Bus) Rewind(ctx context.Context) error {
 	b.mu.Lock()
 	groups := slices.Clone(b.groups)
@@ -73,7 +70,7 @@ func (b *Bus) Backlog(ctx context.Context, names ...string) (int64, error) {
 // has handled.
 func (b *Bus) Activity() int64 { return b.activity.Load() }
 
-// coordinationTimeout is how long brokers may take to say who looks after a group.
+// coordinationTimeout is how long brokers may take to find the coordinator of a group.
 const coordinationTimeout = 30 * time.Second
 
 func (b *Bus) rewind(ctx context.Context, group string) error {
@@ -96,12 +93,12 @@ func (b *Bus) rewind(ctx context.Context, group string) error {
 	}
 }
 
-// isCoordinatorUnavailable says whether brokers are about to find out who looks after a group.
+// isCoordinatorUnavailable reports whether brokers are about to find the coordinator of a group.
 func isCoordinatorUnavailable(err error) bool {
 	return errors.Is(err, kafka.GroupCoordinatorNotAvailable) || errors.Is(err, kafka.NotCoordinatorForGroup) || errors.Is(err, kafka.GroupLoadInProgress)
 }
 
-// deleteGroup has the brokers forget how far a group is.
+// deleteGroup deletes the offsets of a group.
 func (b *Bus) deleteGroup(ctx context.Context, group string) error {
 	r, err := b.producer.client.DeleteGroups(ctx, &kafka.DeleteGroupsRequest{GroupIDs: []string{group}})
 	if err != nil {

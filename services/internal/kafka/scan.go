@@ -12,13 +12,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
-// MaxDead is how many bytes of a message a dead letter of an earlier version
-// kept at most, without saying whether it was cut.
+// MaxDead is how many bytes of a message a dead letter of an earlier version has at most, without a header about the cut.
 const MaxDead = MaxValue - maxReason
 
-// Scan are the messages that a partition has, from an offset on, without a
-// consumer group. The last is that of the time of the call. The error comes
-// last.
+// Scan yields the messages of a partition from an offset on, without a consumer group. The last one is that of the time of the call. An
+// error comes last.
 func Scan(ctx context.Context, s Settings, topic string, partition int, from int64) iter.Seq2[kafka.Message, error] {
 	return func(yield func(kafka.Message, error) bool) {
 		done := false
@@ -61,8 +59,7 @@ func scan(ctx context.Context, s Settings, topic string, partition int, from int
 	return nil
 }
 
-// bounds returns the first offset of a partition, and the one after its last. It
-// waits for a partition that has just been made.
+// bounds returns the first offset of a partition, and the one after its last. It waits for a partition that was just created.
 func bounds(ctx context.Context, c *kafka.Client, topic string, partition int) (first, end int64, err error) {
 	err = RetryTransient(ctx, func(ctx context.Context) error {
 		first, end, err = askBounds(ctx, c, topic, partition)
@@ -89,8 +86,7 @@ func askBounds(ctx context.Context, c *kafka.Client, topic string, partition int
 	return 0, 0, fmt.Errorf("ask how far partition %d of %q goes: %w", partition, topic, kafka.UnknownTopicOrPartition)
 }
 
-// OffsetRanges returns which offsets each partition of topics has, none for a topic that
-// is not there.
+// OffsetRanges returns the range of offsets of each partition of topics, none for a topic that does not exist.
 func OffsetRanges(ctx context.Context, s Settings, topics ...string) (map[string][]OffsetRange, error) {
 	c, done, err := NewClient(s)
 	if err != nil {
@@ -118,8 +114,7 @@ func OffsetRanges(ctx context.Context, s Settings, topics ...string) (map[string
 	return out, nil
 }
 
-// RequireSignatures notes that whatever comes to the Sealed topics from now on must have
-// a seal, and returns what is noted.
+// RequireSignatures stores that all future messages of SignedTopics need a signature, and returns the policy.
 func RequireSignatures(ctx context.Context, s Settings, in SignaturePolicyStore) (SignaturePolicy, error) {
 	have, err := OffsetRanges(ctx, s, SignedTopics()...)
 	if err != nil {

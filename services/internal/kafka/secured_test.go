@@ -19,8 +19,7 @@ import (
 	realkafka "github.com/benchmark-ai/bai/services/test/testbed/kafka"
 )
 
-// TestConnectionsToAGuardedKafka publishes and hears, or not, in each way in which
-// a real broker lets itself be spoken to.
+// TestConnectionsToAGuardedKafka publishes and consumes with each kind of authentication of a real broker, or is refused.
 func TestConnectionsToAGuardedKafka(t *testing.T) {
 	if os.Getenv(kafkatest.EnvRealBroker) != "" {
 		t.Skip("it has a broker of its own, and was run")
@@ -42,7 +41,7 @@ func TestConnectionsToAGuardedKafka(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		settings kafka.Settings
-		why      string // empty where it goes through
+		why      string // empty if it succeeds
 	}{
 		"SCRAM-SHA-512 within TLS":                    {withSASL(access.ScramSHA512, password, broker.CA), ""},
 		"SCRAM-SHA-256 within TLS":                    {withSASL(access.ScramSHA256, password, broker.CA), ""},
@@ -63,7 +62,7 @@ func TestConnectionsToAGuardedKafka(t *testing.T) {
 				roundTrip(t, b, name)
 				return
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // it is tried again until somebody has enough
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // it is retried until the context ends
 			defer cancel()
 			go func() {
 				for logs.Len() == 0 && ctx.Err() == nil {
@@ -84,7 +83,7 @@ func named(s kafka.Settings, host string) kafka.Settings {
 	return s
 }
 
-// roundTrip publishes an event and hears it.
+// roundTrip publishes an event and consumes it.
 func roundTrip(t *testing.T, b *kafka.Bus, run string) {
 	t.Helper()
 	if err := b.Publish(t.Context(), status(run, "x")); err != nil {

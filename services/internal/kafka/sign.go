@@ -19,23 +19,22 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// signatureHeader carries the seal of a message: that a service wrote it.
+// signatureHeader has the signature of a message, called seal on the wire: a service wrote the message.
 const signatureHeader = "bai_seal"
 
-// signaturePolicyKey is that of the one document of KindSeals.
+// signaturePolicyKey is the key of the one document of KindSignatures.
 const signaturePolicyKey = "seals"
 
-// How old what is known of the demand for seals may be: of a topic of which seals are
-// demanded, for that is not taken back, and of others.
+// Greatest ages of a cached policy: for a topic that requires signatures, because that is never taken back, and for other topics.
 const (
 	policyMaxAge = 5 * time.Second
 	policyMinAge = 100 * time.Millisecond
 )
 
-// errUnsigned says that a message must have a seal and has none that is right.
+// errUnsigned means that a message needs a signature and has no valid one.
 var errUnsigned = errors.New("the message does not carry the seal of a service")
 
-// errNoSigningKey says that nobody here can tell a right seal from a wrong one.
+// errNoSigningKey means that this process cannot verify signatures.
 var errNoSigningKey = errors.New("messages must have seals, and without their key nobody can tell whether these are right: set kafka.seal_key_file to the file that the other services have")
 
 // readSigningKeys reads a file with a key on each line.
@@ -56,8 +55,7 @@ func readSigningKeys(path string) ([][]byte, error) {
 	return keys, nil
 }
 
-// checkSigningKeys says why keys are none for seals. A key by which the tokens of runs
-// are made is none.
+// checkSigningKeys returns why keys cannot be used for signatures. The key for the tokens of runs must not be among them.
 func checkSigningKeys(keys [][]byte, platform []byte) error {
 	for i, key := range keys {
 		if len(key) < access.MinKey {
@@ -70,10 +68,10 @@ func checkSigningKeys(keys [][]byte, platform []byte) error {
 	return nil
 }
 
-// signer seals messages with the first of its keys, and knows the seals of all.
+// signer signs messages with the first of its keys, and verifies signatures of all.
 type signer struct{ keys [][]byte }
 
-// sign returns m with a seal, instead of any that it had, where its topic has such.
+// sign returns m with a new signature if its topic has signatures.
 func (s signer) sign(m kafka.Message) kafka.Message {
 	if len(s.keys) == 0 || m.Topic != event.TopicDead && !slices.Contains(SignedTopics(), m.Topic) {
 		return m
@@ -89,8 +87,8 @@ func (s signer) verify(m kafka.Message) bool {
 	return slices.ContainsFunc(s.keys, func(key []byte) bool { return hmac.Equal(got, []byte(signatureOf(key, parts...))) })
 }
 
-// signedParts is what the seal of m vouches for. Of a dead letter the headers say where
-// the message comes from, and whether it may be replayed.
+// signedParts returns the parts of m that the signature covers. For a dead letter these include the headers, which tell where the message
+// comes from, and whether it may be replayed.
 func signedParts(m kafka.Message) [][]byte {
 	parts := [][]byte{[]byte(m.Topic), m.Key, m.Value}
 	if m.Topic != event.TopicDead {
@@ -104,18 +102,18 @@ func signedParts(m kafka.Message) [][]byte {
 	return parts
 }
 
-// SignaturePolicySource says from where on messages must have a seal.
+// SignaturePolicySource has the signature policy.
 type SignaturePolicySource interface {
-	// Policy returns what is noted now.
+	// Policy returns the current policy.
 	Policy(ctx context.Context) (SignaturePolicy, error)
 	// Update is that of SignaturePolicyStore.
 	Update(ctx context.Context, change func(SignaturePolicy) SignaturePolicy) (SignaturePolicy, error)
 }
 
-// SignaturePolicyStore is what a store has noted of seals.
+// SignaturePolicyStore is the signature policy in a store.
 type SignaturePolicyStore struct{ Docs store.Docs }
 
-// Policy implements SignaturePolicySource. Where nothing is noted it is the zero value.
+// Policy implements SignaturePolicySource. Without a stored policy it returns the zero value.
 func (s SignaturePolicyStore) Policy(ctx context.Context) (SignaturePolicy, error) {
 	seals, _, err := s.get(ctx)
 	return seals, err
@@ -132,8 +130,8 @@ func (s SignaturePolicyStore) get(ctx context.Context) (SignaturePolicy, int64, 
 	return seals, version, nil
 }
 
-// Update notes what change makes of what is noted, and returns it. Others may change
-// it meanwhile: then change is asked again.
+// Update replaces the policy by the result of change, and returns it. If another process changes the policy meanwhile, change is called
+// again.
 func (s SignaturePolicyStore) Update(ctx context.Context, change func(SignaturePolicy) SignaturePolicy) (SignaturePolicy, error) {
 	for {
 		was, version, err := s.get(ctx)
@@ -155,16 +153,15 @@ func (s SignaturePolicyStore) Update(ctx context.Context, change func(SignatureP
 	}
 }
 
-// policyCache is what was read of Seals, and when.
+// policyCache is the policy as last read, and the time of the read.
 type policyCache struct {
 	policy SignaturePolicy
 	readAt time.Time
 	warned bool // that topics are open
 }
 
-// authenticate refuses what somebody wrote who may not: what lacks the token of its run, or
-// the seal that it must have. While nobody knows whether it must have one its error
-// is another.
+// authenticate refuses a message whose writer may not write it: one without the token of its run, or without the required signature. While
+// it is unknown whether the message needs a signature, the error is not event.ErrPoison.
 func (b *Bus) authenticate(ctx context.Context, m kafka.Message) error {
 	if err := b.credentials.Check(m); err != nil {
 		return err
@@ -186,8 +183,8 @@ func (b *Bus) authenticate(ctx context.Context, m kafka.Message) error {
 	return fmt.Errorf("%w: %w: nobody knows who wrote it for run %.128q", event.ErrPoison, errUnsigned, m.Key)
 }
 
-// signaturePolicy returns from where on seals are demanded of a topic, as it was a moment ago.
-// Where they are, that stays true while the store is away: no demand is taken back.
+// signaturePolicy returns the policy as it was a moment ago. If the topic requires signatures, the cached policy stays valid while the
+// store is unavailable: no requirement is taken back.
 func (b *Bus) signaturePolicy(ctx context.Context, topic string) (SignaturePolicy, error) {
 	if b.settings.SignaturePolicy == nil {
 		return SignaturePolicy{}, nil
@@ -212,8 +209,7 @@ func (b *Bus) signaturePolicy(ctx context.Context, topic string) (SignaturePolic
 	return seals, nil
 }
 
-// checkSigning reads from where on seals are demanded before a topic is heard. It says once
-// of the process where they are not.
+// checkSigning reads the policy before a topic is consumed. Once per process it warns of topics that require no signatures.
 func (b *Bus) checkSigning(ctx context.Context, topic string) error {
 	if !slices.Contains(SignedTopics(), topic) || b.settings.SignaturePolicy == nil {
 		return nil
@@ -236,8 +232,8 @@ func (b *Bus) checkSigning(ctx context.Context, topic string) error {
 	return nil
 }
 
-// UnsignedWarning says, in a sentence, on which topics messages without a seal are
-// believed; empty where there is none, or where nobody here knows.
+// UnsignedWarning returns a sentence with the topics on which messages without a signature are accepted; empty if there are none, or if
+// this process has no policy.
 func (b *Bus) UnsignedWarning(ctx context.Context) string {
 	if b.settings.SignaturePolicy == nil {
 		return ""
@@ -253,10 +249,10 @@ func (b *Bus) UnsignedWarning(ctx context.Context) string {
 	return fmt.Sprintf("messages without a seal are believed on %s: run 'bai admin seals require' when all services write seals", strings.Join(open, ", "))
 }
 
-// Verifier tells messages that have the seal of a service from those that have not.
+// Verifier verifies the signatures of services.
 type Verifier struct{ signer signer }
 
-// NewVerifier returns one with the keys of settings. Without a key it knows no seal.
+// NewVerifier returns a Verifier with the keys of settings. Without a key it accepts no signature.
 func NewVerifier(s Settings) (Verifier, error) {
 	keys := s.SigningKeys
 	if s.SigningKeyFile != "" && len(keys) == 0 {

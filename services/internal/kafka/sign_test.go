@@ -28,7 +28,7 @@ const (
 	newKey      = "the next key of the platform's seals"
 )
 
-// signingSettings returns the settings of a service that seals, and heeds what docs note.
+// signingSettings returns the settings of a service that signs, and that uses the policy in docs.
 func signingSettings(b *kafkatest.Broker, docs *storetest.Memory, keys ...string) kafka.Settings {
 	s := settings(b)
 	s.Key, s.SignaturePolicy = []byte(platformKey), kafka.SignaturePolicyStore{Docs: docs}
@@ -51,7 +51,7 @@ func publish(t *testing.T, s kafka.Settings, events ...event.Event) {
 	}
 }
 
-// consumeFinished returns what is heard of the ends of runs, and what is logged.
+// consumeFinished returns the consumed ends of runs, and the log.
 func consumeFinished(t *testing.T, s kafka.Settings) (<-chan string, *observer.ObservedLogs) {
 	t.Helper()
 	received := make(chan string, 16)
@@ -69,7 +69,7 @@ func require(t *testing.T, b *kafkatest.Broker, docs *storetest.Memory) {
 	}
 }
 
-// refusalCounter counts what was refused.
+// refusalCounter counts refused messages.
 type refusalCounter struct {
 	lagMeter
 
@@ -151,7 +151,7 @@ func TestEventsOfBeforeTheDemandAreHeardAlsoInAReplayFromTheFirst(t *testing.T) 
 	require(t, broker, docs)
 	publish(t, platform, finishedEvent("r4", "sealed"))
 	publish(t, settings(broker), finishedEvent("r5", "forged"))
-	require(t, broker, docs) // again: no less is demanded
+	require(t, broker, docs) // a second time: not less is required
 	publish(t, platform, finishedEvent("r6", "sealed"))
 	all := []string{"r1 of an earlier version", "r2 beside it", "r3 of an earlier version", "r4 sealed", "r6 sealed"}
 	received := make(chan string, 16)
@@ -286,7 +286,7 @@ func TestTheFirstKeySealsAndAllAreAccepted(t *testing.T) {
 	require(t, broker, docs)
 	for i, tt := range []struct {
 		keys   []string
-		accept string // by whom of those before it is heard
+		accept string // the service that accepts its message, with the old or the new key
 	}{{[]string{signingKey}, "old"}, {[]string{signingKey, newKey}, "old"}, {[]string{newKey, signingKey}, "new"}, {[]string{newKey}, "new"}} {
 		file := filepath.Join(t.TempDir(), "key")
 		if err := os.WriteFile(file, []byte(strings.Join(tt.keys, "\n")+"\n"), 0o600); err != nil {

@@ -24,8 +24,8 @@ type TopicSettings struct {
 	MaxMessage      int           `toml:"max_message"`  // bytes of what topics take at once, which services keep to; zero means 1048588, the least, which brokers take by default
 }
 
-// Bounds of TopicSettings.MaxMessage: what pods write, who are not told of it,
-// fits into the least, and what a consumer fetches at once has room for the most.
+// Bounds of TopicSettings.MaxMessage. Messages of pods, which do not have the setting, fit into the least value; one fetch of a consumer
+// has room for the greatest.
 const (
 	minMessageBytes = 1<<20 + 12
 	maxMessageBytes = maxPrefetchBytes / 2
@@ -53,7 +53,7 @@ func (s TopicSettings) Validate(name string) error {
 	return errors.Join(errs...)
 }
 
-// Topic is a topic that is to be there.
+// Topic is a topic that has to exist.
 type Topic struct {
 	Name        string
 	Partitions  int
@@ -61,10 +61,8 @@ type Topic struct {
 	Configs     map[string]string // as brokers name them: retention.ms
 }
 
-// Topics returns every topic of the platform. Writes to a topic of three
-// replicas or more are acknowledged by two. How large what is written may be is
-// said also where it is what brokers take by default, for those that were told
-// otherwise.
+// Topics returns every topic of the platform. Writes to a topic of three replicas or more are acknowledged by two. The limit of messages is
+// always set, even if it is the default of brokers, for brokers with another default.
 func (s TopicSettings) Topics() []Topic {
 	const day = 24 * time.Hour
 	var topics []Topic
@@ -88,16 +86,13 @@ func (s TopicSettings) Topics() []Topic {
 	return topics
 }
 
-// Forbidden says whether err is that the brokers do not let this user make or see
-// a topic.
+// Forbidden reports whether err means that the brokers do not let this user create or see a topic.
 func Forbidden(err error) bool {
 	return errors.Is(err, kafka.TopicAuthorizationFailed) || errors.Is(err, kafka.ClusterAuthorizationFailed)
 }
 
-// CreateTopics makes sure that the topics of settings are there. One that is
-// there already is left as it is. What comes to one that it makes must have a seal,
-// where s has the key of the seals. It fails where the brokers do not answer; ask
-// again.
+// CreateTopics creates the missing topics of settings. An existing topic is left unchanged. If s has a signing key, messages of the created
+// topics need a signature. If the brokers do not answer, CreateTopics fails, and can be repeated.
 func CreateTopics(ctx context.Context, s Settings) error {
 	c, done, err := NewClient(s)
 	if err != nil {
@@ -112,15 +107,14 @@ func CreateTopics(ctx context.Context, s Settings) error {
 	return err
 }
 
-// AwaitTopics is CreateTopics that waits for brokers which are away, however long,
-// and says so, also by Ready. Its only other error is a refusal of the brokers,
-// which no wait mends.
+// AwaitTopics is CreateTopics with retries while brokers are unavailable, without a limit; the log and Ready show the wait. Its only other
+// error is a refusal of the brokers, which no wait can cure.
 func (b *Bus) AwaitTopics(ctx context.Context) error {
 	w := retrier{bus: b, name: "start", log: b.log}
 	var refused error
 	err := w.retry(ctx, "create topics", func() error {
 		refused = nil
-		err := b.pingBrokers(ctx) // which says why they do not answer
+		err := b.pingBrokers(ctx) // its error says why they do not answer
 		if err == nil {
 			err = CreateTopics(ctx, b.settings)
 		}
@@ -133,8 +127,7 @@ func (b *Bus) AwaitTopics(ctx context.Context) error {
 	return errors.Join(refused, err)
 }
 
-// Create makes sure that topics are there, and returns the names of those that it
-// made.
+// Create creates missing topics, and returns the names of the created ones.
 func Create(ctx context.Context, c *kafka.Client, topics []Topic) (created []string, err error) {
 	req := &kafka.CreateTopicsRequest{}
 	for _, topic := range topics {
@@ -165,16 +158,16 @@ type topicError struct {
 // Error implements error.
 func (e *topicError) Error() string { return fmt.Sprintf("create topic %q: %v", e.topic, e.err) }
 
-// Unwrap returns what the brokers said.
+// Unwrap returns the error of the brokers.
 func (e *topicError) Unwrap() error { return e.err }
 
-// isTemporary reports whether the brokers may say otherwise later.
+// isTemporary reports whether the brokers may answer otherwise later.
 func (e *topicError) isTemporary() bool {
 	kafkaErr, ok := errors.AsType[kafka.Error](e.err)
 	return ok && kafkaErr.Temporary()
 }
 
-// config returns t as kafka-go asks for it.
+// config returns t in the form of kafka-go.
 func (t Topic) config() kafka.TopicConfig {
 	c := kafka.TopicConfig{Topic: t.Name, NumPartitions: t.Partitions, ReplicationFactor: t.Replication}
 	for _, name := range slices.Sorted(maps.Keys(t.Configs)) {

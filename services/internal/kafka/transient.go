@@ -11,11 +11,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control"
 )
 
-// isTransient reports whether brokers may answer otherwise in a moment: a partition has
-// no leader yet, or one that has just become it, which Kafka tells as an error of its
-// own, too (UNKNOWN_SERVER_ERROR); the controller has just changed; or a broker that
-// has much to do gave no answer in time. A topic that is not there does not come by
-// itself.
+// isTransient reports whether brokers may answer otherwise in a moment: a partition has no leader yet, or a new one, which Kafka also
+// reports as UNKNOWN_SERVER_ERROR; the controller has just changed; or a busy broker gave no answer in time. A missing topic is not
+// transient.
 func isTransient(err error) bool {
 	if kafkaErr, ok := errors.AsType[kafka.Error](err); ok {
 		return kafkaErr != kafka.UnknownTopicOrPartition && (kafkaErr == kafka.Unknown || kafkaErr == kafka.BrokerNotAvailable || kafkaErr.Temporary())
@@ -23,9 +21,7 @@ func isTransient(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) // of a connection
 }
 
-// RetryTransient repeats a request whose repetition changes nothing while brokers may answer
-// otherwise in a moment, for as long as they may take to coordinate at most, and
-// returns its last error.
+// RetryTransient repeats an idempotent request while its error is transient, for coordinationTimeout at most, and returns its last error.
 func RetryTransient(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, coordinationTimeout)
 	defer cancel()

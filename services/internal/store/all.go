@@ -8,20 +8,18 @@ import (
 	"strings"
 )
 
-// pageOfDocs is how many documents are asked for at once.
+// pageOfDocs is how many documents one request lists.
 const pageOfDocs = 200
 
-// Document is a Doc whose value is decoded.
+// Document is a Doc with a decoded value.
 type Document[T any] struct {
 	Key     string
 	Version int64
 	Value   T
 }
 
-// AllDocs hands over the documents of kind whose keys begin with prefix, in the
-// byte order of their keys, without the one whose key is prefix itself. It asks for
-// pages as they are needed; documents may be written and deleted meanwhile. It
-// hands over an error of the store last.
+// AllDocs yields the documents of kind whose keys begin with prefix, in the byte order of their keys, without the one whose key is prefix
+// itself. It reads pages as they are needed; documents may be written and deleted meanwhile. It yields an error of the store last.
 func AllDocs(ctx context.Context, docs Lister, kind Kind, prefix string) iter.Seq2[Doc, error] {
 	return DocsAfter(ctx, docs, kind, prefix, prefix)
 }
@@ -46,9 +44,8 @@ func DocsAfter(ctx context.Context, docs Lister, kind Kind, prefix, after string
 	}
 }
 
-// All is AllDocs with each value decoded as a T. An error beside a key is about
-// that document only, which cannot be decoded, and the others follow; an error
-// without a key is that of the store, and the last.
+// All is AllDocs with each value decoded as a T. An error beside a key means that this document cannot be decoded, and others follow; an
+// error without a key is that of the store, and the last.
 func All[T any](ctx context.Context, docs Lister, kind Kind, prefix string) iter.Seq2[Document[T], error] {
 	return func(yield func(Document[T], error) bool) {
 		for d, err := range AllDocs(ctx, docs, kind, prefix) {

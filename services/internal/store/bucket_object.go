@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// BucketObject is an object of a bucket that is not ours, as its owner tells of it.
+// BucketObject is an object of a user's bucket, as the bucket's server lists it.
 type BucketObject struct {
 	Key        string
 	Size       int64
 	Modified   time.Time
-	InvalidKey bool   // its key is not one by which it can be asked for
-	ContentTag string // that of this content, opaque; of S3 its ETag, whether of one part or of several; empty where it has none
+	InvalidKey bool   // the object cannot be requested by its key
+	ContentTag string // opaque tag of the content; for S3 the ETag, of one part or several; empty if there is none
 }
 
 // RetryableStatus reports whether a server of HTTP that answers so may answer otherwise
@@ -21,16 +21,15 @@ func RetryableStatus(status int) bool {
 	return status == timeout || status == early || status == many || status >= server
 }
 
-// UnavailableError says that a server cannot answer now, and when it may be asked
-// again. It is one of a bucket or a repository that is not ours.
+// UnavailableError means that the server of a user's bucket or repository cannot answer now, and when to retry.
 type UnavailableError struct {
-	Status     int    // that is Busy
-	RetryAfter string // its Retry-After, as it wrote it; empty where it did not
-	Err        error  // by which it was told
+	Status     int    // HTTP status of the answer
+	RetryAfter string // the header Retry-After, unchanged; empty if there was none
+	Err        error  // the original error
 }
 
 // Error implements error.
 func (e *UnavailableError) Error() string { return fmt.Sprintf("status %d: %v", e.Status, e.Err) }
 
-// Unwrap returns the error by which it was told.
+// Unwrap returns the original error.
 func (e *UnavailableError) Unwrap() error { return e.Err }

@@ -8,28 +8,25 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Completeness says whether all that a run wrote is stored.
+// Completeness says whether all data of a run are stored.
 type Completeness struct {
-	Complete bool     // everything is there, and no more will come
+	Complete bool     // all data are stored, and no more will come
 	Samples  int64    // stored
-	System   int64    // of these, what the platform measured itself
+	System   int64    // of these, the samples of the platform's own measurements
 	Lines    int64    // stored
 	Missing  int64    // samples and lines that were sent and are not stored
-	Dropped  int64    // lines that a limit kept out
-	Awaited  []string // what may still come, for people, one entry for each source
-	Notes    []string // what was kept out and why, for people, one entry for each source
+	Dropped  int64    // lines that a limit dropped
+	Awaited  []string // data that may still come, for people, one entry for each source
+	Notes    []string // dropped data with the reason, for people, one entry for each source
 }
 
-// DataTimeout is how long after the end of a run nothing is waited for any more that
-// it wrote and that has not come.
+// DataTimeout is how long after the end of a run missing data are waited for.
 const DataTimeout = 24 * time.Hour
 
-// Complete says whether all that a run wrote is stored, given what the store
-// has of each of its origins.
+// Complete computes whether all data of a run are stored, from the streams of the run in the store.
 //
-// It is, once the run is over and each pod whose data are awaited has ended each
-// source that a collector has, and all that any source has said to have brought
-// is there.
+// All data are stored once the run is over, each pod with a collector has ended each source that a collector has, and the store has all
+// data that the ends of the sources count.
 func Complete(r Run, streams []Stream) Completeness {
 	var c Completeness
 	ended := make(map[expectedStream]bool)
@@ -59,11 +56,10 @@ func Complete(r Run, streams []Stream) Completeness {
 	return c
 }
 
-// expectedStream is what one collector brings to one topic from one file.
+// expectedStream is a stream of one collector in one topic.
 type expectedStream struct{ pod, stream, topic string }
 
-// expectedStreams returns what the collector of a pod, or who follows its log, brings:
-// it ends each of these, also where it brought nothing.
+// expectedStreams returns the streams of a pod's collector, or of the follower of its log. Each of them has an end, even without data.
 func expectedStreams(pod string) []expectedStream {
 	if uid, follows := strings.CutSuffix(pod, event.LogFollower("")); follows {
 		return []expectedStream{{uid, event.StreamLog, event.TopicLogs}, {uid, event.StreamLog, event.TopicMetrics}}
@@ -76,7 +72,7 @@ func expectedStreams(pod string) []expectedStream {
 	}
 }
 
-// plural is a number of the source's things: "1 line", "2 samples".
+// plural returns a number with the source's unit: "1 line", "2 samples".
 func (s expectedStream) plural(n int64) string {
 	unit := s.unit()
 	if n != 1 {
@@ -92,8 +88,8 @@ func (s expectedStream) unit() string {
 	return "sample"
 }
 
-// dropNote says what of a stream is not there, and why. What was dropped of a log are
-// lines; of other streams it may be lines, samples or requests, as the reason says.
+// dropNote returns how much of a stream was dropped, and why. Of a log lines are dropped; of other streams lines, samples or requests, as
+// the reason says.
 func dropNote(s Stream) string {
 	dropped := fmt.Sprintf("%d dropped", s.End.Dropped)
 	if s.Topic == event.TopicLogs {
@@ -102,7 +98,7 @@ func dropNote(s Stream) string {
 	return fmt.Sprintf("%s-%d, %s: %s: %s", s.Origin.Role, s.Origin.Index, s.Origin.Kind, dropped, s.End.Reason)
 }
 
-// count adds what is known to be missing of a source that has ended.
+// count adds the missing data of a source that has ended.
 func (c *Completeness) count(s Stream) {
 	if s.End == nil {
 		return

@@ -78,8 +78,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// endedStreams returns the sources of a pod that brought so many lines, and samples in
-// its output, and have ended.
+// endedStreams returns the sources of a pod that wrote the given numbers of lines, and of samples in its output, and have ended.
 func endedStreams(pod string, lines, samples int64) []store.Stream {
 	of := func(stream, topic string, n int64) store.Stream {
 		return store.Stream{Origin: store.Origin{Run: "r", Attempt: 1, Stream: event.Stream{Pod: pod, Kind: stream}}, Topic: topic, Stored: n, End: &event.End{Count: n}}

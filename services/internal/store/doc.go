@@ -6,45 +6,44 @@ import (
 	"fmt"
 )
 
-// Kind is what a document is about. Each kind has one owner that writes it.
+// Kind is the subject of a document. Each kind has one owner that writes it.
 type Kind string
 
 // Kinds of documents, in the order of the flow.
 const (
 	KindIdempotencyKey     Kind = "key"         // gateway: owner and idempotency key → run
 	KindRunName            Kind = "name"        // gateway: owner and run name → run
-	KindSubmission         Kind = "submission"  // gateway: run → what was submitted
-	KindOutbox             Kind = "outbox"      // gateway: run → what is remembered but not yet published
-	KindCancel             Kind = "cancel"      // gateway: run → that it is to end
-	KindOriginalDescriptor Kind = "original"    // gateway: run → the descriptor as the user sent it, where what is run is another
-	KindDescriptor         Kind = "descriptor"  // gateway: namespace, name, version → a descriptor that is kept
-	KindArtifact           Kind = "artifact"    // gateway: run, name → a file that was kept of it
-	KindCodeBundle         Kind = "script"      // gateway: owner, digest → code that is kept for that owner
-	KindPin                Kind = "pin"         // gateway: digest, run → that the run needs the object; who sweeps the object store forgets it after the run's end
-	KindImport             Kind = "import"      // gateway: run → that it comes from another platform, and whether all of it is here
-	KindManifest           Kind = "manifest"    // gateway: run and attempt → the objects of a run that comes from another platform
-	KindSchedule           Kind = "schedule"    // gateway: schedule → what was asked of it
+	KindSubmission         Kind = "submission"  // gateway: run → the submission
+	KindOutbox             Kind = "outbox"      // gateway: run → events that are stored but not yet published
+	KindCancel             Kind = "cancel"      // gateway: run → the request to cancel it
+	KindOriginalDescriptor Kind = "original"    // gateway: run → the descriptor as the user sent it, if the run has another
+	KindDescriptor         Kind = "descriptor"  // gateway: namespace, name, version → a stored descriptor
+	KindArtifact           Kind = "artifact"    // gateway: run, name → a stored file of the run
+	KindCodeBundle         Kind = "script"      // gateway: owner, digest → code that is stored for that owner
+	KindPin                Kind = "pin"         // gateway: digest, run → the run needs the object; the sweep deletes the pin after the run
+	KindImport             Kind = "import"      // gateway: run → its import from another platform, and whether all of it is stored
+	KindManifest           Kind = "manifest"    // gateway: run and attempt → the objects of a run from another platform
+	KindSchedule           Kind = "schedule"    // gateway: schedule → its definition
 	KindScheduleVersion    Kind = "edition"     // gateway: schedule, version → the request that each firing makes
-	KindFirings            Kind = "firings"     // gateway, under a lease: schedule → what it fired, and what it did not
-	KindBackfill           Kind = "backfill"    // gateway: schedule, span → past firings whose runs are being made
-	KindOrder              Kind = "order"       // fetcher: run → what is to be fetched for it
+	KindFirings            Kind = "firings"     // gateway, under a lease: schedule → firings that were submitted, and missed ones
+	KindBackfill           Kind = "backfill"    // gateway: schedule, span → past firings whose runs are being created
+	KindOrder              Kind = "order"       // gateway: run → the data sets to fetch for it
 	KindDownload           Kind = "transfer"    // fetcher: source → the transfer under way or done
 	KindObject             Kind = "object"      // fetcher, and gateway for code that is sent along: digest → object in the object store
 	KindQueue              Kind = "queue"       // executor: priority, arrival → run that waits for a slot
-	KindSlotTable          Kind = "ledger"      // executor: the one document that says who holds a slot
+	KindSlotTable          Kind = "ledger"      // executor: the one document with the slots and their holders
 	KindPlan               Kind = "plan"        // executor: run and attempt → the objects of the run
 	KindWatch              Kind = "watch"       // watcher: run → the launched attempt that is watched
-	KindLogProgress        Kind = "followed"    // metrics-pusher: pod → how far the log of its container is shipped, and that it is to its end
-	KindPendingSummary     Kind = "unsummed"    // metrics-pusher: run → that its samples are to be summarised
-	KindSummary            Kind = "summary"     // metrics-pusher: run → what its samples come to (Summaries)
-	KindEnvironment        Kind = "environment" // metrics-pusher: run → where its pods ran (Environment)
-	KindLease              Kind = "lease"       // whoever: name → its holder
-	KindSignatures         Kind = "seals"       // bai admin seals, and whoever makes topics: the one document that says from where on messages must have a seal
+	KindLogProgress        Kind = "followed"    // metrics-pusher: pod → how far its log is shipped, or that all of it is
+	KindPendingSummary     Kind = "unsummed"    // metrics-pusher: run → the run has to be summarised
+	KindSummary            Kind = "summary"     // metrics-pusher: run → the summaries of its samples (Summaries)
+	KindEnvironment        Kind = "environment" // metrics-pusher: run → the environment of its pods
+	KindLease              Kind = "lease"       // any service: name → its holder
+	KindSignatures         Kind = "seals"       // bai admin seals, and topic creation: from which offsets on messages need a seal
 	KindPeerBroker         Kind = "mark"        // standalone: which broker lies beside the store, and when they last noted each other
 )
 
-// LogShippedKey is the key of the document, of KindLogProgress, that says that the log of
-// a pod's container is shipped to its end.
+// LogShippedKey is the key of the document, of KindLogProgress, which means that the log of a pod's container is shipped to its end.
 func LogShippedKey(pod string) string { return "done/" + pod }
 
 // AttemptKey is the key of documents, of KindPlan and KindManifest, that are
@@ -55,11 +54,11 @@ func AttemptKey(run string, attempt int) string { return fmt.Sprintf("%s/%d", ru
 type Doc struct {
 	Kind    Kind
 	Key     string // any text of 1 to 512 bytes
-	Version int64  // given by the store, from 1, at every write
+	Version int64  // set by the store, from 1, increased by every write
 	Value   []byte // JSON
 }
 
-// Docs is the part of a store that keeps small documents.
+// Docs is the part of a store that has small documents.
 type Docs interface {
 	Getter
 	DocWriter
@@ -75,19 +74,17 @@ type Getter interface {
 type DocWriter interface {
 	// CreateDoc stores d as version 1, or returns ErrExists.
 	CreateDoc(ctx context.Context, d Doc) error
-	// ReplaceDoc stores d in place of the version that it names, and returns
-	// the new version, or ErrConflict where another version is there.
+	// ReplaceDoc stores d in place of the version in d, and returns the new version, or ErrConflict if the store has another version.
 	ReplaceDoc(ctx context.Context, d Doc) (int64, error)
-	// DeleteDoc removes the version that d names, or any where that is 0. It
-	// returns ErrConflict where another version is there, and nil where none is.
+	// DeleteDoc removes the version in d, or any version if it is 0. It returns ErrConflict if the store has another version, and nil if it
+	// has none.
 	DeleteDoc(ctx context.Context, d Doc) error
 }
 
 // Lister is the part of a store that finds documents by kind.
 type Lister interface {
-	// Docs returns up to limit documents of kind with keys greater than after,
-	// in the byte order of their keys. A document that was written a moment ago
-	// may be missing.
+	// Docs returns up to limit documents of kind with keys greater than after, in the byte order of their keys. The latest writes may be
+	// missing.
 	Docs(ctx context.Context, kind Kind, after string, limit int) ([]Doc, error)
 }
 
@@ -104,7 +101,7 @@ func Get[T any](ctx context.Context, docs Getter, kind Kind, key string) (T, int
 	return v, d.Version, nil
 }
 
-// Create stores v as a new document, or says ErrExists.
+// Create stores v as a new document, or returns ErrExists.
 func Create(ctx context.Context, docs Docs, kind Kind, key string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -113,8 +110,7 @@ func Create(ctx context.Context, docs Docs, kind Kind, key string, v any) error 
 	return docs.CreateDoc(ctx, Doc{Kind: kind, Key: key, Value: b})
 }
 
-// Replace stores v in place of version, and returns the new version, or says
-// ErrConflict.
+// Replace stores v in place of version, and returns the new version, or ErrConflict.
 func Replace(ctx context.Context, docs Docs, kind Kind, key string, version int64, v any) (int64, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

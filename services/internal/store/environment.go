@@ -11,28 +11,25 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// RunEnvironment is where the pods of a run ran: one for each container that said
-// so, of all attempts.
+// RunEnvironment has the environments of a run's pods: one for each container that reported one, of all attempts.
 type RunEnvironment struct {
 	Pods []PodEnvironment `json:"pods"`
 }
 
-// PodEnvironment is where one pod ran.
+// PodEnvironment is the environment of one pod.
 type PodEnvironment struct {
 	Origin Origin `json:"origin"`
 
 	event.Environment
 
-	// Image is the digest of what ran, as the run says it: it is not part of what
-	// the pod says, nor stored with that.
+	// Image is the digest of the image in the run's record: the pods do not report it, and it is not stored here.
 	Image string `json:"-"`
 }
 
-// With returns the environment with what a pod says, in place of what it said
-// before, in an order that does not depend on who said it first. What is final
-// stays; changed says whether there is anything new.
+// With returns the environment with the report of a pod in place of the pod's earlier one, in an order that does not depend on which pod
+// reported first. A final report stays; changed says whether the environment has changed.
 func (e RunEnvironment) With(p PodEnvironment) (_ RunEnvironment, changed bool) {
-	p.Origin.Kind = "" // it is the pod's, whichever stream it came by
+	p.Origin.Kind = "" // a pod has one environment for all its streams
 	i, found := slices.BinarySearchFunc(e.Pods, p, comparePods)
 	if found {
 		if e.Pods[i].Final || !p.Final && e.Pods[i].equal(p) {
@@ -55,7 +52,7 @@ func comparePods(a, b PodEnvironment) int {
 	return slices.Compare(a.sortKey(), b.sortKey())
 }
 
-// sortKey is what orders pods and tells them apart.
+// sortKey returns the key that identifies a pod and orders pods.
 func (p PodEnvironment) sortKey() []string {
 	width := func(n int) string { return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) }
 	return []string{width(p.Origin.Attempt), p.Origin.Role, width(p.Origin.Index), p.Origin.Pod, p.Origin.Container}
@@ -66,11 +63,9 @@ func (e RunEnvironment) Attempt(n int) []PodEnvironment {
 	return slices.DeleteFunc(slices.Clone(e.Pods), func(p PodEnvironment) bool { return p.Origin.Attempt != n })
 }
 
-// Fingerprint returns what is the same for runs whose numbers may be compared,
-// as far as it depends on where they ran: the image, and of each pod its role,
-// the digest of its image where there is one, and the machine without what makes
-// no other numbers (see decisive). It is
-// empty where no pod has said where it ran.
+// Fingerprint returns a text that is the same for runs whose numbers may be compared, as far as that depends on their environment: the
+// image, and for each pod its role, the digest of its image if known, and the machine without the fields that do not affect numbers (see
+// comparableMachine). It is empty if no pod has reported its environment.
 func Fingerprint(image string, pods []PodEnvironment) string {
 	if len(pods) == 0 {
 		return ""
@@ -81,7 +76,7 @@ func Fingerprint(image string, pods []PodEnvironment) string {
 		Machine event.Machine `json:"machine"`
 	}
 	all := struct {
-		Version int    `json:"version"` // of what is part of it
+		Version int    `json:"version"` // version of this structure
 		Image   string `json:"image"`
 		Pods    []one  `json:"pods"`
 	}{Version: 1, Image: image}
@@ -93,11 +88,9 @@ func Fingerprint(image string, pods []PodEnvironment) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// comparableMachine returns what of a machine decides whether numbers compare. The
-// node's name, the container's system, the speed of the clock, and what only
-// programs say of GPUs (their identity and memory, CUDA), which short runs do not
-// ask, are left out; of the kernel the first two numbers count, of the memory
-// whole GiB.
+// comparableMachine returns the fields of a machine that decide whether numbers compare. The node's name, the container's system, the speed
+// of the clock, and the GPU facts that only programs report (their identity and memory, CUDA), which short runs do not ask for, are left
+// out; of the kernel the first two numbers count, of the memory whole GiB.
 func comparableMachine(m event.Machine) event.Machine {
 	m.Node, m.OS, m.MaxMHz, m.CUDA = "", "", 0, ""
 	m.Kernel = release(m.Kernel)
@@ -122,11 +115,11 @@ func release(kernel string) string {
 	return parts[0] + "." + parts[1][:minor]
 }
 
-// jsonText returns v as JSON: it has no maps, so it is always the same.
+// jsonText returns v as JSON: v has no maps, so the text is always the same.
 func jsonText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return "" // cannot be: it is made of texts and finite numbers
+		return "" // cannot happen: v has only texts and finite numbers
 	}
 	return string(b)
 }

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Lease is the right to do something alone until it ends. Whoever acts under a
-// lease writes its Fence beside what it writes, so that one whose lease ended
-// while it slept can be told.
+// Lease is the exclusive right to do a task until its end. A holder writes the Fence of its lease beside its data, so that a write after
+// the end of the lease can be recognized.
 type Lease struct {
 	Name      string    `json:"name"`
 	Holder    string    `json:"holder"`
@@ -19,11 +18,11 @@ type Lease struct {
 	version int64
 }
 
-// ErrHeld says that somebody else holds the lease.
+// ErrHeld means that another holder has the lease.
 var ErrHeld = errors.New("held by somebody else")
 
-// Acquire takes or renews the lease called name for holder, until now + ttl, or
-// says ErrHeld. A lease that has ended, by its own time, can be taken by anybody.
+// Acquire takes or renews the lease called name for holder, until now + ttl, or returns ErrHeld. Any holder can take a lease that has
+// ended, by its own time.
 func Acquire(ctx context.Context, docs Docs, name, holder string, now time.Time, ttl time.Duration) (Lease, error) {
 	l, version, err := Get[Lease](ctx, docs, KindLease, name)
 	if errors.Is(err, ErrNotFound) {
@@ -44,9 +43,8 @@ func Acquire(ctx context.Context, docs Docs, name, holder string, now time.Time,
 	return l, asErrHeld(name, err)
 }
 
-// Release gives the lease back, so that the next holder need not wait for its
-// end. A lease that somebody else has taken meanwhile is left alone. The
-// document stays: the fence goes on growing.
+// Release ends the lease, so that the next holder need not wait for its end. If another holder has taken the lease meanwhile, Release does
+// nothing. The document stays: the fence keeps growing.
 func Release(ctx context.Context, docs Docs, l Lease) error {
 	version := l.version
 	l.ExpiresAt = time.Time{}

@@ -9,7 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Run is what is known of one run: the projection of its events.
+// Run is the projection of the events of one run.
 type Run struct {
 	ID        string `json:"id"`
 	Name      string `json:"name,omitempty"`
@@ -32,13 +32,13 @@ type Run struct {
 	ExitCode *int            `json:"exit_code,omitempty"`
 
 	Created time.Time  `json:"created"`           // when it was submitted
-	Updated time.Time  `json:"updated"`           // when the last change was said
+	Updated time.Time  `json:"updated"`           // time of the last change
 	Started *time.Time `json:"started,omitempty"` // when the benchmark's process began
-	Ended   *time.Time `json:"ended,omitempty"`   // when the run came to its end
+	Ended   *time.Time `json:"ended,omitempty"`   // when the run ended
 
 	Data       []event.Data      `json:"data,omitempty"`
-	Collectors []string          `json:"collectors,omitempty"` // UIDs of pods, of all attempts, whose data are awaited
-	Images     map[string]string `json:"images,omitempty"`     // digests of what ran in the last attempt's pods, by UID
+	Collectors []string          `json:"collectors,omitempty"` // UIDs of pods, of all attempts, whose data are expected
+	Images     map[string]string `json:"images,omitempty"`     // digests of the images in the last attempt's pods, by UID
 	Revision   int64             `json:"revision"`             // number of changes, from 1, without a gap
 
 	Overrides   []event.Override  `json:"overrides,omitempty"`   // part of Descriptor already
@@ -47,19 +47,18 @@ type Run struct {
 	event.Use
 }
 
-// OriginalDescriptor is what a document of KindOriginalDescriptor says: the descriptor as the user
-// sent it.
+// OriginalDescriptor is a document of KindOriginalDescriptor: the descriptor as the user sent it.
 type OriginalDescriptor struct {
 	Descriptor string `json:"descriptor"`
 }
 
-// Change is one thing that happened to a run: an event, as recorded.
+// Change is one change of a run: an event, as recorded.
 type Change struct {
 	Run      string          `json:"run"`
 	Revision int64           `json:"revision"` // of the run, once this had happened
 	Event    string          `json:"event"`    // ID of the event
 	Topic    string          `json:"topic"`
-	Time     time.Time       `json:"time"` // when it was said
+	Time     time.Time       `json:"time"` // of the event
 	Attempt  int             `json:"attempt"`
 	Phase    event.Phase     `json:"phase"` // of the run, once this had happened
 	Outcome  event.Outcome   `json:"outcome,omitempty"`
@@ -67,21 +66,21 @@ type Change struct {
 	Reason   event.Reason    `json:"reason,omitempty"`
 	Message  string          `json:"message,omitempty"`
 	Progress *event.Progress `json:"progress,omitempty"`
-	Late     bool            `json:"late,omitempty"` // came after the terminal fact and changed nothing
+	Late     bool            `json:"late,omitempty"` // it came after the end of the run and changed nothing
 }
 
-// RunFilter says which runs are meant. Its zero value means all.
+// RunFilter selects runs. Its zero value selects all.
 type RunFilter struct {
 	Owner     string
 	Namespace string
 	Name      string
-	Schedule  string // ID of the schedule whose firings they are
+	Schedule  string // ID of the schedule that fired them
 	Phases    []event.Phase
 	Outcomes  []event.Outcome
 	Labels    map[string]string // all of these
 	Since     time.Time         // created at this time or later
 	Until     time.Time         // created before this time
-	Text      string            // with which ID, name or file begins, or which is the task, in any case of letters
+	Text      string            // beginning of the ID, name or file, or the task itself, in any case of letters
 	Oldest    bool              // first; else the newest is
 
 	Framework        string // of Run.Use, as is the version
@@ -89,13 +88,13 @@ type RunFilter struct {
 	DataID           string // one of Run.Use
 }
 
-// Terms are the labels of a run, and what it uses under keys that no label has: a
-// run is found by all of them alike. They are for reading only.
+// Terms returns the labels of a run, and its framework and data sets under keys that no label has: all of them are searched alike. The
+// caller must not change them.
 func (r Run) Terms() map[string]string {
 	return terms(r.Labels, r.Framework, r.FrameworkVersion, r.DataIDs)
 }
 
-// Terms are those that a run must have.
+// Terms returns the terms that a run must have.
 func (f RunFilter) Terms() map[string]string {
 	var ids []string
 	if f.DataID != "" {
@@ -104,7 +103,7 @@ func (f RunFilter) Terms() map[string]string {
 	return terms(f.Labels, f.Framework, f.FrameworkVersion, ids)
 }
 
-// terms adds to labels what they do not say. No key of a label holds "=".
+// terms adds the framework and data sets to labels. No key of a label contains "=".
 func terms(labels map[string]string, framework, version string, ids []string) map[string]string {
 	if framework == "" && version == "" && len(ids) == 0 {
 		return labels
@@ -123,11 +122,11 @@ func terms(labels map[string]string, framework, version string, ids []string) ma
 	return all
 }
 
-// LabelTask is the label that holds the name of a run's task.
+// LabelTask is the label with the name of a run's task.
 const LabelTask = "task_name"
 
-// SearchTexts are what RunFilter.Text is compared to, in lower case: the texts that
-// may begin with it, and the one that may be it.
+// SearchTexts returns the texts that RunFilter.Text is compared with, in lower case: those that may begin with it, and the task, which must
+// be equal.
 func (r Run) SearchTexts() (begin []string, task string) {
 	return []string{Fold(r.ID), Fold(r.Name), Fold(r.File)}, Fold(r.Labels[LabelTask])
 }
@@ -135,15 +134,13 @@ func (r Run) SearchTexts() (begin []string, task string) {
 // Fold returns text in lower case: all texts that differ in case only are one.
 func Fold(text string) string { return strings.ToLower(text) }
 
-// Runs is the part of a store that keeps runs and their changes.
+// Runs is the part of a store that has runs and their changes.
 type Runs interface {
 	RunReader
 
-	// PutRun stores r and the change c that led to it, both or neither, as far
-	// as any reader can see. c.Revision is r.Revision and follows the stored
-	// run's without a gap, else ErrConflict. If an event of c's ID was recorded
-	// for this run before, nothing is stored and ErrExists returned, whatever
-	// the revision.
+	// PutRun stores r and the change c that led to it, both or neither for any reader. c.Revision is r.Revision and follows the stored run's
+	// without a gap, else PutRun returns ErrConflict. If an event with c's ID was recorded for this run before, PutRun stores nothing and
+	// returns ErrExists, whatever the revision.
 	PutRun(ctx context.Context, r Run, c Change) error
 }
 
@@ -151,10 +148,9 @@ type Runs interface {
 type RunReader interface {
 	// Run returns the run, as last written by any process, or ErrNotFound.
 	Run(ctx context.Context, id string) (Run, error)
-	// Runs returns up to limit runs, newest or oldest first (by Created, then
-	// ID), and the token of the next page, empty after the last. Token "" is the
-	// first page.
-	// Pages neither skip nor repeat a run while others arrive.
+	// Runs returns up to limit runs, newest or oldest first (by Created, then ID), and the token of the next page, empty after the last. Token
+	// "" is the first page.
+	// Pages neither skip nor repeat a run while new runs are added.
 	Runs(ctx context.Context, f RunFilter, token string, limit int) (runs []Run, next string, err error)
 	// Changes returns up to limit changes of a run with revisions greater than
 	// after, in order.

@@ -6,15 +6,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Stats is how many runs there are.
+// Stats has the numbers of runs.
 type Stats struct {
-	Phases   map[event.Phase]int64   // in each phase; none where there are none
+	Phases   map[event.Phase]int64   // in each phase; phases without runs are missing
 	Outcomes map[event.Outcome]int64 // that have come to each outcome
 }
 
 // Counter is the part of a store that counts runs.
 type Counter interface {
-	// Stats returns how many runs there are. What was written a moment ago may be
-	// missing. It costs little, however many there are.
+	// Stats returns the numbers of runs. The latest writes may be missing. It is cheap for any number of runs.
 	Stats(ctx context.Context) (Stats, error)
 }

@@ -1,29 +1,24 @@
-// Package store is the vocabulary of what the platform remembers: the types,
-// the errors and the contract of the verbs that every driver keeps. Who uses
-// the store declares the verbs that it needs; the drivers lie in the folders
-// below, and package storetest holds the suite that each of them passes.
+// Package store defines the interface to the platform's store: the types, the errors and the contract of the methods that every driver
+// implements. A user of the store declares the methods that it needs; the drivers are in the folders below, and package storetest has the
+// suite that each of them passes.
 //
-// A driver may be used by several goroutines and several processes at once. All
-// its verbs take a context, return what it has when that ends, and can be
-// repeated. Lists take a limit of 1 or more. What is not one of the errors below
-// means that the store is away, for everybody, and that the same call may succeed
-// later.
+// Several goroutines and several processes may use a driver at once. All its methods take a context, return early when that ends, and can
+// be repeated. Lists take a limit of 1 or more. An error other than those below means that the store cannot be reached, for every caller,
+// and that the same call may succeed later.
 package store
 
 import "errors"
 
-// Errors that can be told apart.
+// Errors that callers can tell apart.
 var (
-	// ErrNotFound says that the store has nothing of that name.
+	// ErrNotFound means that the store has no record of that name.
 	ErrNotFound = errors.New("not found")
-	// ErrExists says that what was to be created is there already.
+	// ErrExists means that the record to be created exists already.
 	ErrExists = errors.New("exists already")
-	// ErrConflict says that somebody else has changed it since it was read.
+	// ErrConflict means that another writer has changed the record since it was read.
 	ErrConflict = errors.New("was changed by somebody else")
-	// ErrCursor says that a page token or cursor is not one that the store gave
-	// for this query.
+	// ErrCursor means that the store did not return this page token or cursor for this query.
 	ErrCursor = errors.New("not a cursor of this store")
-	// ErrRefused says that the store will not have what it was given, now or
-	// later: the same call never succeeds.
+	// ErrRefused means that the store does not accept the data, now or later: the same call never succeeds.
 	ErrRefused = errors.New("refused")
 )

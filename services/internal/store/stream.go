@@ -15,7 +15,7 @@ type Origin struct {
 	event.Stream
 }
 
-// StreamID returns what tells the origin apart from every other.
+// StreamID returns the ID of the origin, which no other origin has.
 func (o Origin) StreamID() string { return o.ID(o.Run, o.Attempt) }
 
 // Samples are samples of one origin, in ascending order of (Seq, Sub).
@@ -46,7 +46,7 @@ type Line struct {
 	event.Line
 }
 
-// SampleQuery says which samples are meant.
+// SampleQuery selects samples.
 type SampleQuery struct {
 	Run   string    // required
 	Names []string  // of metrics; none means all
@@ -54,29 +54,27 @@ type SampleQuery struct {
 	Until time.Time // measured before this time; zero means all
 }
 
-// LineQuery says which lines are meant.
+// LineQuery selects lines.
 type LineQuery struct {
 	Run       string   // required
 	Attempt   int      // 0 means all
 	StreamID  string   // an Origin's StreamID; empty means all
 	Container string   // empty means all
-	Tokens    []string // that a line has, all of them, as Words returns them; none means all
-	Last      int      // only the last so many of each source, of those that are meant; 0 means all
+	Tokens    []string // tokens that a line must have, all of them, as Words returns them; none means all
+	Last      int      // only the last so many of the selected lines of each source; 0 means all
 
-	// Since is when the first line of each source was read, whatever its tokens,
-	// or later; zero means all. Those that follow it in its source are meant
-	// whenever they were read.
+	// Since selects, in each source, the lines from the first one on that was read at this time or later, whatever its tokens; zero means all.
+	// Lines that follow it in its source are selected whenever they were read.
 	Since time.Time
 }
 
-// Matches reports whether the lines of an origin are meant.
+// Matches reports whether the query selects lines of an origin.
 func (q LineQuery) Matches(o Origin) bool {
 	return (q.Attempt == 0 || q.Attempt == o.Attempt) && (q.StreamID == "" || q.StreamID == o.StreamID()) && (q.Container == "" || q.Container == o.Container)
 }
 
-// CursorScope is what cursors are for: one that was given for a query is good for
-// another of the same purpose. Cursors have a place in every source and say
-// nothing of those that are not meant, so the container is no part of it.
+// CursorScope returns the parts of the query that a cursor depends on: a cursor of one query is valid for another with the same scope.
+// Cursors have a position in every source, also for containers that the query does not select, so the container is no part of the scope.
 func (q LineQuery) CursorScope() []any {
 	purpose := []any{q.Run, q.Attempt, q.StreamID}
 	if len(q.Tokens) > 0 {
@@ -85,16 +83,16 @@ func (q LineQuery) CursorScope() []any {
 	return purpose
 }
 
-// Stream is what the store has of one origin, in samples or in lines.
+// Stream has the counts of one origin in the store, for samples or lines.
 type Stream struct {
 	Origin Origin     `json:"origin"`
 	Topic  string     `json:"topic"` // event.TopicMetrics or event.TopicLogs
 	Stored int64      `json:"stored"`
-	Last   int64      `json:"last"`          // greatest Seq stored; -1 where there is none
+	Last   int64      `json:"last"`          // greatest Seq stored; -1 if there is none
 	End    *event.End `json:"end,omitempty"` // once the source has ended
 }
 
-// Streams is the part of a store that keeps samples and lines.
+// Streams is the part of a store that has samples and lines.
 type Streams interface {
 	Appender
 	Reader
@@ -102,28 +100,22 @@ type Streams interface {
 
 // Appender stores samples and lines.
 type Appender interface {
-	// AppendSamples stores samples that are not there yet, told by StreamID,
-	// Seq, Sub and Name, all of them or none. What is there stays as it is, the
-	// End of a source too. It says ErrRefused for what no store keeps.
+	// AppendSamples stores the new samples of batches, all of them or none. StreamID, Seq, Sub and Name identify a sample. Stored samples stay
+	// unchanged, and so does the End of a source. It returns ErrRefused for data that no store accepts.
 	AppendSamples(ctx context.Context, batches []Samples) error
-	// AppendLines stores lines that are not there yet, told by StreamID and
-	// Seq, all of them or none. What is there stays as it is.
+	// AppendLines stores the new lines of batches, all of them or none. StreamID and Seq identify a line. Stored lines stay unchanged.
 	AppendLines(ctx context.Context, batches []Lines) error
 }
 
 // Reader returns samples and lines.
 type Reader interface {
-	// Samples returns up to limit samples, in order of (attempt, source, Seq,
-	// Sub, Name), that come after cursor, and the cursor after the last of them.
-	// Cursor "" is the beginning. A cursor stays good while samples arrive, and
-	// what arrives later in a source comes after it.
+	// Samples returns up to limit samples, in order of (attempt, source, Seq, Sub, Name), that come after cursor, and the cursor after the
+	// last of them. Cursor "" is the beginning. A cursor stays valid while samples are added, and samples that are added later to a source
+	// come after it.
 	Samples(ctx context.Context, q SampleQuery, cursor string, limit int) (samples []Sample, next string, err error)
-	// Lines is to lines what Samples is to samples, in order of (attempt,
-	// source, Seq). The cursor has a place for each source: what arrives later
-	// in any source of the run is found by it. Last and Since say where to
-	// begin, and mean nothing beside a cursor.
+	// Lines does for lines what Samples does for samples, in order of (attempt, source, Seq). The cursor has a position in each source: it
+	// finds lines that are added later to any source of the run. Last and Since set the beginning, and have no effect beside a cursor.
 	Lines(ctx context.Context, q LineQuery, cursor string, limit int) (lines []Line, next string, err error)
-	// Streams returns what the store has of each origin of a run, in order of
-	// (attempt, source, topic).
+	// Streams returns the counts of each origin of a run, in order of (attempt, source, topic).
 	Streams(ctx context.Context, run string) ([]Stream, error)
 }

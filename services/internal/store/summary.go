@@ -6,25 +6,24 @@ import (
 	"math"
 )
 
-// Summaries are what the samples of a run come to, once all of them are there.
+// Summaries are the summaries of a run's samples, once all of them are stored.
 type Summaries struct {
 	Run       string    `json:"run"`
 	Attempt   int       `json:"attempt"`  // whose samples are summarised: the last
-	Complete  bool      `json:"complete"` // of all samples; else of those that there were when they were no longer waited for
+	Complete  bool      `json:"complete"` // of all samples; else of the samples that were stored when the wait ended
 	Samples   int64     `json:"samples"`  // that are summarised
 	Method    string    `json:"method"`   // of the numbers, for people
 	Summaries []Summary `json:"summaries"`
-	Notes     []string  `json:"notes,omitempty"` // what is not summarised and why, for people
+	Notes     []string  `json:"notes,omitempty"` // samples that are not summarised, and why, for people
 }
 
-// Summary is what the samples of one metric, with one unit and one set of
-// labels, come to. Where it has no numbers at all its values are NaN.
+// Summary is the summary of the samples of one metric, with one unit and one set of labels. Without any number, its values are NaN.
 type Summary struct {
 	Metric     string            `json:"metric"`
 	Unit       string            `json:"unit,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	N          int64             `json:"n"`                     // samples that are numbers or infinite
-	NotNumbers int64             `json:"not_numbers,omitempty"` // samples that are NaN: they are in nothing else
+	NotNumbers int64             `json:"not_numbers,omitempty"` // samples that are NaN: no other field counts them
 	Min        Float             `json:"min"`
 	Max        Float             `json:"max"`
 	Median     Float             `json:"median"`
@@ -35,7 +34,7 @@ type Summary struct {
 	SD         Float             `json:"sd"`    // of the sample (n-1); NaN for one value
 	First      Float             `json:"first"` // by time
 	Last       Float             `json:"last"`
-	Interval   *Interval         `json:"interval,omitempty"`  // of the median; nil where the samples are too few for one
+	Interval   *Interval         `json:"interval,omitempty"`  // of the median; nil if the samples are too few for one
 	Direction  string            `json:"direction,omitempty"` // which values are better: event.Higher or event.Lower
 }
 
@@ -43,10 +42,10 @@ type Summary struct {
 type Interval struct {
 	Low   Float   `json:"low"`
 	High  Float   `json:"high"`
-	Level float64 `json:"level"` // the probability that it covers what it is of, at least that asked for
+	Level float64 `json:"level"` // the probability that the interval covers the value, at least the requested one
 }
 
-// Float is a number that JSON may not know: NaN and infinities are texts there.
+// Float is a number that JSON may not support: NaN and infinities are texts there.
 type Float float64
 
 // MarshalJSON implements json.Marshaler.

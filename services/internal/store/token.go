@@ -8,21 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a line is found by.
+// Bounds of tokens.
 const (
 	MaxToken  = 128 // bytes of a token; of a longer one these are
-	MaxTokens = 512 // tokens of a line, those that repeat counted; of a longer line these are
-	MaxWords  = 16  // words that are searched by at once
+	MaxTokens = 512 // tokens of a line, with repetitions; later tokens of the line are dropped
+	MaxWords  = 16  // words of one search
 )
 
-// Tokenizer makes the tokens of lines: what they are found by. These are the
-// runs of letters, digits and `_ . -` in a line, in lower case, without `_ . -`
-// at their ends, and of each run that `_ . -` join the parts that have a letter:
-// "CUDA_error-7." has the tokens "cuda_error-7", "cuda" and "error".
+// Tokenizer makes the tokens by which lines are found. Tokens are the runs of letters, digits and `_ . -` in a line, in lower case, without
+// `_ . -` at their ends, and of each run with `_ . -` inside the parts that have a letter: "CUDA_error-7." has the tokens "cuda_error-7",
+// "cuda" and "error".
 //
-// Stores keep tokens that were made by this rule: never change it.
+// Stores have tokens that were made by this rule: never change it.
 //
-// Its zero value is ready. One goroutine uses it at a time.
+// Its zero value is ready. Only one goroutine may use it at a time.
 type Tokenizer struct {
 	line      []byte // in lower case
 	skipParts bool   // runs only, not their parts
@@ -30,14 +29,13 @@ type Tokenizer struct {
 	use       func(token []byte)
 }
 
-// Each hands the tokens of a line to use, which must not keep them.
+// Each calls use for each token of a line; use must not keep the slice.
 func (t *Tokenizer) Each(text string, use func(token []byte)) {
 	t.skipParts, t.remaining, t.use = false, MaxTokens, use
 	t.split(text)
 }
 
-// Words returns the tokens that a line has which has every word of text: in
-// order, each once. It is what LineQuery.Tokens asks for. There are none where
+// Words returns the tokens of every line that has each word of text: in order, each once. LineQuery.Tokens takes them. There are none if
 // text has neither a letter nor a digit.
 func Words(text string) (words []string) {
 	t := Tokenizer{skipParts: true, remaining: len(text), use: func(token []byte) { words = append(words, string(token)) }}
@@ -46,10 +44,10 @@ func Words(text string) (words []string) {
 	return slices.Compact(words)
 }
 
-// connectors are what joins letters and digits.
+// connectors are the characters that join letters and digits to a run.
 const connectors = "_.-"
 
-// class is what a character is, or what characters there are.
+// class is the class of a character, or a set of classes.
 type class byte
 
 const (
@@ -60,8 +58,7 @@ const (
 	nonASCII // of no one byte
 )
 
-// classOf says what a byte is, 0 where it separates: a table, for it is asked of
-// every byte of every line.
+// classOf is the class of each byte, 0 for a separator. It is a table because it is used for every byte of every line.
 var classOf = func() (of [256]class) { //nolint:gochecknoglobals // a constant
 	for c := range of {
 		switch {
@@ -80,7 +77,7 @@ var classOf = func() (of [256]class) { //nolint:gochecknoglobals // a constant
 	return of
 }()
 
-// split hands on the tokens of text.
+// split emits the tokens of text.
 func (t *Tokenizer) split(text string) {
 	t.line = append(t.line[:0], text...)
 	for b, i := t.line, 0; i < len(b) && t.remaining > 0; {
@@ -101,8 +98,7 @@ func (t *Tokenizer) split(text string) {
 	}
 }
 
-// splitRun hands on what lies between two bytes that separate, and begins with
-// none that joins.
+// splitRun emits the tokens of b, which lies between two separators and does not begin with a connector.
 func (t *Tokenizer) splitRun(b []byte, has class) {
 	if has&nonASCII != 0 {
 		t.splitNonASCII(b)
@@ -117,7 +113,7 @@ func (t *Tokenizer) splitRun(b []byte, has class) {
 	}
 }
 
-// splitNonASCII is stretch where some characters are not ASCII: these may separate.
+// splitNonASCII is splitRun for text with characters that are not ASCII: these may be separators.
 func (t *Tokenizer) splitNonASCII(b []byte) {
 	for run := range bytes.FieldsFuncSeq(b, func(r rune) bool {
 		return !isWordRune(r) && !unicode.IsDigit(r) && !strings.ContainsRune(connectors, r)
@@ -133,10 +129,10 @@ func (t *Tokenizer) splitNonASCII(b []byte) {
 	}
 }
 
-// isWordRune says whether a character makes a word.
+// isWordRune reports whether a character is a letter or part of one.
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) }
 
-// parts hands on those parts of a run that have a letter, if it is joined.
+// parts emits the parts of a run that have a letter, if connectors join the run.
 func (t *Tokenizer) parts(run []byte) {
 	for from := 0; from < len(run); {
 		to, has := from, class(0)
@@ -152,7 +148,7 @@ func (t *Tokenizer) parts(run []byte) {
 	}
 }
 
-// emitToken hands on a token.
+// emitToken passes a token to use.
 func (t *Tokenizer) emitToken(token []byte) {
 	if t.remaining == 0 {
 		return
@@ -164,7 +160,7 @@ func (t *Tokenizer) emitToken(token []byte) {
 	t.use(token)
 }
 
-// truncateToken returns a long token as it is searched by.
+// truncateToken returns the prefix of a long token by which it is searched.
 func truncateToken(token []byte) []byte {
 	n := MaxToken
 	for !utf8.RuneStart(token[n]) {
@@ -173,21 +169,19 @@ func truncateToken(token []byte) []byte {
 	return bytes.TrimRight(token[:n], connectors)
 }
 
-// Finder finds lines that have all of some tokens. One goroutine uses it at a
-// time.
+// Finder finds lines that have all of some tokens. Only one goroutine may use it at a time.
 type Finder struct {
 	tokens    []string
 	seen      []bool
 	tokenizer Tokenizer
 }
 
-// NewFinder returns what finds lines with all of tokens; where there are none,
-// every line.
+// NewFinder returns a Finder of lines with all of tokens; without tokens, of every line.
 func NewFinder(tokens []string) *Finder {
 	return &Finder{tokens: tokens, seen: make([]bool, len(tokens))}
 }
 
-// Matches says whether a line has all tokens.
+// Matches reports whether a line has all tokens.
 func (f *Finder) Matches(text string) bool {
 	if len(f.tokens) == 0 {
 		return true

@@ -80,7 +80,7 @@ func TestALineIsFoundByAllOfSomeTokens(t *testing.T) {
 	}
 }
 
-// referenceTokens makes the tokens of text as their rule says, slowly.
+// referenceTokens makes the tokens of text in a slow and plain way.
 func referenceTokens(text string) (runs, all []string) {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError {

@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// Find is Get for a document that may be missing, which is not an error: found is
-// false then, and the version is 0.
+// Find is Get for a document that may be missing, which is not an error: found is false then, and the version is 0.
 func Find[T any](ctx context.Context, docs Getter, kind Kind, key string) (v T, version int64, found bool, err error) {
 	v, version, err = Get[T](ctx, docs, kind, key)
 	if errors.Is(err, ErrNotFound) {
@@ -16,16 +15,13 @@ func Find[T any](ctx context.Context, docs Getter, kind Kind, key string) (v T, 
 	return v, version, err == nil, err
 }
 
-// Mutation makes the next value of a document, found saying whether there is one
-// yet, and reports whether to write it.
+// Mutation returns the next value of a document, and whether to write it. Found is false if there is no document yet.
 type Mutation[T any] func(is T, found bool) (next T, write bool, err error)
 
-// Update reads the document of kind and key, has change make the next value of it,
-// and writes that unless write is false, creating the document where it was not
-// found. While others write the document in between, all of this begins anew, until
-// ctx is done: so change may be called several times, and may find its own
-// earlier value. Update returns the value that change returned last. An error of change
-// ends it, and is returned as it is.
+// Update reads the document of kind and key, calls change for its next value, and writes that unless write is false. It creates the
+// document if there is none. If another writer changes the document in between, Update starts again, until ctx is done: change may be
+// called several times, and may get its own earlier value. Update returns the value that change returned last. An error of change ends
+// Update, which returns it unchanged.
 func Update[T any](ctx context.Context, docs Docs, kind Kind, key string, change Mutation[T]) (T, error) {
 	for {
 		is, version, found, err := Find[T](ctx, docs, kind, key)
@@ -50,8 +46,7 @@ func Update[T any](ctx context.Context, docs Docs, kind Kind, key string, change
 	}
 }
 
-// Canceled reports whether run has a cancel mark. Find reads the mark itself, which
-// is an event.Command of KindCancel.
+// Canceled reports whether run has a cancel mark. Find reads the mark itself, which is an event.Command of KindCancel.
 func Canceled(ctx context.Context, docs Getter, run string) (bool, error) {
 	_, err := docs.Doc(ctx, KindCancel, run)
 	switch {

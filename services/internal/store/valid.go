@@ -8,7 +8,7 @@ import (
 // MaxKey is the most bytes that the key of a document has.
 const MaxKey = 512
 
-// Validate says ErrRefused, and why, for a document that no store keeps.
+// Validate returns ErrRefused, with the reason, for a document that no store accepts.
 func (d Doc) Validate() error {
 	if d.Kind == "" || d.Key == "" || len(d.Key) > MaxKey {
 		return fmt.Errorf("%s %.64q: %w: the key has %d bytes and may have 1 to %d", d.Kind, d.Key, ErrRefused, len(d.Key), MaxKey)
@@ -16,7 +16,7 @@ func (d Doc) Validate() error {
 	return nil
 }
 
-// Validate says ErrRefused, and why, for a change that no store records of r.
+// Validate returns ErrRefused, with the reason, for a change of r that no store accepts.
 func (c Change) Validate(r Run) error {
 	switch {
 	case r.ID == "" || c.Event == "":
@@ -27,7 +27,7 @@ func (c Change) Validate(r Run) error {
 	return nil
 }
 
-// Validate says ErrRefused, and the first reason, for samples that no store keeps.
+// Validate returns ErrRefused, with the first reason, for samples that no store accepts.
 func (b Samples) Validate() error {
 	if err := b.Origin.Validate(); err != nil {
 		return fmt.Errorf("samples of run %q: %w: %w", b.Origin.Run, ErrRefused, err)
@@ -40,7 +40,7 @@ func (b Samples) Validate() error {
 	return nil
 }
 
-// Validate says ErrRefused, and the first reason, for lines that no store keeps.
+// Validate returns ErrRefused, with the first reason, for lines that no store accepts.
 func (b Lines) Validate() error {
 	if err := b.Origin.Validate(); err != nil {
 		return fmt.Errorf("lines of run %q: %w: %w", b.Origin.Run, ErrRefused, err)
@@ -53,7 +53,7 @@ func (b Lines) Validate() error {
 	return nil
 }
 
-// Validate names what an origin lacks.
+// Validate names the missing fields of an origin.
 func (o Origin) Validate() error {
 	errs := []error{o.Stream.Validate()}
 	if o.Run == "" {

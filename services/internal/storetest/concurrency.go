@@ -97,7 +97,7 @@ func repeat(n int, do func(i int) error) error {
 	return nil
 }
 
-// ignoreError returns err, unless it is fine.
+// ignoreError returns err, or nil if err is the ignored error.
 func ignoreError(ignored, err error) error {
 	if errors.Is(err, ignored) {
 		return nil
@@ -132,7 +132,7 @@ func record(ctx context.Context, s Store, run, ev string) error {
 	}
 }
 
-// follow reads lines as they come, until there are so many or it takes too long.
+// follow reads lines as they are stored, until it has n or the time is over.
 func follow(ctx context.Context, s Store, n int) (got []store.Line) {
 	cursor := ""
 	for end := time.Now().Add(3 * visibilityTimeout); len(got) < n && time.Now().Before(end); {

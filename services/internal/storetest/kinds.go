@@ -19,9 +19,8 @@ func Kinds() []store.Kind {
 	}
 }
 
-// testKinds writes one document of each kind under one name, by keys as their
-// owners make them, and checks that each is apart from all others, and that those
-// of one owner are listed by the beginning that they share.
+// testKinds writes one document of each kind under one name, with the keys that their owners make, and checks that the kinds are separate,
+// and that a list by prefix returns the documents of one owner.
 func testKinds(t *testing.T, s Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -48,7 +47,7 @@ func testKinds(t *testing.T, s Store) {
 	}
 }
 
-// listing is what a list of documents says.
+// listing returns a list of documents as text.
 func listing(docs []store.Doc, err error) (string, error) {
 	var text strings.Builder
 	for _, d := range docs {

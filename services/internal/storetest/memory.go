@@ -43,7 +43,7 @@ type (
 		sub  int
 		name string
 	}
-	cursorState struct { // what a cursor is for, and the place
+	cursorState struct { // the query of a cursor, and the position
 		query    string
 		position any
 	}
@@ -265,8 +265,7 @@ func (m *Memory) Lines(_ context.Context, q store.LineQuery, cursor string, limi
 	return page, m.cursor(q.CursorScope(), at), err
 }
 
-// seekTail moves the place in each source to before its last lines, unless
-// it is further on.
+// seekTail moves the position in each source to before its last lines, unless it is farther already.
 func seekTail(all []store.Line, last int, at map[store.Origin]int64) {
 	n := make(map[store.Origin]int)
 	for _, l := range slices.Backward(all) {
@@ -280,8 +279,8 @@ func seekTail(all []store.Line, last int, at map[store.Origin]int64) {
 	}
 }
 
-// seekSince moves the place in each source to before its first line that was
-// read at that time or later, or after all, unless it is further on.
+// seekSince moves the position in each source to before its first line that was read at that time or later, or behind its last line, unless
+// it is farther already.
 func seekSince(all []store.Line, since time.Time, at map[store.Origin]int64) {
 	started := make(map[store.Origin]bool)
 	for _, l := range all {
@@ -314,7 +313,7 @@ func (m *Memory) lock() (unlock func()) {
 	return m.mu.Unlock
 }
 
-// stream returns what is there of a source, with its end if that is new.
+// stream returns the stored stream of a source, with end if it has none yet.
 func (m *Memory) stream(o store.Origin, topic string, end *event.End) store.Stream {
 	st, ok := m.streams[streamKey{o, topic}]
 	if !ok {
@@ -338,7 +337,7 @@ func (m *Memory) cursor(query, position any) string {
 	return "m" + strconv.Itoa(len(m.cursors))
 }
 
-// resume returns the place that a cursor was given for, start if it is empty.
+// resume returns the position of a cursor, start if it is empty.
 func resume[T any](m *Memory, query any, cursor string, start T) (T, error) {
 	if cursor == "" {
 		return start, nil
@@ -362,19 +361,19 @@ func matches(f store.RunFilter, r store.Run) bool {
 		!r.Created.Before(f.Since) && (f.Until.IsZero() || r.Created.Before(f.Until)) && matchesText(r, f.Text)
 }
 
-// matchesUse reports whether a run uses what a filter asks for.
+// matchesUse reports whether a run has the framework and data that a filter requires.
 func matchesUse(f store.RunFilter, r store.Run) bool {
 	return matchesField(f.Framework, r.Framework) && matchesField(f.FrameworkVersion, r.FrameworkVersion) && (f.DataID == "" || slices.Contains(r.DataIDs, f.DataID))
 }
 
-// matchesText reports whether text is what a run is found by.
+// matchesText reports whether the search text of a filter finds a run.
 func matchesText(r store.Run, text string) bool {
 	text = store.Fold(text)
 	begin, task := r.SearchTexts()
 	return text == "" || text == task || slices.ContainsFunc(begin, func(s string) bool { return strings.HasPrefix(s, text) })
 }
 
-// matchesField reports whether got is what was asked for, if anything was.
+// matchesField reports whether got is the required value, or none is required.
 func matchesField(want, got string) bool { return want == "" || want == got }
 
 func compareOrigins(a, b store.Origin) int {

@@ -185,12 +185,12 @@ func (m *model) compare(rt *rapid.T) {
 	}
 }
 
-// eventually checks that read returns want in a while.
+// eventually checks that read returns want after a while.
 func (m *model) eventually(rt *rapid.T, call string, want any, wantErr error, read func() (any, error)) {
 	rt.Helper()
 	for end := time.Now().Add(visibilityTimeout); ; {
 		got, err := read()
-		if reflect.DeepEqual(want, got) { // much faster than what tells the difference
+		if reflect.DeepEqual(want, got) { // much faster than cmp.Diff
 			return
 		}
 		if time.Now().After(end) || err != nil || cmp.Equal(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()) {

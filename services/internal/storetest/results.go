@@ -11,8 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// testResults checks that what runs came to, and where they ran, is read as it
-// was written, whatever numbers and however many series there are.
+// testResults checks that summaries and environments of runs are read as they were written, with any numbers and any number of series.
 func testResults(t *testing.T, s Store) {
 	t.Helper()
 	inf, nan := store.Float(math.Inf(1)), store.Float(math.NaN())

@@ -221,7 +221,7 @@ func testOldest(ctx context.Context, t *testing.T, s Store) {
 	wantSame(t, append(old, "new50"), got)
 }
 
-// put stores a run with so many changes, e1, e2 and so on, and returns them.
+// put stores a run with n changes, e1, e2 and so on, and returns them.
 func put(ctx context.Context, t *testing.T, s Store, id string, n int) []store.Change {
 	t.Helper()
 	changes := make([]store.Change, n)
@@ -233,7 +233,7 @@ func put(ctx context.Context, t *testing.T, s Store, id string, n int) []store.C
 	return changes
 }
 
-// runAt returns a run after so many changes, created at the second that ends its ID.
+// runAt returns a run after the given number of changes, created at the second that ends its ID.
 func runAt(id string, revision int64) store.Run {
 	second, _ := strconv.Atoi(id[max(0, len(id)-2):])
 	r, _ := NewRun(id, at(second))

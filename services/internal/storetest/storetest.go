@@ -1,5 +1,4 @@
-// Package storetest says what the contract of a store means, as a suite that
-// every driver passes, and opens stores for the tests of those who use one.
+// Package storetest has the contract of a store as a suite that every driver passes, and opens stores for other tests.
 package storetest
 
 import (
@@ -50,8 +49,8 @@ func Open(tb testing.TB) *sqlite.Store {
 	return s
 }
 
-// Run checks that the stores that open returns, each of them empty, keep the
-// contract. What the contract lets a store show a moment later is waited for.
+// Run checks that the stores that open returns, each of them empty, fulfil the contract. It waits for writes that the contract lets a store
+// show a moment later.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s Store){
@@ -64,10 +63,10 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	}
 }
 
-// visibilityTimeout is how long a store may take to show what was written.
+// visibilityTimeout is how long a store may take to show a write.
 const visibilityTimeout = 10 * time.Second
 
-// eventually checks that read soon returns want, and goes on doing so once.
+// eventually checks that read returns want after a while, and once more after that.
 func eventually[T any](t *testing.T, description string, want T, read func() (T, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), visibilityTimeout)
@@ -101,7 +100,7 @@ func at(seconds int) time.Time {
 	return time.Date(2026, 3, 4, 5, 6, 0, 123456789, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-// NewRun returns a run that was just submitted, and the change that says so.
+// NewRun returns a run that was just submitted, and its first change.
 func NewRun(id string, created time.Time) (store.Run, store.Change) {
 	r := store.Run{
 		ID: id, Namespace: "pets", Owner: "ann", Descriptor: "spec_version = '0.1.0'\n", Phase: event.PhaseSubmitted, Attempt: 1,

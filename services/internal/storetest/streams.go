@@ -403,7 +403,7 @@ func testCursors(t *testing.T, s Store) {
 	})
 }
 
-// testArrival has samples of some names come one by one, and reads each as it comes.
+// testArrival stores samples of some names one by one, and reads each after it was stored.
 func testArrival(ctx context.Context, t *testing.T, s Store, query store.SampleQuery) {
 	t.Helper()
 	o, cursor := NewOrigin(query.Run, "p"), ""
@@ -461,7 +461,7 @@ func testRefused(t *testing.T, s Store) {
 	eventually(t, "of a batch with a fault nothing is kept", nil, func() ([]store.Stream, error) { return s.Streams(ctx, "r") })
 }
 
-// lastOfEach returns the last so many lines of each source, in their order.
+// lastOfEach returns the last lines of each source, in their order.
 func lastOfEach(all []store.Line, last int) (want []store.Line) {
 	n := make(map[string]int)
 	for _, l := range slices.Backward(all) {

@@ -10,9 +10,9 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/upload"
 )
 
-// sendArtifacts sends the files that the benchmark left to the gateway, and tells the user
-// which are not kept. That fails nothing: the measurements matter more. It takes no longer
-// than the time for artifacts, so that the ends of the streams can be published after it.
+// sendArtifacts sends the artifacts of the benchmark to the gateway, and publishes a status for each file that is not stored. Errors are
+// logged only: the measurements matter more. It takes at most artifactsTime of Settings.Drain, so that the ends of the streams can be
+// published after it.
 func (c *Collector) sendArtifacts(ctx context.Context) {
 	if len(c.settings.Artifacts) == 0 {
 		return

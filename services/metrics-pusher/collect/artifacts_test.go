@@ -21,7 +21,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 )
 
-// gateway takes artifacts.
+// gateway is a fake gateway that takes artifacts.
 type gateway struct {
 	*httptest.Server
 
@@ -62,7 +62,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
-// layArtifacts lays files ready, as the wrapper does.
+// layArtifacts writes copied artifacts, as the entrypoint does.
 func (v volume) layArtifacts(t *testing.T, k pod.ArtifactList, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
@@ -84,7 +84,7 @@ func artifactSettings(v volume, url string) collect.Settings {
 	return s
 }
 
-// statusMessages returns what the user is told of artifacts.
+// statusMessages returns the messages of the statuses about artifacts.
 func (s *fakeStore) statusMessages() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +171,8 @@ func TestAGatewayThatIsAwayIsNotWaitedForWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestNothingElseOfTheVolumeIsSent: the benchmark can write what the wrapper
-// does, and must not get at what only the collector sees.
+// TestNothingElseOfTheVolumeIsSent: the benchmark can write every file that the entrypoint can, and must not make the collector send a file
+// that only the collector may read.
 func TestNothingElseOfTheVolumeIsSent(t *testing.T) {
 	t.Parallel()
 	v, bus, g := newVolume(t), newStore(t), newGateway(t)
@@ -193,8 +193,7 @@ func TestNothingElseOfTheVolumeIsSent(t *testing.T) {
 	want(t, len(bus.statusMessages()), 5)
 }
 
-// TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept: nobody has laid its
-// files ready, nor said how it ended.
+// TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept: the entrypoint had no time to copy the artifacts or to write the exit file.
 func TestOfABenchmarkThatWasKilledWithItsContainerVolumesAreKept(t *testing.T) {
 	t.Parallel()
 	v, bus, g := newVolume(t), newStore(t), newGateway(t)
@@ -268,7 +267,7 @@ func TestNoLinkLeadsOutOfTheVolume(t *testing.T) {
 // collectThroughLink collects from a volume in which a name is a link to a secret outside.
 func collectThroughLink(t *testing.T, name, secret string) {
 	t.Helper()
-	v, bus, g := newVolume(t).withoutState(), newStore(t), newGateway(t) // where all names are the benchmark's
+	v, bus, g := newVolume(t).withoutState(), newStore(t), newGateway(t) // with the benchmark as owner of all names
 	outside := t.TempDir()
 	files := []string{filepath.Join(outside, "collect.json"), filepath.Join(outside, filepath.Base(name))}
 	to := files[1]
@@ -291,7 +290,7 @@ func collectThroughLink(t *testing.T, name, secret string) {
 	s.OTLP, s.Scrape = true, pod.Scrape{URLs: []string{"http://127.0.0.1:1"}}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second) // a link for the end is never the end
 	defer stop()
-	_ = collector(t, s, bus).Run(ctx) // that some of it cannot be read may be an error
+	_ = collector(t, s, bus).Run(ctx) // a part that cannot be read may be an error
 	if sent := fmt.Sprint(g.received, bus.lines(), bus.samples()); strings.Contains(sent, secret) {
 		t.Errorf("sent is what lies outside: %q", sent)
 	}
@@ -306,7 +305,7 @@ func TestAListOfFilesHasABound(t *testing.T) {
 	t.Parallel()
 	v, bus, g := newVolume(t), newStore(t), newGateway(t)
 	v.append(t, pod.ArtifactsFile, `{"files": ["x"]`)
-	if err := os.Truncate(filepath.Join(v.dir, pod.ArtifactsFile), 1<<40); err != nil { // nothing of it lies on the disk
+	if err := os.Truncate(filepath.Join(v.dir, pod.ArtifactsFile), 1<<40); err != nil { // a sparse file: no bytes of it are on the disk
 		tooltest.Missing(t, "this disk has no files with holes: %v", err)
 	}
 	v.exit(t, pod.Exit{})

@@ -1,25 +1,19 @@
-// Package collect is what runs beside a benchmark: it reads what the benchmark
-// writes from files, finds samples in it, and ships samples and lines.
+// Package collect is the collector that runs beside a benchmark: it reads the files that the benchmark writes, finds samples in them, and
+// ships samples and lines.
 //
-// The files are the spool: while the brokers are away they grow, and nothing is
-// lost. What was shipped is remembered in a file of its own, after it was
-// acknowledged, so that a collector that is killed and started again goes on
-// where it was. It may ship again what it shipped just before its end, with the
-// same sequence numbers.
+// The files are the spool: they grow while the brokers are away, so no data are lost. The collector writes how far it has shipped to a
+// cursor file, after the brokers have acknowledged it. A collector that is killed and started again continues there. It may ship the last
+// lines and samples before the kill twice, with the same sequence numbers.
 //
-// A source (event.Source) is one of these files, and the sequence number of a
-// line, or of the samples in it, is the offset of the byte after its line feed.
-// The last line of the output that has no line feed comes after all others:
-// that of standard output has the size of the file + 1, that of standard error
-// + 2. When the benchmark has ended and all is shipped, each source ends with an
-// event.End for each topic.
+// A source (event.Source) is one of these files, and the sequence number of a line, or of the samples in it, is the offset of the byte
+// after its line feed. The last line of the output that has no line feed comes after all other lines: on standard output its number is the
+// size of the file + 1, on standard error + 2. When the benchmark has ended and everything is shipped, each source ends with an event.End
+// for each topic.
 //
-// Of all samples those of the first 15,000 series are shipped, one for each metric
-// and set of labels, or of fewer where the run has other pods, which share them;
-// those that say how the machine is used are not counted.
+// The collector ships the samples of the first 15,000 series, one for each metric and set of labels. Where the run has other pods, they
+// share that number. Series of the machine's usage do not count.
 //
-// Before that, files that the benchmark left to be kept go to the gateway, as
-// far as there is time for it.
+// Before the ends, the collector sends the artifacts to the gateway, as far as there is time.
 package collect
 
 import (
@@ -61,7 +55,7 @@ type Settings struct {
 	Drain      time.Duration // how long it goes on shipping once it is told to stop; zero means what Collect says
 }
 
-// Network is where a benchmark serves numbers, and sends them to.
+// Network is the network of a benchmark, in which it serves samples and sends them.
 type Network interface {
 	// Listen listens at an address such as 127.0.0.1:4318.
 	Listen(address string) (net.Listener, error)
@@ -79,14 +73,13 @@ func (hostNetwork) Listen(address string) (net.Listener, error) {
 
 // Publisher publishes.
 type Publisher interface {
-	// Publish publishes events, those of a run in their order, and returns when
-	// they are safe, or never will be. It tries until ctx is done, and has no part
-	// of them once it has returned: their memory is used again. What it can never
-	// publish is event.ErrPoison.
+	// Publish publishes events, those of a run in their order, and returns when they are safe or can never be published. It tries until ctx is
+	// done. It does not use the memory of events after it has returned: the caller reuses it. An event that can never be published is
+	// event.ErrPoison.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Collector collects what one benchmark writes.
+// Collector collects the output, metrics and artifacts of one benchmark.
 type Collector struct {
 	settings           Settings
 	patterns           *extract.Patterns
@@ -94,20 +87,20 @@ type Collector struct {
 	bus                Publisher
 	log                *zap.Logger
 	volume             *volume.Volume // while it runs
-	state              *volume.Volume // likewise; the same where it has none of its own
+	state              *volume.Volume // while it runs; the same as volume if the collector has no volume of its own
 	shippers           []*shipper
 	series             *spool.SeriesSet
-	losses             map[string]*spool.Losses // by stream, of those whose file is ours
+	losses             map[string]*spool.Losses // by stream, of the files that the collector writes itself
 	savedAt            time.Time                // when the cursor was written
-	environmentModTime time.Time                // when what was last said of where it runs was written
+	environmentModTime time.Time                // modification time of the last environment file that was shipped
 	disk               *diskMonitor
 
 	unshippedBytes map[string]int64 // bytes of each stream that are not shipped, once it has run
 	saveFailed     bool             // of a cursor that cannot be written
 }
 
-// New returns a Collector. It fails where a metric's pattern is none, or where
-// it is not told whose samples it ships.
+// New returns a Collector. It fails if a metric's pattern cannot be compiled, or if the settings do not name the run and pod whose samples
+// it ships.
 func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 	if err := s.Header.Validate(); err != nil {
 		return nil, fmt.Errorf("collect for whom: %w", err)
@@ -131,8 +124,8 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 	return c, nil
 }
 
-// streams are those of a pod. The ends of what only some pods have come before
-// those that are awaited: who has these has them.
+// streams returns the streams of a pod. The streams that only some pods have come before those whose ends a reader waits for: a reader that
+// has the latter has all.
 func streams(s Settings) []string {
 	all := []string{event.StreamSystem}
 	if len(s.Scrape.URLs) > 0 {
@@ -144,9 +137,8 @@ func streams(s Settings) []string {
 	return append(all, event.StreamOutput, event.StreamMetrics, event.StreamFIFO)
 }
 
-// Run collects until the benchmark has ended or ctx is done, and returns when
-// everything that was written by then is shipped. Once ctx is done it tries for
-// no longer than Drain; what it could not ship by then is an error.
+// Run collects until the benchmark has ended or ctx is done, and returns when everything written by then is shipped. Once ctx is done it
+// ships for at most Drain; data that are not shipped by then are an error.
 func (c *Collector) Run(ctx context.Context) error {
 	err := c.run(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -169,7 +161,7 @@ func (c *Collector) run(ctx context.Context) (err error) {
 	}
 	c.prepare()
 	c.watchDisk(ctx)
-	recv := c.startReceivers(ctx) // before the pipe: who sees that is told where to send
+	recv := c.startReceivers(ctx) // before the pipe: a benchmark that sees the FIFO finds the OTLP endpoint too
 	closeReceivers := sync.OnceFunc(recv.close)
 	defer closeReceivers()
 	pipe := openPipe(c.volume, c.state, c.settings, c.losses[event.StreamFIFO], c.disk, c.log)
@@ -229,13 +221,12 @@ func (c *Collector) closeVolumes() {
 	c.volume.Close()
 }
 
-// prepare makes the folder of what is shipped, and the file that client
-// libraries append to, so that whoever the benchmark runs as can.
+// prepare makes the folder of the metrics file and the file itself, so that a client library can append to it under any user.
 func (c *Collector) prepare() {
 	root, dir := c.volume.Root, path.Dir(pod.Metrics)
 	err := root.Mkdir(dir, 0o700)
 	if err == nil {
-		err = root.Chmod(dir, 0o777) // the wrapper runs as the benchmark does
+		err = root.Chmod(dir, 0o777) // the entrypoint runs as the benchmark does
 	}
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		err = makeShared(root, pod.Metrics)
@@ -245,7 +236,7 @@ func (c *Collector) prepare() {
 	}
 }
 
-// makeShared makes an empty file that everybody may write.
+// makeShared makes an empty file that every user may write.
 func makeShared(root *os.Root, name string) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -254,8 +245,7 @@ func makeShared(root *os.Root, name string) error {
 	return errors.Join(f.Chmod(0o666), f.Close())
 }
 
-// benchmarkEnded reports whether nothing more is to be expected: the benchmark has
-// ended, or so has ctx.
+// benchmarkEnded reports whether no more output is to be expected: the benchmark has ended, or ctx is done.
 func (c *Collector) benchmarkEnded(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
@@ -264,8 +254,7 @@ func (c *Collector) benchmarkEnded(ctx context.Context) bool {
 	return err == nil
 }
 
-// shipOnce ships some of what each source has, and reports whether one is likely
-// to have more at once.
+// shipOnce ships a part of each source, and reports whether a source is likely to have more at once.
 func (c *Collector) shipOnce(ctx context.Context) (full bool, err error) {
 	if c.environmentModTime.IsZero() {
 		if err := c.sendEnvironment(ctx); err != nil {
@@ -285,7 +274,7 @@ func (c *Collector) shipOnce(ctx context.Context) (full bool, err error) {
 	return full, nil
 }
 
-// finish ships what each source has now, then its ends.
+// finish ships the rest of each source, then its ends.
 func (c *Collector) finish(ctx context.Context) error {
 	if err := c.sendEnvironment(ctx); err != nil {
 		return err
@@ -301,7 +290,7 @@ func (c *Collector) finish(ctx context.Context) error {
 	return nil
 }
 
-// exitStatus returns how the benchmark ended, as far as that is known.
+// exitStatus returns how the benchmark ended. It is false while the exit file is missing or cannot be read.
 func (c *Collector) exitStatus() (e pod.Exit, ok bool) {
 	b, err := c.volume.Read(pod.ExitFile, maxExitSize)
 	if err == nil {
@@ -324,7 +313,7 @@ func (c *Collector) unshipped() map[string]int64 {
 	return unshipped
 }
 
-// describeUnshipped says how much is not shipped.
+// describeUnshipped returns how many bytes of which streams are not shipped, for an error.
 func (c *Collector) describeUnshipped() string {
 	var all []string
 	for _, stream := range slices.Sorted(maps.Keys(c.unshippedBytes)) {

@@ -322,7 +322,7 @@ func TestAWriterOfTheFIFODoesNotWaitForTheBrokers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const lines = 20000 // more than a pipe holds
+	const lines = 20000 // more than a pipe can hold
 	for i := range lines {
 		if _, err := fmt.Fprintf(f, `{"metric": %d}`+"\n", i); err != nil {
 			t.Fatal(err)
@@ -465,8 +465,7 @@ func TestSettingsThatCannotBeRightAreRefused(t *testing.T) {
 	}
 }
 
-// volume is the volume of a pod, written as the wrapper and the benchmark do, and
-// the one that is the collector's own.
+// volume is the volume of a pod, written as the entrypoint and the benchmark write it, and the collector's own volume.
 type volume struct{ dir, state string }
 
 func newVolume(tb testing.TB) volume {
@@ -480,10 +479,10 @@ func newVolume(tb testing.TB) volume {
 	return v
 }
 
-// withoutState is the volume of a pod whose collector has none of its own.
+// withoutState returns the volume of a pod whose collector has no volume of its own.
 func (v volume) withoutState() volume { return volume{dir: v.dir} }
 
-// path is where a file lies.
+// path returns the path of a file.
 func (v volume) path(name string) string {
 	if v.state != "" && slices.Contains([]string{pod.Cursor, pod.Series, pod.Spool, pod.Scraped, pod.OTLP}, name) {
 		return filepath.Join(v.state, name)
@@ -561,7 +560,7 @@ func want[T any](tb testing.TB, got, want T) {
 	}
 }
 
-// TestWhatIsNotShippedBecauseTheDiskIsFullIsCounted wants more room than any disk has.
+// TestWhatIsNotShippedBecauseTheDiskIsFullIsCounted reserves more room than any disk has.
 func TestWhatIsNotShippedBecauseTheDiskIsFullIsCounted(t *testing.T) {
 	t.Parallel()
 	v := newVolume(t)
@@ -569,7 +568,7 @@ func TestWhatIsNotShippedBecauseTheDiskIsFullIsCounted(t *testing.T) {
 	v.exit(t, pod.Exit{Stopped: true})
 	s := settings(v)
 	s.Metrics = []pod.Metric{{Name: "c", Pattern: `c=(\d+)`}}
-	s.Reserve, s.Drain = 1<<62, 2*time.Second // of which it waits half
+	s.Reserve, s.Drain = 1<<62, 2*time.Second // the collector waits half of Drain
 	store := newStore(t)
 	collectAll(t, s, store)
 	want(t, store.lines(), nil)

@@ -16,8 +16,8 @@ import (
 
 // shipProgress is how far a source is shipped.
 type shipProgress struct {
-	Base      int64               `json:"base,omitempty"` // offset of the file's beginning, above 0 where it was cut short
-	Resume    int64               `json:"resume"`         // offset to read from: that of the first line that is not complete
+	Base      int64               `json:"base,omitempty"` // offset of the file's beginning, above 0 if the file was truncated
+	Resume    int64               `json:"resume"`         // offset to read from: the beginning of the first line that is not complete
 	Done      int64               `json:"done"`           // lines up to this sequence number are shipped
 	HeadBytes int64               `json:"kept,omitempty"` // bytes of lines
 	Cut       extract.LogOverflow `json:"cut,omitzero"`   // of those behind them
@@ -36,18 +36,17 @@ type shipCount struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// cursor is what is remembered for the next start.
+// cursor is the content of the cursor file, from which the next start continues.
 type cursor struct {
 	Run     string                  `json:"run"`
 	Attempt int                     `json:"attempt"`
 	Sources map[string]shipProgress `json:"sources"`
 }
 
-// saveEvery is how often the cursor is written. What is shipped between is
-// shipped again after a kill.
+// saveEvery is how often the cursor is written. Lines and samples that were shipped after the last write are shipped again after a kill.
 const saveEvery = 200 * time.Millisecond
 
-// load goes on where an earlier run was.
+// load continues from the cursor of an earlier run of the collector.
 func (c *Collector) load() error {
 	k, err := c.cursor()
 	if err != nil {
@@ -58,7 +57,7 @@ func (c *Collector) load() error {
 		return err
 	}
 	if k.Run == "" || otherRun {
-		return nil // there was none, or it is another's volume: from the beginning
+		return nil // no cursor, or that of another run or attempt: from the beginning
 	}
 	for _, s := range c.shippers {
 		s.resume(k.Sources[s.stream.Kind])
@@ -66,7 +65,7 @@ func (c *Collector) load() error {
 	return nil
 }
 
-// cursor reads what an earlier run has written. One that cannot be read is none.
+// cursor reads the cursor of an earlier run of the collector. A cursor that cannot be decoded counts as none.
 func (c *Collector) cursor() (k cursor, err error) {
 	b, err := c.state.Read(pod.Cursor, maxCursorSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +81,7 @@ func (c *Collector) cursor() (k cursor, err error) {
 	return k, nil
 }
 
-// saveDue writes the cursor if that is due.
+// saveDue writes the cursor if it has changed and saveEvery has passed.
 func (c *Collector) saveDue() {
 	dirty := false
 	for _, s := range c.shippers {
@@ -93,8 +92,7 @@ func (c *Collector) saveDue() {
 	}
 }
 
-// save writes how far is shipped, whole or not at all. A disk that is full is no
-// reason to stop: then more is shipped again after a kill.
+// save writes the cursor, whole or not at all. A full disk is only logged: more is shipped again after a kill then.
 func (c *Collector) save() {
 	k := cursor{Run: c.settings.Header.Run, Attempt: c.settings.Header.Attempt, Sources: make(map[string]shipProgress, len(c.shippers))}
 	for _, s := range c.shippers {

@@ -15,11 +15,11 @@ import (
 // Bounds.
 const (
 	maxBatch       = 600 << 10 // bytes of JSON that a batch has, about, of at most 1000 KiB
-	maxAhead       = 8 << 20   // bytes that are read before where reading is is noted: what a kill has shipped again
-	maxLine        = 64 << 10  // bytes of a line that are kept, where settings do not say
+	maxAhead       = 8 << 20   // bytes that are read before the position is committed; a kill makes the collector ship them again
+	maxLine        = 64 << 10  // bytes of a line that are stored, unless settings say otherwise
 	maxLineSetting = 96 << 10  // and at most: in JSON a byte may take six
 	maxEmission    = 256 << 10 // bytes of an emitted line
-	maxProblem     = 300       // bytes of the reason that an end gives
+	maxProblem     = 300       // bytes of the reason in an end
 )
 
 func defaults(s Settings) Settings {
@@ -43,7 +43,7 @@ func defaults(s Settings) Settings {
 	return s
 }
 
-// weight returns about how many bytes s takes in JSON.
+// weight returns about how many bytes s has in JSON.
 func weight(s string) int {
 	n := len(s)
 	for i := range len(s) {
@@ -59,10 +59,10 @@ func weight(s string) int {
 	return n
 }
 
-// lineSize returns about how many bytes a line takes in JSON.
+// lineSize returns about how many bytes a line has in JSON.
 func lineSize(l event.Line) int { return 120 + weight(l.Text) }
 
-// sampleSize returns about how many bytes a sample takes in JSON.
+// sampleSize returns about how many bytes a sample has in JSON.
 func sampleSize(s *event.Sample) int {
 	n := 130 + weight(s.Name) + weight(s.Unit)
 	for k, v := range s.Labels {
@@ -80,14 +80,13 @@ func (c shipCount) end() *event.End {
 	return e
 }
 
-// ship notes n lines or samples that are shipped, of which the last has seq.
+// ship counts n shipped lines or samples; seq is the number of the last one.
 func (c *shipCount) ship(n int, seq int64) {
 	c.Count += int64(n)
 	c.Last = seq
 }
 
-// drop notes that n lines or samples are not shipped, and why. The first reason
-// is kept.
+// drop counts n lines or samples that are not shipped, with the reason. Only the first reason is stored.
 func (c *shipCount) drop(n int64, reason string) {
 	c.Dropped += n
 	if c.Reason == "" {
@@ -95,7 +94,7 @@ func (c *shipCount) drop(n int64, reason string) {
 	}
 }
 
-// Reasons for what is not shipped, for the user to read.
+// Reasons for dropped lines and samples, for the user.
 func unrecorded(dropped int64) string {
 	return fmt.Sprintf("the last %d bytes of the output were not read in time (limits.max_log_size)", dropped)
 }

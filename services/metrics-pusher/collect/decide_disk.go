@@ -7,21 +7,21 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// diskState is what was seen of the disk, and said of it.
+// diskState is the state of the disk, and whether the user was last told that it is full.
 type diskState struct {
 	Free  int64     // bytes
-	Since time.Time // when it was first seen otherwise than was said; zero where it is as was said
-	Full  bool      // that it is full was said last
+	Since time.Time // when the disk was first seen in another state than reported; zero while the report is right
+	Full  bool      // the last report was that the disk is full
 }
 
-// Bounds of what is said of the disk. The wrapper writes until the floor is reached,
-// and the collector gives back some: at the floor the disk counts as full.
+// Bounds of the reports about the disk. The entrypoint writes until the floor is reached, and the collector frees some bytes: at the floor
+// the disk counts as full.
 const (
-	diskSteady = 2 * time.Second // how long it must be otherwise before that is said
-	diskSlack  = 1 << 20         // bytes above the floor at which it is full
+	diskSteady = 2 * time.Second // how long the disk must be in another state before that is reported
+	diskSlack  = 1 << 20         // bytes above the floor at which the disk counts as full
 )
 
-// next returns the state once so many bytes are free, and what is to be said.
+// next returns the state after so many bytes were found free, and a status for the user if the state has changed.
 func (s diskState) next(free, floor int64, now time.Time) (diskState, *event.Status) {
 	s.Free = free
 	other := !s.Full && free < floor+diskSlack || s.Full && free >= floor+floor/4
@@ -42,5 +42,5 @@ func (s diskState) next(free, floor int64, now time.Time) (diskState, *event.Sta
 	return s, &event.Status{Phase: event.PhaseRunning, Message: pod.ResumedMessage(free)}
 }
 
-// reasonDiskFull is why what is there is not shipped.
+// reasonDiskFull is the reason for lines and samples that are not shipped because of a full disk.
 const reasonDiskFull = "the platform's disk was full when the run had to end"

@@ -28,7 +28,7 @@ func TestAFullDiskIsToldOnceAndOnceWhenThereIsRoom(t *testing.T) {
 	}
 	tests := map[string]struct {
 		looks []look
-		want  []string // how what is said begins
+		want  []string // beginnings of the statuses
 	}{
 		"nothing where there is room":               {[]look{{0, 1 << 30}, {time.Hour, 1 << 30}}, nil},
 		"nothing of a moment":                       {[]look{{0, floor - 1}, {time.Second, 1 << 30}, {time.Minute, floor - 1}}, nil},
@@ -54,7 +54,7 @@ func TestAFullDiskIsToldOnceAndOnceWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// describeStatus tells what is said of the disk.
+// describeStatus returns the message of a status about the disk.
 func describeStatus(status *event.Status) []string {
 	switch {
 	case status == nil:

@@ -15,15 +15,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// diskMonitor watches the disk that the pod's volume lies on. Where that is full it tells
-// the user so, once, and again when there is room; what is shipped waits, because it
-// takes more of the disk than it gives back.
+// diskMonitor watches the disk of the pod's volume. It publishes a status once when the disk is full, and once when there is room again.
+// While the disk is full the collector ships nothing, because shipping takes more of the disk than it frees.
 type diskMonitor struct {
-	floor        int64 // bytes that stay free of output; zero: nobody watches
+	floor        int64 // bytes that stay free of output; zero turns the monitor off
 	free         func() (int64, error)
 	publish      func(ctx context.Context, subject string, s event.Status) error
-	drainTimeout time.Duration // how long a pod that was told to end waits
-	stopping     func() bool   // whether it was told to end
+	drainTimeout time.Duration // how long a stopping pod waits for room
+	stopping     func() bool   // whether the pod has to stop
 	log          *zap.Logger
 
 	state     diskState
@@ -31,14 +30,13 @@ type diskMonitor struct {
 	gaveUp    bool // nothing is shipped any more
 }
 
-// errDiskFull says that nothing more is shipped: the disk is full, and the pod has to end.
+// errDiskFull means that nothing more is shipped: the disk is full, and the pod has to end.
 var errDiskFull = errors.New("the platform's disk is full")
 
-// diskPoll is how often is looked whether there is room.
+// diskPoll is how often wait checks whether there is room.
 const diskPoll = 100 * time.Millisecond
 
-// wait waits until there is room to ship. It says errDiskFull where the pod has to end
-// before.
+// wait waits until there is room to ship. It returns errDiskFull if the pod has to end before that.
 func (r *diskMonitor) wait(ctx context.Context) error {
 	if r == nil || r.floor <= 0 {
 		return nil
@@ -63,8 +61,7 @@ func (r *diskMonitor) wait(ctx context.Context) error {
 	return errDiskFull
 }
 
-// checkFull says syscall.ENOSPC where the disk takes no more of what the benchmark gives. It
-// may be called by several goroutines.
+// checkFull returns syscall.ENOSPC if the disk has no room for more data of the benchmark. Several goroutines may call it.
 func (r *diskMonitor) checkFull() error {
 	if r == nil || r.floor <= 0 {
 		return nil
@@ -75,7 +72,7 @@ func (r *diskMonitor) checkFull() error {
 	return fmt.Errorf("the platform's disk is full: %w", syscall.ENOSPC)
 }
 
-// watch looks at the disk from time to time.
+// watch checks the disk at most once a second.
 func (r *diskMonitor) watch(ctx context.Context) error {
 	if r.floor <= 0 {
 		return nil
@@ -84,8 +81,8 @@ func (r *diskMonitor) watch(ctx context.Context) error {
 	return err
 }
 
-// check returns how much of the disk is free, and tells the user where that has
-// changed. It looks no more often than every, and returns what was free then.
+// check returns how many bytes of the disk are free, and publishes a status if the disk has become full or has room again. Within every of
+// the last check it returns the number of that check. If the free bytes cannot be read, it returns the floor.
 func (r *diskMonitor) check(ctx context.Context, every time.Duration) (int64, error) {
 	now := time.Now()
 	if now.Sub(r.checkedAt) < every {
@@ -106,8 +103,7 @@ func (r *diskMonitor) check(ctx context.Context, every time.Duration) (int64, er
 	return free, nil
 }
 
-// watchDisk has the collector watch the disk, for a benchmark that is told to end with
-// ctx or by the wrapper.
+// watchDisk starts the disk monitor. The pod counts as stopping once ctx is done or the entrypoint has stopped the benchmark.
 func (c *Collector) watchDisk(ctx context.Context) {
 	head := c.outputShipper()
 	c.disk = &diskMonitor{

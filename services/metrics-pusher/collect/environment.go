@@ -14,8 +14,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// sendEnvironment ships where the benchmark runs, once that is written, and again once
-// there is more to say. A restart repeats it.
+// sendEnvironment ships the environment of the benchmark once its file exists, and again when the file has changed. A restarted collector
+// ships it again.
 func (c *Collector) sendEnvironment(ctx context.Context) error {
 	info, err := c.volume.Root.Lstat(pod.EnvironmentFile)
 	if err != nil || info.ModTime().Equal(c.environmentModTime) {

@@ -11,16 +11,15 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
-// ForwardFIFO carries from a FIFO into a file of a volume until end is called, which
-// waits for a full disk no longer than patience and returns what was lost, as
-// Dropped and Reason of an end.
+// ForwardFIFO copies from the FIFO of a volume into the spool file until end is called. End waits for a full disk at most drainTimeout, and
+// returns how many lines were lost and the reason.
 func ForwardFIFO(s Settings, drainTimeout time.Duration) (end func() (lost int64, reason string)) {
 	return forwardFIFO(s, drainTimeout, func(v, state *volume.Volume, l *spool.Losses) *pipe {
 		return openPipe(v, state, s, l, nil, zap.NewNop())
 	})
 }
 
-// ForwardFIFOInto is Carry, into another file.
+// ForwardFIFOInto is ForwardFIFO with another file.
 func ForwardFIFOInto(s Settings, drainTimeout time.Duration, file *os.File) (end func() (lost int64, reason string)) {
 	return forwardFIFO(s, drainTimeout, func(v, _ *volume.Volume, l *spool.Losses) *pipe {
 		p := &pipe{losses: l, log: zap.NewNop(), stop: make(chan struct{}), spool: file}

@@ -15,14 +15,12 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
-// pipe carries what the original client library writes to a FIFO over into a
-// file. It holds the FIFO open for reading and writing, so that whoever opens it
-// is not kept waiting, and that its end is not met when a writer goes.
+// pipe copies lines that the original client library writes to a FIFO into a file. It holds the FIFO open for reading and writing, so that
+// opening it never blocks a writer, and a writer that closes it causes no end of file.
 //
-// Its promise is weaker than that of a file: what was read from the FIFO and is
-// not in the file yet is lost when the collector is killed. What is beyond the
-// limit of the file, or cannot be written to it by the end, is read and counted as
-// lost, line by line, so that no writer waits.
+// A FIFO is less safe than a file: bytes that were read from the FIFO and are not in the file yet are lost if the collector is killed.
+// Lines beyond the limit of the file, and lines that cannot be written by the end, are read and counted as lost one by one, so that no
+// writer blocks.
 type pipe struct {
 	fifo         *os.File
 	spool        *os.File
@@ -31,24 +29,23 @@ type pipe struct {
 	losses       *spool.Losses
 	log          *zap.Logger
 	disk         *diskMonitor
-	stop         chan struct{} // nobody waits for the disk any more
+	stop         chan struct{} // closed when writes stop waiting for the disk
 	done         sync.WaitGroup
 	once         sync.Once
 
 	size        int64  // of the file
-	dropReason  string // why nothing more is kept; empty while it is
+	dropReason  string // why no more lines are stored; empty while they are
 	partialLine bool   // the last line of the file has no end
-	partialLoss bool   // the last line that was lost has no end
+	partialLoss bool   // the last lost line has no end
 }
 
 // Bounds of the end.
 const (
-	maxDrain        = 4 << 20 // bytes that are read from a writer that goes on: more than a FIFO ever holds
+	maxDrain        = 4 << 20 // bytes that are read from a writer that does not stop: more than any FIFO holds
 	diskFullTimeout = 5 * time.Second
 )
 
-// openPipe makes the FIFO if it is not there and begins to carry. Where that is
-// impossible it says so, and carries nothing.
+// openPipe makes the FIFO if it does not exist and starts to copy. If that fails, openPipe logs a warning and copies nothing.
 func openPipe(v, state *volume.Volume, s Settings, lost *spool.Losses, r *diskMonitor, log *zap.Logger) *pipe {
 	p := &pipe{disk: r, limit: s.MaxLog, drainTimeout: min(diskFullTimeout, s.Drain/2), losses: lost, log: log, stop: make(chan struct{})}
 	var err error
@@ -82,8 +79,7 @@ func (p *pipe) openSpool(v *volume.Volume) error {
 	return nil
 }
 
-// forward carries until close. A line that a kill tore is ended first: what was lost
-// of it must not be made up for by what comes next.
+// forward copies until close. It first ends a line that a kill has cut off: the next bytes must not complete that line.
 func (p *pipe) forward() {
 	if p.partialLine {
 		p.save([]byte("\n"))
@@ -101,7 +97,7 @@ func (p *pipe) forward() {
 	}
 }
 
-// save appends b to the file, as far as there is room in it.
+// save appends b to the file, as far as there is room, and counts the rest as lost.
 func (p *pipe) save(b []byte) {
 	if p.dropReason == "" {
 		b = b[p.write(b[:p.capacityFor(b)]):]
@@ -109,8 +105,7 @@ func (p *pipe) save(b []byte) {
 	p.countLost(b)
 }
 
-// capacityFor returns how many bytes of b the file has room for, in whole lines where
-// that is not all.
+// capacityFor returns how many bytes of b fit into the file. If not all do, it returns a number of whole lines.
 func (p *pipe) capacityFor(b []byte) int {
 	if p.limit <= 0 || p.size+int64(len(b)) <= p.limit {
 		return len(b)
@@ -119,8 +114,7 @@ func (p *pipe) capacityFor(b []byte) int {
 	return bytes.LastIndexByte(b[:max(0, p.limit-p.size)], '\n') + 1
 }
 
-// write writes b to the file, and returns how much of it is written. It tries for
-// as long as the disk is full, once nobody waits any more once.
+// write writes b to the file and returns how many bytes it wrote. It retries while the disk is full; after stop is closed it tries once.
 func (p *pipe) write(b []byte) (written int) {
 	for logged := false; written < len(b); {
 		n, err := 0, p.disk.checkFull()
@@ -148,8 +142,8 @@ func (p *pipe) write(b []byte) (written int) {
 	return written
 }
 
-// countLost counts the lines that end in b as lost. What the file has of one is read
-// from there, and counted then.
+// countLost counts the lines that end in b as lost. A line whose beginning is in the file does not count here: it is read from the file and
+// counted then.
 func (p *pipe) countLost(b []byte) {
 	if len(b) == 0 {
 		return
@@ -162,8 +156,7 @@ func (p *pipe) countLost(b []byte) {
 	p.losses.Add(n, p.dropReason)
 }
 
-// close carries what the FIFO holds now, and ends. It waits for a disk that is full
-// no longer than a while.
+// close copies the bytes that the FIFO holds now, and ends. It waits for a full disk at most drainTimeout.
 func (p *pipe) close() {
 	p.once.Do(func() {
 		if p.spool != nil {
@@ -184,7 +177,7 @@ func (p *pipe) close() {
 	})
 }
 
-// drain carries what the FIFO holds without waiting for more.
+// drain copies the bytes that the FIFO holds, without waiting for more.
 func (p *pipe) drain() {
 	conn, err := p.fifo.SyscallConn()
 	if err != nil || p.fifo.SetReadDeadline(time.Time{}) != nil {

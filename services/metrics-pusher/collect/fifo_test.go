@@ -18,8 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// feed writes text to the FIFO of a volume, once that is there, and returns when
-// all of it is in it.
+// feed writes text to the FIFO of a volume once it exists, and returns when all of it is written.
 func (v volume) feed(t *testing.T, text string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(v.dir, pod.FIFO), os.O_WRONLY, 0)
@@ -127,14 +126,14 @@ func TestWhatIsLostOfTheFIFOIsCountedOnceAlsoAfterARestart(t *testing.T) {
 	})
 }
 
-// saved is how far is shipped, as it is written down.
+// saved returns the text of the cursor file.
 func (v volume) saved() string {
-	b, _ := os.ReadFile(v.path(pod.Cursor)) // there may be none yet
+	b, _ := os.ReadFile(v.path(pod.Cursor)) // there may be no cursor yet
 	return string(b)
 }
 
-// FuzzFIFO writes to the FIFO in pieces that the input chooses, by writers that
-// come and go, and checks what is shipped against what the lines hold.
+// FuzzFIFO writes to the FIFO in pieces that the input chooses, by several writers in turn, and compares the shipped samples with the
+// lines.
 func FuzzFIFO(f *testing.F) {
 	f.Add([]byte(`{"a": 1}`+"\n"+`{"b": NaN, "@step": 2}`+"\n"), []byte{3, 200})
 	f.Add([]byte("{\"a\": 1\xff}\n\n\x00{\n{\"open\": 2}"), []byte{1})
@@ -164,7 +163,7 @@ func FuzzFIFO(f *testing.F) {
 	})
 }
 
-// writeFIFO writes text in pieces; a cut that is odd ends a writer.
+// writeFIFO writes text in pieces; after a cut with an odd number a new writer opens the FIFO.
 func writeFIFO(t *testing.T, path string, text, cuts []byte) {
 	t.Helper()
 	open := func() *os.File {
@@ -194,7 +193,7 @@ func writeFIFO(t *testing.T, path string, text, cuts []byte) {
 	}
 }
 
-// checkEmitted holds samples against what is in the lines of text.
+// checkEmitted compares samples with the lines of text.
 func checkEmitted(t *testing.T, text []byte, got []event.Sample) {
 	t.Helper()
 	var want []string
@@ -217,7 +216,7 @@ func checkEmitted(t *testing.T, text []byte, got []event.Sample) {
 	var described []string
 	for _, s := range got {
 		if s.Time > 1e15 {
-			s.Time = 0 // of now, or as the line says
+			s.Time = 0 // the time of reading, or that of the line
 		}
 		described = append(described, describe(s))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 )
 
-// countingPublisher is a Publisher that counts, and notes how much memory is in use.
+// countingPublisher is a Publisher that counts events, and records the memory in use.
 type countingPublisher struct {
 	lines, samples, cut int64
 	most                uint64

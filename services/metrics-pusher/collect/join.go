@@ -2,28 +2,25 @@ package collect
 
 import "bytes"
 
-// lineJoiner puts lines together from the pieces in which they were written. It
-// keeps no more of a line than a limit.
+// lineJoiner joins pieces of output into lines. It stores at most limit bytes of a line.
 type lineJoiner struct {
 	limit  int
-	text   []byte // the beginning of the line that is under way
-	length int64  // of that line so far; 0 where none is under way
-	from   int64  // where the piece lies in which it begins
+	text   []byte // the beginning of the open line
+	length int64  // length of the open line so far; 0 if no line is open
+	from   int64  // offset of the piece in which the open line begins
 	last   int64  // when its last piece was written
 }
 
-// line is a line as it was written, or the beginning of one that is longer than
-// the limit.
+// line is a line as it was written, or the beginning of a line that is longer than the limit.
 type line struct {
 	text   []byte // valid until the next piece
 	length int64
 	seq    int64
-	from   int64 // where the piece lies in which it begins
+	from   int64 // offset of the piece in which it begins
 }
 
-// add takes the next piece, whose data begin at offset at, and hands over each
-// line that ends in it. A line that does not is met again by whoever reads from
-// offset from, or from where it begins where from is negative.
+// add takes the next piece, whose data begin at offset at, and calls hand for each line that ends in it. A line that does not end stays
+// open: a reader meets it again by reading from offset from, or from the beginning of the line if from is negative.
 func (j *lineJoiner) add(data []byte, at, from int64, hand func(line) error) error {
 	for len(data) > 0 {
 		i := bytes.IndexByte(data, '\n')
@@ -48,7 +45,7 @@ func (j *lineJoiner) add(data []byte, at, from int64, hand func(line) error) err
 	return nil
 }
 
-// append adds data to the line that is under way.
+// append adds data to the open line.
 func (j *lineJoiner) append(data []byte, from int64) {
 	if j.length == 0 {
 		j.from = from
@@ -57,11 +54,10 @@ func (j *lineJoiner) append(data []byte, from int64) {
 	j.text = append(j.text, data[:min(len(data), j.limit-len(j.text))]...)
 }
 
-// clear forgets the line that is under way, not its bytes.
+// clear drops the open line and keeps its memory.
 func (j *lineJoiner) clear() { j.text, j.length = j.text[:0], 0 }
 
-// resumeOffset reports where to read from to meet the line that is under way again, at
-// most offset.
+// resumeOffset returns the offset to read from to meet the open line again, at most offset.
 func (j *lineJoiner) resumeOffset(offset int64) int64 {
 	if j.length > 0 {
 		return min(j.from, offset)

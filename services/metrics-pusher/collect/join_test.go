@@ -11,8 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// FuzzLines writes output in pieces that the input chooses, and checks what is
-// shipped against lines made by the plainest means.
+// FuzzLines writes output in pieces that the input chooses, and compares the shipped lines with a plain split of the text.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("hello\nworld\n"), []byte{3, 1, 200})
 	f.Add([]byte("a\xff\n\n\x00é"+strings.Repeat("long ", 30)+"\nend"), []byte{1})

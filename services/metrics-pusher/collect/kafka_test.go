@@ -52,7 +52,7 @@ func TestThroughKafkaEverythingArrivesUnderTheRunsToken(t *testing.T) {
 	want(t, broker.Count(t, event.TopicDead), 0)
 }
 
-// notify keeps ev for who reads beside it.
+// notify stores ev for a concurrent reader.
 func (s *fakeStore) notify(ev event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,7 @@ func consume(tb testing.TB, bus *kafka.Bus, logs func(event.Logs), metrics func(
 	})
 }
 
-// BenchmarkDelay says how long a sample takes from the metrics file to a
-// consumer, at so many samples a second in writes of so many.
+// BenchmarkDelay measures how long a sample takes from the metrics file to a consumer, at rate samples a second in writes of each samples.
 func BenchmarkDelay(b *testing.B) {
 	for _, bb := range []struct{ rate, each int }{{100, 1}, {10000, 10}} {
 		b.Run(fmt.Sprintf("%d-per-second", bb.rate), func(b *testing.B) {
@@ -134,8 +133,7 @@ func BenchmarkDelay(b *testing.B) {
 	}
 }
 
-// BenchmarkCost says how much of a core a collector takes at 1,000 lines and 100
-// samples a second.
+// BenchmarkCost measures how much of a core a collector takes at 1,000 lines and 100 samples a second.
 func BenchmarkCost(b *testing.B) {
 	const seconds = 10
 	v := newVolume(b)

@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// filePublisher is a Publisher whose events are safe once they lie in a file.
+// filePublisher is a Publisher whose events are safe once they are in a file.
 type filePublisher struct{ path string }
 
 func (f filePublisher) Publish(_ context.Context, events ...event.Event) error {
@@ -66,7 +66,7 @@ func (f filePublisher) Publish(_ context.Context, events ...event.Event) error {
 	if err != nil {
 		return err
 	}
-	_, _ = out.WriteString("\n") // ends what a kill tore
+	_, _ = out.WriteString("\n") // ends an event that a kill has cut off
 	_, err = out.Write(b)
 	_ = out.Close()
 	return err
@@ -85,8 +85,7 @@ func TestKilledAtAnyTimeItShipsEverythingOnce(t *testing.T) {
 	}
 }
 
-// killOnce kills the collector while a benchmark writes, and looks at what was
-// shipped.
+// killOnce kills the collector while a benchmark writes, and checks the shipped events.
 func killOnce(t *testing.T, v volume) {
 	t.Helper()
 	const lines = 8000
@@ -103,10 +102,8 @@ func killOnce(t *testing.T, v volume) {
 	}
 }
 
-// killRepeatedly runs the collector's process while the benchmark writes, kills it
-// again and again, and returns when it has ended by itself. The benchmark ends
-// after the last kill: before that no collector can end by itself, however slow
-// the machine is.
+// killRepeatedly runs the collector's process while the benchmark writes, kills it again and again, and returns when it has ended by
+// itself. The benchmark ends after the last kill: before that no collector can end by itself, however slow the machine is.
 func killRepeatedly(t *testing.T, v volume, benchmark func(), env ...string) {
 	t.Helper()
 	const kills = 8
@@ -148,7 +145,7 @@ func TestKilledAtAnyTimeItShipsWhatIsSentToItOnce(t *testing.T) {
 	killRepeatedly(t, v, func() {
 		url := endpoint(t, v, newStore(t))
 		for i := range points {
-			for body := gauge(t, "n", float64(i), int64(i+1)); post(t, url, body) != http.StatusOK; { // again until it is answered
+			for body := gauge(t, "n", float64(i), int64(i+1)); post(t, url, body) != http.StatusOK; { // again until the collector answers
 			}
 		}
 	}, "COLLECT_OTLP=yes")
@@ -177,7 +174,7 @@ func writeAll(t *testing.T, v volume, lines int) {
 		cut, cutErr := rand.IntN(len(stdout)), rand.IntN(len(stderr))
 		v.record(t, stdoutRecord(stdout[:cut]), stderrRecord(stderr[:cutErr]))
 		stdout, stderr = stdout[cut:], stderr[cutErr:]
-		time.Sleep(500 * time.Microsecond) // a benchmark does something else too
+		time.Sleep(500 * time.Microsecond) // a benchmark does other work too
 	}
 	v.record(t, stderrRecord(stderr), stdoutRecord(stdout))
 	var metrics strings.Builder
@@ -187,7 +184,7 @@ func writeAll(t *testing.T, v volume, lines int) {
 	v.append(t, pod.Metrics, metrics.String())
 }
 
-// readShipped reads what was shipped into the file of a volume.
+// readShipped reads the events that were shipped into the file of a volume.
 func readShipped(t *testing.T, v volume) *fakeStore {
 	t.Helper()
 	f, err := os.Open(filepath.Join(v.dir, "shipped"))
@@ -213,7 +210,7 @@ func readShipped(t *testing.T, v volume) *fakeStore {
 	return s
 }
 
-// saveEvent keeps an event that is whole: one that a kill tore was not acknowledged.
+// saveEvent stores an event that is whole: an event that a kill has cut off was not acknowledged.
 func saveEvent[T event.Event](s *fakeStore, value string) {
 	var ev T
 	if json.Unmarshal([]byte(value), &ev) == nil {

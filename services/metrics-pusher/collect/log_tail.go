@@ -13,13 +13,11 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// releaseEvery is how many bytes of the file of the output are given back to the
-// disk at once, at least.
+// releaseEvery is the least number of bytes of the output file that are given back to the disk at once.
 const releaseEvery = 1 << 20
 
-// releaseDisk gives the disk back what of the output is shipped, as the cursor that
-// is written says, and is not kept for the end of the log. The file's offsets stay.
-// A file system that cannot do it keeps all.
+// releaseDisk gives the shipped part of the output file back to the disk, up to the offset in the written cursor and without the bytes that
+// the end of the log needs. The offsets in the file stay. On a file system without hole punching the file keeps all bytes.
 func (s *shipper) releaseDisk() {
 	limit := s.settings.MaxLog
 	small := s.committed.Cut.Lines == 0 && s.committed.Done-s.committed.Base <= limit/2
@@ -38,8 +36,7 @@ func (s *shipper) releaseDisk() {
 	}
 }
 
-// punchHole has the file hold nothing before an offset from its beginning. After an
-// error it is tried again with the bytes that follow.
+// punchHole frees the bytes of the file from the last hole up to offset to. After an error the next call continues behind to.
 func (t *tail) punchHole(to int64) error {
 	from := t.released
 	t.released = to
@@ -55,8 +52,7 @@ func (t *tail) punchHole(to int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// shipTail ships the end of a log that is over its limit, and counts what lies between
-// it and the beginning.
+// shipTail ships the end of a log that is over its limit, and counts the lines between the beginning and that end as dropped.
 func (s *shipper) shipTail(ctx context.Context) error {
 	c := s.pending.Cut
 	if c.Lines == 0 || s.stream.Kind != event.StreamOutput {
@@ -88,9 +84,9 @@ type tailShipper struct {
 	shipper    *shipper
 	tail       *tail
 	outs, errs lineJoiner
-	afterSeq   int64 // lines up to here are not meant
+	afterSeq   int64 // lines up to this one are skipped
 	remaining  int64 // bytes of lines from here to the end
-	tailBytes  int64 // of which so many are shipped
+	tailBytes  int64 // how many of these bytes are shipped
 	end        int64 // offset at which all ends
 
 	lines, bytes int64 // that were shipped
@@ -107,7 +103,7 @@ func (e *tailShipper) ship(ctx context.Context) error {
 			return err
 		}
 		if e.tail.offset() == before && len(e.tail.rest) == len(e.tail.buf) {
-			return nil // no wrapper wrote this
+			return nil // no entrypoint wrote this
 		}
 	}
 	for i, j := range []*lineJoiner{&e.outs, &e.errs} {
@@ -144,7 +140,7 @@ func (e *tailShipper) records(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// line ships a line that lies within what is kept.
+// line ships a line if it lies within the last tailBytes.
 func (e *tailShipper) line(ctx context.Context, l line, isErr bool, at int64, open bool) error {
 	if l.seq <= e.afterSeq {
 		return nil

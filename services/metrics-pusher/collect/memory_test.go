@@ -34,8 +34,7 @@ const (
 	mostMiB  = 64
 )
 
-// TestAGigabyteOfLogTakesLittleMemory has the program that is in pods ship a log
-// of 1 GiB, in the middle of which is a line of 10 MiB, through Kafka.
+// TestAGigabyteOfLogTakesLittleMemory has the program of the pods ship a log of 1 GiB with a line of 10 MiB in the middle, through Kafka.
 func TestAGigabyteOfLogTakesLittleMemory(t *testing.T) {
 	if os.Getenv("BAI_TEST_REAL") == "" {
 		t.Skip("set BAI_TEST_REAL to ship a gigabyte")
@@ -76,8 +75,7 @@ func numbered(n int) string {
 	return text + strings.Repeat("x", lineSize-1-len(text))
 }
 
-// writeLarge writes the output, and returns how many lines it has beside the long
-// one.
+// writeLarge writes the output, and returns the number of its lines without the long one.
 func writeLarge(t *testing.T, v volume) (lines int) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(v.dir, pod.Output), os.O_WRONLY|os.O_CREATE, 0o600)
@@ -110,8 +108,7 @@ func writeLarge(t *testing.T, v volume) (lines int) {
 	return lines
 }
 
-// TestTheLargestRequestsTakeLittleMemory sends the program the largest requests
-// that it takes, and serves it the largest pages.
+// TestTheLargestRequestsTakeLittleMemory sends the program the largest requests that it accepts, and serves it the largest pages.
 func TestTheLargestRequestsTakeLittleMemory(t *testing.T) {
 	if os.Getenv("BAI_TEST_REAL") == "" {
 		t.Skip("set BAI_TEST_REAL to send much")
@@ -147,7 +144,7 @@ func TestTheLargestRequestsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// points is a message of so many points, of at most so many bytes.
+// points returns a message of n points, of at most size bytes.
 func points(t *testing.T, n, size, round int) []byte {
 	t.Helper()
 	g := &metricsv1.Gauge{}
@@ -165,8 +162,7 @@ func points(t *testing.T, n, size, round int) []byte {
 	return b
 }
 
-// shipLarge runs the program until it has shipped all, and returns the most
-// memory that it ever had, in KiB.
+// shipLarge runs the program until it has shipped everything, and returns its peak memory in KiB.
 func shipLarge(t *testing.T, v volume, spec pod.Collect) (peak int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -200,8 +196,7 @@ func shipLarge(t *testing.T, v volume, spec pod.Collect) (peak int) {
 	}
 }
 
-// peakMemory returns the most memory that a process ever had, in KiB; 0 once it
-// has ended.
+// peakMemory returns the peak memory of a process in KiB, 0 once it has ended.
 func peakMemory(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -209,14 +204,14 @@ func peakMemory(pid int) int {
 	}
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" {
-			n, _ := strconv.Atoi(f[1]) // 0 for what is no number
+			n, _ := strconv.Atoi(f[1]) // 0 for a text that is no number
 			return n
 		}
 	}
 	return 0
 }
 
-// lineChecker holds lines that are heard against those that were written.
+// lineChecker compares received lines with those that were written.
 type lineChecker struct {
 	tb   testing.TB
 	done chan event.End
@@ -252,7 +247,7 @@ func (l *lineChecker) line(line event.Line) {
 	l.seen[n] = true
 }
 
-// check checks that every line is there.
+// check checks that every line was received.
 func (l *lineChecker) check(t *testing.T, lines int) {
 	t.Helper()
 	l.mu.Lock()

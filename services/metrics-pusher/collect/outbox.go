@@ -7,30 +7,29 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// maxQueued is how many batches wait while others are being published: a source
-// that is far behind is not to wait for an answer to each.
+// maxQueued is how many batches wait while others are being published, so that a source that is far behind does not wait for each
+// acknowledgement.
 const maxQueued = 4
 
-// batch is what is counted, and in the end published or not, as one.
+// batch is a set of lines and samples that are published and counted together.
 type batch struct {
 	lines   []event.Line
 	samples []event.Sample
-	events  []event.Event // what is said of these
+	events  []event.Event // of these lines and samples
 }
 
-// outbox publishes the batches of one source in their order, all that wait at a
-// time. It is of one goroutine.
+// outbox publishes the batches of one source in their order, all waiting ones at a time. Only one goroutine may use it.
 type outbox struct {
 	bus         Publisher
-	onPublished func(b batch, err error) error // hears of each batch, in order, what came of it; its error ends the source
+	onPublished func(b batch, err error) error // called for each batch in order with its result; an error of it ends the source
 
 	queued      []batch
 	inFlight    []batch // being published
 	done        chan error
-	freeBatches []batch // whose memory can be used again
+	freeBatches []batch // whose memory can be reused
 }
 
-// put has a batch published. It waits where too many do.
+// put queues a batch for publishing. It blocks while maxQueued batches wait.
 func (o *outbox) put(ctx context.Context, b batch) error {
 	o.queued = append(o.queued, b)
 	if len(o.inFlight) > 0 && len(o.queued) < maxQueued && len(o.done) == 0 {
@@ -39,7 +38,7 @@ func (o *outbox) put(ctx context.Context, b batch) error {
 	return o.next(ctx)
 }
 
-// drain returns when nothing waits, and nothing is being published.
+// drain returns when every batch is published.
 func (o *outbox) drain(ctx context.Context) error {
 	for len(o.inFlight)+len(o.queued) > 0 {
 		if err := o.next(ctx); err != nil {
@@ -49,7 +48,7 @@ func (o *outbox) drain(ctx context.Context) error {
 	return nil
 }
 
-// next waits until what is being published is, and has what waits published.
+// next waits until the batches in flight are published, and starts to publish the queued ones.
 func (o *outbox) next(ctx context.Context) error {
 	if len(o.inFlight) > 0 {
 		if err := o.complete(ctx, <-o.done); err != nil {
@@ -68,8 +67,8 @@ func (o *outbox) next(ctx context.Context) error {
 	return nil
 }
 
-// complete says what came of the batches that were being published. Where one of
-// several can never be, each is published alone: the others can.
+// complete passes the result of the batches in flight to onPublished. If one of several batches can never be published, each is published
+// alone, so that the others are.
 func (o *outbox) complete(ctx context.Context, err error) error {
 	batches := o.inFlight
 	o.inFlight = nil
@@ -86,7 +85,7 @@ func (o *outbox) complete(ctx context.Context, err error) error {
 	return nil
 }
 
-// empty returns a batch without anything in it, but with memory where some is left.
+// empty returns an empty batch, with the memory of an earlier one if there is any.
 func (o *outbox) empty() batch {
 	if len(o.freeBatches) == 0 {
 		return batch{}

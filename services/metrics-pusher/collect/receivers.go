@@ -21,9 +21,8 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
-// receivers takes samples that come over HTTP into spools, while the benchmark runs:
-// those that it serves, and those that programs send. What of this is impossible
-// is said, and keeps nothing else from being shipped.
+// receivers writes samples that come over HTTP into spools while the benchmark runs: samples of pages that the benchmark serves, and
+// samples that programs send. A receiver that cannot work is logged, and does not stop other data from being shipped.
 type receivers struct {
 	settings Settings
 	volume   *volume.Volume
@@ -38,11 +37,10 @@ type receivers struct {
 	otlpSpool   *spool.Spool
 	server      *otlp.Server
 	stop        chan struct{}
-	listenDone  chan struct{} // closed when nobody tries to listen any more
+	listenDone  chan struct{} // closed when no goroutine tries to listen any more
 }
 
-// startReceivers begins what the settings ask for. When it returns programs find where to
-// send.
+// startReceivers starts the receivers that the settings ask for. When it returns, programs can find the OTLP endpoint.
 func (c *Collector) startReceivers(ctx context.Context) *receivers {
 	b := &receivers{settings: c.settings, volume: c.volume, state: c.state, series: c.series, losses: c.losses, disk: c.disk, log: c.log, stop: make(chan struct{}), listenDone: make(chan struct{})}
 	if len(c.settings.Scrape.URLs) > 0 {
@@ -70,8 +68,8 @@ func (b *receivers) openSpool(name, key, stream string) (*spool.Spool, error) {
 	return spool.Open(b.state, spool.Settings{File: name, Key: key, Limit: b.settings.MaxLog, Full: b.disk.checkFull}, b.series, b.losses[stream])
 }
 
-// startOTLP listens for what programs send: where it listened before, which they
-// know, else where they expect it, else anywhere on the loopback.
+// startOTLP listens for samples that programs send: at the address of an earlier collector, which programs know, else at the default
+// address, else at any port of the loopback.
 func (b *receivers) startOTLP() {
 	var err error
 	if b.otlpSpool, err = b.openSpool(pod.OTLP, "output.otlp", event.StreamOTLP); err != nil {
@@ -95,7 +93,7 @@ func (b *receivers) startOTLP() {
 		b.server = otlp.Serve(l, key, b.otlpSpool, b.log)
 		return
 	}
-	if err := b.writeEndpoint(address, key); err != nil { // it may have been killed before
+	if err := b.writeEndpoint(address, key); err != nil { // a collector may have been killed before it wrote this
 		b.log.Warn("the benchmark may not find where to send", zap.Error(err))
 	}
 	go b.retryListen(address, key)
@@ -150,7 +148,7 @@ func (b *receivers) previousEndpoint() (address, key string) {
 	return u.Host, key
 }
 
-// writeEndpoint writes down where programs are to send.
+// writeEndpoint writes the files with the OTLP endpoint.
 func (b *receivers) writeEndpoint(address, key string) error {
 	text := []byte("http://" + address + otlp.Path(key))
 	err := b.state.Write(pod.OTLPURL, text, 0o644)
@@ -163,7 +161,7 @@ func (b *receivers) writeEndpoint(address, key string) error {
 	return nil
 }
 
-// close takes what is there to be taken at the benchmark's end, and ends.
+// close reads the pages and requests that are ready at the benchmark's end, and stops the receivers.
 func (b *receivers) close() {
 	close(b.stop)
 	<-b.listenDone

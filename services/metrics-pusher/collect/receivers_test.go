@@ -39,7 +39,7 @@ func gauge(tb testing.TB, name string, value float64, at int64) []byte {
 	return b
 }
 
-// endpoint returns where the collector of a volume listens, once it does.
+// endpoint waits until the collector of a volume listens, and returns its URL.
 func endpoint(tb testing.TB, v volume, store *fakeStore) string {
 	tb.Helper()
 	var url []byte
@@ -51,8 +51,8 @@ func endpoint(tb testing.TB, v volume, store *fakeStore) string {
 	return string(url)
 }
 
-// post sends a message, and tries until the collector answers. Where it does not
-// listen for a moment, one of another test may, which says that it is not it.
+// post sends a message, and retries until the collector answers. While the collector does not listen, that of another test may listen at
+// the same address, which refuses the key.
 func post(tb testing.TB, url string, body []byte) int {
 	tb.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -80,7 +80,7 @@ func TestNumbersThatProgramsSendAreShippedOnce(t *testing.T) {
 	url := endpoint(t, v, store)
 	for i := range 3 {
 		body := gauge(t, "load", float64(i), int64(i+1)*1e6)
-		for range 2 { // the answer to the first was lost
+		for range 2 { // the answer to the first request was lost
 			if code := post(t, url, body); code != http.StatusOK {
 				t.Fatal(code)
 			}
@@ -111,7 +111,7 @@ func TestANewCollectorListensWhereTheOldOneDid(t *testing.T) {
 	body := gauge(t, "load", 7, 1e6)
 	ctx, kill := context.WithCancel(t.Context())
 	killed := make(chan struct{})
-	store.refuse = func(ev event.Event) error { // the first dies before its ends are heard
+	store.refuse = func(ev event.Event) error { // the first collector ends before its ends are published
 		if m, ok := ev.(event.Metrics); ok && m.End != nil && ctx.Err() != nil {
 			select {
 			case <-killed:
@@ -134,7 +134,7 @@ func TestANewCollectorListensWhereTheOldOneDid(t *testing.T) {
 	}
 	close(killed)
 	second := start(t, s, store)
-	if code := post(t, url, body); code != http.StatusOK { // sent again, by who was not answered
+	if code := post(t, url, body); code != http.StatusOK { // sent again by a program that had no answer
 		t.Fatal(code)
 	}
 	if code := post(t, url, gauge(t, "load", 8, 2e6)); code != http.StatusOK {
@@ -201,7 +201,7 @@ func TestABadLineOfAPageIsSaidNotThatNobodyAnswers(t *testing.T) {
 			store := newStore(t)
 			done := start(t, s, store)
 			store.waitUntil(t, func() bool { return n.Load() > 3 && (!tt.samples || len(store.samples()) > 1) })
-			server.Close() // as the benchmark's end does it
+			server.Close() // as the benchmark's end closes it
 			v.exit(t, pod.Exit{})
 			if err := <-done; err != nil {
 				t.Fatal(err)
@@ -214,8 +214,7 @@ func TestABadLineOfAPageIsSaidNotThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestTheSamplesOfSeveralPagesAreSeriesOfTheirOwn: what one serves is not what the
-// other does.
+// TestTheSamplesOfSeveralPagesAreSeriesOfTheirOwn: metrics of the same name on two pages are two series.
 func TestTheSamplesOfSeveralPagesAreSeriesOfTheirOwn(t *testing.T) {
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "m 1 5000\n") })
 	a, b := httptest.NewServer(page), httptest.NewServer(page)

@@ -15,8 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// TestNumbersOfOpenTelemetrysOwnLibraryArrive has a program measure with it, told
-// where to send by nothing but the environment of a benchmark.
+// TestNumbersOfOpenTelemetrysOwnLibraryArrive has a program measure with that library, which gets the endpoint from the environment of a
+// benchmark alone.
 func TestNumbersOfOpenTelemetrysOwnLibraryArrive(t *testing.T) {
 	v := newVolume(t)
 	s := settings(v)

@@ -25,10 +25,10 @@ func TestOfAllThatABenchmarkWritesSoManySeriesAreKept(t *testing.T) {
 	v := newVolume(t)
 	s := settings(v)
 	s.Metrics = []pod.Metric{{Name: "loss", Pattern: `gpu(?P<gpu>\d+) loss=(\d)`}}
-	v.append(t, pod.System, `{"cpu": 1}`+"\n")                                                          // not counted, and always kept
+	v.append(t, pod.System, `{"cpu": 1}`+"\n")                                                          // not counted, and always shipped
 	v.record(t, stdoutRecord("gpu1 loss=1\ngpu2 loss=2\n"))                                             // read first
 	v.append(t, pod.Metrics, many(0, extract.MaxSeries)+many(0, 1))                                     // the last two series are too many
-	v.append(t, pod.Spool, many(0, 2)+`{"other": 1}`+"\n"+many(extract.MaxSeries-3, extract.MaxSeries)) // two known, one not, one known, two not
+	v.append(t, pod.Spool, many(0, 2)+`{"other": 1}`+"\n"+many(extract.MaxSeries-3, extract.MaxSeries)) // known, known, new, known, new, new
 	v.exit(t, pod.Exit{})
 	store := newStore(t)
 	collectAll(t, s, store)
@@ -40,8 +40,7 @@ func TestOfAllThatABenchmarkWritesSoManySeriesAreKept(t *testing.T) {
 	want(t, count(event.StreamFIFO), event.End{Count: 3, Dropped: 3, Reason: extract.TooManySeries(extract.MaxSeries)})
 }
 
-// TestTheSameSeriesAreKeptAfterAKill: whatever was kept before goes on, and
-// nothing else takes its place.
+// TestTheSameSeriesAreKeptAfterAKill: the series of before the kill continue, and no new series takes their place.
 func TestTheSameSeriesAreKeptAfterAKill(t *testing.T) {
 	v := newVolume(t)
 	s := settings(v)
@@ -72,8 +71,7 @@ func TestTheSeriesOfAnotherRunAreForgotten(t *testing.T) {
 	want(t, store.end(event.StreamMetrics, event.TopicMetrics).Dropped, 2)
 }
 
-// collectUntil collects until something is so, and then no more, as far as anybody is
-// told.
+// collectUntil collects until a condition is true, and then stops the collector while the store refuses all events.
 func collectUntil(t *testing.T, s collect.Settings, store *fakeStore, until func() bool) {
 	t.Helper()
 	ctx, kill := context.WithCancel(t.Context())

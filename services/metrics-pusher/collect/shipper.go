@@ -15,28 +15,28 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// shipper ships what is written to one file.
+// shipper ships the data of one file.
 type shipper struct {
 	stream   event.Stream
 	settings Settings
 	patterns *extract.Patterns
 	declared extract.Declared
-	series   *spool.SeriesSet // of which samples are shipped; nil for all
-	losses   *spool.Losses    // what is not in the file; nil where nobody of ours writes it
+	series   *spool.SeriesSet // series whose samples are shipped; nil for all
+	losses   *spool.Losses    // lines and samples that never reached the file; nil if the collector does not write it
 	bus      Publisher
-	disk     *diskMonitor // nil: there is always room
+	disk     *diskMonitor // nil means that there is always room
 	log      *zap.Logger
 
 	tail      tail
-	outLines  lineJoiner // standard output, or the only stream there is
+	outLines  lineJoiner // standard output, or the only stream
 	errLines  lineJoiner // standard error
 	outBlocks *extract.Blocks
 	errBlocks *extract.Blocks
-	committed shipProgress // what is shipped
-	pending   shipProgress // what will be, once what is under way is
+	committed shipProgress // everything up to here is shipped
+	pending   shipProgress // like committed, once all started batches are published
 	skipSeq   int64        // lines up to this sequence number were shipped by an earlier run
-	dirty     bool         // place has changed since it was written down
-	record    extract.Mark // before the record that is read
+	dirty     bool         // committed has changed since it was written to the cursor
+	record    extract.Mark // position before the record that is being read
 
 	lines       []event.Line // under way, as are these
 	samples     []event.Sample
@@ -74,14 +74,14 @@ func (c *Collector) newShipper(stream string) *shipper {
 	return s
 }
 
-// resume goes on where an earlier run was.
+// resume continues from the progress of an earlier run.
 func (s *shipper) resume(p shipProgress) {
 	s.committed, s.pending, s.skipSeq = p, p, p.Done
 	s.tail.seek(p.Base, p.Resume)
 }
 
-// ship ships some of what is there, and reports whether there is likely to be
-// more. Where there is not, it returns when all is acknowledged.
+// ship ships a part of the new data, and reports whether there is likely to be more. If there is no more, it returns when all is
+// acknowledged.
 func (s *shipper) ship(ctx context.Context) (more bool, err error) {
 	if s.committed.Ended || s.committed.Damaged {
 		return false, nil
@@ -110,7 +110,7 @@ func (s *shipper) ship(ctx context.Context) (more bool, err error) {
 	return more, s.commit(ctx)
 }
 
-// countLosses counts what never came to be in the file.
+// countLosses counts the samples that never reached the file.
 func (s *shipper) countLosses() {
 	s.losses.Take(func(n int64, reason string) {
 		s.pending.Samples.drop(n, reason)
@@ -119,8 +119,7 @@ func (s *shipper) countLosses() {
 	})
 }
 
-// restartFile begins anew with a file that was cut short: what it held and was not
-// read is gone.
+// restartFile starts again at the beginning of a file that was truncated. Unread data of before are lost.
 func (s *shipper) restartFile() {
 	s.log.Warn("the file was cut short: reading goes on at its beginning", zap.String("file", s.tail.path))
 	s.outLines.clear()
@@ -166,7 +165,7 @@ func (s *shipper) readRecords(ctx context.Context, data []byte) error {
 	}
 }
 
-// abandonFile gives up a file in which something lies that no wrapper wrote.
+// abandonFile stops reading a file that holds data which no entrypoint wrote.
 func (s *shipper) abandonFile(at int64, err error) {
 	reason := fmt.Sprintf("the record of the output is damaged at byte %d, and is not read further", at)
 	s.log.Error("output is damaged", zap.Int64("offset", at), zap.Error(err))
@@ -175,7 +174,7 @@ func (s *shipper) abandonFile(at int64, err error) {
 	s.pending.Damaged = true
 }
 
-// addOutputLine takes a line that the benchmark wrote.
+// addOutputLine ships a line of the output and the samples in it.
 func (s *shipper) addOutputLine(ctx context.Context, l line, isErr bool, at int64, open bool) error {
 	var out event.Line
 	out.Text, out.Raw, out.Truncated = extract.LineText(l.text, l.length, s.settings.MaxLine)
@@ -201,9 +200,8 @@ func (s *shipper) addOutputLine(ctx context.Context, l line, isErr bool, at int6
 	return s.addFound(ctx, samples, missed, l.seq, at)
 }
 
-// addFound has the samples shipped that were found, behind those that are under way:
-// in the line with sequence number seq, which was written at a time, or in blocks
-// that ended before it, whose samples say their own. What is none is counted.
+// addFound ships new samples behind those in s.samples. They were found in the line with sequence number seq, written at time at, or in
+// blocks that ended before it, whose samples have a time of their own. Matches that are no samples are counted.
 func (s *shipper) addFound(ctx context.Context, samples []event.Sample, missed extract.Misses, seq, at int64) error {
 	first := len(s.samples)
 	s.samples = samples
@@ -212,7 +210,7 @@ func (s *shipper) addFound(ctx context.Context, samples []event.Sample, missed e
 	return s.addSamples(ctx, first, seq, at)
 }
 
-// flushExpiredBlocks ships what is in blocks that no line has followed for long.
+// flushExpiredBlocks ships the samples of blocks that no line has followed in their time.
 func (s *shipper) flushExpiredBlocks(ctx context.Context) error {
 	now, first := time.Now().UnixNano(), len(s.samples)
 	for _, b := range []*extract.Blocks{s.outBlocks, s.errBlocks} {
@@ -227,7 +225,7 @@ func (s *shipper) flushExpiredBlocks(ctx context.Context) error {
 	return s.commit(ctx)
 }
 
-// addLine has a line shipped, unless it lies behind what is kept of the beginning.
+// addLine ships a line, unless it lies behind the stored beginning of the log.
 func (s *shipper) addLine(ctx context.Context, l event.Line) error {
 	bytes := int64(len(l.Text)) + 1
 	limit := s.settings.MaxLog
@@ -249,7 +247,7 @@ func (s *shipper) shipLine(ctx context.Context, l event.Line) error {
 	return nil
 }
 
-// addEmittedLine takes a line that a client library wrote at about now.
+// addEmittedLine ships the samples of a line that a client library wrote at about now.
 func (s *shipper) addEmittedLine(ctx context.Context, l line, now int64) error {
 	if l.seq <= s.skipSeq {
 		return nil
@@ -266,9 +264,8 @@ func (s *shipper) addEmittedLine(ctx context.Context, l line, now int64) error {
 	return s.addSamples(ctx, first, l.seq, now)
 }
 
-// addSamples has the samples from number first on shipped, which were read from
-// one line, as far as their series are kept. Those that do not say their time are
-// of now.
+// addSamples ships the samples from index first on, which were read from one line, as far as their series are stored. Samples without a
+// time get now.
 func (s *shipper) addSamples(ctx context.Context, first int, seq, now int64) error {
 	s.admit(first)
 	s.declared.Fill(s.samples[first:])
@@ -294,7 +291,7 @@ func (s *shipper) addSamples(ctx context.Context, first int, seq, now int64) err
 	return nil
 }
 
-// admit drops those of the samples from number first on whose series are not kept.
+// admit drops the samples from index first on whose series are not stored.
 func (s *shipper) admit(first int) {
 	if s.series == nil || first == len(s.samples) {
 		return
@@ -305,7 +302,7 @@ func (s *shipper) admit(first int) {
 	}
 }
 
-// makeRoom ships what is under way where size more do not fit beside it.
+// makeRoom flushes the open batch if size more bytes do not fit into it.
 func (s *shipper) makeRoom(ctx context.Context, size int) error {
 	if s.size+size <= maxBatch {
 		return nil
@@ -313,9 +310,8 @@ func (s *shipper) makeRoom(ctx context.Context, size int) error {
 	return s.flush(ctx)
 }
 
-// flush has what is under way shipped, behind what was before it: while that goes
-// on, what follows is read. Where nothing is shipped any more, it is counted as
-// dropped.
+// flush starts to publish the open batch behind the earlier ones, and returns before it is published, so that reading continues. If nothing
+// is shipped any more, the lines and samples count as dropped.
 func (s *shipper) flush(ctx context.Context) error {
 	b := batch{lines: s.lines, samples: s.samples}
 	if err := s.wait(ctx, b); errors.Is(err, errDiskFull) {
@@ -346,7 +342,7 @@ func (s *shipper) flush(ctx context.Context) error {
 	return nil
 }
 
-// wait waits until there is room to ship a batch.
+// wait waits until the disk has room to ship a batch.
 func (s *shipper) wait(ctx context.Context, b batch) error {
 	if len(b.lines)+len(b.samples) == 0 {
 		return nil
@@ -354,7 +350,7 @@ func (s *shipper) wait(ctx context.Context, b batch) error {
 	return s.disk.wait(ctx)
 }
 
-// onPublished counts a batch that is shipped. What can never be is dropped.
+// onPublished counts a published batch. A batch that can never be published counts as dropped.
 func (s *shipper) onPublished(b batch, err error) error {
 	switch {
 	case errors.Is(err, event.ErrPoison):
@@ -374,13 +370,13 @@ func (s *shipper) onPublished(b batch, err error) error {
 	return nil
 }
 
-// eventHeader returns the header of what is said of the source.
+// eventHeader returns the header of an event about the source.
 func (s *shipper) eventHeader(kind, subject string) event.Header {
 	h := s.settings.Header
 	return h.Cause(kind, s.stream.ID(h.Run, h.Attempt)+" "+subject)
 }
 
-// commit ships what is under way and notes how far that is.
+// commit ships all batches and notes how far the source is shipped.
 func (s *shipper) commit(ctx context.Context) error {
 	if err := s.drain(ctx); err != nil {
 		return err
@@ -391,7 +387,7 @@ func (s *shipper) commit(ctx context.Context) error {
 	return nil
 }
 
-// drain ships what is under way.
+// drain ships the open batch and waits until all batches are published.
 func (s *shipper) drain(ctx context.Context) error {
 	if err := s.flush(ctx); err != nil {
 		return err
@@ -399,15 +395,14 @@ func (s *shipper) drain(ctx context.Context) error {
 	return s.outbox.drain(ctx)
 }
 
-// finish ships what is there and says that the source has ended. What is known of
-// the benchmark's own end is told.
+// finish ships the rest of the source and publishes its ends, with the lines that the entrypoint dropped according to exit.
 func (s *shipper) finish(ctx context.Context, exit pod.Exit) error {
 	if s.committed.Ended {
 		return nil
 	}
 	end := s.tail.end()
 	if s.tail.file == nil && !slices.Contains([]string{event.StreamOutput, event.StreamMetrics, event.StreamFIFO}, s.stream.Kind) {
-		s.committed.Ended, s.pending.Ended, s.dirty = true, true, true // nobody writes it here: there is nothing to end
+		s.committed.Ended, s.pending.Ended, s.dirty = true, true, true // no program writes this file here: there is no source to end
 		return nil
 	}
 	for s.tail.pos < end {
@@ -441,7 +436,7 @@ func (s *shipper) finish(ctx context.Context, exit pod.Exit) error {
 	return nil
 }
 
-// flushOpenLines takes the last lines, which have no line feed.
+// flushOpenLines ships the last lines, which have no line feed.
 func (s *shipper) flushOpenLines(ctx context.Context) error {
 	if s.committed.Damaged {
 		return nil
@@ -473,7 +468,7 @@ func (s *shipper) flushOpenLines(ctx context.Context) error {
 	return nil
 }
 
-// countUnread notes what of the output was never there to read.
+// countUnread counts the output that the entrypoint dropped, and a last record that is incomplete.
 func (s *shipper) countUnread(exit pod.Exit) {
 	if s.stream.Kind != event.StreamOutput {
 		return
@@ -489,8 +484,7 @@ func (s *shipper) countUnread(exit pod.Exit) {
 	}
 }
 
-// endEvents returns the source's ends, one for each topic, and before them what the user
-// has to know of its samples.
+// endEvents returns the source's ends, one for each topic, and before them a status for the user about samples without a readable time.
 func (s *shipper) endEvents() []event.Event {
 	var evs []event.Event
 	if n := s.pending.Untimed; n > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// TestWhatABenchmarkWritesUnderTheCollectorsNamesIsNotRead has the benchmark say that
-// everything is shipped, and that samples came which nobody sent.
+// TestWhatABenchmarkWritesUnderTheCollectorsNamesIsNotRead has the benchmark write a cursor that says that everything is shipped, and a
+// spool with samples that no program sent.
 func TestWhatABenchmarkWritesUnderTheCollectorsNamesIsNotRead(t *testing.T) {
 	t.Parallel()
 	v, bus := newVolume(t), newStore(t)
@@ -27,7 +27,7 @@ func TestWhatABenchmarkWritesUnderTheCollectorsNamesIsNotRead(t *testing.T) {
 	s := settings(v)
 	s.OTLP, s.Scrape = true, pod.Scrape{URLs: []string{"http://127.0.0.1:1"}}
 	done := start(t, s, bus)
-	bus.waitUntil(t, func() bool { // programs are told anew where to send
+	bus.waitUntil(t, func() bool { // the collector writes the endpoint again
 		b, err := os.ReadFile(filepath.Join(v.dir, pod.OTLPURL))
 		return err == nil && strings.HasPrefix(string(b), "http://127.0.0.1:")
 	})
@@ -49,8 +49,8 @@ func TestWhatABenchmarkWritesUnderTheCollectorsNamesIsNotRead(t *testing.T) {
 	}
 }
 
-// TestACollectorThatWasKilledTellsAgainWhereItListens: between its own note and the
-// one that the benchmark reads it may be killed, and the benchmark may remove its.
+// TestACollectorThatWasKilledTellsAgainWhereItListens: the collector may be killed between writing its own note and writing the one for the
+// benchmark, and the benchmark may remove its note.
 func TestACollectorThatWasKilledTellsAgainWhereItListens(t *testing.T) {
 	t.Parallel()
 	v, bus := newVolume(t), newStore(t)

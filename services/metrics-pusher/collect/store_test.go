@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// fakeStore keeps what is shipped as a store does: what is there stays as it is.
+// fakeStore stores shipped events, and fails the test if a line comes again with other content.
 type fakeStore struct {
 	tb     testing.TB
 	refuse func(event.Event) error
@@ -37,7 +37,7 @@ func newStore(tb testing.TB) *fakeStore {
 	return s
 }
 
-// block has the brokers away until the function that it returns is called.
+// block makes the brokers unavailable until the returned function is called.
 func (s *fakeStore) block() (back func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *fakeStore) save(ev event.Event) {
 	}
 	switch ev := ev.(type) {
 	case event.Logs:
-		ev.Lines = slices.Clone(ev.Lines) // theirs is the memory of what comes next
+		ev.Lines = slices.Clone(ev.Lines) // the collector reuses the memory for the next events
 		s.events = append(s.events, ev)
 		s.saveLines(ev.Stream.Kind, ev.Lines)
 		s.finish(ev.Stream.Kind, event.TopicLogs, ev.End)
@@ -159,7 +159,7 @@ func (s *fakeStore) samples() []string {
 	return out
 }
 
-// each hands over all samples, in the order of their numbers.
+// each calls do for all samples, in the order of their numbers.
 func (s *fakeStore) each(do func(stream string, sample event.Sample)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *fakeStore) end(stream, topic string) event.End {
 	return s.ended[stream+topic]
 }
 
-// complete checks that every source has ended and that all it says is there.
+// complete checks that every source has ended, and that all data that its end counts were stored.
 func (s *fakeStore) complete(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -218,7 +218,7 @@ func (s *fakeStore) complete(tb testing.TB) {
 	}
 }
 
-// waitUntil polls cond until it holds.
+// waitUntil polls cond until it returns true.
 func (s *fakeStore) waitUntil(tb testing.TB, cond func() bool) {
 	tb.Helper()
 	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {

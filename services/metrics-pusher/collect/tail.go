@@ -13,11 +13,10 @@ import (
 // chunk is how much is read at once, more than the largest record.
 const chunk = 1 << 20
 
-// tail reads a file that grows. Offsets go on growing where the file was cut
-// short and begun anew.
+// tail reads a file that grows. Offsets keep growing if the file was truncated.
 type tail struct {
 	volume *volume.Volume
-	path   string // in it
+	path   string // in the volume
 	file   *os.File
 	buf    []byte
 	rest   []byte // read, not yet used; at the end of buf
@@ -27,9 +26,8 @@ type tail struct {
 	released int64 // bytes of the file, from its beginning, that the disk has back
 }
 
-// next returns what was not used yet and what is there behind it, at most a
-// chunk in all, and whether there is likely to be more. It returns nothing
-// where nothing is new. The bytes are good until the next call.
+// next returns the unused bytes and the new ones behind them, at most a chunk in all, and whether there is likely to be more. It returns no
+// bytes if there are no new ones. The bytes are valid until the next call.
 func (t *tail) next() (data []byte, more bool, err error) {
 	if t.file == nil {
 		if err := t.open(); t.file == nil {
@@ -49,10 +47,10 @@ func (t *tail) next() (data []byte, more bool, err error) {
 	return t.rest, unread+n == len(t.buf), nil
 }
 
-// used says how many of the bytes that next returned are done with.
+// used marks the first n bytes of next's result as used.
 func (t *tail) used(n int) { t.rest = t.rest[n:] }
 
-// offset returns where the bytes begin that are not used yet.
+// offset returns the offset of the first unused byte.
 func (t *tail) offset() int64 { return t.pos - int64(len(t.rest)) }
 
 // seek has next go on at offset.
@@ -60,8 +58,7 @@ func (t *tail) seek(base, offset int64) {
 	t.base, t.pos, t.rest, t.released = base, offset, nil, 0
 }
 
-// wasTruncated reports whether the file is shorter than what was read of it, and has
-// next begin at its beginning then.
+// wasTruncated reports whether the file is shorter than the part of it that was read. If so, next continues at the file's beginning.
 func (t *tail) wasTruncated() bool {
 	if t.file == nil {
 		return false
@@ -78,7 +75,7 @@ func (t *tail) wasTruncated() bool {
 func (t *tail) end() int64 {
 	if t.file == nil {
 		if err := t.open(); t.file == nil {
-			_ = err // next says it
+			_ = err // next returns the error
 			return t.pos
 		}
 	}
@@ -89,7 +86,7 @@ func (t *tail) end() int64 {
 	return t.base + info.Size()
 }
 
-// open opens the file if it is there.
+// open opens the file if it exists.
 func (t *tail) open() error {
 	f, err := t.volume.Open(t.path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

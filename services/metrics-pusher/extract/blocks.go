@@ -11,19 +11,19 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Bounds of what is kept of lines.
+// Bounds of blocks.
 const (
 	maxBlock = 64 << 10 // bytes of a block
 	maxRules = 32       // different kinds of blocks
 )
 
-// Limits of a block where its metric does not say them.
+// Limits of a block if its metric sets none.
 const (
 	blockLines = 1000
 	blockTime  = time.Minute
 )
 
-// blockRule says which lines are one block, and what is looked for in it.
+// blockRule defines which lines make up a block, and which patterns are searched in it.
 type blockRule struct {
 	pod.Block
 
@@ -32,7 +32,7 @@ type blockRule struct {
 	patterns []pattern
 }
 
-// newBlockRule returns a rule that looks for nothing yet.
+// newBlockRule returns a rule without patterns.
 func newBlockRule(r pod.Block) (*blockRule, error) {
 	if r.Begin == "" {
 		return nil, errors.New("there is no pattern")
@@ -50,7 +50,7 @@ func newBlockRule(r pod.Block) (*blockRule, error) {
 	return &blockRule{Block: r, begin: begin, literal: newNeedle(required(r.Begin))}, nil
 }
 
-// add has a metric looked for in the blocks that it speaks of.
+// add adds a pattern to the rule of its blocks.
 func (p *Patterns) add(r pod.Block, c pattern) error {
 	made, err := newBlockRule(r)
 	if err != nil {
@@ -75,8 +75,8 @@ type Line struct {
 	Text string
 	Cut  bool  // Text ends early
 	Seq  int64 // its sequence number
-	Time int64 // ns since 1970, when it was written
-	From int64 // where to read from to meet it again
+	Time int64 // ns since 1970, when the line was written
+	From int64 // offset to read from to meet the line again
 }
 
 // trimCR is the line without the carriage return of its end.
@@ -87,7 +87,7 @@ func (p Line) trimCR() Line {
 	return p
 }
 
-// cuts are the offsets of the text at which it is cut.
+// cuts returns the offset at which the text is cut off, if it is.
 func (p Line) cuts() []int {
 	if !p.Cut {
 		return nil
@@ -95,22 +95,21 @@ func (p Line) cuts() []int {
 	return []int{len(p.Text)}
 }
 
-// Blocks joins lines of one stream into blocks, and finds samples in them. A
-// block begins at a line that its metric's pattern matches, and ends
+// Blocks joins lines of one stream into blocks, and finds samples in them. A block begins at a line that its metric's pattern matches, and
+// ends
 //
 //   - before the line at which the next begins,
 //   - before a line that would make it larger than 64 KiB,
-//   - before a line that was written more than a time after the one before it,
-//   - with the last of so many lines,
-//   - where no line follows in that time: see Due.
+//   - before a line that was written more than Within after the line before it,
+//   - with line number Lines of the block,
+//   - if no line follows in Within: see Expire.
 //
-// Lines between the end of a block and the beginning of the next are in none.
-// The samples of a block have the sequence number that follows that of its last
-// line and the time of that line, whatever ended it: whoever reads the stream
-// again finds them again, under the same numbers. It is of one goroutine.
+// Lines between the end of a block and the beginning of the next are in no block. The samples of a block have the sequence number after
+// that of its last line and the time of that line, however the block ended: a second reader of the stream finds them under the same
+// numbers. Only one goroutine may use it.
 type Blocks struct{ open []openBlock }
 
-// openBlock is a block that is under way.
+// openBlock is a block that has not ended.
 type openBlock struct {
 	*blockRule
 
@@ -121,7 +120,7 @@ type openBlock struct {
 	last  Line
 }
 
-// Blocks returns what joins the lines of one stream.
+// Blocks returns a new joiner for the lines of one stream.
 func (p *Patterns) Blocks() *Blocks {
 	r := &Blocks{}
 	for _, rule := range p.blocks {
@@ -130,8 +129,8 @@ func (p *Patterns) Blocks() *Blocks {
 	return r
 }
 
-// Append takes the next line of the stream, and appends the samples of the
-// blocks that it ends to dst. It returns what is none.
+// Append takes the next line of the stream, and appends the samples of the blocks that end with it to dst. It returns the matches that are
+// no samples.
 func (r *Blocks) Append(dst []event.Sample, line Line) (samples []event.Sample, missed Misses) {
 	line = line.trimCR()
 	text := foldedText{text: line.Text}
@@ -151,7 +150,7 @@ func (r *Blocks) Append(dst []event.Sample, line Line) (samples []event.Sample, 
 	return dst, missed
 }
 
-// take adds a line to the block, or begins one with it.
+// take adds a line to the block, or begins a block with it.
 func (o *openBlock) take(line Line) {
 	if o.lines == 0 {
 		o.from = line.From
@@ -165,8 +164,8 @@ func (o *openBlock) take(line Line) {
 	o.last = Line{Seq: line.Seq, Time: line.Time}
 }
 
-// Expire ends the blocks that no line has followed for their time, now being ns
-// since 1970. It may be called when all that was written by then is appended.
+// Expire ends the blocks that no line has followed for their time, with now in ns since 1970. Call it only when all lines written until now
+// are appended.
 func (r *Blocks) Expire(dst []event.Sample, now int64) (samples []event.Sample, missed Misses) {
 	return r.endWhere(dst, func(o *openBlock) bool { return o.expired(now) })
 }
@@ -196,7 +195,7 @@ func (r *Blocks) ResumeOffset(offset int64) int64 {
 	return offset
 }
 
-// Clear forgets the blocks that are under way.
+// Clear drops the open blocks.
 func (r *Blocks) Clear() {
 	for i := range r.open {
 		r.open[i].clear()
@@ -205,8 +204,7 @@ func (r *Blocks) Clear() {
 
 func (o *openBlock) clear() { o.text, o.cuts, o.lines = o.text[:0], o.cuts[:0], 0 }
 
-// expired reports whether a line that is written at a time is too late for the
-// block.
+// expired reports whether a line that is written at time at is too late for the block.
 func (o *openBlock) expired(at int64) bool { return at-o.last.Time > int64(o.Within) }
 
 // end ends the block and appends its samples.

@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// blocks are metrics that are looked for in blocks that begin with "epoch".
+// blocks returns a joiner for metrics whose blocks begin with "epoch".
 func blocks(tb testing.TB, b pod.Block, patterns ...string) *extract.Blocks {
 	tb.Helper()
 	var metrics []pod.Metric
@@ -57,8 +57,8 @@ func TestABlockOfLinesIsOneText(t *testing.T) {
 	long := strings.Repeat("x", 30<<10)
 	tests := map[string]struct {
 		block pod.Block
-		lines []string // of which number n has the sequence number 10 n and is written n seconds after 1970
-		want  []string // those that lines end, then those that the end does
+		lines []string // line n has the sequence number 10 n and is written n seconds after 1970
+		want  []string // samples that lines complete, then those that the end completes
 		ended []string
 	}{
 		"it ends before the next":             {pod.Block{}, []string{"epoch 1", "loss=1", "epoch 2", "loss=2"}, []string{"21.0 m0=1"}, []string{"41.0 m0=2"}},
@@ -138,9 +138,8 @@ func TestAMetricOfBlocksThatNobodyCanFindIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzBlocks holds what blocks find against the plainest way to find it: the
-// text cut at the lines that begin blocks. Reading that is interrupted anywhere
-// and goes on where Under says finds the same.
+// FuzzBlocks compares the samples of blocks with those of a plain search: the text split at the lines that begin blocks. A reader that
+// stops anywhere and resumes at ResumeOffset finds the same.
 func FuzzBlocks(f *testing.F) {
 	f.Add("epoch 1\nloss=1\nepoch 2\nloss=2\nx", byte(2))
 	f.Add("loss=3\n\nepoch loss=x\nepoch\nepoch\nloss=9", byte(200))
@@ -155,8 +154,7 @@ func FuzzBlocks(f *testing.F) {
 	})
 }
 
-// readInterrupted returns what is in the blocks of lines where another reader goes on
-// before line number cut.
+// readInterrupted returns the samples in the blocks of lines if another reader continues before line number cut.
 func readInterrupted(t *testing.T, lines []string, cut int) (got []event.Sample) {
 	t.Helper()
 	piece := func(i int) extract.Line { return extract.Line{Text: lines[i], Seq: int64(i) * 2, From: int64(i)} }
@@ -177,7 +175,7 @@ func readInterrupted(t *testing.T, lines []string, cut int) (got []event.Sample)
 	return got
 }
 
-// referenceBlocks returns what is in the blocks of lines.
+// referenceBlocks returns the samples in the blocks of lines.
 func referenceBlocks(t *testing.T, lines []string) []string {
 	t.Helper()
 	p, err := extract.Compile([]pod.Metric{{Name: "m0", Pattern: `loss=(\d+)`}})

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// sampleCase is a sample as the table of the client libraries has it.
+// sampleCase is a sample in the table of the client libraries.
 type sampleCase struct {
 	Name   string            `json:"name"`
 	Value  string            `json:"value"`
@@ -45,8 +45,7 @@ func conformance(t *testing.T) (all table) {
 	return all
 }
 
-// The table holds the very lines that the client libraries write, for they pass it
-// too.
+// The table has the same lines that the client libraries write, because their tests use it too.
 func TestWhatTheClientLibrariesWriteIsRead(t *testing.T) {
 	for _, tt := range conformance(t).Cases {
 		for i := range tt.Want {

@@ -5,13 +5,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Declared are the units and directions that a descriptor gives to metrics, by
-// the metric's name. Any goroutine may use them.
+// Declared has the units and directions that a descriptor declares for metrics, by the metric's name. Any goroutine may use it.
 type Declared map[string]declaration
 
 type declaration struct{ unit, direction string }
 
-// Declare returns what metrics say. Of several with one name the first counts.
+// Declare returns the declarations of metrics. Of several with one name the first counts.
 func Declare(metrics []pod.Metric) Declared {
 	d := make(Declared, len(metrics))
 	for _, m := range metrics {
@@ -22,8 +21,7 @@ func Declare(metrics []pod.Metric) Declared {
 	return d
 }
 
-// Fill gives samples, however they came, the declared unit and direction of their
-// metric. A sample that has a unit or a direction keeps it.
+// Fill sets the declared unit and direction of the metric on samples from any source. A sample that has a unit or a direction keeps it.
 func (d Declared) Fill(samples []event.Sample) {
 	if len(d) == 0 {
 		return

@@ -8,9 +8,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Emissions reads lines that client libraries wrote, one after the other, and
-// remembers what lines have in common. The zero value is ready. It is of one
-// goroutine.
+// Emissions reads lines that client libraries wrote, one after the other, and shares names between them. The zero value is ready. Only one
+// goroutine may use it.
 type Emissions struct {
 	names  map[string]string // of metrics, that were read before
 	last   string            // name, of the metric that was read last
@@ -18,14 +17,13 @@ type Emissions struct {
 	steps  []int64
 }
 
-// Bounds of what is remembered and made ahead.
+// Bounds of the name cache and of allocations ahead.
 const (
 	maxNames = 4096
 	slab     = 1024
 )
 
-// Append appends the samples of a line to dst, as Emitted returns them. What it
-// returns has no part of line in it.
+// Append appends the samples of a line to dst, as Emitted returns them. The samples do not share memory with line.
 func (e *Emissions) Append(dst []event.Sample, line []byte) ([]event.Sample, error) {
 	begin := len(dst)
 	if all, ok := e.plain(dst, line); ok {
@@ -35,12 +33,11 @@ func (e *Emissions) Append(dst []event.Sample, line []byte) ([]event.Sample, err
 	return append(dst[:begin], samples...), err
 }
 
-// plain reads a line as client libraries write most: an object of numbers in
-// JSON's notation, whose names need no escapes, with at most a step and a time
-// as a number beside them. It does not read any other.
+// plain reads the most common lines of client libraries: an object of numbers in JSON's notation, whose names need no escapes, with at most
+// a step and a time as a number beside them. It is false for any other line.
 func (e *Emissions) plain(dst []event.Sample, line []byte) ([]event.Sample, bool) {
 	begin := len(dst)
-	var about event.Sample // what the line says of all samples
+	var about event.Sample // values that the line sets for all samples
 	r := fastReader{rest: line}
 	if !r.take('{') {
 		return nil, false
@@ -63,7 +60,7 @@ func (e *Emissions) plain(dst []event.Sample, line []byte) ([]event.Sample, bool
 	return dst, true
 }
 
-// take appends a member, unless it says something about all samples.
+// take appends the sample of a member, or sets a value for all samples if the name begins with @.
 func (e *Emissions) take(dst []event.Sample, begin int, about *event.Sample, name, value []byte) ([]event.Sample, bool) {
 	if len(name) == 0 || len(name) > maxName {
 		return nil, false
@@ -134,7 +131,7 @@ func (e *Emissions) step(b []byte) (*int64, bool) {
 	return &e.steps[len(e.steps)-1], true
 }
 
-// whole reads a whole number that a float64 holds exactly.
+// whole reads an integer that a float64 represents exactly.
 func whole(b []byte) (float64, bool) {
 	n, ok := integer(b)
 	if !ok || n == 0 && b[0] == '-' { // -0 is another number
@@ -201,13 +198,13 @@ func (q *fastReader) take(c byte) bool {
 	return true
 }
 
-// atEnd reports whether nothing but space is left.
+// atEnd reports whether only space is left.
 func (q *fastReader) atEnd() bool {
 	q.space()
 	return len(q.rest) == 0
 }
 
-// member reads a name of plain ASCII, a colon, and what looks like a number.
+// member reads a name of plain ASCII, a colon, and the characters of a number.
 func (q *fastReader) member() (name, value []byte, ok bool) {
 	if !q.take('"') {
 		return nil, nil, false

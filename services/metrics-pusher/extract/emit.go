@@ -15,7 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Bounds of what one line may hold.
+// Bounds of one line.
 const (
 	maxSamples = 1000
 	maxName    = 256 // bytes
@@ -23,7 +23,7 @@ const (
 	maxLabel   = 256 // bytes of a label's name or value, and of a unit
 )
 
-// Keys of an emitted line that are no metrics, and what they hold.
+// Keys of an emitted line that are no metrics, and their values.
 const (
 	KeyTime   = "@time"   // when: seconds since 1970 as a number, or a text as of RFC 3339
 	KeyStep   = "@step"   // the benchmark's own count: a whole number
@@ -31,25 +31,19 @@ const (
 	KeyLabels = "@labels" // an object: label → text, number or true or false
 )
 
-// Emitted reads a line that a client library wrote: one JSON object, of which
-// each key is a metric and each value a number:
+// Emitted reads a line that a client library wrote: one JSON object whose keys are metrics and whose values are numbers:
 //
 //	{"loss": 0.25, "accuracy": 0.9}
 //
-// A number may also be one that JSON does not know but Number does (.5 as bc, NaN
-// and -Infinity as Python write them), a text that reads as a number, true (1) or
-// false (0). Keys that begin with @ say more
-// about all metrics of the line (KeyTime and its siblings); those that are not
-// known are left alone:
+// A number may also be one that is not valid JSON but that Number reads (.5 as bc, NaN and -Infinity as Python write them), a string that
+// reads as a number, true (1) or false (0). Keys that begin with @ set values for all metrics of the line (KeyTime and its siblings);
+// unknown ones are ignored:
 //
 //	{"loss": 0.25, "@step": 7, "@time": 1767323045.25, "@unit": "1", "@labels": {"gpu": "0"}}
 //
-// Samples come in the order of their keys, with their ordinal in Sub; their
-// time is zero where the line does not say it. The error names everything that
-// the line holds and that is no sample; what else it holds is returned beside
-// it. Where what a line says about all its metrics is wrong, none of them is a
-// sample: without a label it would be of another series. A line of nothing but
-// space holds nothing and is no error.
+// Samples come in the order of their keys, with their ordinal in Sub; their time is zero if the line has none. The error names every member
+// of the line that is no sample; the other members are returned as samples beside it. If a value for all metrics is invalid, none of them
+// is a sample: without a label it would be in another series. A line of nothing but space holds no samples and is no error.
 func Emitted(line []byte) ([]event.Sample, error) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -69,7 +63,7 @@ func Emitted(line []byte) ([]event.Sample, error) {
 	return e.finish()
 }
 
-// emission is what was read of a line.
+// emission collects the samples of a line.
 type emission struct {
 	samples []event.Sample
 	time    int64
@@ -82,14 +76,14 @@ type emission struct {
 	refused bool
 }
 
-// A lineError says what a line holds that is no sample.
+// A lineError lists the members of a line that are no samples.
 type lineError struct {
 	error
 
 	metrics int // how many of these are metrics
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *lineError) Unwrap() error { return e.error }
 
 // Refused returns how many metrics of a line are no samples for an error that
@@ -101,8 +95,7 @@ func Refused(err error) int64 {
 	return 1
 }
 
-// members reads the object up to its end. Its error is about the line's form;
-// what is wrong with a member is kept in e.
+// members reads the object up to its end. It returns an error in the line's form; errors in members are collected in e.
 func (e *emission) members(r *reader) error {
 	if r.take('}') {
 		return nil
@@ -196,7 +189,7 @@ func (e *emission) unitsOf(value []byte) (err error) {
 	return nil
 }
 
-// finish gives the samples what the line says about all of them.
+// finish sets the values for all samples of the line.
 func (e *emission) finish() ([]event.Sample, error) {
 	if e.refused {
 		e.bad, e.samples = e.bad+len(e.samples), nil
@@ -238,8 +231,7 @@ func number(value []byte) (float64, error) {
 	return v, nil
 }
 
-// parseJSONTime reads a time as ns since 1970. A number of seconds is read digit by
-// digit: no float64 holds the nanoseconds of our days.
+// parseJSONTime reads a time as ns since 1970. It reads a number of seconds digit by digit: a float64 cannot represent today's nanoseconds.
 func parseJSONTime(value []byte) (int64, error) {
 	if value[0] == '"' {
 		var text string
@@ -272,7 +264,7 @@ func parseJSONTime(value []byte) (int64, error) {
 	return inRange(time.Unix(seconds, int64(ns)), value) //nolint:gosec // below 1e9
 }
 
-// inRange returns t in ns since 1970, if it is a time of which samples can be.
+// inRange returns t in ns since 1970, if a sample can have that time.
 func inRange(t time.Time, value []byte) (int64, error) {
 	if y := t.UTC().Year(); y < 1970 || y > 2200 {
 		return 0, fmt.Errorf("%s is not a time in seconds from 1970 to 2200", short(value))
@@ -305,8 +297,7 @@ func texts(value []byte) (map[string]string, error) {
 	return out, nil
 }
 
-// reader reads the tokens of a JSON text, and those of Python's that are none
-// of JSON's.
+// reader reads the tokens of a JSON text, and the numbers of Python that are not valid JSON.
 type reader struct{ rest []byte }
 
 func (r *reader) space() { r.rest = bytes.TrimLeft(r.rest, " \t\r\n") }
@@ -326,7 +317,7 @@ func (r *reader) take(c byte) bool {
 	return true
 }
 
-// atEnd reports whether nothing but space is left.
+// atEnd reports whether only space is left.
 func (r *reader) atEnd() bool {
 	r.space()
 	return len(r.rest) == 0
@@ -349,7 +340,7 @@ func (r *reader) text() (string, error) {
 	return s, nil
 }
 
-// quoted returns the JSON string that is next, with its quotes.
+// quoted returns the next JSON string, with its quotes.
 func (r *reader) quoted() ([]byte, error) {
 	if len(r.rest) == 0 || r.rest[0] != '"' {
 		return nil, fmt.Errorf("want a text in quotes, got %s", short(r.rest))
@@ -367,7 +358,7 @@ func (r *reader) quoted() ([]byte, error) {
 	return nil, errors.New("a text without its closing quote")
 }
 
-// value returns the value that is next, as written. It may be no JSON.
+// value returns the next value as written. It may be invalid JSON.
 func (r *reader) value() ([]byte, error) {
 	r.space()
 	if len(r.rest) == 0 {
@@ -391,7 +382,7 @@ func (r *reader) value() ([]byte, error) {
 	return b, nil
 }
 
-// nested returns the object or array that is next.
+// nested returns the next object or array.
 func (r *reader) nested() ([]byte, error) {
 	all, depth := r.rest, 0
 	for len(r.rest) > 0 {

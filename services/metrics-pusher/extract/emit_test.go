@@ -19,7 +19,7 @@ func TestEmittedLines(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 250000001, time.UTC).UnixNano()
 	tests := map[string]struct {
 		line string
-		want []string // name=value and what else the sample has
+		want []string // name=value and the other fields of the sample
 		err  string
 	}{
 		"a metric, as in the original":    {`{"metric": 0.1}`, []string{"metric=0.1"}, ""},

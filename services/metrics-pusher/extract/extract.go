@@ -1,6 +1,5 @@
-// Package extract finds samples in what a benchmark writes: in its output, by
-// the patterns of its descriptor, and in the lines that client libraries emit.
-// It does no I/O and reads no clock.
+// Package extract finds samples in the output of a benchmark, by the patterns of its descriptor, and in the lines that client libraries
+// emit. It does no I/O and reads no clock.
 package extract
 
 import (
@@ -18,12 +17,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Patterns finds samples in lines of output. It may be used by several
-// goroutines.
+// Patterns finds samples in lines of output. Several goroutines may use it.
 type Patterns struct {
-	patterns []pattern    // held against lines
-	members  []pattern    // held against members of lines that are JSON objects
-	blocks   []*blockRule // held against several lines together
+	patterns []pattern    // matched with lines
+	members  []pattern    // matched with members of lines that are JSON objects
+	blocks   []*blockRule // matched with several lines together
 }
 
 type pattern struct {
@@ -31,30 +29,26 @@ type pattern struct {
 	unit      string
 	direction string // direction
 	re        *regexp.Regexp
-	literal   needle // in every line that matches; empty where there is none
+	literal   needle // part of every line that matches; empty if there is none
 	value     int    // group whose text is the number; 0 is the whole match
 	units     int    // group whose text is the unit; 0 is none
 	step      int    // group whose text is the step; 0 is none
 	time      int    // group whose text is the time; 0 is none
-	labels    []int  // groups whose texts are labels, named as they are
+	labels    []int  // groups whose texts are labels, with the names of the groups
 }
 
-// Compile returns Patterns that look for metrics.
+// Compile returns Patterns that find the samples of metrics.
 //
-// The number is the group called "value", else the first group without a name,
-// else the first that has none of the names that follow, else the whole match.
-// The group "unit" is its unit, "step" the benchmark's own count, and "time" when
-// it was measured: seconds since 1970, a text as of RFC 3339, or one without a
-// zone, as "2006-01-02 15:04:05.000" and "2006-01-02T15:04:05.000", which is taken
-// to be of UTC. Every other group with a name is a label.
+// The number is the group called "value", else the first group without a name, else the first group that has none of the following names,
+// else the whole match. The group "unit" is its unit, "step" the benchmark's own count, and "time" the time of measurement: seconds since
+// 1970, a text as in RFC 3339, or a text without a zone, such as "2006-01-02 15:04:05.000" and "2006-01-02T15:04:05.000", which is taken as
+// UTC. Every other named group is a label.
 //
-// With the parser "json" a pattern is held against each member of a line that is
-// a JSON object, written as "path=value" with the names on the way to the value,
-// and the numbers of places in arrays, joined by dots. Members "step", "time" and
-// "timestamp" of the object itself are the step and time of all that is found.
+// With the parser "json" a pattern is matched with each member of a line that is a JSON object, written as "path=value". The path is made
+// of the names on the way to the value, and the indices in arrays, joined by dots. Members "step", "time" and "timestamp" of the object
+// itself are the step and time of all its samples.
 //
-// With the parser "blocks" a pattern is held against several lines together,
-// with line feeds between them: see Blocks.
+// With the parser "blocks" a pattern is matched with several lines together, with line feeds between them: see Blocks.
 func Compile(metrics []pod.Metric) (*Patterns, error) {
 	p := &Patterns{}
 	for _, m := range metrics {
@@ -80,14 +74,14 @@ func Compile(metrics []pod.Metric) (*Patterns, error) {
 	return p, nil
 }
 
-// Parsers: what patterns are held against.
+// Parsers, which decide on the text that a pattern is matched with.
 const (
 	ParserLines  = "lines"  // each line by itself
 	ParserJSON   = "json"   // each member of lines that are JSON objects
 	ParserBlocks = "blocks" // several lines that belong together
 )
 
-// groups finds out what the groups are for.
+// groups finds the group for each purpose.
 func (p *pattern) groups() {
 	unnamed, other := 0, 0
 	for i, name := range p.re.SubexpNames()[1:] {
@@ -119,11 +113,9 @@ func (p *pattern) groups() {
 	}
 }
 
-// Append appends the samples in line to dst, and returns what is none. Samples
-// have a name, a value, a unit, and in Sub their place among those of the line: by
-// metric, and from left to right. Of line Text and Cut alone matter: a match that
-// ends where the line is cut is no sample, for nobody knows how the number goes
-// on. The carriage return before a line feed is no part of a line here.
+// Append appends the samples in line to dst, and returns the matches that are no samples. Samples have a name, a value, a unit, and in Sub
+// their position among those of the line: by metric, and from left to right. Only Text and Cut of line matter. A match that ends where the
+// line is cut is no sample, because the number may go on behind the cut. A carriage return at the end of a line is not part of it.
 func (p *Patterns) Append(dst []event.Sample, line Line) (samples []event.Sample, missed Misses) {
 	line = line.trimCR()
 	begin, text, cuts := len(dst), foldedText{text: line.Text}, line.cuts()
@@ -140,9 +132,8 @@ func (p *Patterns) Append(dst []event.Sample, line Line) (samples []event.Sample
 	return dst, missed
 }
 
-// matches appends the samples of every match in text, those of which begin at begin.
-// Cuts are the offsets at which lines of the text are cut: no match reaches to
-// one or across.
+// matches appends the samples of every match in text; the samples of the line begin at index begin of dst. No match reaches to one of the
+// offsets in cuts, where lines of the text are cut off, or across it.
 func (p *pattern) matches(dst []event.Sample, begin int, text string, cuts []int, missed *Misses) []event.Sample {
 	end := 0
 	for _, at := range p.re.FindAllStringSubmatchIndex(text, -1) {
@@ -164,9 +155,8 @@ func (p *pattern) matches(dst []event.Sample, begin int, text string, cuts []int
 	return dst
 }
 
-// extendExponent takes the exponent that follows a number into the match, where the
-// pattern ends with the number: patterns that know no exponents are common, and 1
-// is not what 1e-3 says.
+// extendExponent adds the exponent that follows a number to the match, if the pattern ends with the number: many patterns do not match
+// exponents, and 1 is not 1e-3.
 func (p *pattern) extendExponent(text string, at []int) {
 	from, to := at[2*p.value], at[2*p.value+1]
 	if from < 0 || from == to || to != at[1] {
@@ -181,8 +171,8 @@ func (p *pattern) extendExponent(text string, at []int) {
 	}
 }
 
-// exponent is the length of the exponent of a number that text begins with, 0
-// where it begins with none. One without a sign ends a word: 12e4f is no number.
+// exponent returns the length of the exponent at the beginning of text, 0 if there is none. An exponent without a sign ends a word: 12e4f
+// is no number.
 func exponent(text string) int {
 	if text == "" || text[0] != 'e' && text[0] != 'E' {
 		return 0
@@ -202,23 +192,23 @@ func exponent(text string) int {
 	return len(text) - len(rest)
 }
 
-// touchesCut reports whether a match reaches to where a line is cut.
+// touchesCut reports whether a match reaches to an offset at which a line is cut.
 func touchesCut(at, cuts []int) bool {
 	return slices.ContainsFunc(cuts, func(cut int) bool { return at[0] < cut && cut <= at[1] })
 }
 
-// matchResult is what a match holds.
+// matchResult says whether a match is a sample, and if not, why.
 type matchResult int
 
 const (
-	noText matchResult = iota // no text where the number is to be
+	noText matchResult = iota // no text in place of the number
 	noNumber
 	labelTooLong // a label
-	badTime      // a number, and a time that is none
+	badTime      // a number with an invalid time
 	validSample
 )
 
-// count counts a finding, and reports whether it is a sample.
+// count counts a match, and reports whether it is a sample.
 func (m *Misses) count(found matchResult) bool {
 	switch found {
 	case noNumber:
@@ -250,8 +240,8 @@ func (p *pattern) sample(line string, at []int) (s event.Sample, found matchResu
 	return s, p.applyGroups(&s, line, at)
 }
 
-// applyGroups gives a sample what other groups say. A step or a time that is none is left
-// out; with a label that is too long it is no sample.
+// applyGroups sets the fields of a sample from the other groups. An invalid step or time is left out; with a label that is too long the
+// match is no sample.
 func (p *pattern) applyGroups(s *event.Sample, line string, at []int) matchResult {
 	text := func(group int) string {
 		if group == 0 || at[2*group] < 0 {
@@ -275,7 +265,7 @@ func (p *pattern) applyGroups(s *event.Sample, line string, at []int) matchResul
 	return found
 }
 
-// label gives a sample its labels. It is false where one is too long.
+// label sets the labels of a sample. It is false if one is too long.
 func (p *pattern) label(s *event.Sample, text func(group int) string) bool {
 	for _, group := range p.labels {
 		v := text(group)
@@ -301,7 +291,8 @@ func parseTime(text string) (int64, bool) {
 	if t, err := parseJSONTime([]byte(text)); err == nil && t > 0 {
 		return t, true
 	}
-	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006/01/02 15:04:05"} { // fractions are read where none are named
+	// Fractions are parsed without being named.
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006/01/02 15:04:05"} {
 		if t, err := time.Parse(form, strings.Replace(text, ",", ".", 1)); err == nil {
 			ns, err := inRange(t, []byte(text))
 			return ns, err == nil
@@ -310,9 +301,8 @@ func parseTime(text string) (int64, bool) {
 	return 0, false
 }
 
-// parseNumber reads a decimal number with sign, fraction and exponent as it likes,
-// NaN, or an infinity, these with a sign, too, as C writes them. What is beyond
-// the range of float64 is infinite.
+// parseNumber reads a decimal number with an optional sign, fraction and exponent, NaN, or an infinity, as C writes them. A number beyond the
+// range of float64 is infinite.
 func parseNumber(text string) (v float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "_xXpP") { // of Go's own notation

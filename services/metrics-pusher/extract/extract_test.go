@@ -62,7 +62,7 @@ func TestSamplesOfALine(t *testing.T) {
 	}
 }
 
-// TestWhatEndsWhereALineIsCutIsNoSample: how it goes on is not known.
+// TestWhatEndsWhereALineIsCutIsNoSample: the number may go on behind the cut.
 func TestWhatEndsWhereALineIsCutIsNoSample(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pattern, line string
@@ -189,8 +189,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// FuzzAppend checks that looking for literals first loses no match: an
-// alternative that never matches takes a pattern its literal.
+// FuzzAppend checks that searching for literals first loses no match: adding an alternative that never matches takes the literal away from
+// a pattern.
 func FuzzAppend(f *testing.F) {
 	f.Add("INFO train_loss=1e-3 Accuracy=5 SPEED: 7 samples/sec Epoch[1] elapsed 5 ms throughput : 6")
 	f.Add("tra\u0131n_lo\u017fs=5 ta\u212a=1")

@@ -11,8 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// AppendLine appends a sample to dst as a line that Emitted reads, with its line
-// feed. Samples that are equal are equal lines. Seq and Sub are not in it.
+// AppendLine appends a sample to dst as a line that Emitted reads, with its line feed. Equal samples give equal lines. Seq and Sub are not
+// written.
 func AppendLine(dst []byte, s *event.Sample) []byte {
 	dst = append(appendText(append(dst, '{'), s.Name), ": "...)
 	if v := s.Float(); math.IsNaN(v) || math.IsInf(v, 0) {
@@ -42,11 +42,11 @@ func AppendLine(dst []byte, s *event.Sample) []byte {
 	return append(dst, "}\n"...)
 }
 
-// appendText appends a JSON string. What is no UTF-8 is replaced.
+// appendText appends a JSON string. Invalid UTF-8 is replaced.
 func appendText(dst []byte, s string) []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return append(dst, `""`...) // of a string there is none
+		return append(dst, `""`...) // a string always encodes
 	}
 	return append(dst, b...)
 }

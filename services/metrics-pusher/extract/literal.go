@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// needle is a text to look for, by the rarest of its bytes.
+// needle is a text to search, by the rarest of its bytes.
 type needle struct {
 	text string
 	fold bool // in letters of either case; the text is in lower case
-	rare int  // index of the byte that is looked for
+	rare int  // index of the byte that is searched
 }
 
 func newNeedle(l literal) needle {
@@ -26,7 +26,7 @@ func newNeedle(l literal) needle {
 	return n
 }
 
-// rarity says how rarely c is met in the output of programs, roughly.
+// rarity returns roughly how rare c is in the output of programs.
 func rarity(c byte) int {
 	switch {
 	case c == ' ' || c == 'e' || c == '0':
@@ -41,7 +41,7 @@ func rarity(c byte) int {
 	return 4
 }
 
-// matches reports whether line may match: whether it holds the needle.
+// matches reports whether line may match: whether it contains the needle.
 func (n needle) matches(line *foldedText) bool {
 	if n.text == "" {
 		return true
@@ -49,7 +49,7 @@ func (n needle) matches(line *foldedText) bool {
 	text := line.text
 	if n.fold {
 		if text = line.lower(); text == "" {
-			return true // letters beyond ASCII may be the same as some of ours
+			return true // letters beyond ASCII may fold to ASCII ones
 		}
 	}
 	c := n.text[n.rare]
@@ -66,14 +66,14 @@ func (n needle) matches(line *foldedText) bool {
 	return false
 }
 
-// foldedText is a line, and the same in lower case once that was asked for.
+// foldedText is a line, with its lower-case form once that is needed.
 type foldedText struct {
 	text string
 	low  string
 	done bool
 }
 
-// lower returns the line in lower case, nothing where it is not all ASCII.
+// lower returns the line in lower case, empty if it is not all ASCII.
 func (f *foldedText) lower() string {
 	if f.done {
 		return f.low
@@ -88,14 +88,13 @@ func (f *foldedText) lower() string {
 	return f.low
 }
 
-// literal is a text that every match of a pattern holds.
+// literal is a text that every match of a pattern contains.
 type literal struct {
 	text string
 	fold bool // in letters of either case
 }
 
-// required returns the longest text that every match of pattern holds, an empty
-// one where there is none.
+// required returns the longest text that every match of pattern contains, empty if there is none.
 func required(pattern string) literal {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -136,7 +135,7 @@ func longest(parts []*syntax.Regexp) literal {
 	return best
 }
 
-// isLiteral reports whether re matches its literal and nothing else.
+// isLiteral reports whether re matches only its literal.
 func isLiteral(re *syntax.Regexp) bool {
 	if re.Op == syntax.OpCapture {
 		return isLiteral(re.Sub[0])

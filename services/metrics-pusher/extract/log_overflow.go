@@ -5,31 +5,29 @@ import (
 	"slices"
 )
 
-// MaxTail is how many bytes of the end of a log are kept at most that is over its
-// limit: they are shipped in the time that a pod has after its benchmark.
+// MaxTail is how many bytes at the end of a log over its limit are stored at most: they are shipped in the time that a pod has after its
+// benchmark.
 const MaxTail = 16 << 20
 
-// TailOf returns how many of the bytes that are kept of a log are its last ones, most
-// at most.
+// TailOf returns how many of the stored bytes of a log are its last ones, most at most.
 func TailOf(limit, most int64) int64 { return min(limit/2, most) }
 
-// LogOverflow is what is remembered of the lines behind the beginning of a log that is
-// over its limit. The end of these is shipped when all is read.
+// LogOverflow is the state of the lines behind the stored beginning of a log that is over its limit. The last ones of these lines are
+// shipped when the log is read to its end.
 type LogOverflow struct {
 	Lines int64  `json:"lines,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"` // of these lines, each with its line feed
-	Marks []Mark `json:"marks,omitempty"` // in order; the first lies before the end that is to be kept
+	Marks []Mark `json:"marks,omitempty"` // in order; the first lies before the end of the log that is shipped
 }
 
-// Mark is a place of the output from which it can be read again.
+// Mark is a position in the output from which the output can be read again.
 type Mark struct {
 	From  int64 `json:"from"`  // where to read: the offset of a record in a file, the time of a line of a container's log
 	After int64 `json:"after"` // lines up to this sequence number lie before the mark
 	Bytes int64 `json:"bytes"` // of the lines behind the beginning that lie before the mark
 }
 
-// Add counts a line, and takes the mark before the record in which it ends where
-// the last mark is far behind.
+// Add counts a line, and appends the mark before the record in which it ends if the last mark is far behind.
 func (c LogOverflow) Add(seq int64, before Mark, size, tail int64) LogOverflow {
 	switch n := len(c.Marks); {
 	case c.Lines == 0:
@@ -45,7 +43,7 @@ func (c LogOverflow) Add(seq int64, before Mark, size, tail int64) LogOverflow {
 	return c
 }
 
-// LogLimitReason says what of a log is not kept.
+// LogLimitReason is the reason for lines of a log that are not stored.
 func LogLimitReason(limit, bytes int64) string {
 	return fmt.Sprintf("limits.max_log_size: the log is cut at %d bytes, in the middle: %d bytes are not stored", limit, bytes)
 }

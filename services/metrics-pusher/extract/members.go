@@ -8,14 +8,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Bounds of a line that is a JSON object; what is beyond them is not looked at.
+// Bounds of a line that is a JSON object; the part beyond them is not read.
 const (
 	maxDepth   = 16
 	maxMembers = 1000
 )
 
-// appendMembers appends the samples among the members of line where that is a
-// JSON object. Those of the line begin at begin.
+// appendMembers appends the samples among the members of line if it is a JSON object. The samples of the line begin at index begin.
 func (p *Patterns) appendMembers(dst []event.Sample, begin int, line Line, missed *Misses) []event.Sample {
 	text := strings.TrimSpace(line.Text)
 	if !strings.HasPrefix(text, "{") {
@@ -45,7 +44,7 @@ func (p *Patterns) appendMembers(dst []event.Sample, begin int, line Line, misse
 	return dst
 }
 
-// countUnreadable counts a line that cannot be read, if it looks like an object.
+// countUnreadable counts a line that cannot be read, if it has the form of an object.
 func (m *Misses) countUnreadable(text string, cut bool) {
 	if !strings.HasPrefix(strings.TrimLeft(text[1:], " \t"), `"`) {
 		return
@@ -74,8 +73,7 @@ func (p *pattern) appendMembers(dst []event.Sample, members []string, missed *Mi
 	return dst
 }
 
-// number is sample for a member, of which the whole match is no number: then what
-// follows the first = is.
+// number is sample for a member. If the whole match is no number, the text after the first = is read as the number.
 func (p *pattern) number(member string, at []int) (s event.Sample, found matchResult) {
 	if p.value > 0 {
 		p.extendExponent(member, at)
@@ -91,22 +89,22 @@ func (p *pattern) number(member string, at []int) (s event.Sample, found matchRe
 	return s, p.applyGroups(&s, member, at)
 }
 
-// object is what a line that is a JSON object holds.
+// object is the content of a line that is a JSON object.
 type object struct {
 	members []string // path=value
 	step    *int64
 	time    int64
-	badTime bool // it says a time that cannot be read
+	badTime bool // its time cannot be read
 }
 
-// read reads an object, and reports whether the text is one. Numbers may be such
-// as Emitted takes, NaN and Infinity among them, which JSON does not know.
+// read reads an object, and reports whether the text is one. It accepts the numbers that Emitted accepts, such as NaN and Infinity, which
+// are not valid JSON.
 func (o *object) read(text string) bool {
 	r := reader{rest: []byte(text)}
 	return o.value(&r, "", 0) && r.atEnd()
 }
 
-// value reads the next value, whose path is known.
+// value reads the next value, which has the given path.
 func (o *object) value(r *reader, path string, depth int) bool {
 	switch {
 	case depth > maxDepth:
@@ -139,7 +137,7 @@ func (o *object) value(r *reader, path string, depth int) bool {
 	return true
 }
 
-// nested reads what an object or array holds, and its end.
+// nested reads the content of an object or array, and its end.
 func (o *object) nested(r *reader, end byte, path string, depth int) bool {
 	if r.take(end) {
 		return true
@@ -167,7 +165,7 @@ func (r *reader) key() (string, bool) {
 	return key, err == nil && r.take(':')
 }
 
-// addMember keeps a member.
+// addMember adds a member.
 func (o *object) addMember(path, value string) {
 	switch path {
 	case "step":

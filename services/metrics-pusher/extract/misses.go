@@ -2,19 +2,17 @@ package extract
 
 import "fmt"
 
-// Misses is what was found and is no sample, and what is wrong with those that
-// are, by why.
+// Misses counts, by reason, the matches that are no samples, and the samples without a readable time.
 type Misses struct {
 	Numbers int // matches of text that is no number
-	Cut     int // matches up to where a line is cut, and objects that are: what follows may belong to them
-	Objects int // lines that look like JSON objects and cannot be read
+	Cut     int // matches up to where a line is cut, and objects that are cut: the text behind may belong to them
+	Objects int // lines that begin like JSON objects and cannot be read
 	Labels  int // matches with a label that is too long
-	Times   int // samples whose time cannot be read, and is not said
+	Times   int // samples whose time cannot be read, which Report leaves out
 }
 
-// Report tells of everything that is no sample how often that was and why, for the
-// user to read. It was found in the line with sequence number seq, or in a block
-// that ended there; lines are cut at limit bytes.
+// Report calls drop for each reason with the count of matches that are no samples, in a text for the user. The matches were found in the
+// line with sequence number seq, or in a block that ended there; lines are cut at limit bytes.
 func (m Misses) Report(seq int64, limit int, drop func(n int64, reason string)) {
 	if m == (Misses{Times: m.Times}) {
 		return
@@ -34,8 +32,8 @@ func (m Misses) Report(seq int64, limit int, drop func(n int64, reason string)) 
 	}
 }
 
-// UntimedNotice says that n samples of a stream have the time of their line because what
-// the line says of it cannot be read, for the user to read.
+// UntimedNotice is the notice that n samples of a stream have the time of their line because the time in the line cannot be read, for the
+// user.
 func UntimedNotice(n int64, stream string) string {
 	samples, have := "samples", "have"
 	if n == 1 {

@@ -9,12 +9,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// MaxSeries is how many different series are kept of one run, one for each metric
-// and set of labels. Its pods share them.
+// MaxSeries is how many different series of one run are stored, one for each metric and set of labels. The pods of the run share them.
 const MaxSeries = pod.MaxSeries
 
-// TooManySeries says why samples are dropped that are of none of the series that are
-// kept of a pod, of which so many are, for the user to read.
+// TooManySeries is the reason for dropped samples if a pod has more than most series, for the user.
 func TooManySeries(most int) string {
 	share := ""
 	if most != MaxSeries {
@@ -24,10 +22,10 @@ func TooManySeries(most int) string {
 		"what differs with each sample belongs into its value, or into @step, not into a name or label", MaxSeries, cmp.Or(share, ","))
 }
 
-// SeriesLimiter are the series that were met, by digests: the first ones. The zero value
-// knows none, and keeps MaxSeries. It is of one goroutine.
+// SeriesLimiter admits the samples of the first Max different series, which it knows by their digests. The zero value has no series and
+// admits MaxSeries. Only one goroutine may use it.
 type SeriesLimiter struct {
-	Max int // that are kept; zero means MaxSeries
+	Max int // number of admitted series; zero means MaxSeries
 
 	admitted map[uint64]struct{}
 	fresh    []uint64
@@ -41,8 +39,7 @@ func (s *SeriesLimiter) TooMany() string { return TooManySeries(s.limit()) }
 
 func (s *SeriesLimiter) limit() int { return cmp.Or(s.Max, MaxSeries) }
 
-// Admit reports whether a sample is of a series that is kept: of one that was
-// met, or of a new one where there is room.
+// Admit reports whether a sample is of an admitted series, or of a new one for which there is room.
 func (s *SeriesLimiter) Admit(sample *event.Sample) bool {
 	plain := len(sample.Labels) == 0 && sample.Name != ""
 	if plain && slices.Contains(s.recentNames[:], sample.Name) {
@@ -62,7 +59,7 @@ func (s *SeriesLimiter) Admit(sample *event.Sample) bool {
 	return true
 }
 
-// Add has it know series that were met before.
+// Add admits series of an earlier process.
 func (s *SeriesLimiter) Add(ids ...uint64) {
 	if s.admitted == nil {
 		s.admitted = make(map[uint64]struct{})
@@ -72,15 +69,14 @@ func (s *SeriesLimiter) Add(ids ...uint64) {
 	}
 }
 
-// TakeAdmitted returns those that were admitted first since it was asked last.
+// TakeAdmitted returns the series that were first admitted since its last call.
 func (s *SeriesLimiter) TakeAdmitted() []uint64 {
 	fresh := s.fresh
 	s.fresh = nil
 	return fresh
 }
 
-// digest is that of a series, the same in every process. The order of labels does
-// not matter to it.
+// digest returns the digest of a series, the same in every process and for every order of labels.
 func digest(sample *event.Sample) uint64 {
 	id := fnv(offset, sample.Name)
 	for k, v := range sample.Labels {
@@ -102,8 +98,7 @@ func fnv(h uint64, s string) uint64 {
 	return h
 }
 
-// mix spreads what differs between digests over all bits, so that sums of them
-// differ, too. It is the end of MurmurHash3.
+// mix spreads the differing bits of digests over all bits, so that sums of digests differ, too. It is the end of MurmurHash3.
 func mix(h uint64) uint64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

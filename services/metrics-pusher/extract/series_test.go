@@ -33,7 +33,7 @@ func TestASeriesIsANameAndASetOfLabels(t *testing.T) {
 			t.Errorf("sample %d, %+v, is of no series that was met", i, sample)
 		}
 	}
-	for range 20 { // whatever the order of a map
+	for range 20 { // for several orders of the map
 		if s.Admit(sampleOf("a", "y", "2", "x", "1")); len(s.TakeAdmitted()) != 0 {
 			t.Error("the order of labels makes a series")
 		}
@@ -52,7 +52,7 @@ func TestOnlySoManySeriesAreAdmittedAndTheirSamplesStillAre(t *testing.T) {
 			t.Fatalf("number %d is not admitted", i)
 		}
 	}
-	var next extract.SeriesLimiter // of another process, which is told
+	var next extract.SeriesLimiter // in another process, which gets the series of the first
 	next.Add(first.TakeAdmitted()...)
 	for _, s := range []*extract.SeriesLimiter{&first, &next} {
 		if s.Admit(sampleOf("other")) || s.Admit(sampleOf("m", "n", "x")) || !s.Admit(sampleOf("m", "n", "7")) {

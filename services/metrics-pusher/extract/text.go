@@ -5,10 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// LineText returns what is kept of a line of length bytes, of which b is the
-// beginning: no more than limit bytes, with what is no UTF-8 replaced. The line's
-// length comes back as raw where text is not all of it; cut says that text ends
-// early. A character that the limit cuts apart is left out.
+// LineText returns the stored text of a line of length bytes that begins with b: at most limit bytes, with invalid UTF-8 replaced. Raw is
+// the line's length if text is not all of the line; cut reports whether text ends early. A character that the limit cuts apart is left out.
 func LineText(b []byte, length int64, limit int) (text string, raw int64, cut bool) {
 	if cut = length > int64(limit); cut {
 		b = trimPartialRune(b[:min(len(b), limit)])

@@ -2,14 +2,12 @@ package extract
 
 import "strings"
 
-// convert returns v, which was given in the unit from, in the unit to, or v in
-// from where these do not measure the same or one is not known. An empty to
-// takes what comes.
+// convert converts v from the unit from to the unit to. It returns v and from if one of the units is unknown, or if they do not measure the
+// same. An empty to returns v and from, an empty from returns v and to.
 //
-// Known are seconds (ns us µs ms s min h, with their long names), bytes and bits
-// with the prefixes of SI (k M G T P) and of IEC (Ki Mi Gi Ti Pi), rates of all
-// these per second (/s or ps as in Gbps), hertz, and percent of one. The factors
-// are those of the SI brochure and of IEC 80000-13.
+// Known are seconds (ns us µs ms s min h, with their long names), bytes and bits with the prefixes of SI (k M G T P) and of IEC (Ki Mi Gi
+// Ti Pi), rates of all these per second (/s or ps as in Gbps), hertz, and percent of one. The factors are those of the SI brochure and of
+// IEC 80000-13.
 func convert(v float64, from, to string) (float64, string) {
 	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
 	if to == "" || from == to {
@@ -26,10 +24,10 @@ func convert(v float64, from, to string) (float64, string) {
 	if a.factor >= b.factor {
 		return v * (a.factor / b.factor), to
 	}
-	return v / (b.factor / a.factor), to // exact where the quotient is whole
+	return v / (b.factor / a.factor), to // exact if the quotient is whole
 }
 
-// unit is a multiple of a base unit, the smallest that is known: all are whole.
+// unit is a multiple of a base unit. The base unit is the smallest known one, so that all factors are whole.
 type unit struct {
 	of     string
 	factor float64
@@ -98,7 +96,7 @@ func prefixed(text string) (unit, bool) {
 	return unit{}, false
 }
 
-// factor returns what a prefix stands for.
+// factor returns the factor of a prefix.
 func factor(prefix string) (float64, bool) {
 	if prefix == "" {
 		return 1, true

@@ -19,12 +19,12 @@ import (
 // Bounds.
 const (
 	maxBatch   = 64 << 10 // bytes of lines that are shipped at once, about
-	maxLine    = 64 << 10 // bytes of a line that are kept
+	maxLine    = 64 << 10 // bytes of a line that are stored
 	maxSamples = 500      // that are shipped at once
-	maxTail    = 1 << 20  // bytes of the end of a log over its limit that are kept, in memory until the log ends
+	maxTail    = 1 << 20  // bytes at the end of a log over its limit that are stored, in memory until the log ends
 )
 
-// target is a container whose log is to be followed.
+// target is a container whose log is followed.
 type target struct {
 	Ref     cluster.Ref `json:"ref"`
 	Pod     string      `json:"pod"` // name
@@ -34,7 +34,7 @@ type target struct {
 	Created time.Time   `json:"made"` // when the pod was
 }
 
-// targetState is a Target and how it stands.
+// targetState is a Target and its state.
 type targetState struct {
 	target
 
@@ -42,7 +42,7 @@ type targetState struct {
 	Ended   bool // the container writes no more
 }
 
-// targetsOf returns the containers of an attempt that no program of ours runs.
+// targetsOf returns the containers of an attempt that run without the platform's entrypoint.
 func targetsOf(s cluster.Snapshot) []targetState {
 	var all []targetState
 	for _, p := range s.Pods {
@@ -52,7 +52,7 @@ func targetsOf(s cluster.Snapshot) []targetState {
 		t := targetState{target: target{
 			Ref: s.Ref, Pod: p.Name, UID: string(p.UID), Role: cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark), Created: p.CreationTimestamp.UTC(),
 		}}
-		t.Index, _ = strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation]) // none is 0
+		t.Index, _ = strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation]) // 0 if there is no such annotation
 		t.Ended = p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		for _, c := range p.Status.ContainerStatuses {
 			if c.Name == cluster.ContainerBenchmark {
@@ -65,7 +65,7 @@ func targetsOf(s cluster.Snapshot) []targetState {
 	return all
 }
 
-// source is what the lines of a target are of.
+// source returns the stream of the lines of a target.
 func (t target) source() event.Stream {
 	return event.Stream{Role: t.Role, Index: t.Index, Pod: t.UID, Container: cluster.ContainerBenchmark, Kind: event.StreamLog}
 }
@@ -94,7 +94,7 @@ type shipCount struct {
 
 func (c *shipCount) ship(n int, seq int64) { c.Count, c.Last = c.Count+int64(n), seq }
 
-// drop notes that n are not shipped, and why. The first reason is kept.
+// drop counts n lines or samples that are not shipped, with the reason. Only the first reason is stored.
 func (c *shipCount) drop(n int64, reason string) {
 	c.Dropped += n
 	c.Reason = cmp.Or(c.Reason, reason)
@@ -108,9 +108,9 @@ func (c shipCount) end() *event.End {
 	return e
 }
 
-// since is from when the log is read: the beginning of the second of the last
-// line, so that the lines of that second are numbered as they were before. Of a log
-// over its limit its end is read again, which only who read it had.
+// since returns the time from which the log is read: the beginning of the second of the last line, so that the lines of that second get the
+// same numbers again. For a log over its limit it is the time of the first mark, because only the reader that was interrupted had the end
+// of the log in memory.
 func (p progress) since() time.Time {
 	from := p.Time
 	if len(p.Cut.Marks) > 0 {
@@ -122,8 +122,7 @@ func (p progress) since() time.Time {
 	return time.Unix(0, from).UTC().Truncate(time.Second)
 }
 
-// tailBuffer is the end of a log over its limit: of the lines that it was given the last
-// ones, as many bytes as are kept of them.
+// tailBuffer holds the last lines of a log over its limit, at most maxBytes of them.
 type tailBuffer struct {
 	maxBytes int64
 	bytes    int64
@@ -132,7 +131,7 @@ type tailBuffer struct {
 
 func sizeOf(l event.Line) int64 { return int64(len(l.Text)) + 1 }
 
-// add takes one more line, and lets the first ones go.
+// add appends a line, and drops the first ones that are too many.
 func (e *tailBuffer) add(l event.Line) {
 	e.lines, e.bytes = append(e.lines, l), e.bytes+sizeOf(l)
 	n := 0
@@ -147,8 +146,7 @@ func (e *tailBuffer) add(l event.Line) {
 // one with the number before.
 func nextSeq(created time.Time, at, before int64) int64 { return max(before+1, at-created.UnixNano()) }
 
-// cutTimestamp takes the time from the beginning of a line. It is false of a line that
-// has none, which no container wrote.
+// cutTimestamp cuts the time off the beginning of a line. It is false for a line without a time, which no container wrote.
 func cutTimestamp(line []byte) (at int64, text []byte, ok bool) {
 	stamp, text, ok := bytes.Cut(line, []byte(" "))
 	if !ok { // an empty line may have lost its space
@@ -161,16 +159,14 @@ func cutTimestamp(line []byte) (at int64, text []byte, ok bool) {
 	return t.UnixNano(), text, true
 }
 
-// lineOf is a line of length bytes, of which text is the beginning, as it is
-// shipped.
+// lineOf returns a line of length bytes that begins with text, as it is shipped.
 func lineOf(text []byte, length, seq, at int64, open bool) event.Line {
 	l := event.Line{Seq: seq, Time: at, Unterminated: open}
 	l.Text, l.Raw, l.Truncated = extract.LineText(text, length, maxLine)
 	return l
 }
 
-// metricsOf are what the lines of a role are searched for, and how many bytes of
-// them are kept; 0 is no limit.
+// metricsOf returns the metrics that are searched in the lines of a role, and how many bytes of the lines are stored; 0 is no limit.
 func metricsOf(d *descriptors.Descriptor, role string, limit int64) ([]pod.Metric, int64) {
 	if d.Limits.MaxLogSize > 0 {
 		limit = d.Limits.MaxLogSize
@@ -195,8 +191,7 @@ func metricsOf(d *descriptors.Descriptor, role string, limit int64) ([]pod.Metri
 	return all, limit
 }
 
-// seriesOf is how many series are kept of the output of a role's pod, half of those
-// of the pod: the other half is its collector's.
+// seriesOf returns how many series in the output of a role's pod are stored, half of the pod's: the pod's collector has the other half.
 func seriesOf(d *descriptors.Descriptor, role string) int {
 	others := len(d.Hardware.Strategy.Roles()) - 1
 	if d.Hardware.Strategy == descriptors.MPI {

@@ -8,28 +8,27 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/skew"
 )
 
-// deferredPrefix are the keys of logs whose run's descriptor could not be read, of
-// KindFollowed.
+// deferredPrefix is the prefix of the keys of deferred logs, of KindLogProgress.
 const deferredPrefix = "unread/"
 
 // maxWaitAfterEnd is how long a log waits for a newer release at most once its container has
 // ended: a run that has ended waits for its logs, but not for long.
 const maxWaitAfterEnd = 10 * time.Second
 
-// deferredLog is a log whose run has a descriptor that a follower could not read, though the
-// gateway accepted it: it waits for one that is as new as the gateway.
+// deferredLog is a log whose run has a descriptor that this follower could not read, though the gateway accepted it: the log waits for a
+// follower that is as new as the gateway.
 type deferredLog struct {
 	Target target    `json:"target"`
 	Since  time.Time `json:"since"`
 }
 
-// keepsWaiting reports whether a log waits on for a newer follower. Ended is when its container
-// was seen to have ended; zero where it was not.
+// keepsWaiting reports whether a log waits on for a newer follower. Ended is when a snapshot first showed that its container had ended;
+// zero if none did.
 func keepsWaiting(u deferredLog, descriptor string, ended, now time.Time) bool {
 	return !skew.Expired(u.Since, descriptor, now) && (ended.IsZero() || now.Before(ended.Add(maxWaitAfterEnd)))
 }
 
-// deferredStatus tells that a log waits for a newer follower.
+// deferredStatus is the status that a log waits for a newer follower.
 func deferredStatus(h event.Header, descriptor string, faults descriptors.Faults) event.Status {
 	return event.Status{
 		Header: h.Cause("status/skew", "waits"), Phase: event.PhaseRunning, Reason: event.VersionSkew,
@@ -37,8 +36,7 @@ func deferredStatus(h event.Header, descriptor string, faults descriptors.Faults
 	}
 }
 
-// unsearchedStatus tells that a log is shipped though nobody could read which samples are to be
-// found in it.
+// unsearchedStatus is the status that a log is shipped without its samples, because no follower could read which samples to find.
 func unsearchedStatus(h event.Header, faults descriptors.Faults) event.Status {
 	return event.Status{
 		Header: h.Cause("status/skew", "ended"), Phase: event.PhaseRunning, Reason: event.VersionSkew,
@@ -46,5 +44,5 @@ func unsearchedStatus(h event.Header, faults descriptors.Faults) event.Status {
 	}
 }
 
-// noPatterns is why samples of a log may be missing.
+// noPatterns is the reason for missing samples of a log.
 const noPatterns = "the descriptor could not be read by this release, so that no samples were looked for"

@@ -11,7 +11,7 @@ func TestALogWaitsForAReleaseThatCanReadItsDescriptor(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tt := range map[string]struct {
 		descriptor   string
-		after, ended time.Duration // since it was put aside; ended is 0 for a container that runs
+		after, ended time.Duration // since the log was deferred; ended is 0 for a container that runs
 		want         bool
 	}{
 		"while it may pend":                           {skewed, 9 * time.Minute, 0, true},

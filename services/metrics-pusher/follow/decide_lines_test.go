@@ -30,7 +30,7 @@ func FuzzWhateverALogHoldsIsReadLineByLine(f *testing.F) {
 	})
 }
 
-// checkStamp checks that a line's time is taken from it, where it has one.
+// checkStamp checks that the time of a line is cut off, if it has one.
 func checkStamp(t *testing.T, line string) {
 	t.Helper()
 	stamp, rest, _ := strings.Cut(line, " ")

@@ -11,7 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// deferred are the logs whose run's descriptor a follower could not read.
+// deferred returns the queue of logs whose run's descriptor this release could not read.
 func (f *follower) deferred() skew.Queue[deferredLog] {
 	return skew.NewQueue[deferredLog](f.deps.Store, store.KindLogProgress, deferredPrefix)
 }
@@ -25,11 +25,11 @@ func (f *follower) isShipped(ctx context.Context, u deferredLog) (bool, error) {
 	return err == nil, err
 }
 
-// errDeferred says that a log is not followed yet.
+// errDeferred means that a log is not followed yet.
 var errDeferred = errors.New("its run's descriptor cannot be read by this release: it waits for a newer one")
 
-// deferLog puts a log aside whose run's descriptor cannot be read, and says errDeferred, until
-// its time is over: then it is followed without what only the descriptor says.
+// deferLog defers a log whose run's descriptor cannot be read, and returns errDeferred. After the waiting time it returns nil: the log is
+// then followed without the settings that only the descriptor has.
 func (f *follower) deferLog(ctx context.Context, t *followedLog, h event.Header, descriptor string, faults descriptors.Faults) error {
 	now := f.deps.Clock()
 	u, err := f.deferred().PutIfAbsent(ctx, t.target.UID, deferredLog{Target: t.target, Since: now.UTC()})

@@ -12,7 +12,7 @@ import (
 // skewed is a descriptor with a key of a newer release.
 const skewed = "quantum = true\n" + descriptor
 
-// statuses are the reasons and words of all statuses.
+// statuses returns the reasons and messages of all statuses.
 func (w fixture) statuses() (all []string) {
 	w.fakeBus.mu.Lock()
 	defer w.fakeBus.mu.Unlock()

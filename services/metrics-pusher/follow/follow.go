@@ -25,14 +25,14 @@ const leaseName = "follow"
 type follower struct {
 	settings Settings
 	deps     Deps
-	slots    chan struct{} // holds one for each log that is read
+	slots    chan struct{} // has an element for each log that is being read
 
 	mu   sync.Mutex
 	logs map[string]*followedLog // by UID of the pod
 	wg   sync.WaitGroup
 }
 
-// followedLog is a container that is followed.
+// followedLog is a container whose log is followed.
 type followedLog struct {
 	target target
 	loop   *control.Loop // reads the log until it is shipped
@@ -41,7 +41,7 @@ type followedLog struct {
 	started, ended bool
 	endedSince     time.Time // when a snapshot first showed that it had ended
 
-	announced bool // that it waits for a newer release; only the loop uses it
+	announced bool // the status that it waits for a newer release is published; only the loop uses it
 
 	podGone, shipped bool // the pod is gone, the log is shipped: under the follower's lock
 }
@@ -50,8 +50,8 @@ func newFollower(s Settings, d Deps) *follower {
 	return &follower{settings: s, deps: d, slots: make(chan struct{}, s.MaxLogs), logs: map[string]*followedLog{}}
 }
 
-// run follows until ctx is done. It needs no fence: progress is written by compare-and-set,
-// and events that are published twice are one.
+// run follows logs until ctx is done. It needs no fence: progress is written by compare-and-set, and an event that is published twice
+// counts once.
 func (f *follower) run(ctx context.Context, _ int64) error {
 	defer f.wg.Wait()
 	reconcile := control.NewLoop("reconcile", f.settings.Reconcile, f.deps.Log, f.reconcile, control.LoopSettings{
@@ -71,7 +71,7 @@ func (f *follower) backoff() control.Backoff {
 	return control.Backoff{First: f.settings.RetryBackoff, Max: min(32*f.settings.RetryBackoff, f.settings.Reconcile)}
 }
 
-// onObserved begins to follow the new containers of an attempt, and updates the others.
+// onObserved starts to follow the new containers of an attempt, and updates the other ones.
 func (f *follower) onObserved(ctx context.Context, s cluster.Snapshot) {
 	present := map[string]bool{}
 	for _, t := range targetsOf(s) {
@@ -80,7 +80,7 @@ func (f *follower) onObserved(ctx context.Context, s cluster.Snapshot) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for uid, t := range f.logs { // pods that are gone write no more
+	for uid, t := range f.logs { // a pod that is gone writes no more
 		if t.target.Ref.Run == s.Ref.Run && t.target.Ref.Attempt == s.Ref.Attempt && !present[uid] {
 			t.podGone = true
 			t.update(true, true, f.deps.Clock())
@@ -139,22 +139,21 @@ func (t *followedLog) state() (started, ended bool) {
 	return t.started, t.ended
 }
 
-// endedAt is when a snapshot first showed that the container had ended; zero where none did.
+// endedAt returns when a snapshot first showed that the container had ended; zero if none did.
 func (t *followedLog) endedAt() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.endedSince
 }
 
-// forget forgets a container whose pod is gone and whose log is shipped. Until then
-// its log would be begun again.
+// forget drops a container whose pod is gone and whose log is shipped. Dropped earlier, its log would be started again.
 func (f *follower) forget(t *followedLog) {
 	if t.podGone && t.shipped {
 		delete(f.logs, t.target.UID)
 	}
 }
 
-// followOnce ships the lines that are there, and reports whether that was the whole log.
+// followOnce ships the new lines, and reports whether the log is shipped to its end.
 func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool, err error) {
 	started, ended := t.state()
 	if !started && !ended {
@@ -190,8 +189,7 @@ func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool
 	return true, nil
 }
 
-// loadProgress returns how far the log of a target is shipped, nil where it is shipped to
-// its end. It stores the progress of a log that is new.
+// loadProgress returns how far the log of a target is shipped, nil if it is shipped to its end. It stores the progress of a new log.
 func (f *follower) loadProgress(ctx context.Context, t target) (*progress, int64, error) {
 	if _, err := f.deps.Store.Doc(ctx, store.KindLogProgress, store.LogShippedKey(t.UID)); !errors.Is(err, store.ErrNotFound) {
 		return nil, 0, err
@@ -207,8 +205,7 @@ func (f *follower) loadProgress(ctx context.Context, t target) (*progress, int64
 	return &p, version, nil
 }
 
-// reconcile resumes the logs that an earlier follower began and of whose pods no snapshot
-// comes any more.
+// reconcile resumes logs that an earlier follower started, whose pods no snapshot shows any more.
 func (f *follower) reconcile(ctx context.Context) (time.Duration, error) {
 	if err := f.deferred().ForEach(ctx, f.isShipped); err != nil {
 		return 0, err
@@ -224,8 +221,7 @@ func (f *follower) reconcile(ctx context.Context) (time.Duration, error) {
 	return 0, nil
 }
 
-// resumeLog has a log followed that was begun, unless it is followed: to its end, where
-// its pod is gone.
+// resumeLog follows a started log, unless it is followed already. If its pod is gone, the log is followed to its end.
 func (f *follower) resumeLog(ctx context.Context, t target) error {
 	f.mu.Lock()
 	_, tracked := f.logs[t.UID]

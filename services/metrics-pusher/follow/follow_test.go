@@ -53,8 +53,7 @@ pattern = '(?s)^epoch.*loss=(\d+)'
 // podCreated is when the pod was.
 func podCreated() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// logLine is a line of the log as the cluster hands it out, so long after the
-// pod was made.
+// logLine returns a line of the log as the cluster returns it, written after the pod's creation by the given time.
 func logLine(after time.Duration, text string) string {
 	return podCreated().Add(after).Format(time.RFC3339Nano) + " " + text + "\n"
 }
@@ -139,7 +138,7 @@ func (s *fakeCluster) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, er
 	return r, nil
 }
 
-// write hands out what there is since a second, and then what comes.
+// write writes the lines since a time, and then new ones.
 func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Time) {
 	for i := 0; ; {
 		s.mu.Lock()
@@ -167,11 +166,11 @@ func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Ti
 	}
 }
 
-// fakeBus remembers what was said.
+// fakeBus records published events.
 type fakeBus struct {
 	mu        sync.Mutex
 	published []event.Event
-	failures  int // so many calls
+	failures  int // number of calls to fail
 }
 
 func (b *fakeBus) Publish(_ context.Context, events ...event.Event) error {
@@ -190,7 +189,7 @@ func (b *fakeBus) Publish(_ context.Context, events ...event.Event) error {
 	return nil
 }
 
-// stored is what a store would have: each line and sample once, and the ends.
+// stored is the content of a store: each line and sample once, and the ends.
 type stored struct {
 	Lines, Samples []string
 	LogEnd, End    event.End
@@ -228,7 +227,7 @@ func (b *fakeBus) stored() stored {
 	return s
 }
 
-// lastEnd is the end that was said, if one was.
+// lastEnd returns end, or the earlier end if end is nil.
 func lastEnd(was event.End, end *event.End) event.End {
 	if end == nil {
 		return was
@@ -248,7 +247,7 @@ func newFixture(t *testing.T, s *fakeCluster) fixture {
 	return newFixtureOf(t, s, descriptor)
 }
 
-// newFixtureOf is a world whose run has a descriptor.
+// newFixtureOf returns a fixture whose run has the given descriptor.
 func newFixtureOf(t *testing.T, s *fakeCluster, descriptor string) fixture {
 	t.Helper()
 	w := fixture{s, &fakeBus{}, storetest.NewMemory()}
@@ -259,8 +258,7 @@ func newFixtureOf(t *testing.T, s *fakeCluster, descriptor string) fixture {
 	return w
 }
 
-// process starts a follower in a process of its own, with a lease that ends soon after the
-// process is killed.
+// process starts a follower in a process of its own, with a lease that ends soon after the process is killed.
 func (w fixture) process(t *testing.T, name string) (kill func()) {
 	t.Helper()
 	return w.processWith(t, name, 150*time.Millisecond)
@@ -285,14 +283,14 @@ func (w fixture) processWith(t *testing.T, name string, lease time.Duration) (ki
 	return kill
 }
 
-// fail has so many calls fail.
+// fail makes the next n calls fail.
 func (w fixture) fail(n int) {
 	w.fakeBus.mu.Lock()
 	defer w.fakeBus.mu.Unlock()
 	w.failures = n
 }
 
-// progress is what is written down of the log that is not shipped to its end.
+// progress returns the stored progress of the log that is not shipped to its end.
 func (w fixture) progress(t *testing.T) follow.Progress {
 	t.Helper()
 	p, _, err := store.Get[follow.Progress](t.Context(), w.store, store.KindLogProgress, "open/u1")
@@ -302,7 +300,7 @@ func (w fixture) progress(t *testing.T) follow.Progress {
 	return p
 }
 
-// until waits until something is so.
+// until waits until cond returns true.
 func until(t *testing.T, description string, cond func() bool) {
 	t.Helper()
 	for late := time.Now().Add(time.Minute); !cond(); time.Sleep(5 * time.Millisecond) {
@@ -432,7 +430,7 @@ func TestAPodThatIsGoneEndsItsLogWithWhatWasRead(t *testing.T) {
 	kill := w.process(t, "a")
 	until(t, "a line", func() bool { return len(w.stored().Lines) == 1 })
 	kill()
-	w.change(func() { w.deleted = true }) // while nobody looks
+	w.change(func() { w.deleted = true }) // while no follower runs
 	w.process(t, "b")
 	until(t, "the end", w.shipped(t))
 	if got := w.stored(); len(got.Lines) != 1 || got.LogEnd.Count > 1 || !strings.Contains(got.LogEnd.Reason, "gone before its log was read") {

@@ -18,13 +18,13 @@ func lines(from, n int) []string {
 	return all
 }
 
-// newLimitedFixture is a world with a run that keeps 1,000 bytes of its log.
+// newLimitedFixture returns a fixture whose run stores 1,000 bytes of its log.
 func newLimitedFixture(t *testing.T, log ...string) fixture {
 	t.Helper()
 	return newFixtureOf(t, newFakeCluster(log...), descriptor+"[limits]\nmax_log_size = \"1000B\"\n")
 }
 
-// wantCut checks that of a log of n lines the first 50 and the last 50 are kept.
+// wantCut checks that the first 50 and the last 50 of the n lines of a log are stored.
 func wantCut(t *testing.T, got stored, n int) {
 	t.Helper()
 	if len(got.Lines) != 100 || !strings.HasSuffix(got.Lines[0], " line 0000") || !strings.HasSuffix(got.Lines[49], " line 0049") ||

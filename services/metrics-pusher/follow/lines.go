@@ -7,14 +7,13 @@ import (
 	"io"
 )
 
-// lines reads lines of any length, and keeps the beginning of those that are too
-// long.
+// lines reads lines of any length, and returns the beginning of long ones.
 type lines struct{ from *bufio.Reader }
 
 func newLines(r io.Reader) *lines { return &lines{bufio.NewReaderSize(r, 16<<10)} }
 
-// next returns the beginning of the next line, its whole length, and whether it
-// has no line feed, as only the last may. Its error is io.EOF after the last.
+// next returns the beginning of the next line, its whole length, and whether it has no line feed, which only the last line may lack. Its
+// error is io.EOF after the last line.
 func (l *lines) next(limit int) (text []byte, length int, open bool, err error) {
 	for {
 		piece, err := l.from.ReadSlice('\n')

@@ -17,8 +17,8 @@ import (
 
 // Times of a reading.
 const (
-	batchDelay   = 200 * time.Millisecond // how long a line waits for others to be shipped with
-	saveInterval = time.Second            // how often how far it is is written down
+	batchDelay   = 200 * time.Millisecond // how long a line waits for other lines of its batch
+	saveInterval = time.Second            // how often the progress is stored
 )
 
 // logReader reads one log and ships it.
@@ -26,23 +26,23 @@ type logReader struct {
 	deps     Deps
 	header   event.Header
 	patterns *extract.Patterns
-	blocks   *extract.Blocks       // of lines of this connection: a block that it breaks off ends there
-	series   extract.SeriesLimiter // of which samples are shipped: who goes on elsewhere begins to count anew
-	limit    int64                 // bytes that are kept; 0 is no limit
-	tail     tailBuffer            // of the log, where it is over the limit
+	blocks   *extract.Blocks       // of lines of this connection: the end of the connection ends a block
+	series   extract.SeriesLimiter // series whose samples are shipped; another follower starts to count anew
+	limit    int64                 // bytes that are stored; 0 is no limit
+	tail     tailBuffer            // end of a log over the limit
 
 	version   int64
 	savedAt   time.Time
 	dirty     bool
-	committed progress // what is shipped
-	pending   progress // what will be, once what is under way is
+	committed progress // everything up to here is shipped
+	pending   progress // like committed, once the open batch is published
 
 	lines   []event.Line // under way, as are these
 	samples []event.Sample
 	size    int
 }
 
-// newLogReader returns one that goes on at a place.
+// newLogReader returns a logReader that continues from p.
 func (f *follower) newLogReader(ctx context.Context, t *followedLog, p progress, version int64) (*logReader, error) {
 	run, err := f.deps.Store.Run(ctx, p.Ref.Run)
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *follower) newLogReader(ctx context.Context, t *followedLog, p progress,
 	return &logReader{deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(), series: extract.SeriesLimiter{Max: seriesOf(d, p.Role)}, limit: limit, tail: tailBuffer{maxBytes: extract.TailOf(limit, maxTail)}, version: version, committed: p, pending: p, savedAt: f.deps.Clock()}, nil
 }
 
-// rawLine is a line as it was read, or why there are no more.
+// rawLine is a line as it was read, or the error that ended the log.
 type rawLine struct {
 	text   []byte
 	length int
@@ -74,8 +74,8 @@ type rawLine struct {
 	err    error
 }
 
-// pass reads the log from the last line that was shipped on, until it ends or the
-// connection does. A line without an end is shipped in the last pass only.
+// pass reads the log from the last shipped line on, until the log or the connection ends. A line without an end is shipped in the last pass
+// only.
 func (r *logReader) pass(ctx context.Context, last bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := r.deps.Cluster.Log(ctx, cluster.Log{
@@ -96,7 +96,7 @@ func (r *logReader) pass(ctx context.Context, last bool) error {
 	return r.take(ctx, pieces, last)
 }
 
-// readLines hands lines over until there are no more, or ctx is done.
+// readLines sends lines to pieces until the log ends or ctx is done.
 func readLines(ctx context.Context, stream io.Reader, pieces chan<- rawLine) {
 	defer close(pieces)
 	for l := newLines(stream); ; {
@@ -156,7 +156,7 @@ func (r *logReader) add(ctx context.Context, p rawLine, before int64) (int64, er
 	seq := nextSeq(r.committed.Created, at, before)
 	length := int64(p.length - (len(p.text) - len(text)))
 	l := lineOf(text, length, seq, at, p.open)
-	if seq <= r.pending.Seq { // it is shipped, or of the end
+	if seq <= r.pending.Seq { // it is shipped, or in the end of a log over its limit
 		if c := r.pending.Cut; len(c.Marks) > 0 && seq > c.Marks[0].After {
 			r.tail.add(l)
 		}
@@ -172,8 +172,7 @@ func (r *logReader) add(ctx context.Context, p rawLine, before int64) (int64, er
 	return seq, nil
 }
 
-// addLine has a line, unless it lies behind what is kept of the beginning, and the samples
-// in it shipped.
+// addLine ships a line and its samples. A line behind the stored beginning of the log goes to the tail instead.
 func (r *logReader) addLine(l event.Line) {
 	first, piece := len(r.samples), extract.Line{Text: l.Text, Cut: l.Truncated, Seq: l.Seq, Time: l.Time}
 	samples, missed := r.blocks.Append(r.samples, piece)
@@ -192,8 +191,7 @@ func (r *logReader) addLine(l event.Line) {
 
 func (r *logReader) ship(l event.Line) { r.lines, r.size = append(r.lines, l), r.size+len(l.Text) }
 
-// shipTail ships the end of a log that is over its limit, and counts the lines between it
-// and the beginning.
+// shipTail ships the end of a log that is over its limit, and counts the lines between the beginning and that end as dropped.
 func (r *logReader) shipTail(ctx context.Context) error {
 	c := r.pending.Cut
 	if c.Lines == 0 {
@@ -216,8 +214,8 @@ func (r *logReader) shipTail(ctx context.Context) error {
 	return nil
 }
 
-// addSamples has samples shipped, behind those that are, as far as their series are
-// kept. What they do not say is what l says, the line that they were found at.
+// addSamples adds the samples behind r.samples to the open batch, as far as their series are stored. A sample without a number or time gets
+// that of l, the line at which it was found.
 func (r *logReader) addSamples(samples []event.Sample, missed extract.Misses, l event.Line) {
 	missed.Report(l.Seq, maxLine, r.pending.Samples.drop)
 	r.pending.Untimed += int64(missed.Times)
@@ -232,7 +230,7 @@ func (r *logReader) addSamples(samples []event.Sample, missed extract.Misses, l 
 	}
 }
 
-// flush ships what is under way.
+// flush publishes the open batch.
 func (r *logReader) flush(ctx context.Context) error {
 	var evs []event.Event
 	if n := len(r.lines); n > 0 {
@@ -250,17 +248,17 @@ func (r *logReader) flush(ctx context.Context) error {
 			r.rollback()
 			return fmt.Errorf("ship the log of pod %s: %w", r.committed.Pod, err)
 		}
-		r.lines, r.samples, r.size = nil, nil, 0 // whoever publishes may keep what it was given
+		r.lines, r.samples, r.size = nil, nil, 0 // the bus may keep the slices
 	}
 	r.dirty = r.dirty || r.committed.Seq != r.pending.Seq
 	r.committed = r.pending
 	return nil
 }
 
-// rollback takes back what could not be shipped: it is read again.
+// rollback drops the lines and samples that were not published: they are read again.
 func (r *logReader) rollback() { r.pending, r.lines, r.samples, r.size = r.committed, nil, nil, 0 }
 
-// eventHeader returns the header of what is said of the log.
+// eventHeader returns the header of an event about the log.
 func (r *logReader) eventHeader(kind, subject string) event.Header {
 	return r.header.Cause(kind, r.committed.source().ID(r.header.Run, r.header.Attempt)+" "+subject)
 }
@@ -272,8 +270,7 @@ func (r *logReader) saveDue(ctx context.Context) error {
 	return r.save(ctx)
 }
 
-// save stores how far the log is shipped. It fails if another follower has stored that
-// since.
+// save stores the progress of the log. It fails if another follower has stored the progress since.
 func (r *logReader) save(ctx context.Context) error {
 	r.savedAt = r.deps.Clock()
 	if !r.dirty {
@@ -287,7 +284,7 @@ func (r *logReader) save(ctx context.Context) error {
 	return nil
 }
 
-// finish says that the log has ended, and writes that down.
+// finish publishes the ends of the log, and stores that it is shipped.
 func (r *logReader) finish(ctx context.Context) error {
 	var events []event.Event
 	if n := r.pending.Untimed; n > 0 {

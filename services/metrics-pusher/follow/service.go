@@ -1,25 +1,19 @@
-// Package follow ships what a benchmark writes where no program of ours runs it:
-// where a descriptor names no command and the image's registry could not be asked
-// for its entrypoint, that is run as it is, and what it writes is read from the log
-// that the cluster keeps of its container.
+// Package follow ships the output of a benchmark whose container runs without the platform's entrypoint. If a descriptor names no command
+// and the image's registry did not answer which entrypoint the image has, the image runs unchanged, and the follower reads its output from
+// the log that the cluster stores of the container.
 //
-// Of a log over limits.max_log_size the first lines and the last are kept, as package
-// collect keeps them, the last in memory until the log has ended; patterns are held
-// against all lines.
+// The first and the last lines of a log over limits.max_log_size are stored, as in package collect. The last lines are in memory until the
+// log has ended. Patterns are matched with all lines.
 //
-// The promise is weaker than that of package collect: the log does not tell
-// standard error from standard output, what a node rotates away before it is
-// read is missing without a word, and after a canceled or deleted pod the last
-// lines may be. What is read is shipped at least once and stored once: a source
-// (event.Source) is the log of one container, and the sequence number of a line
-// is its time in nanoseconds since the pod was made, or one more than that of the
-// line before it where that is more; both are the same each time the log is read.
+// The guarantee is weaker than that of package collect: the log does not separate standard error from standard output, lines that a node
+// rotates away before they are read are missing without notice, and after a pod was canceled or deleted its last lines may be missing.
+// Lines that were read are shipped at least once and stored once. A source (event.Source) is the log of one container, and the sequence
+// number of a line is its time in nanoseconds since the pod was created, or one more than that of the line before it if that is greater;
+// both are the same each time the log is read.
 //
-// One of all processes follows, under a lease. How far each log is shipped is
-// written down, so that another goes on where it was killed, with the second in
-// which the last line was written. When a container has ended and its log is
-// read, the source ends with an event.End for each topic, and a document says so
-// to who waits for it (store.Followed).
+// One of all processes follows logs, under a lease. The progress of each log is stored, so that another process continues after a kill,
+// from the second in which the last line was written. When a container has ended and its log is read, the source ends with an event.End for
+// each topic, and a document records the end for those that wait for it (store.LogShippedKey).
 package follow
 
 import (
@@ -71,12 +65,11 @@ func (s Settings) withDefaults() Settings {
 
 // Publisher publishes.
 type Publisher interface {
-	// Publish says events, those of one run in their order, and returns when
-	// they are safe.
+	// Publish publishes events, those of one run in their order, and returns when they are safe.
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Store keeps how far logs are shipped, and knows runs.
+// Store stores how far logs are shipped, and returns runs.
 type Store interface {
 	store.Docs
 	store.Lister
@@ -84,20 +77,20 @@ type Store interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
-// Cluster is where the containers run.
+// Cluster is the cluster of the containers.
 type Cluster interface {
 	cluster.Observer
 	cluster.Logger
 }
 
-// Deps are what the service needs from others.
+// Deps are the dependencies of the service.
 type Deps struct {
 	Bus     Publisher
 	Store   Store
 	Cluster Cluster
 	Holder  string           // of the lease: this process, as no other is called
-	Clock   func() time.Time // nil means the machine's
-	Log     *zap.Logger      // nil means none
+	Clock   func() time.Time // nil means the machine's clock
+	Log     *zap.Logger      // nil means no log
 }
 
 // New returns the parts of the service, by name. The names are unique among all

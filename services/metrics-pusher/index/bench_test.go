@@ -42,9 +42,8 @@ func BenchmarkStored(b *testing.B) {
 	}
 }
 
-// BenchmarkVisible measures how long after it was taken a sample is seen in the
-// store, at 10,000 samples a second in messages of 20 ms. Run it with
-// -benchtime 200000x: one iteration is one sample.
+// BenchmarkVisible measures the time from taking a sample until the store returns it, at 10,000 samples a second in messages of 20 ms. Run
+// it with -benchtime 200000x: one iteration is one sample.
 func BenchmarkVisible(b *testing.B) {
 	w := newFixture(b)
 	defer w.index(b)()
@@ -90,7 +89,7 @@ func (w *fixture) emit(b *testing.B, n int) {
 	}
 }
 
-// fixture is a platform of an embedded broker, a store and what lies between.
+// fixture is a platform of an embedded broker, a store and the services between them.
 type fixture struct {
 	bus   *kafka.Bus
 	store *sqlite.Store
@@ -122,7 +121,7 @@ func (w *fixture) publish(b *testing.B, ev event.Event) {
 	}
 }
 
-// index runs the service, and returns what ends it.
+// index starts the service, and returns a function that stops it.
 func (w *fixture) index(b *testing.B) (stop func()) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -136,7 +135,7 @@ func (w *fixture) index(b *testing.B) (stop func()) {
 	}
 }
 
-// wait waits until so many samples or lines are stored.
+// wait waits until n samples or lines are stored.
 func (w *fixture) wait(b *testing.B, n int64) {
 	b.Helper()
 	for {

@@ -8,7 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// samplesOf returns what is to be stored of events, in their order.
+// samplesOf returns the samples of events for the store, in their order.
 func samplesOf(events []event.Metrics) []store.Samples {
 	batches := make([]store.Samples, len(events))
 	for i, ev := range events {
@@ -17,7 +17,7 @@ func samplesOf(events []event.Metrics) []store.Samples {
 	return batches
 }
 
-// linesOf returns what is to be stored of events, in their order.
+// linesOf returns the lines of events for the store, in their order.
 func linesOf(events []event.Logs) []store.Lines {
 	batches := make([]store.Lines, len(events))
 	for i, ev := range events {
@@ -30,9 +30,7 @@ func origin(h event.Header, s event.Stream) store.Origin {
 	return store.Origin{Run: h.Run, Attempt: h.Attempt, Stream: s}
 }
 
-// refused says what an error of the store means for the messages that it was
-// given: what the store will never have is event.ErrPoison, everything else is
-// tried again.
+// refused translates an error of the store: data that the store will never take are event.ErrPoison, every other error is retried.
 func refused(err error) error {
 	if errors.Is(err, store.ErrRefused) {
 		return fmt.Errorf("%w: %w", event.ErrPoison, err)

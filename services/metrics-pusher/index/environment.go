@@ -8,7 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// environments stores where pods run, for the events that show it.
+// environments stores the environments in events.
 func (i *indexer) environments(ctx context.Context, events []event.Logs) error {
 	for _, ev := range events {
 		if ev.Environment == nil {

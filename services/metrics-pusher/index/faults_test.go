@@ -29,15 +29,14 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
 
-// How much of what is odd benchmarks write.
+// Sizes of the odd data that the benchmarks write.
 const (
 	oddKeys  = 10_000  // labels of different names
 	longLine = 5 << 20 // bytes
 )
 
-// TestWhatBenchmarksWriteThatIsOddLosesNothingElse has two runs write what no
-// mapping can hold as it comes, by way of their collectors, brokers and this
-// service, and looks at what the store has.
+// TestWhatBenchmarksWriteThatIsOddLosesNothingElse has two runs write data that no mapping can hold unchanged, by way of their collectors,
+// brokers and this service, and checks the data in the store.
 func TestWhatBenchmarksWriteThatIsOddLosesNothingElse(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		faults(t, storetest.Open(t), func() int { return 0 })
@@ -67,7 +66,7 @@ func (p *harness) fields(t *testing.T, prefix string) int {
 	return n
 }
 
-// faults has runs write what is odd into a store, whose fields are counted.
+// faults has runs write odd data into a store, and counts the store's fields.
 func faults(t *testing.T, s storetest.Store, fields func() int) {
 	t.Helper()
 	broker := kafkatest.Start(t, event.Topics()...)
@@ -79,11 +78,11 @@ func faults(t *testing.T, s storetest.Store, fields func() int) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- run.All(ctx, index.New(index.Settings{}, index.Deps{Bus: bus, Store: s})) }()
-	// The first run makes the indices, and has a metric that is a number.
+	// The first run creates the indices, and has a metric that is a number.
 	shipOutput(t, bus, "01kdvr00010000000000000001", `{"level": 1, "loss": 0.5}`+"\n", "before\n")
 	waitComplete(t, s, "01kdvr00010000000000000001", 2, 1)
 	before := fields()
-	// To the second it is a text, and much else is odd.
+	// In the second run the same metric is a text, and many other data are odd.
 	metrics, good := oddOutput()
 	shipOutput(t, bus, "01kdvr00020000000000000002", metrics, "before\n"+strings.Repeat("x", longLine)+"\n"+strings.Repeat("word ", longLine/5)+"\n{\"level\": {\"a\": 1}}\nafter\n")
 	waitComplete(t, s, "01kdvr00020000000000000002", good, 5)
@@ -101,8 +100,7 @@ func faults(t *testing.T, s storetest.Store, fields func() int) {
 	}
 }
 
-// oddOutput returns what a run emits, and how many samples that is: what is none is left
-// out line by line.
+// oddOutput returns the metrics that a run emits, and the number of valid samples: others are left out line by line.
 func oddOutput() (text string, samples int64) {
 	var b strings.Builder
 	emit := func(line string, n int64) {
@@ -130,13 +128,13 @@ func oddOutput() (text string, samples int64) {
 	return b.String(), samples
 }
 
-// shipOutput has a collector ship what a pod of a run has written, to its end.
+// shipOutput has a collector ship the output of a run's pod to its end.
 func shipOutput(t *testing.T, bus *kafka.Bus, id, metrics, output string) {
 	t.Helper()
 	dir := t.TempDir()
 	err := os.MkdirAll(filepath.Join(dir, "run"), 0o700)
 	var records []byte
-	for data := []byte(output); len(data) > 0; { // as the wrapper reads them
+	for data := []byte(output); len(data) > 0; { // as the entrypoint reads them
 		n := min(len(data), 32<<10)
 		records, data = pod.AppendRecord(records, pod.Record{Time: time.Now().UnixNano(), Data: data[:n]}), data[n:]
 	}
@@ -158,7 +156,7 @@ func shipOutput(t *testing.T, bus *kafka.Bus, id, metrics, output string) {
 	}
 }
 
-// waitComplete waits until all that a run wrote is stored, and checks how much it was.
+// waitComplete waits until all data of a run are stored, and checks their numbers.
 func waitComplete(t *testing.T, s store.Reader, id string, samples, lines int64) {
 	t.Helper()
 	var c store.Completeness
@@ -178,7 +176,7 @@ func waitComplete(t *testing.T, s store.Reader, id string, samples, lines int64)
 	}
 }
 
-// stored checks a few of what is odd, and what lies around it.
+// stored checks some of the odd data, and the data around them.
 func stored(t *testing.T, s store.Reader, id string) {
 	t.Helper()
 	values, labels := make(map[string][]float64), make(map[string]string)
@@ -205,7 +203,7 @@ func stored(t *testing.T, s store.Reader, id string) {
 	linesStored(t, s, id)
 }
 
-// linesStored checks the lines around those that are odd.
+// linesStored checks the lines around the odd ones.
 func linesStored(t *testing.T, s store.Reader, id string) {
 	t.Helper()
 	texts := make(map[string]int)

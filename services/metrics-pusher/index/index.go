@@ -7,7 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// indexer stores what it is handed.
+// indexer stores the events that it gets.
 type indexer struct{ store Store }
 
 // metrics returns when all samples of events are stored.

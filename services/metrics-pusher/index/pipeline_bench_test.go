@@ -15,9 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect"
 )
 
-// BenchmarkPipeline measures how many samples a second go from a metrics file to
-// the store, by way of the embedded broker. Run it with -benchtime 2000000x: one
-// iteration is one sample.
+// BenchmarkPipeline measures how many samples a second get from a metrics file to the store, by way of the embedded broker. Run it with
+// -benchtime 2000000x: one iteration is one sample.
 func BenchmarkPipeline(b *testing.B) {
 	w := newFixture(b)
 	dir := writeVolume(b, b.N)
@@ -61,7 +60,7 @@ func writeVolume(b *testing.B, n int) string {
 	return dir
 }
 
-// waitAll waits until so many samples are stored, of all sources.
+// waitAll waits until n samples are stored, of all sources.
 func (w *fixture) waitAll(b *testing.B, n int64) {
 	b.Helper()
 	for {

@@ -6,19 +6,17 @@ import (
 	"testing"
 )
 
-// minRatio is what index reaches of a bare BulkIndexer at least.
+// minRatio is the least speed of index relative to a bare BulkIndexer.
 const minRatio = 0.8
 
-// maxSpread is how much faster than its slowest turn the fastest turn of a bare
-// BulkIndexer may be where the machine has nothing else to do.
+// maxSpread is how much faster the fastest round of a bare BulkIndexer may be than its slowest if the machine does no other work.
 const maxSpread = 1.3
 
 // raceRound is one turn of each: how many documents a second.
 type raceRound struct{ indexed, bare float64 }
 
-// evaluateRace says what turns have shown of index: of several the best counts, as all
-// share the machine with the server. Where the bare BulkIndexer, which always does
-// the same, is not steady, they have shown how busy the machine was.
+// evaluateRace evaluates the rounds for index: the best of several counts, because all share the machine with the server. If the bare
+// BulkIndexer, which always does the same work, is not steady, the machine was busy and the rounds are not conclusive.
 func evaluateRace(rounds []raceRound) (best float64, conclusive bool, fault error) {
 	var bare []float64
 	for _, t := range rounds {

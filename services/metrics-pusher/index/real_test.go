@@ -46,8 +46,8 @@ const (
 // key is the platform's.
 const key = "0123456789abcdef"
 
-// The peak of memory at the end is at most growth times that after a fifth of the
-// documents, and slack MiB for what a collector of garbage does when.
+// The peak memory at the end may be growth times that after a fifth of the documents, plus slack MiB for the timing of the garbage
+// collector.
 const (
 	growth = 1.25
 	slack  = 24
@@ -72,7 +72,7 @@ func TestIndexOnRealServers(t *testing.T) {
 	})
 }
 
-// number returns what a variable says.
+// number returns the number in an environment variable.
 func number(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv(name))
@@ -123,7 +123,7 @@ func message(n int) event.Metrics {
 	return m
 }
 
-// fill publishes so many samples.
+// fill publishes n samples.
 func (p *harness) fill(t *testing.T, n int) {
 	t.Helper()
 	settings := kafka.Settings{Brokers: []string{p.broker}, Key: []byte(key), Topics: kafka.TopicSettings{Partitions: 4, Replication: 1}}
@@ -144,8 +144,7 @@ func (p *harness) fill(t *testing.T, n int) {
 	p.filled = n
 }
 
-// race has index and a bare BulkIndexer take turns. The short form takes too few
-// to fail by.
+// race runs index and a bare BulkIndexer in turn. The short form has too few documents to fail.
 func (p *harness) race(t *testing.T, docs, pairs int) {
 	t.Helper()
 	bare := documents(t, docs)
@@ -167,10 +166,8 @@ func (p *harness) race(t *testing.T, docs, pairs int) {
 	}
 }
 
-// index runs the program over the first so many samples of the topic and all
-// that follow, into an Elasticsearch of its own, and returns how many a second
-// were stored from the first on, and the peak of its memory in MiB after each
-// tenth of them.
+// index runs the program over the first docs samples of the topic and all that follow, into an Elasticsearch of its own, and returns how
+// many a second were stored from the first on, and the peak of its memory in MiB after each tenth of them.
 func (p *harness) index(t *testing.T, docs int) (float64, []int) {
 	t.Helper()
 	if err := p.bus.Rewind(t.Context()); err != nil {
@@ -182,7 +179,7 @@ func (p *harness) index(t *testing.T, docs int) (float64, []int) {
 	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(file+".key", []byte(key), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(p.program, "index", "--config", file) // it is told to end
+	cmd := exec.Command(p.program, "index", "--config", file) // the test stops it
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -195,8 +192,7 @@ func (p *harness) index(t *testing.T, docs int) (float64, []int) {
 	return p.waitIndexed(t, "http://127.0.0.1:"+port+"/metrics", cmd.Process.Pid, prefix, docs)
 }
 
-// waitIndexed looks on until so many documents are stored: what is handled twice,
-// after consumers have changed places, counts once.
+// waitIndexed waits until docs documents are stored. A document that is handled twice, after consumers were rebalanced, counts once.
 func (p *harness) waitIndexed(t *testing.T, url string, pid int, prefix string, docs int) (rate float64, peaks []int) {
 	t.Helper()
 	var first time.Time
@@ -254,7 +250,7 @@ func peak(t *testing.T, pid int) int {
 	return 0
 }
 
-// countDocuments returns how many documents are there.
+// countDocuments returns the number of documents in the store.
 func (p *harness) countDocuments(t *testing.T, prefix string) int {
 	t.Helper()
 	p.do(t, http.MethodPost, prefix+"-metrics-*/_refresh", nil)
@@ -315,7 +311,7 @@ type document struct {
 	source      []byte
 }
 
-// documents returns what the store makes of the first so many samples.
+// documents returns the documents that the store makes of the first docs samples.
 func documents(t *testing.T, docs int) []document {
 	t.Helper()
 	var mu sync.Mutex

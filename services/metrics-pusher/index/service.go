@@ -1,8 +1,7 @@
-// Package index brings what pods have shipped into the store: samples and lines.
+// Package index stores the samples and lines that pods have shipped.
 //
-// Nothing of a message is forgotten by the brokers before all of it is stored,
-// and what comes twice is stored once. While the store is away everything waits,
-// in order. Only what the store will never have becomes a dead letter.
+// The service commits a message to the brokers only after all of it is stored, and a message that comes twice is stored once. While the
+// store is away all messages wait, in order. Only data that the store will never take become a dead letter.
 package index
 
 import (
@@ -29,22 +28,21 @@ func (s Settings) Validate() error {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns the part that hands what step hears to step, and carries
-	// on what step answers. Parts of one group share the events.
+	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one group
+	// share the events.
 	Consume(group string, step service.Step) service.Runnable
 }
 
-// Store keeps samples, lines and documents.
+// Store stores samples, lines and documents.
 type Store interface {
 	store.Docs
-	// AppendSamples stores samples that are not there yet, all of them or none.
-	// It says store.ErrRefused for what it will never have.
+	// AppendSamples stores the new samples of batches, all of them or none. It returns store.ErrRefused for data that it will never take.
 	AppendSamples(ctx context.Context, batches []store.Samples) error
-	// AppendLines is to lines what AppendSamples is to samples.
+	// AppendLines does for lines what AppendSamples does for samples.
 	AppendLines(ctx context.Context, batches []store.Lines) error
 }
 
-// Deps are what the service needs from others.
+// Deps are the dependencies of the service.
 type Deps struct {
 	Bus   Bus
 	Store Store

@@ -22,7 +22,7 @@ func TestWhatPodsShipIsStoredOnceHoweverOftenItComes(t *testing.T) {
 	events := []event.Event{
 		metrics(1, sample(10, "loss", 0.5), sample(20, "loss", 0.25)),
 		logs(2, storetest.NewLine(5, "a"), storetest.NewLine(9, "b")),
-		metrics(3, sample(20, "loss", 0.25), sample(30, "loss", 0.125)), // begins with what came before
+		metrics(3, sample(20, "loss", 0.25), sample(30, "loss", 0.125)), // begins with samples that came before
 	}
 	metricsEnd, logsEnd := metrics(4), logs(5, storetest.NewLine(12, "c"))
 	metricsEnd.End, logsEnd.End = &event.End{Count: 3, Last: 30}, &event.End{Count: 3, Last: 12}
@@ -76,7 +76,7 @@ func TestWhatTheStoreSaysDecidesWhatBecomesOfAMessage(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsRefusedIsPoison hands over what decodes well and cannot be stored.
+// TestOnlyWhatIsRefusedIsPoison passes data that decode well and cannot be stored.
 func TestOnlyWhatIsRefusedIsPoison(t *testing.T) {
 	db, bus := storetest.Open(t), eventtest.NewBus(t)
 	index.New(index.Settings{}, index.Deps{Bus: bus, Store: db})

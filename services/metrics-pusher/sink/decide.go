@@ -7,8 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Batch returns batches in pieces of at most so many samples each, in their
-// order, and leaves out those without any.
+// Batch returns batches in pieces of at most the given number of samples each, in their order, and leaves out those without any.
 func Batch(batches []event.Metrics, most int) [][]event.Metrics {
 	var out [][]event.Metrics
 	var piece []event.Metrics
@@ -45,7 +44,7 @@ func SanitizeName(text string, may func(r rune) bool) string {
 	return clean
 }
 
-// Word says whether a character is a letter of English, a digit or an underscore.
+// Word reports whether a character is an English letter, a digit or an underscore.
 func Word(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'
 }

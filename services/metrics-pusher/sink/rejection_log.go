@@ -7,24 +7,24 @@ import (
 	"go.uber.org/zap"
 )
 
-// logInterval is how long nothing more is said of what is refused.
+// logInterval is the least time between two log lines about rejected samples.
 const logInterval = time.Minute
 
-// rejectionLog says what is refused, but not each time.
+// rejectionLog logs rejected samples, at most once per logInterval.
 type rejectionLog struct {
 	now func() time.Time
 	log *zap.Logger
 
 	mu    sync.Mutex
-	next  time.Time // when something may be said
-	count int       // refused, and not said
+	next  time.Time // when the next line may be logged
+	count int       // rejected, and not logged yet
 }
 
 func newRejectionLog(now func() time.Time, log *zap.Logger) *rejectionLog {
 	return &rejectionLog{now: now, log: log}
 }
 
-// warn says that something was refused, with all that was not said before.
+// warn logs a rejection, with the number of all that were not logged before.
 func (s *rejectionLog) warn(r *RejectedError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

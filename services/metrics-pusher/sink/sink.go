@@ -1,11 +1,9 @@
-// Package sink copies what pods have shipped to places other than the store, for
-// those who look at it there: each place beside the step that indexes, by a
-// consumer group of its own, so that one that is away delays nobody.
+// Package sink copies samples to places other than the store. Each sink has a consumer group of its own beside the step that indexes, so
+// that a sink that is away delays no other.
 //
-// The store has everything; a copy has what its place takes. What it will never
-// take is counted and said, and the rest goes on: nothing becomes a dead letter
-// for a sink's sake. What it cannot take now is tried again, for as long as the
-// brokers keep the topic.
+// The store has all samples; a copy has the samples that its place takes. Samples that the place will never take are counted and logged,
+// and the others go on: a sink makes no dead letters. Samples that the place cannot take now are retried as long as the brokers keep the
+// topic.
 package sink
 
 import (
@@ -22,20 +20,19 @@ import (
 
 // Sink takes samples.
 type Sink interface {
-	// Samples returns when the place has all samples of batches. It says how many
-	// it will never have by a *RejectedError, once it has all others; any other error
-	// means that it may have none of them now, and that all are to be handed over
-	// again.
+	// Samples returns when the place has all samples of batches. If the place will never take some of them, it returns a *RejectedError with
+	// their number once the place has all others. Any other error means that the place may have none of them now, and that the caller must
+	// pass all of them again.
 	Samples(ctx context.Context, batches []event.Metrics) error
 }
 
-// finishedSink is a sink that is told, too, how runs end.
+// finishedSink is a sink that also gets the ends of runs.
 type finishedSink interface {
-	// Finished is to ends of runs what Samples is to samples.
+	// Finished does for ends of runs what Samples does for samples.
 	Finished(ctx context.Context, ends []event.Finished) error
 }
 
-// RejectedError says that a place will never take something.
+// RejectedError means that a place will never take some samples or ends of runs.
 type RejectedError struct {
 	Count int   // how many samples, or ends of runs
 	Cause error // of one of them
@@ -49,7 +46,7 @@ func (r *RejectedError) Error() string {
 // Unwrap returns why.
 func (r *RejectedError) Unwrap() error { return r.Cause }
 
-// Rejected returns a *RejectedError, or nil where nothing is refused.
+// Rejected returns a *RejectedError, or nil if count is 0.
 func Rejected(count int, why error) error {
 	if count == 0 {
 		return nil
@@ -59,18 +56,17 @@ func Rejected(count int, why error) error {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns the part that hands what step hears to step. Parts of one
-	// group share the events.
+	// Consume returns a runnable that passes the events of a group to step. Runnables of one group share the events.
 	Consume(group string, step service.Step) service.Runnable
 }
 
 // Meter counts.
 type Meter interface {
-	// Copied says how many samples, or ends of runs, a sink has taken and refused.
+	// Copied counts the samples, or ends of runs, that a sink has taken and refused.
 	Copied(sink string, taken, refused int)
 }
 
-// Deps are what every sink needs from others.
+// Deps are the dependencies of every sink.
 type Deps struct {
 	Bus   Bus
 	Meter Meter
@@ -99,7 +95,7 @@ func optional(s service.Step) service.Step {
 	return s
 }
 
-// subscriber hands what it hears to one sink.
+// subscriber passes events to one sink.
 type subscriber struct {
 	name         string
 	sink         Sink
@@ -120,7 +116,7 @@ func (k *subscriber) finished(ctx context.Context, ends []event.Finished) ([]eve
 	return nil, k.count(len(ends), k.finishedSink.Finished(ctx, ends))
 }
 
-// count counts what became of n, and says what was refused.
+// count counts the taken and refused ones of n samples or ends, and logs refused ones.
 func (k *subscriber) count(n int, err error) error {
 	var r *RejectedError
 	switch {

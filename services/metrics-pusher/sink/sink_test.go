@@ -25,7 +25,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 )
 
-// fakeSink is a sink that says what it is told to.
+// fakeSink is a sink that returns the errors that a test sets.
 type fakeSink struct {
 	mu   sync.Mutex
 	err  error
@@ -43,7 +43,7 @@ func (p *fakeSink) Samples(_ context.Context, batches []event.Metrics) error {
 	return p.err
 }
 
-// Finished implements sink.Ender.
+// Finished implements sink.FinishedSink.
 func (p *fakeSink) Finished(_ context.Context, ends []event.Finished) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,7 @@ func (m *fakeMeter) Copied(_ string, taken, refused int) {
 	m.taken, m.refused = m.taken+taken, m.refused+refused
 }
 
-// TestWhatASinkSaysDecidesWhatBecomesOfSamples hands over three samples twice, and then twice at once.
+// TestWhatASinkSaysDecidesWhatBecomesOfSamples passes three samples twice, and then twice at once.
 func TestWhatASinkSaysDecidesWhatBecomesOfSamples(t *testing.T) {
 	away := errors.New("no route to host")
 	for name, tt := range map[string]struct {
@@ -115,9 +115,8 @@ func TestWhatIsRefusedIsSaidOnceAMinute(t *testing.T) {
 	}
 }
 
-// TestASinkThatIsAwayDelaysNobody has a sink that never takes anything beside the
-// step that indexes: the store has all, the process is ready, and poison is one
-// dead letter.
+// TestASinkThatIsAwayDelaysNobody runs a sink that never takes a sample beside the step that indexes: the store has all samples, the
+// process is ready, and a poison message is one dead letter.
 func TestASinkThatIsAwayDelaysNobody(t *testing.T) {
 	broker := kafkatest.Start(t, event.Topics()...)
 	bus, err := kafka.NewBus(kafka.Settings{Brokers: broker.Addrs, Retry: time.Millisecond, Session: time.Second}, zap.NewNop())

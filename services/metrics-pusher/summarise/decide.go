@@ -16,11 +16,10 @@ import (
 const (
 	maxSeries  = 1000
 	maxText    = 400 << 10 // bytes of names, units and labels
-	maxSamples = 64 << 20  // numbers that are kept in memory to be put in order: 512 MiB
+	maxSamples = 64 << 20  // numbers that are held in memory to be sorted: 512 MiB
 )
 
-// withEnd returns the run as it is known once its end is: who records the end may
-// be slower than who hears of it here.
+// withEnd returns the run with the end in ev: the projection of the end may be slower than this service.
 func withEnd(r store.Run, ev event.Finished) store.Run {
 	r.Phase, r.Attempt = event.PhaseFinished, max(r.Attempt, ev.Attempt)
 	r.Collectors = slices.Clone(r.Collectors)
@@ -52,7 +51,7 @@ type seriesValues struct {
 	first, last timedValue
 }
 
-// timedValue is a value and when it was measured.
+// timedValue is a value and its time.
 type timedValue struct {
 	time  int64
 	value float64
@@ -99,7 +98,7 @@ func (t *accumulator) addSample(s *event.Sample) {
 	t.valueCount++
 }
 
-// seriesOf returns the series of a sample, nil where there are too many.
+// seriesOf returns the series of a sample, nil if there are too many.
 func (t *accumulator) seriesOf(s *event.Sample) *seriesValues {
 	if n := len(t.series); n == 1 && len(s.Labels) == 0 && len(t.series[0].sample.Labels) == 0 &&
 		t.series[0].sample.Name == s.Name && t.series[0].sample.Unit == s.Unit {
@@ -139,7 +138,7 @@ func (l *labelTexts) of(labels map[string]string) string {
 	return l.text
 }
 
-// summaries returns what the samples come to, by metric, unit and labels.
+// summaries returns the summaries of the samples, by metric, unit and labels.
 func (t *accumulator) summaries(run string, complete bool) store.Summaries {
 	all := store.Summaries{Run: run, Attempt: t.attempt, Complete: complete, Samples: t.valueCount, Method: method, Summaries: []store.Summary{}}
 	var labels labelTexts

@@ -7,16 +7,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// method says how the numbers are made.
+// method describes how the numbers are computed.
 const method = "median and percentiles: linear interpolation between order statistics (Hyndman and Fan 1996, type 7); " +
 	"sd: of the sample (n-1); interval: of the median, between order statistics with symmetric ranks, " +
 	"level exact by the binomial distribution (David and Nagaraja, Order Statistics, 3rd ed., 7.1), 0.95 at least, none below 6 samples; " +
 	"first and last: by time; the samples of the last attempt"
 
-// level is what an interval covers the median with, at least.
+// level is the least probability with which an interval covers the median.
 const level = 0.95
 
-// summary returns what values, which it sorts, come to.
+// summary returns the summary of values, and sorts them.
 func summary(values []float64) store.Summary {
 	n := len(values)
 	nan := store.Float(math.NaN())
@@ -36,9 +36,8 @@ func summary(values []float64) store.Summary {
 	return s
 }
 
-// meanAndSD returns the mean and the standard deviation of the sample. The mean is
-// summed with Neumaier's compensation; what the squares of the differences lack
-// is corrected, as in the two-pass algorithm (Chan, Golub and LeVeque 1983).
+// meanAndSD returns the mean and the standard deviation of the sample. The mean is summed with Neumaier's compensation; the sum of the
+// squared differences is corrected as in the two-pass algorithm (Chan, Golub and LeVeque 1983).
 func meanAndSD(values []float64) (mean, sd float64) {
 	n := float64(len(values))
 	var sum, lost float64
@@ -46,7 +45,7 @@ func meanAndSD(values []float64) (mean, sd float64) {
 		sum, lost = kahanAdd(sum, lost, v)
 	}
 	mean = (sum + lost) / n
-	if math.IsInf(sum, 0) || math.IsNaN(sum) { // beyond float64, or infinite values: sum is what it is
+	if math.IsInf(sum, 0) || math.IsNaN(sum) { // sum exceeds float64, or values are infinite: the mean is sum
 		mean = scaled(values)
 	}
 	if len(values) < 2 || math.IsInf(mean, 0) || math.IsNaN(mean) {
@@ -61,7 +60,7 @@ func meanAndSD(values []float64) (mean, sd float64) {
 	return mean, math.Sqrt(max(0, squares-rest*rest/n) / (n - 1))
 }
 
-// kahanAdd adds v to sum and what was lost of it so far.
+// kahanAdd adds v to sum, and the rounding error to compensation.
 func kahanAdd(sum, compensation, v float64) (float64, float64) {
 	t := sum + v
 	if math.Abs(sum) >= math.Abs(v) {
@@ -70,7 +69,7 @@ func kahanAdd(sum, compensation, v float64) (float64, float64) {
 	return t, compensation + (v - t + sum)
 }
 
-// scaled returns the mean of values whose sum no float64 holds.
+// scaled returns the mean of values whose sum exceeds float64.
 func scaled(values []float64) (mean float64) {
 	for _, v := range values {
 		mean += v / float64(len(values))
@@ -78,8 +77,8 @@ func scaled(values []float64) (mean float64) {
 	return mean
 }
 
-// quantile returns the quantile p/q of sorted values. The place between two of
-// them is computed in whole numbers, so that a quantile that is a value is it.
+// quantile returns the quantile p/q of sorted values. It computes the position between two values in integers, so that a quantile that
+// falls on a value is exact.
 func quantile(sorted []float64, p, q int) store.Float {
 	at := (len(sorted) - 1) * p
 	i, part := at/q, at%q
@@ -90,17 +89,14 @@ func quantile(sorted []float64, p, q int) store.Float {
 	return store.Float(sorted[i]*(1-share) + sorted[i+1]*share)
 }
 
-// ranks returns the ranks, from 1, of the order statistics between which the
-// median of the distribution lies with a probability of level at least, as close
-// to each other as symmetric ranks can be, and that probability. Where n values
-// are too few it is less.
+// ranks returns the ranks, from 1, of the order statistics between which the median of the distribution lies with a probability of level at
+// least, as close to each other as symmetric ranks can be, and that probability. If n values are too few, the probability is less than
+// level.
 //
-// With X(l) and X(n+1-l) it is 1 - 2·P(B < l), B the number of values below the
-// median, which is binomial with n and 1/2.
+// For X(l) and X(n+1-l) it is 1 - 2·P(B < l), with B the number of values below the median, which is binomial with n and 1/2.
 func ranks(n int) (low, high int, covered float64) {
 	low, covered = 1, 1-2*math.Exp2(-float64(n))
-	// The terms of the binomial distribution from where those before are too small
-	// to count; each follows from the one before.
+	// The terms of the binomial distribution, each from the one before; earlier terms are too small to count.
 	from := max(0, n/2-8*int(math.Sqrt(float64(n)))-8) // 16 standard deviations
 	term := math.Exp(logChoose(n, from) - float64(n)*math.Ln2)
 	below := 0.0

@@ -70,8 +70,8 @@ func TestTheNumbersOfASummary(t *testing.T) {
 	}
 }
 
-// TestRanks holds the ranks to a table: Le Boudec, Performance Evaluation of
-// Computer and Communication Systems, 2010, table A.1 (95 %, median).
+// TestRanks compares the ranks with a table: Le Boudec, Performance Evaluation of Computer and Communication Systems, 2010, table A.1 (95
+// %, median).
 func TestRanks(t *testing.T) {
 	for n, want := range map[int][2]int{6: {1, 6}, 7: {1, 7}, 8: {1, 8}, 9: {2, 8}, 10: {2, 9}, 12: {3, 10}, 15: {4, 12}, 17: {5, 13}, 20: {6, 15}, 25: {8, 18}, 30: {10, 21}, 40: {14, 27}, 50: {18, 33}, 60: {22, 39}, 70: {27, 44}} {
 		low, high, covered := ranks(n)
@@ -84,7 +84,7 @@ func TestRanks(t *testing.T) {
 			t.Errorf("n = %d: %g, want too little", n, covered)
 		}
 	}
-	// Of many it is nearly what the normal distribution says: n/2 -+ 1.96·sqrt(n)/2.
+	// For many values the ranks are close to those of the normal distribution: n/2 -+ 1.96·sqrt(n)/2.
 	const many = 10_000_000
 	low, high, covered := ranks(many)
 	if want := many/2 - 0.979982*math.Sqrt(many); math.Abs(float64(low)-want) > 3 || high != many+1-low || covered < 0.95 || covered > 0.9502 {

@@ -7,7 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// storedCounts is how much of what a run wrote is stored.
+// storedCounts is how many samples and lines of a run are stored.
 type storedCounts struct {
 	Samples int64 `json:"samples"`
 	Lines   int64 `json:"lines"`
@@ -28,27 +28,26 @@ func countStored(streams []store.Stream) (t storedCounts) {
 	return t
 }
 
-// action is what is to be done for a run.
+// action is the next step for a run.
 type action int
 
 const (
-	actionWait          action = iota // look again
-	actionRecord                      // write down that more has come, and look again
-	actionSummarise                   // summarise it: all is there
-	actionSummarisePart               // summarise what is there, and wait for the rest
-	actionForget                      // nothing more is to be done
+	actionWait          action = iota // check the run again
+	actionRecord                      // store that more data have come, and check again
+	actionSummarise                   // summarise it: all samples are stored
+	actionSummarisePart               // summarise the stored samples, and wait for the rest
+	actionForget                      // the run needs no more work
 )
 
-// nextAction says what is to be done for a run of which so much is there. Samples that
-// do not come are waited for as long as any data of the run come, and Patience
-// longer. Then those that are there are summarised, and again if others come,
-// until Late.
+// nextAction returns the next action for a run with the stored counts t. It waits for missing samples as long as data of the run keep
+// coming, and GracePeriod longer. Then it summarises the stored samples, and again if others come, until AllowedLateness after the end of
+// the run.
 func nextAction(d pendingRun, t storedCounts, complete bool, now time.Time, s Settings) action {
 	quiet, late := now.Sub(d.ChangedAt), now.Sub(d.Since) >= s.AllowedLateness
 	switch {
 	case complete:
 		return actionSummarise
-	case t != d.Stored && quiet >= s.GracePeriod/4 && !late: // not for each change: it is a write
+	case t != d.Stored && quiet >= s.GracePeriod/4 && !late: // not for each change, because it is a write
 		return actionRecord
 	case quiet < s.GracePeriod && !late:
 		return actionWait
@@ -60,8 +59,7 @@ func nextAction(d pendingRun, t storedCounts, complete bool, now time.Time, s Se
 	return actionWait
 }
 
-// better says whether summaries tell more than those that are there, or the same
-// where all is told.
+// better reports whether summaries replace the earlier ones: they are complete, or both are incomplete and they have more samples.
 func better(now, before store.Summaries) bool {
 	return now.Complete || !before.Complete && now.Samples > before.Samples
 }

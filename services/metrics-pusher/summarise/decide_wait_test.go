@@ -63,7 +63,7 @@ type waitCase struct {
 	complete       bool
 }
 
-// nextWord returns the next action for a run, in a word.
+// nextWord returns the next action for a run, as a word.
 func nextWord(w waitCase, s Settings) string {
 	now := time.Unix(1_000_000, 0)
 	d := pendingRun{Since: now.Add(-w.since), ChangedAt: now.Add(-w.changed), Stored: storedCounts{Samples: w.seen}}

@@ -1,10 +1,8 @@
-// Package summarise computes what the samples of each run come to, exactly: when
-// the run is over and the store has all that it wrote. Where some of that does
-// not come, it says what the rest comes to, and replaces this once all is there.
+// Package summarise computes exact summaries of the samples of each run, once the run has finished and the store has all samples. If some
+// samples do not come, it summarises the stored ones, says so, and replaces the summaries once all are stored.
 //
-// That a run is to be summarised is remembered in the store until it is, so that
-// nothing is lost with a process, and is done by whichever process looks first.
-// What several of them do is the same.
+// The store has a document for each run that is to be summarised until it is, so that no run is lost with a process, and any process can
+// summarise it. Several processes that summarise the same run store the same result.
 package summarise
 
 import (
@@ -44,19 +42,19 @@ func (s Settings) Validate() error {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns the part that hands what step hears to step, and carries
-	// on what step answers. Parts of one group share the events.
+	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one group
+	// share the events.
 	Consume(group string, step service.Step) service.Runnable
 }
 
-// Store keeps runs, what they wrote, and what that comes to.
+// Store has runs, their samples, and their summaries.
 type Store interface {
 	store.Docs
 	store.Lister
 	runReader
 }
 
-// runReader is what is known of runs and what they wrote.
+// runReader reads runs, their streams and samples.
 type runReader interface {
 	// Run is that of store.Runs.
 	Run(ctx context.Context, id string) (store.Run, error)
@@ -65,7 +63,7 @@ type runReader interface {
 	Streams(ctx context.Context, run string) ([]store.Stream, error)
 }
 
-// Deps are what the service needs from others.
+// Deps are the dependencies of the service.
 type Deps struct {
 	Bus   Bus
 	Store Store

@@ -48,8 +48,7 @@ func (w *fixture) start() {
 	w.work = summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
 }
 
-// summaries returns what the service computes of a run, once it has no more to
-// do, and once all of and hold too.
+// summaries returns the summaries of a run once the service has no more work for the run, and all conditions in and are true.
 func (w *fixture) summaries(t *testing.T, and ...func() bool) store.Summaries {
 	t.Helper()
 	return w.until(t, append(and, func() bool {
@@ -58,7 +57,7 @@ func (w *fixture) summaries(t *testing.T, and ...func() bool) store.Summaries {
 	})...)
 }
 
-// until returns what the service computes of a run once all of conditions hold.
+// until returns the summaries of a run once all conditions are true.
 func (w *fixture) until(t *testing.T, conditions ...func() bool) store.Summaries {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -126,7 +125,7 @@ func at(seq int64, name string, value float64, time int64, labels ...string) eve
 	return s
 }
 
-// text returns what is told of each series.
+// text returns the summary of each series as text.
 func text(all store.Summaries) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "attempt %d complete %t samples %d", all.Attempt, all.Complete, all.Samples)
@@ -179,7 +178,7 @@ func TestARunIsSummarisedOnceAllOfItsSamplesAreThereWhoeverIsKilledBefore(t *tes
 	if s := w.read(t); s.Run != "" {
 		t.Fatalf("summarised before all samples are there: %s", text(s))
 	}
-	w.start() // what the process knew is gone
+	w.start() // the process loses its memory
 	w.appendSamples(t, 1, true, at(1, "loss", 1, 1), at(2, "loss", 2, 2), at(3, "loss", 3, 3))
 	want := "attempt 1 complete true samples 3; loss ms map[] n 3 nan 0 median 2 first 1 last 3"
 	if diff := cmp.Diff(want, text(w.summaries(t))); diff != "" {
@@ -187,7 +186,7 @@ func TestARunIsSummarisedOnceAllOfItsSamplesAreThereWhoeverIsKilledBefore(t *tes
 	}
 }
 
-// noted returns what is noted of the run, and whether it is.
+// noted returns the summed count in the document of the run, and whether there is a document.
 func (w *fixture) noted(t *testing.T) (summed *int64, noted bool) {
 	t.Helper()
 	d, _, err := store.Get[struct{ Summed *int64 }](t.Context(), w.store, store.KindPendingSummary, "r")
@@ -222,7 +221,7 @@ func TestAsLongAsMoreSamplesComeNothingIsSummarised(t *testing.T) {
 	w := newFixture(t)
 	w.appendSamples(t, 1, false, at(0, "loss", 0, 0))
 	w.bus.PublishAndWait(finished(1, "p1"))
-	for n := range int64(4) { // each within the patience with the last, all of them together not
+	for n := range int64(4) { // each within the grace period of the last, all of them together not
 		w.now = w.now.Add(gracePeriod * 9 / 10)
 		w.appendSamples(t, 1, false, at(n+1, "loss", float64(n+1), n+1))
 		w.start()
@@ -261,8 +260,7 @@ func TestWhatIsSummarisedInPartIsReplacedOnceAllIsThere(t *testing.T) {
 	}
 }
 
-// laggingStore is a store in which who reads samples sees fewer than who counts them,
-// as long as it lags.
+// laggingStore is a store whose samples lag behind its counts, while lagging is set.
 type laggingStore struct {
 	*sqlite.Store
 
@@ -306,7 +304,7 @@ func TestASummaryIsCompleteOnlyWhereAllSamplesThatAreCountedAreRead(t *testing.T
 	}
 }
 
-// countingStore is a store that counts how often it is asked for what was written.
+// countingStore is a store that counts the calls for the streams of a run.
 type countingStore struct {
 	*sqlite.Store
 
@@ -321,7 +319,7 @@ func (c *countingStore) Streams(ctx context.Context, run string) ([]store.Stream
 	return c.Store.Streams(ctx, run)
 }
 
-// callsFor returns how often it was asked for a run, and for all.
+// callsFor returns the number of calls for a run, and for all runs.
 func (c *countingStore) callsFor(run string) (n, all int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -344,7 +342,7 @@ func TestManyRunsWhoseDataAreLateCostEachWhatOneDoes(t *testing.T) {
 		run := fmt.Sprint("r", i)
 		bus.PublishAndWait(event.Finished{Header: event.NewHeader("f-"+run, run, "pets", "ann", time.Unix(1, 0).UTC()), Outcome: event.Succeeded, Message: "done", Collectors: []string{"p"}})
 		noted, _ := counted.callsFor(run)
-		for n := noted; n == noted && ctx.Err() == nil; n, _ = counted.callsFor(run) { // until it is looked at
+		for n := noted; n == noted && ctx.Err() == nil; n, _ = counted.callsFor(run) { // until the service checks the run again
 			time.Sleep(100 * time.Microsecond)
 		}
 	}
@@ -367,7 +365,7 @@ func TestARunWithoutSamplesCostsNothing(t *testing.T) {
 	}
 }
 
-// flakyStore is a store that fails some times when it is asked for samples.
+// flakyStore is a store whose first reads of samples fail.
 type flakyStore struct {
 	*sqlite.Store
 

@@ -18,9 +18,9 @@ import (
 const (
 	maxEvents      = 64                    // that are handled at once
 	page           = 10_000                // samples that are read at once
-	firstPause     = 20 * time.Millisecond // before a run that was not complete is looked at again; each time twice as long, up to Settings.PollInterval
+	firstPause     = 20 * time.Millisecond // before the next check of an incomplete run; doubles each time, up to Settings.PollInterval
 	slowPollFactor = 16                    // times Settings.PollInterval is the longest pause once the stored part of a run is summarised
-	failPause      = time.Second           // before the store is asked again after it failed
+	failPause      = time.Second           // before the next call of the store after a failed one
 )
 
 // worker summarises runs.
@@ -29,10 +29,10 @@ type worker struct {
 	store    Store
 	now      func() time.Time
 	log      *zap.Logger
-	queue    *queue.Queue[string] // of runs; the pauses grow, so that many runs whose data are late cost no more than few
+	queue    *queue.Queue[string] // of runs; the pauses grow, so that many runs with late data cost no more than few
 
 	mu      sync.Mutex
-	tracked map[string]bool // runs in the queue, those that have a pause included
+	tracked map[string]bool // runs in the queue, with those in a pause
 }
 
 // pendingRun is the document of a run that is to be summarised.
@@ -58,7 +58,7 @@ func (w *worker) finished(ctx context.Context, evs []event.Finished) ([]event.Ev
 
 func (w *worker) enqueue(ctx context.Context, ev event.Finished) error {
 	r, err := w.store.Run(ctx, ev.Run)
-	if err != nil && !errors.Is(err, store.ErrNotFound) { // it is recorded a moment later
+	if err != nil && !errors.Is(err, store.ErrNotFound) { // the projection is a moment behind
 		return err
 	}
 	r.ID = ev.Run
@@ -85,7 +85,7 @@ func (w *worker) enqueue(ctx context.Context, ev event.Finished) error {
 	return nil
 }
 
-// track notes that a run is in the queue, and reports whether it was not.
+// track records that a run is in the queue, and reports whether it was not before.
 func (w *worker) track(run string) (added bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *worker) forget(run string) {
 // work summarises runs until ctx is done.
 func (w *worker) work(ctx context.Context) error {
 	w.mu.Lock()
-	clear(w.tracked) // a queue that has ended has forgotten its runs
+	clear(w.tracked) // a queue that has ended has lost its runs
 	w.mu.Unlock()
 	list := control.NewLoop("summarise", w.settings.PollInterval, w.log, w.listPending, control.LoopSettings{
 		Backoff: control.Backoff{First: failPause, Max: failPause},
@@ -128,11 +128,11 @@ func (w *worker) listPending(ctx context.Context) (time.Duration, error) {
 	return 0, nil
 }
 
-// processRun does what is due for a run.
+// processRun does the next step for a run.
 func (w *worker) processRun(ctx context.Context, run string) (queue.Result, error) {
 	d, done, err := w.summariseRun(ctx, run)
 	switch {
-	case err != nil: // the pause does not grow: that its data are late is another matter
+	case err != nil: // the pause does not grow: it grows for late data only
 		return queue.Result{RequeueAfter: failPause}, fmt.Errorf("summarise run %s: %w", run, err)
 	case done:
 		w.forget(run)
@@ -143,8 +143,7 @@ func (w *worker) processRun(ctx context.Context, run string) (queue.Result, erro
 	return queue.Result{Requeue: true, RequeueAfter: w.settings.PollInterval}, nil
 }
 
-// summariseRun does what is due for a run. It returns the document of the run, and whether
-// nothing more will be due.
+// summariseRun does the next step for a run. It returns the document of the run, and whether the run needs no more work.
 func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, done bool, err error) {
 	d, version, found, err := store.Find[pendingRun](ctx, w.store, store.KindPendingSummary, run)
 	if err != nil || !found { // not found: another process was faster
@@ -162,13 +161,13 @@ func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, do
 	}
 	l := &runCheck{worker: w, run: r, due: d, version: version, stored: countStored(streams)}
 	err = l.do(ctx, store.Complete(r, streams).Complete)
-	if errors.Is(err, store.ErrConflict) { // another process does the same: the next look finds its result
+	if errors.Is(err, store.ErrConflict) { // another process does the same: the next check finds its result
 		return l.due, false, nil
 	}
 	return l.due, l.done, err
 }
 
-// runCheck is a run that is being looked at.
+// runCheck is one check of a run.
 type runCheck struct {
 	*worker
 
@@ -179,8 +178,8 @@ type runCheck struct {
 	done    bool
 }
 
-// do does what is due. Counting and reading may ask different copies of the store, one of
-// which lags: a run of which not all samples were read is not complete.
+// do does the next step. The counts and the samples may come from different replicas of the store, one of which lags: a run is not complete
+// if fewer samples were read than counted.
 func (l *runCheck) do(ctx context.Context, complete bool) error {
 	act := nextAction(l.due, l.stored, complete, l.now(), l.settings)
 	var all *accumulator

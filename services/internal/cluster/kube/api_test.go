@@ -20,10 +20,10 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// waitTimeout is how long the API server and its controllers may take for anything.
+// waitTimeout is how long the API server and its controllers may take for any step.
 const waitTimeout = 5 * time.Minute
 
-// job is a Job of a run, which runs nothing where there are no nodes.
+// job returns a Job of a run, which runs no pod if the cluster has no nodes.
 func job(scope, run string) *batchv1.Job {
 	zero, grace := int32(0), int64(1)
 	labels := map[string]string{cluster.LabelRun: run, cluster.LabelAttempt: "1"}
@@ -35,7 +35,7 @@ func job(scope, run string) *batchv1.Job {
 			Spec: corev1.PodSpec{
 				RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
 				Containers: []corev1.Container{{Name: cluster.ContainerBenchmark, Image: "example.org/none:1", Command: []string{"x"}}},
-				// no node has it: the pod stays pending, wherever the suite runs
+				// no node has this label: the pod stays pending on any cluster
 				NodeSelector: map[string]string{"benchmark-ai.dev/none": "none"},
 			},
 		}},
@@ -154,7 +154,7 @@ func denied(t *testing.T, testCluster *testbed.Cluster) {
 		}
 	})
 	var refused *cluster.RefusedError
-	for n := 0; !errors.As(c.Create(ctx, job(scope, fmt.Sprint("r", n))), &refused); n++ { // it takes effect after a while
+	for n := 0; !errors.As(c.Create(ctx, job(scope, fmt.Sprint("r", n))), &refused); n++ { // the limit takes effect after a while
 		if ctx.Err() != nil {
 			t.Fatal("the policy denied nothing")
 		}
@@ -281,7 +281,7 @@ func orphans(t *testing.T, testCluster *testbed.Cluster) {
 	waitUntil(t, c, ref(scope, "r"), "nothing", func(_ cluster.Snapshot, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
 }
 
-// lost has a pod on a node that is none: no kubelet says anything of it.
+// lost puts a pod on a node that does not exist: no kubelet reports its status.
 func lost(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
 	scope := testCluster.Namespace(t)
@@ -316,7 +316,7 @@ func lost(t *testing.T, testCluster *testbed.Cluster) {
 	})
 }
 
-// owned has a run deleted twice: whole, and where its Job is on its way already.
+// owned deletes a run twice: whole, and with its Job already being deleted.
 func owned(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
 	scope := testCluster.Namespace(t)
@@ -375,7 +375,7 @@ func leftOver(t *testing.T, testCluster *testbed.Cluster) {
 	scope := testCluster.Namespace(t)
 	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
 	worker, suspend := job(scope, "r"), true
-	worker.Name, worker.Spec.Suspend = "r-worker", &suspend // it has no pods
+	worker.Name, worker.Spec.Suspend = "r-worker", &suspend // the suspended Job has no pods
 	if err := errors.Join(c.Create(t.Context(), job(scope, "r")), c.Create(t.Context(), worker)); err != nil {
 		t.Fatal(err)
 	}
@@ -476,7 +476,7 @@ func resync(t *testing.T, testCluster *testbed.Cluster) {
 	}
 }
 
-// watchLog is what Watch has handed over.
+// watchLog records the snapshots of Watch.
 type watchLog struct {
 	mu        sync.Mutex
 	snapshots []cluster.Snapshot

@@ -27,21 +27,21 @@ import (
 // byAttempt is the index of jobs and pods by their attempt.
 const byAttempt = "attempt"
 
-// clusterCache is what all that watch know of a cluster: the jobs and pods of runs,
-// without what nobody asks about, and the events that tell something.
+// clusterCache is the state of a cluster that all watchers share: the jobs and pods of runs, without unused fields, and the informative
+// events.
 type clusterCache struct {
 	log    *zap.Logger
 	jobs   cache.SharedIndexInformer
 	pods   cache.SharedIndexInformer
-	mpis   cache.SharedIndexInformer // of the Jobs that MPIJobs stand for; nil where there is no operator
+	mpis   cache.SharedIndexInformer // of the Jobs in the status of MPIJobs; nil if there is no operator
 	events *eventCache
 
 	mu         sync.Mutex
 	watchers   map[*queue.Queue[attempt]]struct{}
-	lastErrors map[string]error // by verb and kind: why it could not be listed or watched last
+	lastErrors map[string]error // by verb and kind: the error of the last list or watch
 }
 
-// sharedCache returns what all that watch know, and begins to know it with the first.
+// sharedCache returns the cache that all watchers share, and starts it on the first call.
 func (c *Cluster) sharedCache() (*clusterCache, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *Cluster) sharedCache() (*clusterCache, error) {
 	if err := shared.build(c); err != nil {
 		return nil, err
 	}
-	// What goes wrong is noted, and said once: client-go need not say it too.
+	// recordError logs errors once: client-go must not log them too.
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	c.stop = stop
 	for _, i := range shared.informers() {
@@ -66,7 +66,7 @@ func (c *Cluster) sharedCache() (*clusterCache, error) {
 	return shared, nil
 }
 
-// errClosed says that the cluster was closed.
+// errClosed means that the cluster was closed.
 var errClosed = errors.New("the cluster is closed")
 
 func (k *clusterCache) build(c *Cluster) error {
@@ -108,7 +108,7 @@ func (k *clusterCache) build(c *Cluster) error {
 	return nil
 }
 
-// informers are those of what belongs to runs.
+// informers returns the informers of the objects of runs.
 func (k *clusterCache) informers() []cache.SharedIndexInformer {
 	all := []cache.SharedIndexInformer{k.jobs, k.pods}
 	if k.mpis != nil {
@@ -133,8 +133,7 @@ type (
 	watchFunc = func(context.Context, metav1.ListOptions) (watch.Interface, error)
 )
 
-// runListWatch lists and watches what carries the label of a run, and notes what goes
-// wrong with that.
+// runListWatch lists and watches objects with the label of a run, and records errors.
 func runListWatch(k *clusterCache, kind string, list listFunc, watch watchFunc) *cache.ListWatch {
 	return errorRecordingListWatch(k, kind, func(o *metav1.ListOptions) { o.LabelSelector = cluster.LabelRun }, list, watch)
 }
@@ -156,9 +155,8 @@ func errorRecordingListWatch(k *clusterCache, kind string, tweak func(*metav1.Li
 	}
 }
 
-// recordError remembers whether a kind can be listed and watched, and says a change
-// once. What can be watched can be seen, whether it is listed or not: the API
-// server may stream what is there.
+// recordError records whether a kind can be listed and watched, and logs a change once. A successful watch clears an error of the list,
+// because the API server may stream the existing objects through the watch.
 func (k *clusterCache) recordError(kind, verb string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -186,7 +184,7 @@ func (k *clusterCache) recordError(kind, verb string, err error) {
 	}
 }
 
-// syncError says why not all is known that is there.
+// syncError returns why the cache is incomplete, nil if it is complete.
 func (k *clusterCache) syncError() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -208,7 +206,7 @@ func (k *clusterCache) hasSynced() bool {
 	return k.events.hasSynced()
 }
 
-// runEventReflector keeps the book of events until ctx is done.
+// runEventReflector keeps the event cache up to date until ctx is done.
 func (k *clusterCache) runEventReflector(ctx context.Context, c *Cluster) {
 	scope := c.settings.Scope()
 	lw := errorRecordingListWatch(k, "events", func(*metav1.ListOptions) {},
@@ -221,7 +219,7 @@ func (k *clusterCache) runEventReflector(ctx context.Context, c *Cluster) {
 	cache.NewReflectorWithOptions(lw, &corev1.Event{}, k.events, cache.ReflectorOptions{Name: "events"}).RunWithContext(ctx)
 }
 
-// onObjectChange lets all that watch know that something about an attempt has changed.
+// onObjectChange notifies all watchers that an object of an attempt has changed.
 func (k *clusterCache) onObjectChange(o any) {
 	if deleted, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = deleted.Obj
@@ -235,7 +233,7 @@ func (k *clusterCache) onObjectChange(o any) {
 	}
 }
 
-// onEvent lets all that watch know of an event about a run's job or pod.
+// onEvent notifies all watchers of an event about a run's job or pod.
 func (k *clusterCache) onEvent(e *corev1.Event) {
 	about := map[string]cache.SharedIndexInformer{"Job": k.jobs, "Pod": k.pods, mpijob.Kind: k.mpis}[e.InvolvedObject.Kind]
 	if about == nil {
@@ -246,7 +244,7 @@ func (k *clusterCache) onEvent(e *corev1.Event) {
 	}
 }
 
-// snapshot returns what is known of an attempt.
+// snapshot returns the cached state of an attempt, and whether there is any.
 func (k *clusterCache) snapshot(at attempt, ref *cluster.Ref) (cluster.Snapshot, bool) {
 	jobs, pods := objectsOf[*batchv1.Job](k.jobs, at), objectsOf[*corev1.Pod](k.pods, at)
 	if k.mpis != nil {
@@ -261,7 +259,7 @@ func (k *clusterCache) snapshot(at attempt, ref *cluster.Ref) (cluster.Snapshot,
 }
 
 func objectsOf[T any](i cache.SharedIndexInformer, at attempt) []T {
-	objects, _ := i.GetIndexer().ByIndex(byAttempt, at.key()) // the index is there
+	objects, _ := i.GetIndexer().ByIndex(byAttempt, at.key()) // the index exists
 	all := make([]T, 0, len(objects))
 	for _, o := range objects {
 		if t, ok := o.(T); ok {
@@ -271,7 +269,7 @@ func objectsOf[T any](i cache.SharedIndexInformer, at attempt) []T {
 	return all
 }
 
-// attempts returns every attempt of which something is known.
+// attempts returns every attempt that has a cached object.
 func (k *clusterCache) attempts() []attempt {
 	seen := map[attempt]bool{}
 	var all []attempt
@@ -288,8 +286,7 @@ func (k *clusterCache) attempts() []attempt {
 	return all
 }
 
-// stripUnused takes from a job or pod what nobody asks about, and what is large. Of an
-// MPIJob it leaves the Job that it stands for.
+// stripUnused removes unused and large fields from a job or pod. It replaces an MPIJob by the Job that represents it.
 func stripUnused(o any) (any, error) {
 	switch o := o.(type) {
 	case *unstructured.Unstructured:

@@ -26,7 +26,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// open returns a cluster that is closed with the test.
+// open returns a cluster that is closed at the end of the test.
 func open(t *testing.T, s kube.Settings) *kube.Cluster {
 	t.Helper()
 	c, err := kube.New(s, zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel)))

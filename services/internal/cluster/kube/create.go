@@ -13,11 +13,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// fieldManager is who the API server says has written an object's fields.
+// fieldManager is the name that the API server records for the writer of an object's fields.
 const fieldManager = "benchmark-ai"
 
-// Create implements cluster.Creator. What the API server does not know of an
-// object is refused, not dropped.
+// Create implements cluster.Creator. An object with a field that the API server does not know is refused, and the field is not dropped.
 func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	kind := o.GetObjectKind().GroupVersionKind()
 	object := kind.Kind + " " + o.GetName()
@@ -48,7 +47,7 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	return nil
 }
 
-// validatePlacement refuses what would never be seen again, which is the platform's fault.
+// validatePlacement refuses objects that the driver would never find again, with the class platform.
 func (c *Cluster) validatePlacement(object string, o cluster.Object) *cluster.RefusedError {
 	if _, ok := attemptOf(o); !ok {
 		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: "it lacks the labels of its run and attempt, without which nobody would find it"}

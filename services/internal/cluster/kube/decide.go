@@ -22,9 +22,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// deniedError says which permission this process lacks.
+// deniedError names the permission that this process lacks.
 type deniedError struct {
-	Verb, Resource, Group, Scope string // scope is empty where the whole cluster is meant
+	Verb, Resource, Group, Scope string // Scope is empty for a permission in the whole cluster
 	Detail                       string // the API server's own
 }
 
@@ -38,11 +38,10 @@ func (e *deniedError) Error() string {
 		e.Verb, e.Resource, e.Group, where, e.Verb, e.Resource, e.Detail)
 }
 
-// forbiddenPattern reads what the authorizer says.
+// forbiddenPattern matches the message of the authorizer.
 var forbiddenPattern = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
-// permissionError returns which permission is missing, nil where err says something
-// else: a quota and a webhook forbid too.
+// permissionError returns the missing permission in err, nil if err has another cause: quotas and webhooks return Forbidden too.
 func permissionError(err error) *deniedError {
 	if !apierrors.IsForbidden(err) {
 		return nil
@@ -54,7 +53,7 @@ func permissionError(err error) *deniedError {
 	return &deniedError{Verb: found[1], Resource: found[2], Group: found[3], Scope: found[4], Detail: err.Error()}
 }
 
-// wrapError is err with what was being done, and the permission that it is about.
+// wrapError adds the failed action to err, and the permission if one is missing.
 func wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -65,8 +64,7 @@ func wrapError(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// createError is what the answer to a creation means: that the object is there
-// already, that it is refused for good, or that nobody could tell.
+// createError translates the error of a creation: the object exists, it is refused for good, or the result is unknown.
 func createError(object string, err error) error {
 	if err == nil {
 		return nil
@@ -84,10 +82,9 @@ func createError(object string, err error) error {
 	return &cluster.RefusedError{Object: object, Class: failureClass(err), Message: words}
 }
 
-// failureClass says whose fault it is that an object is refused: the platform's where it
-// may not create any, or names in its settings what is not there (a namespace, a
-// kind of objects, a class of priority), or writes what the API server does not
-// know; else that of who asked for the object.
+// failureClass returns whose fault a refused object is. It is the platform's if the platform lacks the permission to create the object, if
+// its settings name a namespace, kind or priority class that does not exist, or if the object has a field that the API server does not
+// know. Else it is that of the requester.
 func failureClass(err error) event.Class {
 	switch text := err.Error(); {
 	case permissionError(err) != nil, apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause),
@@ -107,8 +104,7 @@ const (
 	serverError     = 500
 )
 
-// isPermanent reports whether the API server, or who it asks, will give the same
-// answer again.
+// isPermanent reports whether the API server, or a webhook, will give the same answer again.
 func isPermanent(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -128,9 +124,8 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return plural
 }
 
-// deletableKinds are the kinds of objects that are looked for by label when an attempt
-// is deleted. Secrets are not among them: nobody of ours may read those of
-// others.
+// deletableKinds returns the kinds of objects that Delete lists by label. Secrets are not among them: the platform has no permission to
+// read Secrets.
 func deletableKinds(more []string) []schema.GroupVersionResource {
 	kinds := []schema.GroupVersionResource{configMaps(), {Version: "v1", Resource: "services"}, volumeClaims(), networkPolicies()}
 	for _, name := range more {
@@ -145,8 +140,8 @@ func configMaps() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 }
 
-// isBuiltIn reports whether every cluster has a kind, so that its garbage collector
-// deletes objects of it with their owner, and nothing waits for what depends on them.
+// isBuiltIn reports whether every cluster has a kind, so that its garbage collector deletes objects of the kind with their owner, and no
+// deletion waits for dependents.
 func isBuiltIn(kind schema.GroupVersionResource) bool {
 	return kind.Group == "" || kind == networkPolicies()
 }
@@ -180,13 +175,12 @@ func (a attempt) key() string { return a.scope + "/" + a.run + "/" + a.number }
 
 // ref names the attempt by a Job.
 func (a attempt) ref(job, uid string) cluster.Ref {
-	number, _ := strconv.Atoi(a.number) // what is no number is none of ours
+	number, _ := strconv.Atoi(a.number) // every object of the platform has a number
 	return cluster.Ref{Run: a.run, Attempt: number, Scope: a.scope, Job: job, UID: uid}
 }
 
-// snapshotOf puts together what is seen of an attempt, which known may name by its
-// Job. The Job whose end ends the run has the attempt's own name, others have
-// more behind it. It reports whether there is anything.
+// snapshotOf returns the snapshot of an attempt, and whether it has a Job or pods. A ref that is not nil names the main Job. Else the main
+// Job, whose end ends the run, is the one with the shortest name: the names of the others extend that of the attempt.
 func snapshotOf(at attempt, ref *cluster.Ref, jobs []*batchv1.Job, pods []*corev1.Pod) (cluster.Snapshot, bool) {
 	seen := cluster.Snapshot{Ref: at.ref("", "")}
 	if ref != nil {
@@ -212,8 +206,7 @@ func snapshotOf(at attempt, ref *cluster.Ref, jobs []*batchv1.Job, pods []*corev
 	return seen, seen.Job != nil || len(seen.Pods) > 0
 }
 
-// mainJob is the Job that is known, or where none is the one whose end ends the
-// run.
+// mainJob returns the Job that ref names, or the one whose end ends the run if ref is nil.
 func mainJob(ref *cluster.Ref, jobs []*batchv1.Job) *batchv1.Job {
 	if ref != nil {
 		for _, j := range jobs {
@@ -243,7 +236,7 @@ func ownerUID(p *corev1.Pod) string {
 	return ""
 }
 
-// ownerOfPods names the Job of pods whose Job is gone.
+// ownerOfPods returns the Job of pods whose Job is gone.
 func ownerOfPods(pods []corev1.Pod) (job, uid string) {
 	for i := range pods {
 		if name := ownerName(&pods[i]); job == "" || len(name) < len(job) {
@@ -253,13 +246,12 @@ func ownerOfPods(pods []corev1.Pod) (job, uid string) {
 	return job, uid
 }
 
-// isOverdue reports whether a pod was told to end, and is still there for longer
-// than patience after it should have.
+// isOverdue reports whether a pod that is being deleted still exists for longer than timeout after its deadline.
 func isOverdue(p *corev1.Pod, now time.Time, timeout time.Duration) bool {
 	return p.DeletionTimestamp != nil && now.After(cluster.DeletionDeadline(*p).Add(timeout))
 }
 
-// needsStop reports whether a Job has not ended, nor was it told to end.
+// needsStop reports whether a Job has neither ended nor been stopped or deleted.
 func needsStop(j *batchv1.Job) bool {
 	if j.DeletionTimestamp != nil || metav1.GetControllerOf(j) != nil || j.Annotations[AnnotationStopped] != "" {
 		return false
@@ -272,7 +264,7 @@ func needsStop(j *batchv1.Job) bool {
 	return true
 }
 
-// isInformative reports whether an event says what the status of its object does not.
+// isInformative reports whether an event tells more than the status of its object.
 func isInformative(e *corev1.Event) bool {
 	routine := []string{"Scheduled", "Created", "Started", "Killing", "SuccessfulCreate", "SuccessfulDelete", "Completed"}
 	return e.Type != corev1.EventTypeNormal || !slices.Contains(routine, e.Reason)
@@ -286,7 +278,7 @@ func sortEvents(events []corev1.Event) []corev1.Event {
 	return events
 }
 
-// eventTime is the last time that an event was seen, by whoever wrote it.
+// eventTime returns the last time that an event was seen, from any of the fields in which writers set it.
 func eventTime(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():

@@ -77,7 +77,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestARefusalSaysWhoseFaultItIs has a server answer that it is not.
+// TestARefusalSaysWhoseFaultItIs has a server answer with each kind of refusal.
 func TestARefusalSaysWhoseFaultItIs(t *testing.T) {
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	for name, row := range map[string]struct {
@@ -187,7 +187,7 @@ func TestAPodIsGivenUpOnceItShouldHaveEndedLongAgo(t *testing.T) {
 	should := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	for name, row := range map[string]struct {
 		deletedAt *metav1.Time
-		now       time.Duration // after it should have ended
+		now       time.Duration // after the deadline
 		want      bool
 	}{
 		"one that nobody told to end":      {nil, time.Hour, false},
@@ -195,7 +195,7 @@ func TestAPodIsGivenUpOnceItShouldHaveEndedLongAgo(t *testing.T) {
 		"one whose node may be slow":       {&should, time.Minute, false},
 		"one whose node is taken for lost": {&should, time.Minute + 1, true},
 	} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.deletedAt}} // what has longer for its collector: cluster.EndsBy
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: row.deletedAt}} // see cluster.DeletionDeadline
 		if got := kube.IsOverdue(p, should.Add(row.now), time.Minute); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -224,7 +224,7 @@ func TestBookKeepsTheLatestEventsOfEachObjectInOrder(t *testing.T) {
 	b, begin := kube.NewEventCache(), time.Unix(1000, 0)
 	for n := range 80 {
 		e := eventOf(fmt.Sprint("e", n), "a", "Pulling", begin.Add(time.Duration(n)*time.Second))
-		for range 2 { // heard twice
+		for range 2 { // the event comes twice
 			if err := b.Add(e); err != nil {
 				t.Fatal(err)
 			}

@@ -15,10 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// Delete implements cluster.Deleter. The Jobs are told to go after what their pods
-// need, and last what owns them all: once the Jobs are on their way there is little
-// left to do, but to give up pods whose node is lost, for which Delete is to be
-// called again.
+// Delete implements cluster.Deleter. It deletes the dependencies of the pods, then the Jobs, and last the owner of all objects. A call
+// after that only has to give up pods whose node is lost; callers repeat Delete for this.
 func (c *Cluster) Delete(ctx context.Context, r cluster.Ref) error {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
@@ -31,7 +29,7 @@ func (c *Cluster) Delete(ctx context.Context, r cluster.Ref) error {
 	if !matches {
 		return nil
 	}
-	if len(jobs) == 0 { // none is left, or all are on their way
+	if len(jobs) == 0 { // no Job is left, or all are being deleted
 		if err := c.deletePods(ctx, at); err != nil {
 			return err
 		}
@@ -50,8 +48,7 @@ func (c *Cluster) Delete(ctx context.Context, r cluster.Ref) error {
 	return c.deleteKind(ctx, at, configMaps(), "")
 }
 
-// deleteOwned deletes the Jobs of an attempt, and the owner of all that is its: the
-// cluster deletes the rest with it, without being asked for each.
+// deleteOwned deletes the Jobs of an attempt and the owner of all its objects: the cluster deletes the other objects with the owner.
 func (c *Cluster) deleteOwned(ctx context.Context, at attempt, jobs []batchv1.Job, owner metav1.OwnerReference) error {
 	for _, kind := range c.kinds {
 		if isBuiltIn(kind) {
@@ -61,7 +58,7 @@ func (c *Cluster) deleteOwned(ctx context.Context, at attempt, jobs []batchv1.Jo
 			return err
 		}
 	}
-	if len(jobs) == 0 { // it was asked for before, and the owner may be gone
+	if len(jobs) == 0 { // Delete was called before, and the owner may be gone
 		return c.deleteKind(ctx, at, configMaps(), "")
 	}
 	if err := c.deleteJobs(ctx, at, jobs); err != nil {
@@ -81,8 +78,8 @@ func (c *Cluster) deleteJobs(ctx context.Context, at attempt, jobs []batchv1.Job
 	return nil
 }
 
-// ownerOf is the ConfigMap of an attempt's name that all of its Jobs are owned by,
-// nil where there is none: then nothing is known of who owns the rest.
+// ownerOf returns the ConfigMap with the attempt's name that owns all of its Jobs, nil if there is none: the owner of the other objects is
+// unknown then.
 func ownerOf(r cluster.Ref, jobs []batchv1.Job) *metav1.OwnerReference {
 	var owner *metav1.OwnerReference
 	for i := range jobs {
@@ -96,8 +93,7 @@ func ownerOf(r cluster.Ref, jobs []batchv1.Job) *metav1.OwnerReference {
 	return owner
 }
 
-// jobsToDelete are the Jobs that are not on their way yet, and whether what is asked
-// for is meant: another Job of its name is not.
+// jobsToDelete returns the Jobs that are not being deleted yet. It is false if the Job with the name in r has another UID.
 func jobsToDelete(r cluster.Ref, all []batchv1.Job) (jobs []batchv1.Job, matches bool) {
 	for _, j := range all {
 		if r.UID != "" && j.Name == r.Job && string(j.UID) != r.UID {
@@ -110,8 +106,8 @@ func jobsToDelete(r cluster.Ref, all []batchv1.Job) (jobs []batchv1.Job, matches
 	return jobs, true
 }
 
-// deleteDependencies deletes what the pods of an attempt needed, but for the owner of
-// all. Secrets are deleted unseen.
+// deleteDependencies deletes the objects that the pods of an attempt needed, except the owner of all. Secrets are deleted without reading
+// them.
 func (c *Cluster) deleteDependencies(ctx context.Context, at attempt, owner string) error {
 	for _, kind := range c.kinds {
 		if err := c.deleteKind(ctx, at, kind, owner); err != nil {
@@ -122,13 +118,12 @@ func (c *Cluster) deleteDependencies(ctx context.Context, at attempt, owner stri
 	return wrapError("delete the secrets of run "+at.run, err)
 }
 
-// deleteKind deletes the objects of a kind, but for the ConfigMap that is the owner
-// of all.
+// deleteKind deletes the objects of a kind, except the ConfigMap that is the owner of all.
 func (c *Cluster) deleteKind(ctx context.Context, at attempt, kind schema.GroupVersionResource, owner string) error {
 	all := c.objects.Resource(kind).Namespace(at.scope)
 	list, err := all.List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && (kind == volumeClaims() || kind == networkPolicies()) {
-		return nil // a kind that is not installed, or of which this platform may have made none
+		return nil // the kind is not installed, or this platform may have created none of it
 	}
 	if err != nil {
 		return wrapError("look for the "+kind.Resource+" of run "+at.run, err)
@@ -144,10 +139,8 @@ func (c *Cluster) deleteKind(ctx context.Context, at attempt, kind schema.GroupV
 	return nil
 }
 
-// deletePods deletes pods whose Job somebody has deleted without them, and gives
-// up those that should have ended long ago: what their node has not done by then
-// it may never do, and as long as they are there nothing takes their place. Should
-// the node come back, it ends what is not in the cluster any more.
+// deletePods deletes pods whose Job was deleted without them, and gives up pods that should have ended long ago: their node may never end
+// them, and while they exist no other pod takes their place. If the node comes back, it ends pods that are not in the cluster any more.
 func (c *Cluster) deletePods(ctx context.Context, at attempt) error {
 	list, err := c.core.Pods(at.scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
 	if err != nil {
@@ -171,8 +164,7 @@ func (c *Cluster) deletePods(ctx context.Context, at attempt) error {
 	return nil
 }
 
-// deleteOptions deletes an object of a kind: at once, if it is one of Kubernetes' own
-// that holds nothing up, else after what depends on it.
+// deleteOptions returns the options to delete an object of a kind: at once for a built-in kind, else after its dependents.
 func deleteOptions(kind schema.GroupVersionResource, uid types.UID) metav1.DeleteOptions {
 	if isBuiltIn(kind) {
 		return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))}
@@ -186,7 +178,7 @@ func foregroundDeletion(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: metav1.NewUIDPreconditions(string(uid))}
 }
 
-// ignoreGone is err, unless it says that the object is not there any more.
+// ignoreGone returns err, unless err means that the object is gone or replaced.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

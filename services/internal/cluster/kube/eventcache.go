@@ -7,14 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Bounds of what is kept of events.
+// Bounds of the event cache.
 const (
-	maxEventsPerObject = 50     // about one object: then the oldest goes
-	maxEvents          = 50_000 // then no more are kept until some have gone
+	maxEventsPerObject = 50     // about one object: the oldest is dropped
+	maxEvents          = 50_000 // no more are stored until some are deleted
 )
 
-// eventCache keeps the events that tell something, by what they are about. The API
-// server forgets them after a while, and then so does the book. It is a
+// eventCache stores informative events by the object that they are about. It drops an event when the API server does. It is a
 // cache.ReflectorStore.
 type eventCache struct {
 	onEvent func(*corev1.Event) // called without a lock
@@ -90,7 +89,7 @@ func (b *eventCache) Replace(all []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (b *eventCache) Resync() error { return nil }
 
-// put writes an event down, in place of what was known of it before.
+// put stores an event, in place of an earlier version of it.
 func (b *eventCache) put(e *corev1.Event) {
 	b.remove(e)
 	if b.count >= maxEvents {

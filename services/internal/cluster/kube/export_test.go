@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// What the rules' tests need of this package.
+// Functions of this package for tests of the rules.
 func CreateError(object string, err error) error { return createError(object, err) }
 
 func IsOverdue(p *corev1.Pod, now time.Time, timeout time.Duration) bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// Jobs are Jobs of the platform's own, which have nothing but their pods: whoever
-// has them needs the right to create, get and delete jobs, and to list pods.
+// Jobs are the platform's own Jobs, which have no objects but their pods. They need permission to create, get and delete jobs, and to list
+// pods.
 type Jobs struct{ c *Cluster }
 
 // Jobs returns the Jobs of the cluster.
@@ -30,9 +30,8 @@ func (j Jobs) Delete(ctx context.Context, r cluster.Ref) error {
 	return wrapError("delete job "+r.Job, ignoreGone(err))
 }
 
-// Observe says how a Job stands, and its pods where it has failed or none of them
-// is ready, or cluster.ErrNotFound. One that is being deleted is not there any
-// more.
+// Observe returns a Job, with its pods if it has failed or none of them is ready, or cluster.ErrNotFound. A Job that is being deleted
+// counts as not found.
 func (j Jobs) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
 	ctx, cancel := j.c.withTimeout(ctx)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 )
 
-// jobServer answers as much of the API as is asked for here: one Job and its pod.
+// jobServer serves the part of the API that the tests need: one Job and its pod.
 func jobServer(t *testing.T, status *batchv1.JobStatus) kube.Jobs {
 	t.Helper()
 	answer := func(w http.ResponseWriter, v any) {

@@ -67,8 +67,7 @@ func (s Settings) Scope() string { return cmp.Or(s.Namespace, "default") }
 
 func (s Settings) lostAfter() time.Duration { return cmp.Or(s.Lost, time.Minute) }
 
-// Cluster is a Kubernetes cluster. It is a cluster.Creator, Deleter and
-// Observer, and may be used from several goroutines.
+// Cluster is a Kubernetes cluster. It is a cluster.Creator, Deleter and Observer. Several goroutines may use it.
 type Cluster struct {
 	settings      Settings
 	log           *zap.Logger
@@ -83,13 +82,13 @@ type Cluster struct {
 	discovery discovery.DiscoveryInterface
 
 	mu     sync.Mutex
-	cache  *clusterCache // nil until somebody watches
+	cache  *clusterCache // nil until the first Watch
 	stop   context.CancelFunc
 	closed bool
 	wg     sync.WaitGroup
 }
 
-// New returns the cluster, which it does not ask anything yet. Close it.
+// New returns the cluster, without connecting to it. The caller closes it.
 func New(s Settings, log *zap.Logger) (*Cluster, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func New(s Settings, log *zap.Logger) (*Cluster, error) {
 	return c, nil
 }
 
-// restConfig says how the cluster is reached. One limit holds for all clients.
+// restConfig returns how to reach the cluster. One rate limit holds for all clients.
 func (s Settings) restConfig() (*rest.Config, error) {
 	config, err := s.loadConfig()
 	if err != nil {
@@ -170,7 +169,7 @@ func (s Settings) Server() (host, port string, err error) {
 	return u.Hostname(), cmp.Or(u.Port(), "443"), nil
 }
 
-// checkReady asks the API server whether it is ready, which needs no right.
+// checkReady asks the API server whether it is ready, which needs no permission.
 func checkReady(ctx context.Context, client *http.Client, host string) error {
 	u, _, err := rest.DefaultServerURL(host, "", schema.GroupVersion{}, true)
 	if err != nil {
@@ -190,8 +189,7 @@ func checkReady(ctx context.Context, client *http.Client, host string) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// Ready says why the cluster is of no use: it cannot be reached, or what it
-// holds is not known yet to those that watch.
+// Ready returns why the cluster cannot be used: it cannot be reached, or the cache of the watchers is incomplete.
 func (c *Cluster) Ready(ctx context.Context) error {
 	if err := c.version(ctx); err != nil {
 		return fmt.Errorf("ask the API server: %w", err)
@@ -204,7 +202,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return c.cache.syncError()
 }
 
-// Close ends what watches. What runs in the cluster goes on.
+// Close ends all watches. Pods in the cluster go on.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -12,8 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Labels implements cluster.Labeler. The API server is asked for metadata alone, so
-// that no value of a Secret comes here.
+// Labels implements cluster.Labeler. It requests only metadata from the API server, so that this process never gets the values of a Secret.
 func (c *Cluster) Labels(ctx context.Context, kind, scope, name string) (map[string]string, error) {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()

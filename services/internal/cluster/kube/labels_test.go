@@ -19,15 +19,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// labelServer answers as an API server does that has one Secret and one claim, and
-// lets the caller see no object called forbidden.
+// labelServer answers like an API server that has one Secret and one claim, and forbids access to objects called forbidden.
 func labelServer(t *testing.T) *kube.Cluster {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := func(code int, v any) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
-			_ = json.NewEncoder(w).Encode(v) // the client says what is missing
+			_ = json.NewEncoder(w).Encode(v) // the client reports a missing answer
 		}
 		status := func(code int, reason metav1.StatusReason, message string) {
 			answer(code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message}) //nolint:gosec // a code of HTTP

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// Log implements cluster.Logger. What the node rotated away is missing.
+// Log implements cluster.Logger. Lines that the node rotated away are missing.
 func (c *Cluster) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, error) {
 	options := &corev1.PodLogOptions{Container: l.Container, Follow: true, Timestamps: true}
 	if !l.Since.IsZero() {

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
-// ValidateOperator says what is wrong where runs have MPIJobs.
+// ValidateOperator returns an error if runs have MPIJobs and the settings lack their kind.
 func (s Settings) ValidateOperator(mpi bool) error {
 	if mpi && !slices.Contains(s.Kinds, mpijob.Resource) {
 		return fmt.Errorf("executor.pods.mpi_operator: kubernetes.kinds does not name %q, so that nobody would see what becomes of an MPIJob", mpijob.Resource)
@@ -24,11 +24,11 @@ func (s Settings) ValidateOperator(mpi bool) error {
 func (c *Cluster) hasMPIOperator() bool { return slices.Contains(c.settings.Kinds, mpijob.Resource) }
 
 func mpiResource() schema.GroupVersionResource {
-	gvr, _ := schema.ParseResourceArg(mpijob.Resource) // it is one
+	gvr, _ := schema.ParseResourceArg(mpijob.Resource) // the name is valid
 	return *gvr
 }
 
-// mpiPrototype says what an informer of MPIJobs is given.
+// mpiPrototype returns the example object for an informer of MPIJobs.
 func mpiPrototype() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(mpijob.APIVersion)

@@ -15,11 +15,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// maxEventQueries is of how many pods Observe looks for events where nobody watches.
+// maxEventQueries is for how many pods Observe lists events if there is no cache.
 const maxEventQueries = 8
 
-// Observe implements cluster.Observer. Jobs and pods are as the API server has
-// them now; events are as those that watch know them, where somebody does.
+// Observe implements cluster.Observer. Jobs and pods come from the API server; events come from the cache if it is complete, else from the
+// API server.
 func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot, error) {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
@@ -42,8 +42,7 @@ func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot,
 	return seen, nil
 }
 
-// listJobs returns the Job of an attempt that is asked for, and where somebody has a
-// use for them those of its other roles.
+// listJobs returns the Job in r, and the Jobs of the attempt's other roles unless MainOnly is set.
 func (c *Cluster) listJobs(ctx context.Context, at attempt, r cluster.Ref) ([]*batchv1.Job, error) {
 	var jobs []*batchv1.Job
 	switch job, err := c.getJob(ctx, r); {
@@ -65,8 +64,7 @@ func (c *Cluster) listJobs(ctx context.Context, at attempt, r cluster.Ref) ([]*b
 	return append(jobs, others...), nil
 }
 
-// getJob returns the Job that is named, or the one that an MPIJob of that name stands
-// for.
+// getJob returns the Job in r, or the one that represents an MPIJob of that name.
 func (c *Cluster) getJob(ctx context.Context, r cluster.Ref) (*batchv1.Job, error) {
 	job, err := c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || !c.hasMPIOperator() {
@@ -115,7 +113,7 @@ func (c *Cluster) listEvents(ctx context.Context, seen cluster.Snapshot) ([]core
 	return sortEvents(all), nil
 }
 
-// eventSubjects are what there may be events about.
+// eventSubjects returns the objects that events may be about.
 func eventSubjects(seen cluster.Snapshot) []types.UID {
 	var all []types.UID
 	if seen.Job != nil {

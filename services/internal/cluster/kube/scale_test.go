@@ -17,8 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// runs is how many there are at a time, and perRun how many bytes what watches
-// them may keep of each.
+// runs is the number of concurrent runs, and perRun how many bytes of memory the cache may take for each.
 const (
 	runs   = 300
 	perRun = 64 << 10
@@ -74,7 +73,7 @@ func TestWatchKeepsLittleOfEachRun(t *testing.T) {
 	}
 }
 
-// heap is how many bytes are held.
+// heap returns how many bytes of the heap are in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -83,8 +82,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc) //nolint:gosec // far from the bound
 }
 
-// TestWhatIsOwnedGoesWithItsOwner, whatever it is: nothing has to be asked for by
-// itself.
+// TestWhatIsOwnedGoesWithItsOwner: the cluster deletes owned objects of every kind without a request for each.
 func TestWhatIsOwnedGoesWithItsOwner(t *testing.T) {
 	t.Parallel()
 	testCluster := testbed.API(t)

@@ -9,17 +9,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// stopPatch is the patch that ends a Job. A deadline that has passed ends it for good:
-// a suspended Job is what a queue such as Kueue starts again.
+// stopPatch is the patch that ends a Job. A deadline that has passed ends it for good: queues such as Kueue start a suspended Job again.
 const stopPatch = `{"metadata":{"annotations":{"` + AnnotationStopped + `":"the run has ended"}},"spec":{"activeDeadlineSeconds":1}}`
 
 // AnnotationStopped is on a Job that was ended because its run is over. The reason in
 // its status is then DeadlineExceeded.
 const AnnotationStopped = "benchmark-ai.dev/stopped"
 
-// Stop implements cluster.Stopper. The controller of Jobs deletes the pods that it
-// ends. What an operator made is its own to end: the MPI operator does where the
-// launcher has ended.
+// Stop implements cluster.Stopper. The controller of Jobs deletes the pods that it ends. Stop does not end pods of an operator: the MPI
+// operator ends them once the launcher has ended.
 func (c *Cluster) Stop(ctx context.Context, r cluster.Ref) error {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()

@@ -16,8 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// Survey implements cluster.Surveyor. Secrets are not read: whether one is there
-// is told by the answer to a creation that is only tried (dry run).
+// Survey implements cluster.Surveyor. It does not read Secrets: the answer to a dry-run creation shows whether a Secret exists.
 func (c *Cluster) Survey(ctx context.Context, q cluster.SurveyRequest) (cluster.Survey, error) {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
@@ -50,7 +49,7 @@ func (c *Cluster) Survey(ctx context.Context, q cluster.SurveyRequest) (cluster.
 	return s, nil
 }
 
-// surveyCapacity looks for nodes, for who adds nodes, and for quotas.
+// surveyCapacity lists nodes and quotas, and finds the autoscaler.
 func (c *Cluster) surveyCapacity(ctx context.Context, scope string, s *cluster.Survey) {
 	nodes, err := c.core.Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -67,7 +66,7 @@ func (c *Cluster) surveyCapacity(ctx context.Context, scope string, s *cluster.S
 	s.Autoscaler = c.findAutoscaler(ctx)
 }
 
-// surveyStorage looks for classes of storage.
+// surveyStorage checks for storage classes.
 func (c *Cluster) surveyStorage(ctx context.Context, names []string) map[string]cluster.Answer {
 	answers := map[string]cluster.Answer{}
 	list, err := c.objects.Resource(schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}).List(ctx, metav1.ListOptions{})
@@ -83,8 +82,8 @@ func (c *Cluster) surveyStorage(ctx context.Context, names []string) map[string]
 	return answers
 }
 
-// findAutoscaler names what adds nodes: Karpenter by its API, the cluster autoscaler by
-// the state that it writes down.
+// findAutoscaler returns the name of the autoscaler: it finds Karpenter by its API group, and the cluster autoscaler by its status
+// ConfigMap.
 func (c *Cluster) findAutoscaler(ctx context.Context) string {
 	if groups, err := c.discovery.ServerGroups(); err == nil {
 		for _, g := range groups.Groups {
@@ -99,7 +98,7 @@ func (c *Cluster) findAutoscaler(ctx context.Context) string {
 	return ""
 }
 
-// checkAccess asks whether an account has a right.
+// checkAccess asks the API server whether an account has a permission.
 func (c *Cluster) checkAccess(ctx context.Context, scope string, r cluster.Permission) cluster.Answer {
 	resource, part, _ := strings.Cut(r.Resource, "/")
 	what := &authv1.ResourceAttributes{Namespace: scope, Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: part}
@@ -139,8 +138,7 @@ func serviceAccountGroups(account string) []string {
 	return groups
 }
 
-// servesKind asks whether the API server knows a kind of object, of any version where
-// none is named.
+// servesKind asks the API server whether it serves a kind of object, of any version if none is named.
 func (c *Cluster) servesKind(k schema.GroupVersionKind) cluster.Answer {
 	if k.Version == "" {
 		groups, err := c.discovery.ServerGroups()
@@ -168,8 +166,7 @@ func (c *Cluster) servesKind(k schema.GroupVersionKind) cluster.Answer {
 	return cluster.Answer{}
 }
 
-// hasSecret asks whether a Secret is there, without reading it: which values it
-// has is not told.
+// hasSecret checks whether a Secret exists without reading it, and does not check its keys.
 func (c *Cluster) hasSecret(ctx context.Context, scope string, k cluster.SecretKey) cluster.Answer {
 	if may := c.checkAccess(ctx, scope, cluster.Permission{Verb: "create", Resource: "secrets"}); !may.Yes {
 		return cluster.Answer{UnknownReason: "who looks for it has no right to secrets"}
@@ -185,7 +182,7 @@ func (c *Cluster) hasSecret(ctx context.Context, scope string, k cluster.SecretK
 	return cluster.Answer{UnknownReason: wrapError("ask for secret "+k.Name, err).Error()}
 }
 
-// existenceAnswer is the answer that an error is to whether something is there.
+// existenceAnswer translates the error of a get to whether the object exists.
 func existenceAnswer(err error) cluster.Answer {
 	switch {
 	case err == nil:

@@ -13,8 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
-// survey looks at a namespace that has a secret, a quota, an account that may do
-// little, and a node of a cluster without any.
+// survey surveys a namespace that has a secret, a quota, an account with few permissions, and a node in a cluster without any other.
 func survey(t *testing.T, config, scope string, q cluster.SurveyRequest) cluster.Survey {
 	t.Helper()
 	q.Scope = scope

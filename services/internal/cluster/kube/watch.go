@@ -10,7 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
 )
 
-// notify has all watchers look at an attempt.
+// notify adds an attempt to the queues of all watchers.
 func (k *clusterCache) notify(at attempt) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -31,9 +31,8 @@ func (k *clusterCache) watch(w *queue.Queue[attempt]) (stop func()) {
 	}
 }
 
-// Watch implements cluster.Observer. A snapshot belongs to all watchers and must not
-// be changed; it lacks volumes, environment and arguments. While the cluster cannot
-// be seen nothing is handed over, and no attempt is reported gone.
+// Watch implements cluster.Observer. All watchers share a snapshot, which must not be changed; it lacks volumes, environment and arguments.
+// While the cluster cannot be read, Watch delivers no snapshots and reports no attempt as gone.
 func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) error {
 	k, err := c.sharedCache() //nolint:contextcheck // it goes on for others
 	if err != nil {
@@ -60,8 +59,7 @@ func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) erro
 	})
 }
 
-// resync has a watcher look at all attempts from time to time while the cluster can
-// be seen, until ctx is done.
+// resync adds all attempts to a watcher's queue every so often while the cluster can be read, until ctx is done.
 func (k *clusterCache) resync(ctx context.Context, every time.Duration, w *queue.Queue[attempt]) {
 	for control.Sleep(ctx, every) {
 		if k.syncError() != nil {
@@ -91,8 +89,8 @@ func (k *clusterCache) waitForSync(ctx context.Context) bool {
 	return true
 }
 
-// deliver hands an attempt over, or that it has gone, once or more often, where it was
-// handed over before. It returns the number of pods of the attempt.
+// deliver passes the snapshot of an attempt to handle. If the attempt is gone and was delivered before, it passes an empty snapshot, once
+// or more often. It returns the number of pods of the attempt.
 func (k *clusterCache) deliver(at attempt, delivered map[attempt]cluster.Ref, handle func(cluster.Snapshot)) int {
 	var ref *cluster.Ref
 	last, ok := delivered[at]
@@ -105,7 +103,7 @@ func (k *clusterCache) deliver(at attempt, delivered map[attempt]cluster.Ref, ha
 		delivered[at] = seen.Ref
 		handle(seen)
 	case ok:
-		if len(seen.Others) == 0 { // else one of them would be taken for the Job of the run
+		if len(seen.Others) == 0 { // else another Job would be taken for the main Job of the run
 			delete(delivered, at)
 		}
 		handle(cluster.Snapshot{Ref: last})

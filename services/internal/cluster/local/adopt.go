@@ -20,8 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
-// adopt takes over the jobs and objects that the process before left, and returns
-// the number of jobs. It is called before anything else.
+// adopt takes over the jobs and objects of the previous process, and returns the number of jobs. It is called before any other method.
 func (c *controller) adopt() (int, error) {
 	c.objects.adopt()
 	if err := c.adoptPods(); err != nil {
@@ -86,7 +85,7 @@ func (c *controller) load(id string) (*job, error) {
 	return j, err
 }
 
-// removeOrphanedStates removes the states of pods that are not there.
+// removeOrphanedStates removes the states of pods that do not exist.
 func (c *controller) removeOrphanedStates() {
 	entries, _ := os.ReadDir(c.folder.StateDir())
 	for _, e := range entries {
@@ -110,13 +109,13 @@ func (c *controller) removeOrphanedNetworks() {
 	}
 }
 
-// resume goes on with a locked job where the process before stopped.
+// resume continues with a locked job where the previous process stopped.
 func (c *controller) resume(j *job) {
 	switch {
 	case !j.launched && j.deleting != nil:
 		c.removeAsync(j)
 	case !j.launched && !j.neverStarts():
-		j.record.Stopped = time.Time{} // nothing of it had begun
+		j.record.Stopped = time.Time{} // no container of it had started
 		c.kubelet.launch(j)
 	case !j.launched:
 		c.finalize(j)
@@ -128,8 +127,8 @@ func (c *controller) resume(j *job) {
 	}
 }
 
-// repairIndexedJobs makes Indexed Jobs whole again after this process began. A Job that
-// lacks pods is removed: it was being made, if no pod had begun, else removed.
+// repairIndexedJobs repairs Indexed Jobs that lack pods. If no pod of such a Job was launched, its creation was interrupted, and its
+// folders are removed. Else its deletion was interrupted, and it is marked as deleted.
 func (c *controller) repairIndexedJobs() {
 	groups := map[types.UID][]*job{}
 	for _, j := range c.registry.jobs {
@@ -157,7 +156,7 @@ func (c *controller) repairIndexedJobs() {
 	}
 }
 
-// markDeleted marks those jobs of a Job that have no mark.
+// markDeleted marks the jobs of a Job that have no mark yet.
 func (c *controller) markDeleted(js []*job, m disk.DeletionMark) {
 	for _, j := range js {
 		if j.deleting != nil {

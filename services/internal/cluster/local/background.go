@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// background runs work beside its callers until it is closed.
+// background runs goroutines for its owner until it is closed.
 type background struct {
 	cancel context.CancelFunc
 	run    func(f func(context.Context)) // in a goroutine, with a context that ends with close
@@ -37,7 +37,7 @@ func (b *background) spawn(f func(context.Context)) {
 	}
 }
 
-// after calls f with the job locked after a time, unless the job is gone by then.
+// after calls f with the job locked after a time, unless the job was removed by then.
 func (b *background) after(j *job, d time.Duration, f func(*job)) {
 	t := time.AfterFunc(d, func() {
 		b.spawn(func(context.Context) {
@@ -51,7 +51,7 @@ func (b *background) after(j *job, d time.Duration, f func(*job)) {
 	j.timers = append(j.timers, t)
 }
 
-// close begins nothing any more. The work that has begun ends soon: see wait.
+// close starts no more goroutines. The running ones end soon: see wait.
 func (b *background) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

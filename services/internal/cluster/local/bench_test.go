@@ -13,8 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
 )
 
-// BenchmarkPod is the life of a pod that does nothing, from Create to gone: the
-// program is installed, and true runs under it. The CPU is that of all
+// BenchmarkPod measures the life of a pod that runs true under the platform's program, from Create to its deletion. The CPU is that of all
 // processes together.
 func BenchmarkPod(b *testing.B) {
 	c, err := local.New(local.Settings{Dir: b.TempDir(), PodBinary: podBinary})
@@ -53,7 +52,7 @@ func awaitSeen(seen <-chan cluster.Snapshot, ok func(cluster.Snapshot) bool) {
 	}
 }
 
-// cpu returns what this process and all that it has reaped have used.
+// cpu returns the CPU time of this process and of all children that it has reaped.
 func cpu() time.Duration {
 	var sum time.Duration
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {

@@ -16,8 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
-// controller is the job controller: it makes the pods of Jobs, and ends and removes
-// them. The pods themselves are the kubelet's.
+// controller is the job controller: it creates the pods of Jobs, and ends and removes them. The kubelet runs the pods.
 type controller struct {
 	registry   *registry
 	objects    *objects
@@ -64,8 +63,7 @@ func (c *controller) addJob(b *batchv1.Job) error {
 	return nil
 }
 
-// stateChanged implements jobEvents: a pod that is to end is ended, and a Job that
-// has ended is finalized.
+// stateChanged implements jobEvents: it ends a pod that has to end, and finalizes a Job that has ended.
 func (c *controller) stateChanged(j *job) {
 	if j.deleting != nil || j.halted || !j.record.Stopped.IsZero() {
 		c.kubelet.terminate(j)
@@ -96,13 +94,12 @@ func (c *controller) finalize(j *job) {
 	}
 }
 
-// shimEnded implements jobEvents: a job whose shim ended before its pod is removed,
-// and so are the other pods of its Job.
+// shimEnded implements jobEvents: it removes a job whose shim ended before its pod, and the other pods of its Job.
 func (c *controller) shimEnded(j *job) {
 	switch {
 	case j.deleting != nil:
 		c.removeAsync(j)
-	case !j.record.Stopped.IsZero(): // its end stays to be seen, also where the shim was killed
+	case !j.record.Stopped.IsZero(): // its end stays visible, even if the shim was killed
 		c.finalize(j)
 		c.registry.changed(j)
 	case !j.over():
@@ -122,8 +119,7 @@ func (c *controller) deadlinePassed(j *job) {
 	c.neverStart(j)
 }
 
-// neverStart writes down that a locked job has ended before it began, for the reason
-// in its record.
+// neverStart stores that a locked job has ended before it started, for the reason in its record.
 func (c *controller) neverStart(j *job) {
 	if err := shimapi.Write(c.folder.RecordFile(j.id), j.record); err != nil {
 		c.log.Warn("cannot write a record", zap.String("job", j.record.Job.Name), zap.Error(err))
@@ -132,9 +128,8 @@ func (c *controller) neverStart(j *job) {
 	c.registry.changed(j)
 }
 
-// reconcileIndexedJob looks at an Indexed Job after one of its pods has ended. A failed
-// pod ends the others, and a Job of which all pods have ended is removed after its
-// ttlSecondsAfterFinished.
+// reconcileIndexedJob checks an Indexed Job after one of its pods has ended. A failed pod ends the other ones, and a Job whose pods have
+// all ended is removed after its ttlSecondsAfterFinished.
 func (c *controller) reconcileIndexedJob(uid types.UID) {
 	js := c.registry.pods(uid)
 	var ended time.Time
@@ -170,8 +165,7 @@ func (c *controller) deleteAfterTTL(j *job, d time.Duration) {
 	})
 }
 
-// halt ends a locked job's pod, which stays to be seen: another of its Job has
-// failed, or its attempt is over.
+// halt ends a locked job's pod, because another pod of its Job has failed or its attempt is over. The pod stays visible.
 func (c *controller) halt(j *job) {
 	if f := j.facts(); f.HasEnded() || j.halted {
 		return
@@ -185,7 +179,7 @@ func (c *controller) halt(j *job) {
 	c.neverStart(j)
 }
 
-// removeSiblings removes the other pods of a job that has gone.
+// removeSiblings removes the other pods of a removed job.
 func (c *controller) removeSiblings(removed *job) {
 	for _, j := range c.registry.pods(removed.record.Job.UID) {
 		if j == removed {

@@ -78,13 +78,12 @@ func TestAnEndThatNobodySawIsTakenOver(t *testing.T) {
 	})
 }
 
-// daemon returns a command that leaves a process of its own session behind and
-// goes on.
+// daemon returns a command that leaves a process in a session of its own behind and continues.
 func daemon(needle string) []string {
 	return []string{"sh", "-c", "setsid sh -c 'trap \"\" TERM HUP; sleep 100" + needle + "' >/dev/null 2>&1 & exec sleep 200" + needle}
 }
 
-// jobWithDaemons is a pod that left daemons in sessions of their own.
+// jobWithDaemons returns a running pod that has left daemons in sessions of their own.
 func jobWithDaemons(t *testing.T, c *local.Cluster) (j *batchv1.Job, needle string) {
 	t.Helper()
 	needle = fmt.Sprintf(".%d", 1e6+rand.IntN(1e6))
@@ -211,8 +210,7 @@ func TestWhatASignalHasStoppedIsEndedLongBeforeItsGrace(t *testing.T) {
 	})
 }
 
-// freeze stops processes by a signal, again whenever somebody lets them go on, until
-// what it returns is called.
+// freeze stops processes by a signal, again whenever they are continued, until the returned function is called.
 func freeze(t *testing.T, pids []int) (thaw func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -246,7 +244,7 @@ func configMap(run string) *corev1.ConfigMap {
 	return c
 }
 
-// crashJobs are the jobs of the platform that is killed: each writes its name.
+// crashJobs returns the jobs of the platform that is killed: each writes its name.
 func crashJobs(dir string) []*batchv1.Job {
 	var js []*batchv1.Job
 	for i := range 6 {
@@ -303,8 +301,7 @@ func TestAPlatformThatIsKilledAtAnyMomentLosesNothingAndRunsNothingTwice(t *test
 	}
 }
 
-// wantRecovery goes on where a platform was killed, as its successor would: it
-// creates and deletes the same once more.
+// wantRecovery starts a platform in the folder of the killed one, and creates and deletes the same jobs once more.
 func wantRecovery(t *testing.T, dir string) {
 	t.Helper()
 	c := open(t, local.Settings{Dir: filepath.Join(dir, "cluster")})

@@ -29,7 +29,7 @@ func (c *Cluster) Delete(_ context.Context, r cluster.Ref) error {
 	at, found := attemptOfRef(r), false
 	for _, j := range c.registry.of(at) {
 		if r.UID != "" && j.record.Job.Name == r.Job && string(j.record.Job.UID) != r.UID {
-			return nil // another Job of that name: not what is meant
+			return nil // another Job of that name has another UID
 		}
 		found = true
 		j.mu.Lock()
@@ -40,12 +40,12 @@ func (c *Cluster) Delete(_ context.Context, r cluster.Ref) error {
 		}
 	}
 	if found {
-		return nil // the last of them takes the other objects along
+		return nil // the removal of the last pod removes the other objects
 	}
 	return c.objects.removeAll(at)
 }
 
-// Stop implements cluster.Stopper. The pods stay to be seen.
+// Stop implements cluster.Stopper. The pods stay visible.
 func (c *Cluster) Stop(_ context.Context, r cluster.Ref) error {
 	at := attemptOfRef(r)
 	for _, j := range c.registry.of(at) {
@@ -58,10 +58,10 @@ func (c *Cluster) Stop(_ context.Context, r cluster.Ref) error {
 	return nil
 }
 
-// remove marks a locked job, so that it goes also if this process ends, and
-// begins to end it. It may be repeated.
+// remove marks a locked job as deleted on disk, so that the next process completes the deletion, and starts to end its pod. It can be
+// repeated.
 func (c *controller) remove(j *job, whole bool) error {
-	if j.removing && whole { // an object may have been created after the others were removed
+	if j.removing && whole { // an object may have been created after the other ones were removed
 		return c.objects.removeAll(j.attempt)
 	}
 	if j.removing || j.deleting != nil && (j.deleting.Attempt || !whole) {
@@ -81,8 +81,7 @@ func (c *controller) remove(j *job, whole bool) error {
 	return nil
 }
 
-// removeAsync removes, in the background, a locked job whose shim has ended or never
-// began.
+// removeAsync removes, in the background, a locked job whose shim has ended or was never started.
 func (c *controller) removeAsync(j *job) {
 	if j.removing {
 		return
@@ -122,7 +121,7 @@ func (c *controller) removeFromDisk(ctx context.Context, j *job, objects bool) {
 	}
 }
 
-// forget lets the name and the resources of a removed job be used again.
+// forget frees the name and the resources of a removed job.
 func (c *controller) forget(j *job) {
 	c.log.Info("a job is gone", zap.String("run", j.attempt.Run), zap.String("job", j.record.Job.Name), zap.Bool("deleted", j.deleting != nil))
 	freed := c.resources.release(j)
@@ -135,9 +134,8 @@ func (c *controller) forget(j *job) {
 	}
 }
 
-// endAll ends all pods, and returns when none runs any more. It first writes down that
-// the platform ended them, so that the next process finishes the work of one that
-// was killed.
+// endAll ends all pods, and returns when none runs any more. It first stores that the platform ended them, so that the next process
+// completes the work if this one is killed.
 func (c *controller) endAll(ctx context.Context) error {
 	running := c.running()
 	for _, j := range running {
@@ -163,7 +161,7 @@ func (c *controller) endAll(ctx context.Context) error {
 	return nil
 }
 
-// running returns the jobs whose shim lives.
+// running returns the jobs whose shim runs.
 func (c *controller) running() []*job {
 	return slices.DeleteFunc(c.registry.all(), func(j *job) bool {
 		j.mu.Lock()
@@ -172,8 +170,7 @@ func (c *controller) running() []*job {
 	})
 }
 
-// stop ends a locked job because the platform is stopped. One that ends for another
-// reason already is left to end.
+// stop ends a locked job because the platform is stopped. A job that is ending for another reason ends with that reason.
 func (c *controller) stop(j *job) {
 	if !j.over() && j.deleting == nil && j.record.Stopped.IsZero() {
 		j.record.Stopped = time.Now()
@@ -184,7 +181,7 @@ func (c *controller) stop(j *job) {
 	c.kubelet.terminate(j)
 }
 
-// awaitEnded reports whether jobs ended, or went, before ctx was done.
+// awaitEnded reports whether jobs have ended, or were removed, before ctx was done.
 func (c *controller) awaitEnded(ctx context.Context, js []*job) bool {
 	t := time.NewTicker(2 * time.Millisecond)
 	defer t.Stop()

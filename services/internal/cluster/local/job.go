@@ -18,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
-// job is a pod and the Job that it is of.
+// job is a pod and the Job that it belongs to.
 type job struct {
 	id        string
 	attempt   disk.Attempt // never changes
@@ -28,20 +28,20 @@ type job struct {
 	mu            sync.Mutex
 	record        disk.Record
 	version       int64
-	state         *shimapi.State     // as it was read last
+	state         *shimapi.State     // as it was last read
 	stateText     []byte             // the same
 	waiting       *podstatus.Waiting // why it was not launched
-	launched      bool               // it has, or had, a shim
-	pid           int                // of the shim, where it is a child of this process that was not reaped
+	launched      bool               // its shim was started
+	pid           int                // of the shim, if it is a child of this process that was not reaped
 	shimEnded     bool               // the shim has ended
 	reaping       bool               // a goroutine waits for the shim's end
 	deleting      *disk.DeletionMark
 	termSent      bool // the shim was sent SIGTERM
-	killScheduled bool // and will be killed if it does not
-	halted        bool // it is to end, because another pod of its Job has failed
+	killScheduled bool // it will be killed if it does not end
+	halted        bool // another pod of its Job has failed, or its attempt is over: the pod has to end
 	finalized     bool // see controller.finalize
-	removing      bool // it is being removed
-	removed       bool // it is not on disk any more
+	removing      bool // its removal has started
+	removed       bool // it was removed from disk
 	timers        []*time.Timer
 
 	removingFromDisk bool // the registry's lock protects it
@@ -65,7 +65,7 @@ func (j *job) address() string {
 	return ip
 }
 
-// network returns the pod's own, nil where it has the machine's.
+// network returns the pod's own network, nil if the pod shares the machine's.
 func (j *job) network() *shimapi.Network {
 	if j.record.Number == 0 {
 		return nil

@@ -29,7 +29,7 @@ import (
 type jobEvents interface {
 	stateChanged(j *job)   // the state of its pod is another
 	shimEnded(j *job)      // its shim and all processes of its pod have ended
-	deadlinePassed(j *job) // and it may not have been launched
+	deadlinePassed(j *job) // the deadline passed; the pod may not have been launched
 }
 
 // kubelet launches pods and observes them, each by its shim.
@@ -49,15 +49,14 @@ type kubelet struct {
 }
 
 const (
-	// killTimeout is how much longer than its pod's grace a shim may take to end
-	// before it is killed.
+	// killTimeout is how much longer than its pod's grace a shim may take to end before it is killed.
 	killTimeout = 5 * time.Second
 	// lastGrace is the time that a shim may add to its pod's grace.
 	lastGrace = 2 * time.Second
 )
 
-// launch starts the shim of a locked job, or notes why it must wait. A shim is
-// started once: a pod that has a state, or whose lock is held, has one.
+// launch starts the shim of a locked job, or records why the job must wait. A shim is started once: a pod that has a state, or whose lock
+// is held, has a shim.
 func (k *kubelet) launch(j *job) {
 	if j.launched || j.deleting != nil || j.neverStarts() {
 		return
@@ -81,7 +80,7 @@ func (k *kubelet) launch(j *job) {
 	k.registry.changed(j)
 }
 
-// setWaiting notes why a job cannot be launched, and schedules its deadline.
+// setWaiting records why a job cannot be launched, and schedules its deadline.
 func (k *kubelet) setWaiting(j *job, w *podstatus.Waiting) {
 	w.Since = time.Now()
 	if j.waiting != nil {
@@ -93,7 +92,7 @@ func (k *kubelet) setWaiting(j *job, w *podstatus.Waiting) {
 	j.isWaiting.Store(true)
 }
 
-// lower makes the specification that the shim runs, or returns why it cannot yet.
+// lower returns the specification that the shim runs, or why there is none yet.
 func (k *kubelet) lower(j *job) (lower.Output, *podstatus.Waiting) {
 	gpus, ok := k.resources.claimGPUs(j)
 	if !ok {
@@ -115,7 +114,7 @@ func (k *kubelet) lower(j *job) (lower.Output, *podstatus.Waiting) {
 		return out, nil
 	case missing.Container != "":
 		if k.secrets != "" {
-			k.background.after(j, time.Second, k.launch) // the user may put it there
+			k.background.after(j, time.Second, k.launch) // the user may add the secret
 			missing.Message += env.remedy
 		}
 		return out, &podstatus.Waiting{Container: missing.Container, Reason: "CreateContainerConfigError", Message: missing.Message}
@@ -140,8 +139,7 @@ func (k *kubelet) start(j *job, out lower.Output) (err error) {
 	return err
 }
 
-// launchWaiting tries again to launch the jobs that wait in a scope, or, where that
-// is empty, in all.
+// launchWaiting tries to launch the waiting jobs in a scope again; an empty scope means all.
 func (k *kubelet) launchWaiting(scope string) {
 	for _, j := range k.registry.all() {
 		if scope != "" && j.attempt.Scope != scope || !j.isWaiting.Load() {
@@ -197,7 +195,7 @@ func (k *kubelet) onFileEvent(ch disk.FileEvent) {
 	k.refresh(j)
 }
 
-// refresh reads a job's state, and looks whether its shim lives.
+// refresh reads a job's state, and checks whether its shim runs.
 func (k *kubelet) refresh(j *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -225,8 +223,7 @@ func (k *kubelet) readState(j *job) {
 	k.events.stateChanged(j)
 }
 
-// reap waits, in the background, until the shim of a locked job has ended, and all
-// processes of its pod with it.
+// reap waits, in the background, until the shim of a locked job has ended, and all processes of its pod with it.
 func (k *kubelet) reap(j *job) {
 	if j.reaping || j.removing || !j.launched || j.shimEnded {
 		return
@@ -246,8 +243,7 @@ func (k *kubelet) reap(j *job) {
 	})
 }
 
-// killCutOff kills the processes that are left of a pod whose shim was killed when
-// the platform was stopped.
+// killCutOff kills the remaining processes of a pod whose shim was killed when the platform was stopped.
 func killCutOff(j *job) {
 	j.mu.Lock()
 	cutOff := !j.record.Stopped.IsZero() && !j.over()
@@ -271,7 +267,7 @@ func (k *kubelet) awaitEnd(ctx context.Context, j *job) bool {
 	case child != 0:
 		runner.AwaitChild(child)
 		j.mu.Lock()
-		j.pid = 0 // from here on it may be that of another
+		j.pid = 0 // another process may get this ID from here on
 		_, _ = unix.Wait4(child, nil, 0, nil)
 		j.mu.Unlock()
 	case state != nil:
@@ -280,9 +276,8 @@ func (k *kubelet) awaitEnd(ctx context.Context, j *job) bool {
 	return true
 }
 
-// terminate has the shim of a locked job end its pod, once, and kills it should it
-// not. A shim that has written no state yet would miss the signal; its first state
-// has this called again.
+// terminate sends SIGTERM to the shim of a locked job, once, and kills the shim if it does not end. A shim without a state might miss the
+// signal: terminate is called again with its first state.
 func (k *kubelet) terminate(j *job) {
 	if j.shimEnded {
 		return
@@ -300,12 +295,12 @@ func (k *kubelet) terminate(j *job) {
 	if !j.termSent && j.state != nil {
 		j.termSent = true
 		k.signal(j, unix.SIGTERM)
-		k.signal(j, unix.SIGCONT) // what is stopped cannot end
+		k.signal(j, unix.SIGCONT) // a stopped process cannot end
 	}
 }
 
-// killFrozen kills the shim of a locked job that is to end, once it was stopped by a
-// signal for too long: it cannot use its grace.
+// killFrozen kills the shim of a locked job that has to end, if a signal has stopped the shim: it cannot use its grace. It checks again
+// every shimapi.FrozenGrace.
 func (k *kubelet) killFrozen(j *job) {
 	k.background.after(j, shimapi.FrozenGrace, func(j *job) {
 		switch {
@@ -344,7 +339,7 @@ func (k *kubelet) updateHostsFiles(at disk.Attempt) {
 	}
 }
 
-// appendMissingLines adds to a file those lines that it lacks.
+// appendMissingLines appends the lines that a file lacks.
 func appendMissingLines(path string, lines []string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {

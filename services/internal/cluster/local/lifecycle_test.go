@@ -96,7 +96,7 @@ func TestABenchmarkFindsThePlatformsFolderEmptyAndCannotWriteThere(t *testing.T)
 	}
 	j := entrypointJob("hidden", "sh", "-c", fmt.Sprintf(`cd %[1]q && ! cat token.key && ! touch token.key && rm -rf %[1]q/* && test -z "$(ls -A)" && test -x /bai/bin/bai-pod && echo kept >/bai/own`, s.Private))
 	j.Spec.Template.Spec.InitContainers = append(j.Spec.Template.Spec.InitContainers, corev1.Container{
-		Name: cluster.ContainerPull, Command: []string{"grep", "secret", key}, // what is the platform's own sees it
+		Name: cluster.ContainerPull, Command: []string{"grep", "secret", key}, // the platform's own container sees the folder
 	})
 	create(t, c, j)
 	if seen := await(t, c, j, "it ends", hasEnded); seen.Job.Status.Succeeded != 1 {
@@ -116,7 +116,7 @@ func TestLimitsOfCPUAndMemoryHold(t *testing.T) {
 		if why := c.Limits(); why != "" {
 			t.Skipf("this machine enforces no limits: %s", why)
 		}
-		hungry := limitedJob("hungry", "1", "64Mi", "tail", "/dev/zero") // which keeps all that it reads
+		hungry := limitedJob("hungry", "1", "64Mi", "tail", "/dev/zero") // tail stores all that it reads
 		create(t, c, hungry)
 		if seen := await(t, c, hungry, "it ends", hasEnded); benchmarkOf(seen).Terminated == nil || benchmarkOf(seen).Terminated.Reason != "OOMKilled" {
 			t.Errorf("what needs more memory ended as %+v", benchmarkOf(seen))
@@ -145,7 +145,7 @@ func limitedJob(run, cpu, memory string, command ...string) *batchv1.Job {
 	return j
 }
 
-// groupsOf returns the cgroups of a job's benchmark, none before it began.
+// groupsOf returns the cgroups of a job's benchmark, none before it has started.
 func groupsOf(s local.Settings, j *batchv1.Job) []string {
 	var p shimapi.Pod
 	if shimapi.Read(filepath.Join(s.Dir, "pods", string(j.UID), shimapi.PodFile), &p) != nil {
@@ -154,7 +154,7 @@ func groupsOf(s local.Settings, j *batchv1.Job) []string {
 	return p.Containers[len(p.Containers)-1].Groups
 }
 
-// throttled reports whether the kernel has held a group back.
+// throttled reports whether the kernel has throttled a group.
 func throttled(groups []string) bool {
 	return slices.ContainsFunc(groups, func(dir string) bool {
 		stat, _ := os.ReadFile(filepath.Join(dir, "cpu.stat"))
@@ -200,7 +200,7 @@ func TestAPodWaitsForItsConfiguration(t *testing.T) {
 		if diff := cmp.Diff(want, benchmarkOf(seen).Waiting); diff != "" || seen.Pods[0].Status.Phase != corev1.PodPending {
 			t.Errorf("phase %s, waiting (-want +got):\n%s", seen.Pods[0].Status.Phase, diff)
 		}
-		closeCluster(t, c, true) // and goes on waiting after a restart
+		closeCluster(t, c, true) // it waits again after a restart
 		c = open(t, s)
 		create(t, c, configMap("waits"))
 		if seen := await(t, c, j, "it ends", hasEnded); seen.Job.Status.Succeeded != 1 {
@@ -380,7 +380,7 @@ func TestThePodsOfAnotherUserKeepTheContract(t *testing.T) {
 	cmd.Dir = tmp
 	cmd.Env = append(os.Environ(), envBinary+"="+podBinary, "TMPDIR="+tmp, "HOME="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	cmd.WaitDelay = time.Minute // for what it has begun and has our pipe
+	cmd.WaitDelay = time.Minute // for descendants that hold the pipe
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestAClusterKeepsTheContract/with_namespaces") {
 		t.Errorf("as nobody: %v\n%s", err, out)
@@ -393,7 +393,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.ForkLock.RLock() // or what other tests start would have it open, and it could not be executed
+	syscall.ForkLock.RLock() // a concurrent fork would hold the file open, and the file could not be executed
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(to, b, 0o755); err != nil { //nolint:gosec // it is executed
 		t.Fatal(err)
@@ -417,7 +417,7 @@ func TestAGPUBelongsToOnePodAtATime(t *testing.T) {
 	if got := seen.Pods[0].Status.Conditions[0]; got.Type != corev1.PodScheduled || got.Reason != "Unschedulable" || !strings.Contains(got.Message, "Insufficient nvidia.com/gpu") {
 		t.Errorf("it waits for %+v", got)
 	}
-	closeCluster(t, c, true) // who has which is known after a restart
+	closeCluster(t, c, true) // the allocation survives a restart
 	c = open(t, s)
 	await(t, c, js[2], "it still waits", func(s cluster.Snapshot) bool { return len(s.Events) > 0 })
 	for i, j := range js {
@@ -481,7 +481,7 @@ func TestWhatABenchmarkMountsIsNotRemovedWithIt(t *testing.T) {
 	}
 }
 
-// smallDisk returns a directory on a disk of its own, which is small.
+// smallDisk returns a directory on a small disk of its own.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	if os.Getuid() != 0 {

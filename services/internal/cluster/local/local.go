@@ -41,11 +41,9 @@ type Settings struct {
 	Resync       time.Duration // how often Watch hands everything over again; zero means 30 s
 }
 
-// Cluster is a cluster of one machine. It is a cluster.Creator, Deleter and
-// Observer, and may be used from several goroutines.
+// Cluster is a cluster of one machine. It is a cluster.Creator, Deleter and Observer. Several goroutines may use it.
 //
-// A job's lock is taken before those of the registry, the objects and the resources,
-// which hold no other while theirs is held.
+// A job's lock is taken before those of the registry, the objects and the resources. No other lock is taken while one of these is held.
 type Cluster struct {
 	settings   Settings
 	log        *zap.Logger
@@ -65,8 +63,8 @@ type Cluster struct {
 // ip is where everything on this machine is reached.
 const ip = "127.0.0.1"
 
-// New returns a cluster that has adopted the pods which the one before left in its
-// folder: those that still run, and the ends of the others. Close it.
+// New returns a cluster that has adopted the pods which the previous cluster left in its folder: running pods, and the results of ended
+// ones. The caller closes it.
 func New(s Settings) (*Cluster, error) {
 	if s.Dir == "" || s.PodBinary == "" {
 		return nil, errors.New("local cluster: it needs a directory and the pod binary")
@@ -92,7 +90,7 @@ func New(s Settings) (*Cluster, error) {
 	return c, nil
 }
 
-// initialize looks at the machine and adopts the pods that are there.
+// initialize probes the machine and adopts the existing pods.
 func (c *Cluster) initialize() (err error) {
 	if c.node, err = os.Hostname(); err != nil {
 		return fmt.Errorf("local cluster: %w", err)
@@ -135,21 +133,18 @@ func (c *Cluster) connect() {
 	c.kubelet.events = c.controller
 }
 
-// Limits returns why nothing enforces limits of CPU and memory, and the remedy;
-// empty where cgroups do.
+// Limits returns why limits of CPU and memory are not enforced, and the remedy; empty if cgroups enforce them.
 func (c *Cluster) Limits() string { return c.runner.NoLimits }
 
-// Namespaces returns why pods have no namespaces of their own, and the remedy;
-// empty where they have.
+// Namespaces returns why pods have no namespaces of their own, and the remedy; empty if they have.
 func (c *Cluster) Namespaces() string { return c.runner.NoNamespaces }
 
 // Running returns how many pods run.
 func (c *Cluster) Running() int { return len(c.controller.running()) }
 
-// Close ends the cluster. With keepPods, running pods go on, and the next cluster
-// adopts them. Without, every running pod is ended, and killed when ctx is done
-// before; in the next cluster it has failed with the reason PlatformStopped.
-// Ended pods stay either way. A second call does nothing.
+// Close ends the cluster. With keepPods, running pods go on, and the next cluster adopts them. Without, every running pod is ended, and
+// killed if ctx is done before; in the next cluster it has failed with the reason PlatformStopped. Ended pods stay either way. A second
+// call has no effect.
 func (c *Cluster) Close(ctx context.Context, keepPods bool) error {
 	if !c.objects.close() {
 		return nil
@@ -198,7 +193,7 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 	return nil
 }
 
-// create gives an object its UID, and adds it.
+// create sets the UID of an object, and adds it.
 func (c *Cluster) create(o cluster.Object) error {
 	o.SetUID(types.UID(newUID()))
 	o.SetCreationTimestamp(metav1.NewTime(time.Now()))
@@ -214,7 +209,7 @@ func (c *Cluster) create(o cluster.Object) error {
 		o.Generation = 1
 		return c.controller.addJob(o.DeepCopy())
 	}
-	return nil // validate.Object lets nothing else in
+	return nil // validate.Object refuses other types
 }
 
 // machineFor returns the machine's offer to an object.

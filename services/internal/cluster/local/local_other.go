@@ -29,7 +29,7 @@ type Settings struct {
 // Cluster cannot be had on this system.
 type Cluster struct{}
 
-// New says what to use instead.
+// New returns an error that names the alternatives.
 func New(Settings) (*Cluster, error) {
 	return nil, fmt.Errorf("the local cluster runs on Linux only, and this is %s: use a Kubernetes cluster (--kubeconfig)", runtime.GOOS)
 }
@@ -40,10 +40,10 @@ func (*Cluster) Namespaces() string { return "" }
 // Limits is empty.
 func (*Cluster) Limits() string { return "" }
 
-// Running is none.
+// Running returns 0.
 func (*Cluster) Running() int { return 0 }
 
-// Close does nothing.
+// Close has no effect.
 func (*Cluster) Close(context.Context, bool) error { return nil }
 
 // Create implements cluster.Creator.

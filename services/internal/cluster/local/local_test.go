@@ -32,7 +32,7 @@ var podBinary string
 const (
 	envBinary   = "BAI_TEST_POD_BINARY"
 	envPlatform = "BAI_TEST_PLATFORM" // a directory: be a platform there until killed
-	envGangs    = "BAI_TEST_GANGS"    // not empty: it makes Jobs of several pods
+	envGangs    = "BAI_TEST_GANGS"    // not empty: the process creates Jobs of several pods
 	envServer   = "BAI_TEST_SERVER"   // an address: answer there until killed
 )
 
@@ -63,7 +63,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// open opens a cluster; it is closed with the test, and its pods end.
+// open opens a cluster; the end of the test closes it and ends its pods.
 func open(t *testing.T, s local.Settings) *local.Cluster {
 	t.Helper()
 	s.PodBinary = podBinary
@@ -96,8 +96,7 @@ func forEachIsolation(t *testing.T, test func(t *testing.T, s local.Settings)) {
 	}
 }
 
-// entrypointJob returns a Job as the platform makes them: its program is installed,
-// and the command runs under it.
+// entrypointJob returns a Job as the platform makes it: it installs the pod binary, and runs the command under the entrypoint.
 func entrypointJob(run string, command ...string) *batchv1.Job {
 	zero, grace := int32(0), int64(2)
 	labels := map[string]string{cluster.LabelRun: run, cluster.LabelAttempt: "1"}
@@ -151,7 +150,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// await observes a job until ok, and returns what it saw.
+// await observes a job until ok returns true, and returns the snapshot.
 func await(t *testing.T, c *local.Cluster, j *batchv1.Job, what string, ok func(cluster.Snapshot) bool) (seen cluster.Snapshot) {
 	t.Helper()
 	eventually(t, what, func() bool {
@@ -198,7 +197,7 @@ func remove(t *testing.T, c *local.Cluster, j *batchv1.Job) {
 	eventually(t, "the job is gone", isGone(t, c, j))
 }
 
-// processes returns those that have needle in their arguments.
+// processes returns the processes that have needle in their arguments.
 func processes(t *testing.T, needle string) []int {
 	t.Helper()
 	var found []int
@@ -211,8 +210,7 @@ func processes(t *testing.T, needle string) []int {
 	return found
 }
 
-// wantNothingLeft fails the test where the cluster in dir left something behind:
-// files, mounts or processes.
+// wantNothingLeft fails the test if the cluster in dir left files, mounts or processes.
 func wantNothingLeft(t *testing.T, dir string, needles ...string) {
 	t.Helper()
 	for _, sub := range []string{"pods", "live", "objects", "trash", "networks"} {

@@ -26,7 +26,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// serve answers HTTP at an address: the second question and those after it well.
+// serve answers HTTP at an address: the first request with an error, the later ones with success.
 func serve(at string) int {
 	asked := 0
 	server := http.Server{Addr: at, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -80,7 +80,7 @@ func siblingJob(run, role string, command ...string) *batchv1.Job {
 	return j
 }
 
-// logsByPod returns what the pods of a run wrote to their logs, by the pod's number.
+// logsByPod returns the logs of a run's pods, by the pod's number.
 func logsByPod(t *testing.T, dir string, j *batchv1.Job) map[int]string {
 	t.Helper()
 	all := map[int]string{}
@@ -164,8 +164,7 @@ func serverJob(run string) *batchv1.Job {
 	return j
 }
 
-// clientJob returns a job that begins when what it needs answers, by the name of its
-// Service.
+// clientJob returns a job that starts when its dependency answers under the name of its Service.
 func clientJob(run string) *batchv1.Job {
 	j := entrypointJob(run, "true")
 	install := j.Spec.Template.Spec.InitContainers[0]
@@ -290,7 +289,7 @@ func TestWithTheHubOrASupervisorGoesTheWholeJob(t *testing.T) {
 	}
 }
 
-// wantNothingLeftAfterKilling kills one process of a gang, and wants nothing of it left.
+// wantNothingLeftAfterKilling kills one process of a gang, and checks that no process, mount or file of the gang remains.
 func wantNothingLeftAfterKilling(t *testing.T, victim func(t *testing.T, dir string, j *batchv1.Job) int, away bool) {
 	t.Helper()
 	s := local.Settings{Dir: t.TempDir()}
@@ -378,8 +377,7 @@ func TestAPodThatFailsEndsThoseThatHaveNotBegun(t *testing.T) {
 	})
 }
 
-// TestAGangIsMadeWholeOrNotAtAll: what a platform leaves behind that ended while
-// it made or removed a Job of several pods.
+// TestAGangIsMadeWholeOrNotAtAll checks the folders that a platform leaves if it ends while it creates or removes a Job of several pods.
 func TestAGangIsMadeWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -465,7 +463,7 @@ type gangObjects struct {
 	job     *batchv1.Job
 }
 
-// gangs are those of a platform that is killed.
+// gangs returns the gangs of a platform that is killed.
 func gangs() []gangObjects {
 	var all []gangObjects
 	for i := range 3 {

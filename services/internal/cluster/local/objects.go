@@ -19,7 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
-// errClosed says that the cluster was closed.
+// errClosed means that the cluster was closed.
 var errClosed = errors.New("the local cluster is closed")
 
 // objects are the names of all objects, and the ConfigMaps, Secrets and Services.
@@ -28,7 +28,7 @@ type objects struct {
 	log    *zap.Logger
 
 	mu       sync.Mutex
-	closed   bool                       // nothing is created any more
+	closed   bool                       // no more objects are created
 	names    map[disk.Key]bool          // of Jobs too
 	creating map[disk.Key]chan struct{} // closed when the object is made, or is not
 	byUID    map[string]disk.Object
@@ -38,7 +38,7 @@ func newObjects(f disk.Folder, log *zap.Logger) *objects {
 	return &objects{folder: f, log: log, names: map[disk.Key]bool{}, creating: map[disk.Key]chan struct{}{}, byUID: map[string]disk.Object{}}
 }
 
-// adopt reads the objects that the process before left.
+// adopt reads the objects that the previous process left.
 func (s *objects) adopt() {
 	for _, path := range disk.Matching(filepath.Join(s.folder.Objects(), "*.json")) {
 		var o disk.Object
@@ -52,7 +52,7 @@ func (s *objects) adopt() {
 	}
 }
 
-// close has reserve refuse from now on, and reports whether it did not before.
+// close makes reserve refuse from now on, and reports whether this is the first call.
 func (s *objects) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +61,7 @@ func (s *objects) close() bool {
 	return open
 }
 
-// reserve lets one caller create an object of a name at a time, and returns
-// ErrExists where there is one.
+// reserve lets one caller at a time create an object of a name, and returns ErrExists if the object exists.
 func (s *objects) reserve(ctx context.Context, n disk.Key) (done func(created bool), err error) {
 	for {
 		s.mu.Lock()
@@ -100,7 +99,7 @@ func (s *objects) created(n disk.Key, ok bool) {
 	}
 }
 
-// take notes the name of a Job that the process before created.
+// take adds the name of a Job that the previous process created.
 func (s *objects) take(n disk.Key) { s.names[n] = true }
 
 // release lets the name of a Job be used again.

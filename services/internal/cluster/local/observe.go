@@ -51,8 +51,7 @@ func (c *Cluster) snapshot(at disk.Attempt, include func(podstatus.Facts) bool) 
 		}
 		j.mu.Unlock()
 	}
-	// The Job whose end ends the run has the attempt's own name, others have
-	// more behind it.
+	// The main Job, whose end ends the run, has the attempt's own name; the names of other Jobs extend it.
 	slices.SortFunc(all, func(a, b podstatus.Facts) int {
 		return cmp.Or(cmp.Compare(len(a.Job.Name), len(b.Job.Name)), cmp.Compare(a.Job.Name, b.Job.Name), cmp.Compare(a.Index, b.Index))
 	})
@@ -109,8 +108,7 @@ func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) erro
 	return err
 }
 
-// deliver hands an attempt over, or that it has gone, where it was handed over
-// before.
+// deliver passes the snapshot of an attempt to handle, or an empty one if the attempt is gone and was delivered before.
 func (c *Cluster) deliver(at disk.Attempt, delivered map[disk.Attempt]cluster.Ref, handle func(cluster.Snapshot)) {
 	seen := c.snapshot(at, func(podstatus.Facts) bool { return true })
 	ref, ok := delivered[at]

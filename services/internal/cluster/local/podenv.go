@@ -19,15 +19,14 @@ import (
 type podEnv struct {
 	configMaps map[string]*corev1.ConfigMap
 	secrets    map[string]*corev1.Secret
-	hosts      string // of its /etc/hosts, where it has a network of its own
-	remedy     string // for a secret that is not there
+	hosts      string // content of its /etc/hosts if it has a network of its own
+	remedy     string // remedy for a missing secret
 }
 
 // userSecrets is the folder Settings.Secrets; it may be empty.
 type userSecrets string
 
-// add adds the secrets that a job's containers name and the folder has, and returns
-// the remedy for those that cannot be read.
+// add adds the secrets that a job's containers name and the folder has. It returns the remedy for secrets that cannot be read.
 func (u userSecrets) add(j *job, secrets map[string]*corev1.Secret) (remedy string) {
 	if u == "" {
 		return ""
@@ -62,8 +61,7 @@ func secretsOf(j *job) []corev1.SecretKeySelector {
 // maxSecret is the largest value of a secret, in bytes, as in Kubernetes.
 const maxSecret = 1 << 20
 
-// readSecret returns the value in a file, without the line feed that editors
-// leave at its end, or the remedy where it cannot be read.
+// readSecret returns the value in a file, without the line feed that editors add at its end, or the remedy if the file cannot be read.
 func readSecret(path string) (value []byte, problem string) {
 	info, err := os.Stat(path)
 	switch {

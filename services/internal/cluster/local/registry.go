@@ -17,8 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
 )
 
-// registry has the jobs that exist and those who watch them. A job's lock may be
-// held when it is called; it takes none.
+// registry has the existing jobs and their watchers. Callers may hold a job's lock; the registry takes no such lock.
 type registry struct {
 	mu       sync.Mutex
 	jobs     map[string]*job // by ID
@@ -29,7 +28,7 @@ type registry struct {
 
 // gang is the common state of the pods of one attempt.
 type gang struct {
-	lastNumber    int  // that was given in the network of the attempt
+	lastNumber    int  // last allocated number in the network of the attempt
 	deleteObjects bool // its objects go with the last of its jobs
 }
 
@@ -57,7 +56,7 @@ func (r *registry) remove(j *job) (last bool) {
 	return len(r.podsOf(j.record.Job.UID)) == 0
 }
 
-// get returns a job by its ID, nil where there is none.
+// get returns a job by its ID, nil if there is none.
 func (r *registry) get(id string) *job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +84,7 @@ func (r *registry) attempts() []disk.Attempt {
 	return slices.Collect(maps.Keys(seen))
 }
 
-// podsOf returns the pods of a Job. The lock is held.
+// podsOf returns the pods of a Job. The caller holds the lock.
 func (r *registry) podsOf(uid types.UID) []*job {
 	var js []*job
 	for _, j := range r.jobs {
@@ -113,13 +112,13 @@ func (r *registry) nextVersion() int64 {
 	return r.version
 }
 
-// changed gives a locked job its next version, and notifies the watchers.
+// changed sets the next version of a locked job, and notifies the watchers.
 func (r *registry) changed(j *job) {
 	j.version = r.nextVersion()
 	r.notify(j.attempt)
 }
 
-// notify has all watchers look at an attempt.
+// notify adds an attempt to the queues of all watchers.
 func (r *registry) notify(at disk.Attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,8 +139,7 @@ func (r *registry) watch(w *queue.Queue[disk.Attempt]) (stop func()) {
 	}
 }
 
-// allocateNumbers gives n pods of an attempt consecutive numbers in its network, and
-// returns the first.
+// allocateNumbers allocates consecutive numbers in an attempt's network for n pods, and returns the first.
 func (r *registry) allocateNumbers(at disk.Attempt, n int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,9 +172,8 @@ func (r *registry) hostLines(at disk.Attempt, services []*corev1.Service) []stri
 	return lower.Hosts(peers, services)
 }
 
-// leave notes that a job is removed from disk. It reports whether all others of the
-// attempt have come this far, and whether one of them, this one too, was to take
-// the attempt's objects along.
+// leave records that a job is being removed from disk. Last reports whether this is the attempt's last job to get there, and all whether
+// the attempt's objects are to be removed with it.
 func (r *registry) leave(j *job, objects bool) (last, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

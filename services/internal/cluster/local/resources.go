@@ -9,17 +9,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
-// resources are the GPUs and ports of the machine, each held by one pod or attempt
-// at a time.
+// resources are the GPUs and ports of the machine, each used by one pod or attempt at a time.
 type resources struct {
 	count int // of GPUs
 
 	mu    sync.Mutex
-	gpus  map[int]string // ID of the job that has it
+	gpus  map[int]string // ID of the job that uses it
 	ports map[int32]port // that pods listen on
 }
 
-// port is one that pods of an attempt listen on.
+// port is a port on which pods of an attempt listen.
 type port struct {
 	attempt disk.Attempt
 	jobs    map[string]bool // by ID
@@ -29,8 +28,7 @@ func newResources(gpus int) *resources {
 	return &resources{count: gpus, gpus: map[int]string{}, ports: map[int32]port{}}
 }
 
-// claimGPUs gives a locked job the GPUs that it asks for, if so many are free. Those
-// of its record are its own.
+// claimGPUs allocates the GPUs that a locked job requests, if enough are free. GPUs in its record are allocated to it already.
 func (r *resources) claimGPUs(j *job) ([]int, bool) {
 	want := validate.GPUCount(j.record.Job)
 	if want == 0 || len(j.record.GPUs) == want {
@@ -54,7 +52,7 @@ func (r *resources) claimGPUs(j *job) ([]int, bool) {
 	return free, true
 }
 
-// adopt takes note of the GPUs and ports that a job had under the process before.
+// adopt allocates the GPUs and ports that a job had in the previous process.
 func (r *resources) adopt(j *job) {
 	for _, id := range j.record.GPUs {
 		r.gpus[id] = j.id
@@ -64,9 +62,8 @@ func (r *resources) adopt(j *job) {
 	}
 }
 
-// claimPorts gives a locked job the ports that its pod listens on, if no other
-// attempt has them: pods without a network of their own share the machine's, so
-// that one would be answered by another's server.
+// claimPorts allocates the ports on which a locked job's pod listens, if no other attempt uses them: pods without a network of their own
+// share the machine's, so that a client of one could reach the server of another.
 func (r *resources) claimPorts(j *job) bool {
 	if j.record.Number > 0 {
 		return true
@@ -99,7 +96,7 @@ func portsOf(j *job) []int32 {
 	return want
 }
 
-// release takes back a locked job's GPUs and ports, and reports whether it had any.
+// release frees a locked job's GPUs and ports, and reports whether it had any.
 func (r *resources) release(j *job) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

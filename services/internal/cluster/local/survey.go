@@ -25,8 +25,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
-// Survey implements cluster.Surveyor. Nobody has to be given a right here, and
-// each object is held against what the cluster carries out.
+// Survey implements cluster.Surveyor. The local cluster has no permissions. Each object is checked against the supported fields.
 func (c *Cluster) Survey(_ context.Context, q cluster.SurveyRequest) (cluster.Survey, error) {
 	s := cluster.Survey{
 		Name: "this machine, " + c.node + ", whose own programs are run in place of images", LocalMachine: true,
@@ -41,7 +40,7 @@ func (c *Cluster) Survey(_ context.Context, q cluster.SurveyRequest) (cluster.Su
 		s.PriorityClasses[name] = cluster.Answer{Yes: true, Detail: "it means nothing here"}
 	}
 	for _, k := range q.Kinds {
-		s.Kinds[k] = cluster.Answer{Yes: true} // what is not, is refused
+		s.Kinds[k] = cluster.Answer{Yes: true} // unsupported objects are refused
 	}
 	for _, o := range q.Objects {
 		if refused := validate.Object(o, c.machineFor(o)); refused != nil {
@@ -57,7 +56,7 @@ func (c *Cluster) Survey(_ context.Context, q cluster.SurveyRequest) (cluster.Su
 	return s, nil
 }
 
-// Labels implements cluster.Labeler: the user's secrets are files, which have none.
+// Labels implements cluster.Labeler: the user's secrets are files, which have no labels.
 func (*Cluster) Labels(_ context.Context, kind, _, name string) (map[string]string, error) {
 	return nil, fmt.Errorf("look at the labels of %s %s: %w", kind, name, cluster.ErrNotFound)
 }
@@ -83,7 +82,7 @@ func (c *Cluster) asNode() corev1.Node {
 	}
 }
 
-// totalMemory returns how many bytes this machine has; 0 where nobody knows.
+// totalMemory returns how many bytes of memory this machine has; 0 if unknown.
 func totalMemory() int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -98,8 +97,7 @@ func totalMemory() int64 {
 	return 0
 }
 
-// hasSecret looks for a value in the folder for secrets. Images are not pulled
-// here, so that what they are pulled with is not needed.
+// hasSecret checks for a value in the folder for secrets. The local cluster pulls no images, so it needs no pull secrets.
 func (c *Cluster) hasSecret(k cluster.SecretKey) cluster.Answer {
 	if k.Key == "" {
 		return cluster.Answer{Yes: true, Detail: "no images are pulled here"}
@@ -111,7 +109,7 @@ func (c *Cluster) hasSecret(k cluster.SecretKey) cluster.Answer {
 	return cluster.Answer{Yes: problem == "", Detail: problem}
 }
 
-// hasProgram looks for a program as a container would find it.
+// hasProgram checks for a program as a container would find it.
 func (c *Cluster) hasProgram(name string) cluster.Answer {
 	if strings.Contains(name, "/") {
 		return isExecutable(name)
@@ -127,7 +125,7 @@ func (c *Cluster) hasProgram(name string) cluster.Answer {
 			}
 		}
 	}
-	if a := isExecutable(filepath.Join("/usr/sbin", name)); a.Yes { // where sshd is looked for, too
+	if a := isExecutable(filepath.Join("/usr/sbin", name)); a.Yes { // containers find sshd here, too
 		return a
 	}
 	return cluster.Answer{Detail: "it is not on PATH"}
@@ -143,8 +141,7 @@ func isExecutable(path string) cluster.Answer {
 	return cluster.Answer{Yes: true, Detail: path}
 }
 
-// Runs reports whether pods run that a cluster in dir began, also where there is no
-// cluster in this process.
+// Runs reports whether pods of a cluster in dir run, even if this process has no cluster.
 func Runs(dir string) bool {
 	d := disk.Folder{Dir: dir}
 	for _, path := range disk.Matching(filepath.Join(d.StateDir(), "*.lock")) {

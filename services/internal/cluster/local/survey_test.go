@@ -50,7 +50,7 @@ func TestASurveyOfTheMachineTellsWhatItHas(t *testing.T) {
 	}
 }
 
-// checkAnswers checks what was said of each thing that was asked for.
+// checkAnswers checks the answer for each item of the request.
 func checkAnswers(t *testing.T, s cluster.Survey) {
 	t.Helper()
 	for name, want := range map[string]bool{"sh": true, "/bin/sh": true, "no-such-program": false, "/no/such/program": false} {

@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// Mutex is held by one goroutine at a time for each key. Its zero value is ready.
+// Mutex is a lock for each key, held by one goroutine at a time. Its zero value is ready.
 type Mutex struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // closed by the unlock of its key
 }
 
-// Lock waits for the key, and returns the function that unlocks it, to be called
-// once. Its only error is that of ctx.
+// Lock waits for the key, and returns the function that unlocks it, which is called once. It returns only the error of ctx.
 func (m *Mutex) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	for {
 		held := m.tryLock(key)

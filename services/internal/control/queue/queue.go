@@ -20,18 +20,14 @@ type Settings[K comparable] struct {
 	Fields func(K) []zap.Field
 }
 
-// Result says when a key is worked on again. The zero value means once it is added
-// again. Keys that are added are not
-// kept waiting by Requeue and RequeueAfter, but by Rest.
+// Result sets when a key is processed again. The zero value means after the next Add. Requeue and RequeueAfter do not delay an added key,
+// but Rest does.
 type Result struct {
-	// RequeueAfter has the key worked on again after so long, at once where it is
-	// negative. With an error it takes the place of the back-off.
+	// RequeueAfter processes the key again after this time, at once if it is negative. With an error it replaces the back-off.
 	RequeueAfter time.Duration
-	// Requeue has the key worked on again after its back-off, and no later than
-	// RequeueAfter where that is given.
+	// Requeue processes the key again after its back-off, and no later than RequeueAfter if that is set.
 	Requeue bool
-	// Rest keeps the key waiting for so long, also if it is added. No worker waits
-	// for that.
+	// Rest delays the key for this time, even if it is added. No worker waits for that.
 	Rest time.Duration
 }
 
@@ -41,8 +37,8 @@ type Queue[K comparable] struct {
 	log      *zap.Logger
 
 	mu      sync.Mutex
-	running workqueue.TypedDelayingInterface[K] // nil while Run does not
-	added   map[K]struct{}                      // while Run does not
+	running workqueue.TypedDelayingInterface[K] // nil while Run does not run
+	added   map[K]struct{}                      // keys added while Run does not run
 	failing map[K]struct{}
 }
 
@@ -56,12 +52,11 @@ func New[K comparable](log *zap.Logger, s Settings[K]) *Queue[K] {
 	return &Queue[K]{settings: s, log: log, added: make(map[K]struct{}), failing: make(map[K]struct{})}
 }
 
-// Add has a key worked on as soon as a worker is free, or once more if one is at
-// it. A key that is added while Run does not run is worked on when it does.
+// Add queues a key for the next free worker, or once more if a worker processes it now. A key that is added while Run does not run is
+// processed when it does.
 func (q *Queue[K]) Add(key K) { q.AddAfter(key, 0) }
 
-// AddAfter has a key worked on after d, or sooner if it is to be sooner already.
-// While Run does not run, it is Add.
+// AddAfter queues a key after d, or sooner if it is due sooner already. While Run does not run, it is Add.
 func (q *Queue[K]) AddAfter(key K, d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,10 +67,9 @@ func (q *Queue[K]) AddAfter(key K, d time.Duration) {
 	q.running.AddAfter(key, d)
 }
 
-// Run has so many workers call do for keys, and returns nil when ctx is done and
-// all of them have returned; keys that are left are forgotten. A key at which do
-// fails is tried again after its back-off; the first failure of a row is logged,
-// and the success after it. One Run at a time.
+// Run has the given number of workers call do for keys, and returns nil when ctx is done and all of them have returned; remaining keys are
+// dropped. A key for which do fails is retried after its back-off; the first failure in a row is logged, and the success after it. Only one
+// Run may run at a time.
 func (q *Queue[K]) Run(ctx context.Context, workers int, do func(ctx context.Context, key K) (Result, error)) error {
 	return q.run(ctx, workers, func(w work[K]) bool {
 		key, shutdown := w.Get()
@@ -96,9 +90,8 @@ func (q *Queue[K]) Run(ctx context.Context, workers int, do func(ctx context.Con
 	})
 }
 
-// RunBatches is Run with one worker that takes at once all keys that are to be
-// worked on now. With an error each of them is tried again after its back-off; a
-// row of failures is logged once.
+// RunBatches is Run with one worker that takes all due keys at once. After an error each of them is retried after its back-off; failures in
+// a row are logged once.
 func (q *Queue[K]) RunBatches(ctx context.Context, do func(ctx context.Context, keys []K) error) error {
 	failing := false
 	return q.run(ctx, 1, func(w work[K]) bool {
@@ -123,8 +116,7 @@ func (q *Queue[K]) RunBatches(ctx context.Context, do func(ctx context.Context, 
 	})
 }
 
-// run starts client-go's queue, has workers take steps until there are no more,
-// and ends it.
+// run starts client-go's queue, has workers take steps until there are no more, and shuts it down.
 func (q *Queue[K]) run(ctx context.Context, workers int, step func(work[K]) (more bool)) error {
 	w := work[K]{
 		TypedDelayingInterface: workqueue.NewTypedDelayingQueue[K](),
@@ -146,8 +138,7 @@ func (q *Queue[K]) run(ctx context.Context, workers int, step func(work[K]) (mor
 	return nil
 }
 
-// open has keys go to client-go's queue from now on, those too that were added
-// before, or keeps them where that is nil.
+// open passes keys to client-go's queue from now on, with those that were added before, or stores them if that is nil.
 func (q *Queue[K]) open(running workqueue.TypedDelayingInterface[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,7 +151,7 @@ func (q *Queue[K]) open(running workqueue.TypedDelayingInterface[K]) {
 	clear(q.added)
 }
 
-// note logs the first failure of a row at a key, and the success after it.
+// note logs the first failure in a row for a key, and the success after it.
 func (q *Queue[K]) note(key K, err error) {
 	q.mu.Lock()
 	_, failing := q.failing[key]
@@ -187,7 +178,7 @@ type work[K comparable] struct {
 	limiter workqueue.TypedRateLimiter[K]
 }
 
-// requeue has a key worked on again if that is to be.
+// requeue queues a key again if the result or the error requires it.
 func (w work[K]) requeue(key K, r Result, err error) {
 	wait := r.RequeueAfter
 	switch {

@@ -209,7 +209,7 @@ func TestABatchHasAllKeysThatAreToBeWorkedOn(t *testing.T) {
 	})
 }
 
-// pool runs a queue and notes each call.
+// pool runs a queue and records each call.
 type pool struct {
 	q     *queue.Queue[string]
 	logs  *observer.ObservedLogs

@@ -21,8 +21,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// Mechanisms of SASL. OAUTHBEARER is not among
-// them, as the client library lacks it.
+// Mechanisms of SASL. OAUTHBEARER is missing because the client library lacks it.
 const (
 	Plain       = "PLAIN"
 	ScramSHA256 = "SCRAM-SHA-256"
@@ -83,7 +82,7 @@ func (a Access) Validate(name string, brokers []string) error {
 	return errors.Join(errs...)
 }
 
-// isRemote says whether a broker's address leads out of this machine.
+// isRemote reports whether a broker's address is outside this machine.
 func isRemote(broker string) bool {
 	host, _, err := net.SplitHostPort(broker)
 	if err != nil {
@@ -125,7 +124,7 @@ func (t TLS) Config() (*tls.Config, error) {
 	return c, nil
 }
 
-// Client returns the client's side of SASL, nil where the brokers do not ask.
+// Client returns the client's side of SASL, nil if the brokers require none.
 func (s SASL) Client() (sasl.Mechanism, error) { //nolint:ireturn // as the library wants it
 	if s.Mechanism == "" {
 		return nil, nil //nolint:nilnil // how kafka-go says "none"
@@ -136,7 +135,7 @@ func (s SASL) Client() (sasl.Mechanism, error) { //nolint:ireturn // as the libr
 	return &identity{sasl: s}, nil
 }
 
-// Secret returns the password as it is now.
+// Secret returns the current password.
 func (s SASL) Secret() (string, error) {
 	if s.PasswordFile == "" {
 		return s.Password, nil
@@ -148,8 +147,7 @@ func (s SASL) Secret() (string, error) {
 	return string(bytes.TrimRight(text, "\r\n")), nil
 }
 
-// identity is a sasl.Mechanism whose password is read for each connection. The
-// thousands of hashes of one password are computed once.
+// identity is a sasl.Mechanism that reads its password for each connection. It computes the thousands of hashes of one password once.
 type identity struct {
 	sasl SASL
 

@@ -18,12 +18,12 @@ const Pods = "pods"
 // "services" for all of them, or "pods".
 type Principals map[string][]string
 
-// ACL is a right of a principal, in the words of the brokers.
+// ACL is a right of a principal, in the terms of the brokers.
 type ACL struct {
 	Principal string // User:bai
 	Resource  string // topic or group
 	Name      string
-	Prefixed  bool   // all of which Name is the beginning
+	Prefixed  bool   // Name is a prefix
 	Operation string // Read or Write; each of them implies Describe
 }
 

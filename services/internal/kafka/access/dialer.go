@@ -8,10 +8,9 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Dialer returns a Dialer whose connections are protected as those of like, and
-// end with ctx: a Reader that is closed waits for its fetch in flight, which an idle topic answers after
-// MaxWait only. Later connections go on, so that
-// the reader can leave its group.
+// Dialer returns a Dialer whose connections have the security of like, and are closed when ctx ends: closing a Reader waits for its fetch
+// in flight, which an idle topic answers only after MaxWait. Connections that are opened after the end of ctx stay open, so that the reader
+// can leave its group.
 func Dialer(ctx context.Context, like *kafka.Transport) *kafka.Dialer {
 	var d net.Dialer
 	return &kafka.Dialer{

@@ -16,22 +16,21 @@ import (
 // MinKey is the least length of the platform's key, in bytes.
 const MinKey = 16
 
-// TokenHeader carries the token of the message's run.
+// TokenHeader is the header with the token of the message's run.
 const TokenHeader = "bai_token"
 
-// TokenFor returns the token that lets its holder write for a run. The token of
-// another run cannot be computed from it.
+// TokenFor returns the token that lets its holder write for a run. The token of another run cannot be computed from it.
 func TokenFor(key []byte, run string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(run))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// ErrForged says that the writer of a message may not write for its run.
+// ErrForged means that the writer of a message may not write for its run.
 var ErrForged = errors.New(ForgedReason)
 
-// ForgedReason is in the reason of each dead letter whose writer may not write for
-// its run. Letters of earlier versions have it nowhere else.
+// ForgedReason is in the reason of each dead letter whose writer may not write for its run. Letters of earlier versions have no other mark
+// of this.
 const ForgedReason = "the message does not carry the token of run"
 
 // Credentials are the platform's key, which makes the token of every run, or the
@@ -41,7 +40,7 @@ type Credentials struct {
 	Token string
 }
 
-// For returns the token to write beside a message of run, empty for none.
+// For returns the token for messages of run, empty for none.
 func (s Credentials) For(run string) string {
 	if len(s.Key) > 0 {
 		return TokenFor(s.Key, run)
@@ -49,8 +48,8 @@ func (s Credentials) For(run string) string {
 	return s.Token
 }
 
-// Check refuses a message without the token of its run, on the topics that pods may
-// write to, where the platform's key is known. On other topics the signature counts.
+// Check refuses a message without the token of its run, on the topics to which pods may write, if the platform's key is available. On other
+// topics the signature counts.
 func (s Credentials) Check(m kafka.Message) error {
 	if len(s.Key) == 0 {
 		return nil

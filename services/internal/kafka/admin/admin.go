@@ -13,8 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
-// ReadState returns what the brokers have of the topics of settings, and the rights to
-// topics and groups.
+// ReadState reads from the brokers the topics of settings, and the rights to topics and groups.
 func ReadState(ctx context.Context, s kafka.Settings) (State, error) {
 	c, done, err := kafka.NewClient(s)
 	if err != nil {
@@ -114,8 +113,8 @@ func kinds() map[kafkago.ResourceType]string {
 	return map[kafkago.ResourceType]string{kafkago.ResourceTypeTopic: "topic", kafkago.ResourceTypeGroup: "group"}
 }
 
-// Apply carries out p; of p.Grow only with grow. What failed half way is done by
-// a new plan. The brokers may know of it a little later.
+// Apply carries out p, and p.Grow only if grow is set. After a failure a new plan completes the work. The brokers may show the changes a
+// little later.
 func Apply(ctx context.Context, s kafka.Settings, p Changes, grow bool) error {
 	c, done, err := kafka.NewClient(s)
 	if err != nil {
@@ -126,7 +125,7 @@ func Apply(ctx context.Context, s kafka.Settings, p Changes, grow bool) error {
 	for _, step := range []func(context.Context, *kafkago.Client) error{p.create, p.alter, p.grant} {
 		errs = append(errs, kafka.RetryTransient(ctx, func(ctx context.Context) error { return step(ctx, c) }))
 	}
-	if grow { // once: what has grown cannot grow to the same number again
+	if grow { // once: a topic that has grown cannot grow to the same number again
 		errs = append(errs, p.grow(ctx, c))
 	}
 	return errors.Join(errs...)

@@ -26,11 +26,11 @@ import (
 
 var key = []byte("the platform's own key")
 
-// securedBroker is a broker that asks who speaks.
+// securedBroker is a broker that requires authentication.
 type securedBroker struct {
 	addrs    []string
-	ca       string // of TLS; empty for none
-	password string // path of the file with everybody's
+	ca       string // certificates of TLS; empty for none
+	password string // path of the file with the passwords of all users
 }
 
 // settings returns those of a user.
@@ -57,7 +57,7 @@ func passwordFile(t *testing.T) string {
 	return path
 }
 
-// apply makes what a plan says until brokers know of it all.
+// apply applies plans until brokers show all changes.
 func apply(t *testing.T, g securedBroker) {
 	t.Helper()
 	s := g.settings(kafkatest.Operator)
@@ -73,7 +73,7 @@ func apply(t *testing.T, g securedBroker) {
 		if err := admin.Apply(t.Context(), s, p, false); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond) // until the brokers say what they have taken
+		time.Sleep(20 * time.Millisecond) // until the brokers show the changes
 	}
 	t.Fatal("what was applied is planned again and again")
 }
@@ -101,8 +101,7 @@ func TestTopicsAreChangedAsSettingsChange(t *testing.T) {
 	})
 }
 
-// change carries out a plan, which begins with lines and has all topics grow that
-// can.
+// change applies a plan, which begins with lines, and grows topics if grow is set.
 func change(t *testing.T, s kafka.Settings, lines []string, grow bool) {
 	t.Helper()
 	have, err := admin.ReadState(t.Context(), s)
@@ -118,7 +117,7 @@ func change(t *testing.T, s kafka.Settings, lines []string, grow bool) {
 	}
 }
 
-// waitState waits until the brokers say that it is so.
+// waitState waits until cond is true for the brokers' state.
 func waitState(t *testing.T, s kafka.Settings, cond func(admin.State) bool) {
 	t.Helper()
 	for range 250 {
@@ -134,8 +133,7 @@ func waitState(t *testing.T, s kafka.Settings, cond func(admin.State) bool) {
 	t.Fatal("the brokers do not say what they were told")
 }
 
-// bus returns one that speaks as user, with the right to speak for a run only
-// where it is given.
+// bus returns a bus of a user, which can write for a run only with its token or the key.
 func bus(t *testing.T, s kafka.Settings) *kafka.Bus {
 	t.Helper()
 	b, err := kafka.NewBus(s, zap.NewNop())
@@ -188,7 +186,7 @@ func TestAPodCanNeitherEndARunNorSpeakForAnother(t *testing.T) {
 	})
 }
 
-// tryPublish says what became of a pod's attempt to write an event.
+// tryPublish returns the result of a pod's attempt to write an event.
 func tryPublish(ctx context.Context, pod *kafka.Bus, g securedBroker, ev event.Event) error {
 	short, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
@@ -202,8 +200,7 @@ func tryPublish(ctx context.Context, pod *kafka.Bus, g securedBroker, ev event.E
 	return err
 }
 
-// checkConsumed has the services hear what the pod wrote: what it wrote for another run
-// is a dead letter, which is replayed in vain.
+// checkConsumed has the services consume the pod's messages: its message for another run is a dead letter, whose replay fails.
 func checkConsumed(t *testing.T, g securedBroker) {
 	t.Helper()
 	s := g.settings(kafkatest.Services)
@@ -246,8 +243,7 @@ func checkConsumed(t *testing.T, g securedBroker) {
 	}
 }
 
-// wantReplayRefused tries to have the platform's key seal what a pod wrote for another
-// run, and so does who reads letters of an earlier version.
+// wantReplayRefused tries to replay a pod's message for another run with the platform's key, also as a letter of an earlier version.
 func wantReplayRefused(t *testing.T, g securedBroker, l admin.DeadLetter) {
 	t.Helper()
 	s := g.settings(kafkatest.Operator)
@@ -266,8 +262,7 @@ func wantReplayRefused(t *testing.T, g securedBroker, l admin.DeadLetter) {
 	}
 }
 
-// TestADeadLetterOfAnEarlierVersionIsReadAsItWasMeant, where no header says
-// whether it was forged or cut.
+// TestADeadLetterOfAnEarlierVersionIsReadAsItWasMeant, without headers about forging and cuts.
 func TestADeadLetterOfAnEarlierVersionIsReadAsItWasMeant(t *testing.T) {
 	g := embedded(t)
 	apply(t, g)
@@ -360,7 +355,7 @@ func all(ctx context.Context, s kafka.Settings, topic string) func(func(kafkago.
 	}
 }
 
-// writeUnreadable writes messages that nobody can read, and returns what became of them.
+// writeUnreadable writes messages that cannot be decoded, and returns their dead letters.
 func writeUnreadable(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...string) []admin.DeadLetter {
 	t.Helper()
 	for _, v := range values {
@@ -392,8 +387,7 @@ func writeUnreadable(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...str
 	return letters
 }
 
-// onBoth runs a test on the embedded broker and, where there is one, on a real
-// one.
+// onBoth runs a test on the embedded broker and, if there is one, on a real one.
 func onBoth(t *testing.T, test func(*testing.T, securedBroker)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) { test(t, embedded(t)) })

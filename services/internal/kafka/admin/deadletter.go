@@ -17,27 +17,26 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
-// DeadLetter is a dead letter: a message that nobody could handle.
+// DeadLetter is a dead letter: a message that no consumer could handle.
 type DeadLetter struct {
-	Offset    int64             // among dead letters: its name
-	At        time.Time         // when it became one
-	Run       string            // whose it is, as far as its key says
+	Offset    int64             // among dead letters, which identifies it
+	At        time.Time         // when it became a dead letter
+	Run       string            // according to its key
 	Type      string            // of the event: bai.metrics.v1
-	Reason    string            // why nobody could handle it
-	Value     []byte            // as it was written, or its beginning
-	Headers   map[string]string // that services know, as they were written, without the run's token
-	Truncated string            // what of the message was too long to be kept whole; empty for nothing
-	Forged    bool              // it was written by somebody who may not speak for the run
-	Signed    bool              // a service wrote the letter, as its seal says
-	Trusted   bool              // whoever replays it says that a service did, though it has no seal
+	Reason    string            // why it could not be handled
+	Value     []byte            // the original value, or its beginning
+	Headers   map[string]string // original headers that services use, without the run's token
+	Truncated string            // parts of the message that were cut; empty for none
+	Forged    bool              // its writer may not write for the run
+	Signed    bool              // a service wrote the letter, according to its signature
+	Trusted   bool              // the operator who replays it vouches that a service wrote it
 
-	Topic          string // where it was
+	Topic          string // topic of the original message
 	Partition      int
 	OriginalOffset int64 // its offset there
 }
 
-// DeadLetters are the dead letters that are there, from one on, oldest first. The last
-// is that of the time of the call.
+// DeadLetters yields the dead letters from an offset on, oldest first. The last one is that of the time of the call.
 func DeadLetters(ctx context.Context, s kafka.Settings, from int64) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		inspector, err := kafka.NewVerifier(s)
@@ -59,7 +58,7 @@ func DeadLetters(ctx context.Context, s kafka.Settings, from int64) iter.Seq2[De
 	}
 }
 
-// parseDeadLetter reads a dead letter.
+// parseDeadLetter parses a dead letter.
 func parseDeadLetter(m kafkago.Message) DeadLetter {
 	l := DeadLetter{Offset: m.Offset, At: m.Time, Run: string(m.Key), Value: m.Value, Headers: make(map[string]string), OriginalOffset: -1}
 	hasCut := false
@@ -106,12 +105,10 @@ func Find(ctx context.Context, s kafka.Settings, offset int64) (DeadLetter, erro
 	return DeadLetter{}, fmt.Errorf("dead letter %d: there is none, or it is kept no more", offset)
 }
 
-// Replay writes the message of a dead letter to its topic once more, for those
-// that can handle it by now. One that was cut is taken from where it lay, as long
-// as it is there. That a message is heard twice has no effect. It needs the
-// platform's key, with which messages of pods are sealed; what was forged is
-// refused, for sealed it would be taken for the run's own. So is, where s has the key
-// of the seals, a letter without one for which nobody vouches.
+// Replay writes the message of a dead letter to its topic once more, for consumers that can handle it by now. A message that was cut is
+// read from its original place, while it is there. Handling a message twice has no effect. Replay needs the platform's key, with which it
+// writes messages of pods. It refuses a forged message, because a replayed one would count as the run's own. If s has a signing key, it
+// also refuses a letter without a signature unless Trusted is set.
 func Replay(ctx context.Context, s kafka.Settings, bus *kafka.Bus, l DeadLetter) error {
 	switch {
 	case l.Topic == "" || l.Topic == event.TopicDead:
@@ -137,7 +134,7 @@ func Replay(ctx context.Context, s kafka.Settings, bus *kafka.Bus, l DeadLetter)
 	return nil
 }
 
-// restore gives l the whole of what was cut, from where it lay.
+// restore reads the whole message of l from its original place.
 func (l *DeadLetter) restore(ctx context.Context, s kafka.Settings) error {
 	for m, err := range kafka.Scan(ctx, s, l.Topic, l.Partition, l.OriginalOffset) {
 		if err != nil {
@@ -171,12 +168,12 @@ func (l DeadLetter) Show(out io.Writer) error {
 	return errors.Join(err, err2)
 }
 
-// line returns text in a form that stays on its line.
+// line returns text without line feeds and tabs.
 func line(text string) string {
 	return strings.NewReplacer("\n", "\uFFFD", "\t", "\uFFFD").Replace(string(printable([]byte(text))))
 }
 
-// printable replaces what would change a terminal.
+// printable replaces the control characters of terminals.
 func printable(text []byte) []byte {
 	out := []rune(strings.ToValidUTF8(string(text), "\uFFFD"))
 	for i, r := range out {

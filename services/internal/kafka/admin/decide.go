@@ -11,36 +11,35 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka/access"
 )
 
-// State is what the brokers have.
+// State is the state of the brokers.
 type State struct {
 	Topics       map[string]kafka.Topic // by name
-	ACLs         []access.ACL           // of anybody, to topics and groups
+	ACLs         []access.ACL           // of any principal, to topics and groups
 	ACLsDisabled bool                   // the brokers check no rights
 }
 
-// Growth is a topic that is to have more partitions.
+// Growth is a topic that gets more partitions.
 type Growth struct {
 	Topic    string
 	From, To int
 }
 
-// Setting is a setting of a topic that is to be another.
+// Setting is a changed setting of a topic.
 type Setting struct {
 	Topic, Key, From, To string
 }
 
-// Changes is what lies between what brokers have and what they are to have.
+// Changes are the differences between the state of the brokers and the wanted state.
 type Changes struct {
 	Create []kafka.Topic
 	Alter  []Setting
 	Grant  []access.ACL
 	Grow   []Growth // for which no run may be under way
-	Notes  []string // what only people can mend, and how
+	Notes  []string // problems that only an operator can repair, with the remedy
 }
 
-// Decide returns the plan by which brokers of that state get the topics and
-// rights. What is there already is in no plan: applied, a plan leads to an empty
-// one but for its notes.
+// Decide returns the changes that give the brokers the topics and rights. It omits what exists already: after the changes were applied, it
+// returns only notes.
 func Decide(topics []kafka.Topic, rights []access.ACL, have State) Changes {
 	var p Changes
 	for _, want := range topics {
@@ -83,7 +82,7 @@ func (p *Changes) compare(want, is kafka.Topic) {
 	}
 }
 
-// covers says whether who has the one right has the other.
+// covers reports whether the right is includes the right r.
 func covers(is, r access.ACL) bool {
 	if is.Principal != r.Principal && is.Principal != "User:*" || is.Resource != r.Resource || is.Operation != r.Operation && is.Operation != "All" {
 		return false
@@ -94,8 +93,7 @@ func covers(is, r access.ACL) bool {
 	return is.Name == "*" || is.Name == r.Name && !r.Prefixed
 }
 
-// excessACLs says which rights the principals of wanted ones have that they do not
-// need.
+// excessACLs lists the rights of the wanted principals that they do not need.
 func excessACLs(wanted, have []access.ACL) []string {
 	var notes []string
 	for _, is := range have {
@@ -108,10 +106,10 @@ func excessACLs(wanted, have []access.ACL) []string {
 	return notes
 }
 
-// Empty says whether nothing is to be done.
+// Empty reports whether there is nothing to change.
 func (p Changes) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Grant)+len(p.Grow) == 0 }
 
-// Lines says what the plan does, a line for each step.
+// Lines returns a line for each step of the plan.
 func (p Changes) Lines() []string {
 	var lines []string
 	for _, t := range p.Create {

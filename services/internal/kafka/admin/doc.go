@@ -1,3 +1,3 @@
-// Package admin does what an operator does at the brokers of the platform: it
-// makes topics and gives rights, and looks after dead letters.
+// Package admin has the operator's tasks at the brokers of the platform: it creates topics, grants rights, and inspects and replays dead
+// letters.
 package admin

@@ -6,20 +6,19 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 )
 
-// Sampled is how many of the newest messages of a partition are looked at.
+// Sampled is how many of the newest messages of a partition are checked.
 const Sampled = 100
 
-// Partition is what a partition has, and from where on its messages must have a seal.
+// Partition is the state of a partition, and the offset from which its messages need a signature.
 type Partition struct {
 	Topic        string
 	Partition    int
 	Range        kafka.OffsetRange
-	RequiredFrom int64 // -1 where nothing must
-	Unsigned     int   // of the newest Sampled messages; -1 where nobody here can tell
+	RequiredFrom int64 // -1 if none does
+	Unsigned     int   // among the newest Sampled messages; -1 if this process cannot verify signatures
 }
 
-// InspectSignatures returns the partitions of all topics whose messages have seals, in
-// order, given what is noted.
+// InspectSignatures returns the partitions of all topics with signatures, in order, for a policy.
 func InspectSignatures(ctx context.Context, s kafka.Settings, seals kafka.SignaturePolicy) ([]Partition, error) {
 	inspector, err := kafka.NewVerifier(s)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// A replay seals what it writes: so it takes letters of services only.
+// A replay signs the message, so it accepts only letters of services.
 func TestALetterThatNoServiceWroteIsNotReplayed(t *testing.T) {
 	t.Parallel()
 	broker, docs := kafkatest.Start(t, event.Topics()...), kafka.SignaturePolicyStore{Docs: storetest.NewMemory()}
@@ -21,7 +21,7 @@ func TestALetterThatNoServiceWroteIsNotReplayed(t *testing.T) {
 	if _, err := kafka.RequireSignatures(t.Context(), s, docs); err != nil {
 		t.Fatal(err)
 	}
-	// One message that a service finds wrong, and one that is forged.
+	// One message that a service cannot decode, and one that is forged.
 	own := bus(t, s)
 	if err := own.Republish(t.Context(), event.TopicFinished, "r1", []byte("no event"), nil); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestALetterThatNoServiceWroteIsNotReplayed(t *testing.T) {
 	forged := kafkatest.Message{Key: "r2", Value: `{"outcome":"succeeded"}`, Headers: map[string]string{"ce_type": "bai.finished.v1"}}
 	broker.Write(t, event.TopicFinished, forged)
 	letters := deadLettersOf(t, broker, own)
-	// A reader of the letters writes one of them again, as if nothing were wrong with it.
+	// A reader of the letters writes one of them again, without the mark of forging.
 	washed := letters[1]
 	if washed.Key != "r2" || washed.Headers[kafka.DeadForged] == "" {
 		t.Fatalf("the letter of what was forged is %+v", washed)
@@ -53,7 +53,7 @@ func TestALetterThatNoServiceWroteIsNotReplayed(t *testing.T) {
 	}
 }
 
-// replay replays the letter at an offset, for which somebody may vouch.
+// replay replays the letter at an offset, with or without an operator who vouches for it.
 func replay(t *testing.T, s kafka.Settings, own *kafka.Bus, offset int64, trusted bool) error {
 	t.Helper()
 	l, err := admin.Find(t.Context(), s, offset)
@@ -64,7 +64,7 @@ func replay(t *testing.T, s kafka.Settings, own *kafka.Bus, offset int64, truste
 	return admin.Replay(t.Context(), s, own, l)
 }
 
-// deadLettersOf returns what becomes of two ends of runs that nobody can handle.
+// deadLettersOf returns the dead letters of two ends of runs that cannot be handled.
 func deadLettersOf(t *testing.T, broker *kafkatest.Broker, own *kafka.Bus) []kafkatest.Message {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

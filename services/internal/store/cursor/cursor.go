@@ -11,13 +11,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Encode makes opaque text of b, with a sum over it and the query that it is for.
+// Encode makes opaque text of b, with a checksum over b and its query.
 func Encode(query string, b []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(checksum(query, b), b...))
 }
 
-// Decode returns what Seal was given, or says store.ErrCursor for what it never
-// returned for this query.
+// Decode returns the bytes that Encode got, or store.ErrCursor for a text that Encode did not return for this query.
 func Decode(query, cursor string) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(b) < 8 || string(checksum(query, b[8:])) != string(b[:8]) {
@@ -33,14 +32,13 @@ func checksum(query string, b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// ReadVarint reads a number as of encoding/binary, and returns what follows it.
+// ReadVarint reads a number in the encoding of encoding/binary, and returns the bytes after it.
 func ReadVarint(b []byte) (int64, []byte) {
 	v, n := binary.Varint(b)
 	return v, b[max(n, 0):]
 }
 
-// ReadLength reads how long the text is that follows, and returns what follows it;
-// no more than that is long.
+// ReadLength reads the length of the following text, at most the remaining bytes, and returns the bytes after the number.
 func ReadLength(b []byte) (int, []byte) {
 	v, n := binary.Uvarint(b)
 	b = b[max(n, 0):]

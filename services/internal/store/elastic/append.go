@@ -58,8 +58,8 @@ type batch struct {
 	put    func(buf []byte, e *encoder, n int) ([]byte, error) // writes the nth
 }
 
-// append stores batches: those of one source by one writer, in order. It goes on
-// after what is refused, so that nothing else is lost with it.
+// append stores batches: one writer stores those of one source, in order. It goes on after refused documents, so that no others are lost
+// with them.
 func (s *streamStore) append(ctx context.Context, index string, batches []batch) error {
 	if err := s.schema.Ensure(ctx); err != nil {
 		return err
@@ -95,8 +95,7 @@ func (s *streamStore) append(ctx context.Context, index string, batches []batch)
 	return mostSevere(errs)
 }
 
-// mostSevere returns the error that says most: that the store is away, before that
-// something was refused, before that others were called off.
+// mostSevere returns the most severe error: that the store cannot be reached, then canceled writers, then refused documents.
 func mostSevere(errs []error) error {
 	var refusals, ends []error
 	for _, err := range errs {
@@ -134,19 +133,19 @@ func (s *streamStore) writeLane(ctx context.Context, index string, batches []bat
 	return errors.Join(append(refusals, refused...)...)
 }
 
-// writer gathers documents of one index and writes them when there are enough.
+// writer collects documents of one index and writes them when there are enough.
 type writer struct {
 	store       *streamStore
 	index       string // with its partition
 	body        []byte
 	items       []int    // where each document's action begins
-	streamIDs   []string // of sources that are written down with them
-	streamBody  []byte   // what is written down of sources
+	streamIDs   []string // of sources whose documents are written with them
+	streamBody  []byte   // documents about sources
 	streamItems []int
 	streamIndex string // the index of sources
 }
 
-// batch adds a batch. It returns what the server refused, or why nothing goes on.
+// batch adds a batch. It returns the documents that the server refused, or the error that ends the write.
 func (w *writer) batch(ctx context.Context, index string, b batch) (refused []error, err error) {
 	month := partition(b.origin.Run)
 	if at := index + "-" + month; w.index != at {
@@ -179,11 +178,11 @@ func (w *writer) batch(ctx context.Context, index string, b batch) (refused []er
 	return refused, nil
 }
 
-// addStream adds what is to be written down about a source.
+// addStream adds the documents about a source.
 func (w *writer) addStream(b batch) error {
 	for _, end := range []*event.End{nil, b.end} {
 		if end == nil && b.end != nil && b.n == 0 {
-			continue // its end says that it is there
+			continue // the document with its end covers it
 		}
 		at := len(w.streamBody)
 		side, id, err := appendStreamDoc(w.streamBody, b.origin, b.topic, end)
@@ -201,8 +200,8 @@ func (w *writer) addStream(b batch) error {
 	return nil
 }
 
-// flush writes what was gathered, and returns what the server refused. Sources
-// are written down last: whoever sees one may read from it.
+// flush writes the collected documents, and returns those that the server refused. It writes the documents about sources last: a reader
+// that sees one may read the source.
 func (w *writer) flush(ctx context.Context) (refused []error, err error) {
 	refused, err = w.store.client.Bulk(ctx, w.index, w.body, w.items)
 	if err != nil {
@@ -218,6 +217,5 @@ func (w *writer) flush(ctx context.Context) (refused []error, err error) {
 	return refused, nil
 }
 
-// Changed implements store.Notifier. What was written is seen by lists and
-// searches after the next refresh, a moment later.
+// Changed implements store.Notifier. Lists and searches show a write after the next refresh, a moment later.
 func (s *streamStore) Changed(run string) <-chan struct{} { return s.notifier.Subscribe(run) }

@@ -12,10 +12,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// fakeVersionServer is a server that tells of which versions templates and indices are.
+// fakeVersionServer is a server that returns the versions of templates and indices.
 type fakeVersionServer struct {
 	template, index int
-	other           string // a template of somebody else's
+	other           string // a template of another owner
 	requests        []string
 }
 
@@ -64,7 +64,7 @@ func TestACheckCostsLittleAndIsRemembered(t *testing.T) {
 	}
 }
 
-// wantFault checks what a check says, empty for nothing.
+// wantFault checks the error of a check, empty for none.
 func wantFault(t *testing.T, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -13,19 +13,18 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 )
 
-// position is where a reader is in one source: after the sample of that sequence,
-// sub and name, or after the line of that sequence.
+// position is the position of a reader in one source: after the sample of that sequence number, sub and name, or after the line of that
+// sequence number.
 type position struct {
 	seq  int64
 	sub  int64
 	name string
 }
 
-// positions is where a reader is in each source. A source that it lacks is read from
-// its start.
+// positions are the positions of a reader in each source. A source without a position is read from its start.
 type positions map[uint64]position
 
-// streamHash returns what tells a source apart from others of its run.
+// streamHash returns the hash that identifies a source in its run.
 func streamHash(source string) uint64 {
 	n, err := strconv.ParseUint(source[:min(len(source), 16)], 16, 64)
 	if err == nil {
@@ -44,7 +43,7 @@ func (p positions) at(source string) position {
 	return position{seq: -1}
 }
 
-// encode writes p so that decode takes it back for the same query only.
+// encode encodes p so that decode accepts it for the same query only.
 func (p positions) encode(query string) string {
 	var b []byte
 	for _, n := range slices.Sorted(maps.Keys(p)) {

@@ -15,7 +15,7 @@ import (
 // page is how many documents one search returns at most.
 const page = 10_000
 
-// docRecord is a small document as it is kept.
+// docRecord is a small document as it is stored.
 type docRecord struct {
 	Kind    string `json:"kind"`
 	Key     string `json:"key"`
@@ -60,7 +60,7 @@ func (s *docStore) CreateDoc(ctx context.Context, d store.Doc) error {
 	d.Version = 1
 	err := s.client.Create(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), newDocRecord(d))
 	if d.Kind == store.KindSummary && (err == nil || errors.Is(err, store.ErrExists)) {
-		if resultsErr := s.onStoredSummary(ctx, d.Key); resultsErr != nil { // who writes a summary does so until it goes through
+		if resultsErr := s.onStoredSummary(ctx, d.Key); resultsErr != nil { // a writer of a summary retries until this succeeds
 			err = resultsErr
 		}
 	}
@@ -98,7 +98,7 @@ func (s *docStore) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 		err = s.client.Replace(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), at, newDocRecord(d))
 	}
 	if err == nil && d.Kind == store.KindSummary {
-		err = s.onSummary(ctx, d) // who writes a summary does so until it goes through
+		err = s.onSummary(ctx, d) // a writer of a summary retries until this succeeds
 	}
 	if err != nil {
 		return 0, wrapError(fmt.Sprintf("replace version %d of %s %q", d.Version, d.Kind, d.Key), err)

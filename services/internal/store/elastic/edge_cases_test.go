@@ -83,8 +83,7 @@ func labeled(seq int64, labels map[string]string) event.Sample {
 	return v
 }
 
-// testRefused has the server refuse one source, whose pod's number its mapping
-// cannot hold, between others.
+// testRefused has the server refuse one source among others, because its mapping cannot hold the number of the source's pod.
 func testRefused(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	s := open(t, server, elastic.Settings{BulkBytes: 4 << 10, Writers: 1})

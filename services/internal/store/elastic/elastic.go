@@ -1,19 +1,13 @@
-// Package elastic keeps the platform's records in Elasticsearch: the store of a
-// team.
+// Package elastic stores the platform's records in Elasticsearch: the store of a team.
 //
-// A document is there once the verb that writes it has returned; reading by ID
-// (documents, a run) shows it at once, lists and searches after the next refresh,
-// Settings.Refresh later at most. Everything has a deterministic ID and is
-// created at most once, so that writing again changes nothing, from any process,
-// at any time.
+// A document exists once the method that writes it has returned; reading by ID (documents, a run) shows it at once, lists and searches
+// after the next refresh, Settings.Refresh later at most. Every document has a deterministic ID and is created at most once, so that
+// writing again changes nothing, from any process, at any time.
 //
-// What belongs to a run lies in indices named by the month in which the run was
-// submitted, as its ID says, so that a repeated write meets its first copy
-// whatever the clock says, and old runs are forgotten by deleting whole indices.
-// All samples and lines of one source lie in one shard and are written in their
-// order: a reader sees them in that order, without a gap, whatever was refreshed
-// when. Cursors name the last thing read in each source. They hold no resources
-// of the server and never expire.
+// The records of a run are in indices named by the month in which the run was submitted, according to its ID. So a repeated write meets its
+// first copy whatever the clock says, and old runs are deleted by whole indices. All samples and lines of one source are in one shard and
+// are written in their order: a reader sees them in that order, without a gap, whatever was refreshed when. Cursors name the last document
+// that was read in each source. They use no resources of the server and never expire.
 package elastic
 
 import (
@@ -39,8 +33,8 @@ type Store struct {
 	schema *schema.Schema
 }
 
-// Open returns the store at an Elasticsearch, and does not wait for the server: the
-// first call makes the indices that are missing, or returns why it cannot.
+// Open returns the store at an Elasticsearch, and does not wait for the server: the first call creates the missing indices, or returns why
+// it cannot.
 func Open(s Settings) (*Store, error) {
 	c, err := client.Open(s)
 	if err != nil {
@@ -59,10 +53,10 @@ func Open(s Settings) (*Store, error) {
 // Setup brings the indices to this version: see schema.Schema.
 func (s *Store) Setup(ctx context.Context) (done []string, err error) { return s.schema.Setup(ctx) }
 
-// Check returns an error where Setup is to be run: see schema.Schema.
+// Check returns an error if Setup has to be run: see schema.Schema.
 func (s *Store) Check(ctx context.Context) error { return s.schema.Check(ctx) }
 
-// Close ends the connections that are kept for reuse.
+// Close closes the idle connections.
 func (s *Store) Close() error {
 	s.client.Close()
 	return nil

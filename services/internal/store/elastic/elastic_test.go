@@ -43,8 +43,7 @@ func TestOnARealElasticsearch(t *testing.T) {
 	t.Run("what was acknowledged is there after a crash, and nothing twice", testCrash)
 }
 
-// open opens an empty store that sees soon what was written, and removes it with
-// the test.
+// open opens an empty store with a short refresh, and removes it after the test.
 func open(tb testing.TB, server *elasticsearch.Server, s elastic.Settings) *elastic.Store {
 	tb.Helper()
 	if s.Prefix == "" {

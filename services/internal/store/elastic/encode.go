@@ -12,11 +12,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// encoder writes the documents of one source. What they share is written once.
+// encoder writes the documents of one source. It encodes their common fields once.
 type encoder struct {
 	streamID string // ID
 	head     []byte // the beginning of each action: routing and the first half of the ID
-	shared   []byte // the fields that say where a document comes from
+	shared   []byte // the fields about the source of a document
 
 	tokenizer store.Tokenizer
 	tokens    []byte // of a line, as JSON
@@ -85,7 +85,7 @@ func (e *encoder) sample(b []byte, v *event.Sample) ([]byte, error) {
 	return append(b, "}\n"...), nil
 }
 
-// appendMetric writes what was measured.
+// appendMetric writes the metric and its value.
 func appendMetric(b []byte, v *event.Sample) []byte {
 	b = appendString(append(b, `,"metric":{"name":`...), termOf(v.Name))
 	if v.Value != nil {
@@ -106,7 +106,7 @@ func appendMetric(b []byte, v *event.Sample) []byte {
 	return append(b, '}')
 }
 
-// appendSampleID writes what tells samples of one sequence apart.
+// appendSampleID writes the part of an ID that distinguishes samples of one sequence number.
 func appendSampleID(b []byte, v *event.Sample) []byte {
 	b = strconv.AppendInt(append(b, '.'), int64(v.Sub), 36)
 	if len(v.Name) <= 64 && safe(v.Name) {
@@ -130,7 +130,7 @@ func (e *encoder) line(b []byte, l *event.Line) ([]byte, error) {
 	}
 	if l.Time < 0 {
 		w := *l
-		w.Text = "" // it is the message
+		w.Text = "" // the field message has the text
 		text, err := json.Marshal(w)
 		if err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ func (e *encoder) line(b []byte, l *event.Line) ([]byte, error) {
 	return append(b, "}\n"...), nil
 }
 
-// appendTokens writes what a line is found by. Tokens need no escapes.
+// appendTokens writes the tokens of a line. Tokens need no escapes.
 func (e *encoder) appendTokens(b []byte, text string) []byte {
 	e.tokens = e.tokens[:0]
 	e.tokenizer.Each(text, func(token []byte) { e.tokens = append(append(append(e.tokens, '"'), token...), '"', ',') })
@@ -150,7 +150,7 @@ func (e *encoder) appendTokens(b []byte, text string) []byte {
 	return b
 }
 
-// streamDoc is a source as it is kept.
+// streamDoc is a source as it is stored.
 type streamDoc struct {
 	Topic  string       `json:"topic"`
 	Ended  bool         `json:"ended"`
@@ -158,8 +158,7 @@ type streamDoc struct {
 	End    *event.End   `json:"end,omitempty"`
 }
 
-// appendStreamDoc writes that a source is there, or how it ended, and returns the
-// ID of the document.
+// appendStreamDoc writes the document that a source exists, or the one with its end, and returns the document's ID.
 func appendStreamDoc(b []byte, o store.Origin, topic string, end *event.End) ([]byte, string, error) {
 	source := o.StreamID()
 	id := shortID(source) + "." + topic

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// BenchmarkWriteSamples measures the driver alone: the server takes everything.
+// BenchmarkWriteSamples measures the driver alone: the server accepts every document.
 func BenchmarkWriteSamples(b *testing.B) {
 	const each = 1000
 	created := `{"items":[` + strings.TrimSuffix(strings.Repeat(`{"create":{"status":201}},`, each), ",") + `]}`

@@ -19,8 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
 
-// testEquivalence writes the same random data to both stores, then asks both the same
-// random queries, page by page.
+// testEquivalence writes the same random data to both stores, then sends both the same random queries, page by page.
 func testEquivalence(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number
@@ -61,7 +60,7 @@ func testEquivalence(t *testing.T, server *elasticsearch.Server) {
 	}
 }
 
-// sameFloat says whether two numbers are one, or neither is a number.
+// sameFloat reports whether two numbers are equal, or both NaN.
 func sameFloat(a, b store.Float) bool {
 	return a == b || math.IsNaN(float64(a)) && math.IsNaN(float64(b))
 }
@@ -79,7 +78,7 @@ func randomTime(r *rand.Rand) time.Time {
 	return time.Date(2026, 1, 2, 3, 4, r.IntN(20), r.IntN(3), time.UTC)
 }
 
-// fill writes what r says.
+// fill writes random data.
 func fill(t *testing.T, r *rand.Rand, s storetest.Store) {
 	t.Helper()
 	for _, id := range runIDs() {
@@ -150,7 +149,7 @@ func randomTimeOrZero(r *rand.Rand) time.Time {
 	return randomTime(r)
 }
 
-// query returns a random one, in words too.
+// query returns a random query, with a description.
 func query(t *testing.T, r *rand.Rand) (string, func(s storetest.Store) (any, error)) {
 	t.Helper()
 	run, limit := pickOne(r, runIDs()...), 1+r.IntN(60)
@@ -201,7 +200,7 @@ func paged[T any](read func(cursor string) ([]T, string, error)) (all []T, err e
 	}
 }
 
-// listRuns reads all runs that f means.
+// listRuns reads all runs that f selects.
 func listRuns(t *testing.T, s storetest.Store, f store.RunFilter, limit int) (all []store.Run, err error) {
 	t.Helper()
 	for token := ""; ; {

@@ -25,12 +25,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// fakeServer is a server whose answers to bulk requests a test chooses. Everything
-// else it finds to be as it should.
+// fakeServer is a server whose answers to bulk requests a test chooses. It answers other requests as if all indices were set up.
 type fakeServer struct {
 	bulk func(w http.ResponseWriter, ids []string)
 
-	fault string // what the server calls the fault of a document
+	fault string // the error type that the server returns for a document
 
 	mu     sync.Mutex
 	stored []string // IDs of lines in the order in which they were created
@@ -65,7 +64,7 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.bulk(w, ids)
 }
 
-// answer gives each document a status.
+// answer returns a status for each document.
 func (f *fakeServer) answer(w http.ResponseWriter, ids []string, status func(id string) int) {
 	var items []any
 	for _, id := range ids {
@@ -144,7 +143,7 @@ func TestARefusedDocumentIsNamedAndTheOthersAreStored(t *testing.T) {
 			case strings.HasSuffix(id, ".2"):
 				return http.StatusBadRequest
 			case strings.HasSuffix(id, ".3"):
-				return http.StatusConflict // it is there
+				return http.StatusConflict // it exists
 			}
 			return http.StatusCreated
 		})
@@ -199,7 +198,7 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 				break
 			}
 		}
-		time.Sleep(time.Millisecond) // for others to come
+		time.Sleep(time.Millisecond) // for concurrent requests to come
 		now.Add(-1)
 		f.answer(w, ids, func(string) int { return http.StatusCreated })
 	}

@@ -16,9 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
 
-// testFollow has two processes bring the same lines of several sources, one
-// behind the other as after a rebalance, into an index of several shards, in
-// small requests, while somebody follows them.
+// testFollow has two processes store the same lines of several sources, one behind the other as after a rebalance, into an index of several
+// shards, in small requests, while a reader follows them.
 func testFollow(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	const sources, lines = 4, 1500
@@ -105,8 +104,7 @@ func testCrash(t *testing.T) {
 	t.Logf("%d lines acknowledged, %d stored", acknowledged.Load(), got.Stored)
 }
 
-// appendUntilDone stores numbered lines until ctx is done, each batch again until it is
-// acknowledged.
+// appendUntilDone stores numbered lines until ctx is done, each batch again until it is acknowledged.
 func appendUntilDone(ctx context.Context, s *elastic.Store, acknowledged *atomic.Int64) error {
 	for ctx.Err() == nil {
 		b := store.Lines{Origin: storetest.NewOrigin("r", "p")}

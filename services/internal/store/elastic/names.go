@@ -16,7 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// termOf returns text as it is searched by: itself, or a digest where it is long.
+// termOf returns the term by which text is searched: text itself, or a digest if it is long.
 func termOf(text string) string {
 	if len(text) <= schema.MaxTerm {
 		return text
@@ -24,7 +24,7 @@ func termOf(text string) string {
 	return "sha256:" + digest(text)
 }
 
-// digest returns what tells texts apart, in 43 characters.
+// digest returns a digest of texts, in 43 characters.
 func digest(parts ...string) string {
 	h := sha256.New()
 	var n []byte
@@ -47,7 +47,7 @@ func runID(run string) string {
 	return digest(run)
 }
 
-// safe says whether text can stand in IDs as it is.
+// safe reports whether text can be part of an ID unchanged.
 func safe(text string) bool {
 	for _, r := range text {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
@@ -57,13 +57,11 @@ func safe(text string) bool {
 	return text != "" && text[0] != '_' && text[0] != '-'
 }
 
-// preference returns the text that has the server ask the same copy of each shard
-// every time for one run's documents. Copies show a write at different times, so
-// that a reader who asks one after the other would see less than before.
+// preference returns the text by which the server uses the same copy of each shard for all requests about one run. Copies show a write at
+// different times, so that a reader of several copies could see less than before.
 func preference(run string) string { return "run-" + runID(run) }
 
-// partition returns the month in which a run was submitted, as its ID says.
-// Those whose IDs say nothing are kept together.
+// partition returns the month in which a run was submitted, according to its ID. Runs whose IDs have no time share one partition.
 func partition(run string) string {
 	id, err := ulid.ParseStrict(run)
 	if err != nil || run != strings.ToLower(run) {
@@ -75,12 +73,12 @@ func partition(run string) string {
 // sortKeyBits is how many bits of a place are of the sequence.
 const sortKeyBits = 40
 
-// sortKey returns the place of a sequence among all of all sources: those of one
-// source lie side by side, in order as far as the bits go.
+// sortKey returns the position of a sequence number among those of all sources: those of one source are adjacent, in order as far as the
+// bits go.
 func sortKey(source string, seq int64) int64 {
 	h, err := strconv.ParseUint(source[:min(len(source), 16)], 16, 64)
 	if err != nil {
-		h = 0 // no source of ours: found by its ID alone
+		h = 0 // no source of the platform: found by its ID alone
 	}
 	return int64(h>>(64-63+sortKeyBits))<<sortKeyBits | min(seq, 1<<sortKeyBits-1) //nolint:gosec // 23 bits
 }
@@ -97,7 +95,7 @@ func shortID(source string) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// nanos returns t as a number that orders times, also those that no run has.
+// nanos returns t as a number that orders times, also those outside the range of runs.
 func nanos(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):
@@ -108,12 +106,12 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// timestamp returns a time as date_nanos holds it, the nearest that it can.
+// timestamp returns a time in the form of date_nanos, the nearest that it can hold.
 func timestamp(ns int64) string {
 	return time.Unix(0, max(ns, 0)).UTC().Format(time.RFC3339Nano)
 }
 
-// truncateTerm returns the first bytes of text, whole characters of it.
+// truncateTerm returns the first bytes of text, without cutting a character.
 func truncateTerm(text string) string {
 	if len(text) <= schema.MaxTerm {
 		return text
@@ -125,8 +123,7 @@ func truncateTerm(text string) string {
 	return text[:n]
 }
 
-// searchable returns the labels that the server can look for, and whether these
-// are all.
+// searchable returns the labels that the server can search, and whether these are all.
 func searchable(labels map[string]string) (clean map[string]string, whole bool) {
 	odd := 0
 	for k, v := range labels {
@@ -146,5 +143,5 @@ func searchable(labels map[string]string) (clean map[string]string, whole bool) 
 	return clean, false
 }
 
-// plain says whether a key or value of a label can be looked for.
+// plain reports whether a key or value of a label can be searched.
 func plain(text string) bool { return len(text) <= schema.MaxTerm && strings.IndexByte(text, 0) < 0 }

@@ -18,8 +18,7 @@ type streamRef struct {
 	streamDoc
 }
 
-// streamRefs returns what a run's samples or lines come from, in order of (attempt,
-// source, topic). An empty topic means both.
+// streamRefs returns the sources of a run's samples or lines, in order of (attempt, source, topic). An empty topic means both.
 func (s *streamStore) streamRefs(ctx context.Context, run, topic string) (all []streamRef, err error) {
 	conditions := []any{client.Term("run.id", termOf(run))}
 	if topic != "" {
@@ -44,7 +43,7 @@ func (s *streamStore) streamRefs(ctx context.Context, run, topic string) (all []
 	}
 }
 
-// appendStreamRefs adds sources that were found. The end of one follows it.
+// appendStreamRefs adds found sources. The document with the end of a source follows the source.
 func appendStreamRefs(all []streamRef, hits []client.Hit) ([]streamRef, error) {
 	for _, h := range hits {
 		var d streamDoc
@@ -93,7 +92,7 @@ func (s *streamStore) streams(ctx context.Context, run string) ([]store.Stream, 
 	return streams, nil
 }
 
-// counts asks, for each source of a topic, how much there is and what is the last.
+// counts requests, for each source of a topic, the number of documents and the last one.
 func (s *streamStore) counts(ctx context.Context, run, topic string, sources []streamRef) ([]client.SearchResult, error) {
 	var ask []client.Search
 	for _, src := range sources {
@@ -105,7 +104,7 @@ func (s *streamStore) counts(ctx context.Context, run, topic string, sources []s
 	return s.client.Searches(ctx, s.streamIndex(topic, run), preference(run), ask)
 }
 
-// last returns the sequence of the last document found, -1 where there is none.
+// last returns the sequence number of the last document found, -1 if there is none.
 func last(f client.SearchResult) (int64, error) {
 	hits := f.Hits.Hits
 	if len(hits) == 0 {
@@ -114,7 +113,7 @@ func last(f client.SearchResult) (int64, error) {
 	return strconv.ParseInt(string(hits[len(hits)-1].Sort[1]), 10, 64)
 }
 
-// streamIndex returns where the samples or lines of a run are.
+// streamIndex returns the index of the samples or lines of a run.
 func (s *streamStore) streamIndex(topic, run string) string {
 	if topic == event.TopicLogs {
 		return s.client.Index(schema.Logs, partition(run))
@@ -165,7 +164,7 @@ func (s *streamStore) lines(ctx context.Context, q store.LineQuery, begin bool, 
 	return lines, err
 }
 
-// withoutTokens is a line as it is read: what it is found by is not wanted back.
+// withoutTokens excludes the tokens of a line from the answer.
 var withoutTokens = client.Object{"excludes": []string{"tokens"}} //nolint:gochecknoglobals // a constant
 
 // tokenConditions finds lines that have all of some tokens.
@@ -176,7 +175,7 @@ func tokenConditions(tokens []string) (conditions []any) {
 	return conditions
 }
 
-// afterSeq finds what a source brought from a sequence on, itself included or not.
+// afterSeq returns the conditions for the documents of a source after a sequence number, with it or without.
 func afterSeq(source, operator string, seq int64) []any {
 	return []any{
 		client.Term("source.id", source),
@@ -197,7 +196,7 @@ func (s *streamStore) seekTail(ctx context.Context, index string, sources []stre
 			if err != nil {
 				return err
 			}
-			if len(hits) < size { // there are no more than these
+			if len(hits) < size { // the source has no more lines
 				p.seq = -1
 				break
 			}
@@ -213,8 +212,8 @@ func (s *streamStore) seekTail(ctx context.Context, index string, sources []stre
 	return nil
 }
 
-// seekSince moves the spot in each source, where it is further back, to before its
-// first line of that time or later, or after all where there is none.
+// seekSince moves the position in each source forward to before its first line of that time or later, or behind its last line if there is
+// none.
 func (s *streamStore) seekSince(ctx context.Context, index string, sources []streamRef, q store.LineQuery, at positions) error {
 	var ask []client.Search
 	for _, src := range sources {
@@ -300,12 +299,11 @@ type scan struct {
 	index  string
 	run    string
 	at     positions
-	follow func(streamRef, position) client.Search       // finds what comes next in a source
-	take   func(streamRef, client.Hit) (position, error) // takes a document, and says where it is
+	follow func(streamRef, position) client.Search       // the search for the next documents of a source
+	take   func(streamRef, client.Hit) (position, error) // takes a document, and returns its position
 }
 
-// read hands what comes next to take, one source after the other, up to limit,
-// and moves the spots.
+// read passes the next documents to take, one source after the other, up to limit, and moves the positions.
 func (s *streamStore) read(ctx context.Context, r scan, sources []streamRef, limit int) error {
 	for len(sources) > 0 && limit > 0 {
 		some := sources[:min(len(sources), client.MaxSearches)]
@@ -343,9 +341,8 @@ func (r scan) hits(src streamRef, hits []client.Hit) error {
 	return nil
 }
 
-// sizedSearches returns the searches for what comes next in each source, as many as fill
-// limit. It asks how much there is where there are several sources, so that
-// nothing is read in vain.
+// sizedSearches returns the searches for the next documents of each source, as many as fill limit. If there are several sources, it first
+// requests their counts, so that no document is read in excess.
 func (s *streamStore) sizedSearches(ctx context.Context, r scan, sources []streamRef, limit int) ([]client.Search, error) {
 	ask := make([]client.Search, len(sources))
 	for i, src := range sources {

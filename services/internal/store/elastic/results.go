@@ -15,11 +15,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// LabelVersion is the label by which a user says which version of what is measured
-// a run is of.
+// LabelVersion is the label with the version of the measured program.
 const LabelVersion = "version"
 
-// resultDoc is what one series of a run's samples comes to, for dashboards.
+// resultDoc is the summary of one series of a run's samples, for dashboards.
 type resultDoc struct {
 	Timestamp string            `json:"@timestamp"`
 	Run       resultRun         `json:"run"`
@@ -60,10 +59,8 @@ type resultMetric struct {
 	Direction string `json:"direction,omitempty"`
 }
 
-// writeResults writes what a run's samples come to, a document for each series, where
-// dashboards find it: beside the run's record and where it ran, as far as they are
-// known. Doing it again changes nothing, and an older version of the summaries
-// never takes the place of a newer one.
+// writeResults writes the summaries of a run for dashboards, one document for each series, with facts from the run's record and environment
+// as far as they are known. Repeating it changes nothing, and an older version of the summaries never replaces a newer one.
 func (s *Store) writeResults(ctx context.Context, d store.Doc) error {
 	var all store.Summaries
 	if unread := json.Unmarshal(d.Value, &all); unread != nil || len(all.Summaries) == 0 {
@@ -113,8 +110,7 @@ func newResultDoc(r store.Run, environment store.RunEnvironment, all store.Summa
 	return d
 }
 
-// values returns the numbers of a summary that are finite: others the server has
-// no place for.
+// values returns the finite numbers of a summary: the server cannot store others.
 func values(one store.Summary) map[string]any {
 	all := map[string]store.Float{
 		"min": one.Min, "max": one.Max, "median": one.Median, "p90": one.P90, "p95": one.P95, "p99": one.P99, "mean": one.Mean, "sd": one.SD,
@@ -132,8 +128,7 @@ func values(one store.Summary) map[string]any {
 	return out
 }
 
-// version returns which version of what is measured a run is of: as its label
-// says, else the images that ran.
+// version returns the version of the measured program: the label's, else the images that ran.
 func version(r store.Run) string {
 	if v := r.Labels[LabelVersion]; v != "" {
 		return v
@@ -146,7 +141,7 @@ func version(r store.Run) string {
 	return strings.Join(slices.Compact(images), ", ")
 }
 
-// describeMachines returns what pods ran on, in words, each kind of machine once.
+// describeMachines returns a description of the pods' machines, each kind of machine once.
 func describeMachines(pods []store.PodEnvironment) string {
 	var all []string
 	for _, p := range pods {

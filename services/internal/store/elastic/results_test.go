@@ -17,8 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
 
-// testResultDocs has summaries written, again too, and looks for what dashboards
-// find of them.
+// testResultDocs writes summaries, also twice, and checks the documents for dashboards.
 func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	prefix, id := newPrefix(t, server), ulidOf(7)
@@ -45,7 +44,7 @@ func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 	if err := store.Create(t.Context(), s, store.KindSummary, id, all); !errors.Is(err, store.ErrExists) {
 		t.Errorf("again, by who is late: %v, want %v", err, store.ErrExists)
 	}
-	// One of a run that nobody knows, and one that is none, are kept as others are.
+	// The summaries of an unknown run, and a document that is no summary, are stored like others.
 	check(t, store.Create(t.Context(), s, store.KindSummary, "unknown", all))
 	check(t, store.Create(t.Context(), s, store.KindSummary, "none", 7))
 	sendRequest(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-results-2026.01/_refresh", "")
@@ -81,7 +80,7 @@ func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 	}
 }
 
-// replaceSummaries puts summaries in the place of those that are there.
+// replaceSummaries replaces the stored summaries.
 func replaceSummaries(t *testing.T, s *elastic.Store, run string, all store.Summaries) error {
 	t.Helper()
 	_, version, err := store.Get[store.Summaries](t.Context(), s, store.KindSummary, run)

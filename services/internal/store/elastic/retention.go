@@ -18,15 +18,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// Expired is what belongs to months that are over.
+// Expired are the records of months that are over.
 type Expired struct {
 	Indices    []string // of those months
 	Runs       int64    // that were submitted before and have finished
 	Unfinished []string // runs that were submitted before and have not finished, some of them
 }
 
-// Expired returns what Forget would remove. What belongs to runs whose IDs have no
-// time is not part of it.
+// Expired returns the records that DeleteExpired would remove. Records of runs whose IDs have no time are not among them.
 func (s *Store) Expired(ctx context.Context, before time.Time) (p Expired, err error) {
 	if err := s.schema.Ensure(ctx); err != nil {
 		return p, err
@@ -61,13 +60,12 @@ func (s *Store) Expired(ctx context.Context, before time.Time) (p Expired, err e
 	return p, nil
 }
 
-// ErrUnfinished says that what is to be forgotten belongs to runs that go on.
+// ErrUnfinished means that records to be deleted belong to runs that have not finished.
 var ErrUnfinished = errors.New("has not finished: cancel it, or wait for its end")
 
-// DeleteExpired removes what belongs to the months that were over at a time: their
-// indices, whole, and the documents of their runs. It returns the names of the
-// indices. It removes nothing, and says ErrUnfinished, where one of these runs has not
-// finished. What belongs to runs whose IDs have no time stays.
+// DeleteExpired removes the records of the months that were over at a time: their indices, whole, and the documents of their runs. It
+// returns the names of the indices. If one of these runs has not finished, it removes nothing and returns ErrUnfinished. Records of runs
+// whose IDs have no time stay.
 func (s *Store) DeleteExpired(ctx context.Context, before time.Time) ([]string, error) {
 	expired, err := s.Expired(ctx, before)
 	if err != nil {
@@ -76,7 +74,7 @@ func (s *Store) DeleteExpired(ctx context.Context, before time.Time) ([]string, 
 	if len(expired.Unfinished) > 0 {
 		return nil, fmt.Errorf("forget what is before %s: run %s, submitted then, %w", monthOf(before).Format("2006-01"), expired.Unfinished[0], ErrUnfinished)
 	}
-	for n := page; n == page; { // until fewer than a page were there
+	for n := page; n == page; { // until a page is not full
 		if n, err = s.deleteRuns(ctx, monthOf(before)); err != nil {
 			return nil, fmt.Errorf("forget runs before %s: %w", monthOf(before).Format("2006-01"), err)
 		}
@@ -107,7 +105,7 @@ func (s *Store) months(ctx context.Context, i schema.Index, month time.Time) (na
 	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		of, err := time.Parse("2006.01", strings.TrimPrefix(name, s.client.Index(i.Name)+"-"))
-		if err == nil && of.Before(month) { // else it is of runs without a time, or too new
+		if err == nil && of.Before(month) { // else the run has no time, or is too new
 			names = append(names, name)
 		}
 	}

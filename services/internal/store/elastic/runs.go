@@ -19,9 +19,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/notifier"
 )
 
-// runDoc is a run as it is kept. The run and its newest change are one document,
-// so that both are written or neither; the change moves to the index of changes
-// before the next takes its place.
+// runDoc is a run as it is stored. The run and its newest change are one document, so that both are written or neither; the change moves to
+// the index of changes before the next one replaces it.
 type runDoc struct {
 	Timestamp string            `json:"@timestamp"`
 	Run       runFacts          `json:"run"`
@@ -31,7 +30,7 @@ type runDoc struct {
 	Change    store.Change      `json:"change"`
 }
 
-// runFacts are what dashboards show of a run.
+// runFacts are the fields of a run for dashboards.
 type runFacts struct {
 	ID         string        `json:"id"`
 	Name       string        `json:"name,omitempty"`
@@ -60,7 +59,7 @@ type runFacts struct {
 	RerunOf    string        `json:"rerun_of,omitempty"`
 }
 
-// runSearchFields is what lists of runs are made by.
+// runSearchFields are the fields by which runs are listed.
 type runSearchFields struct {
 	Created int64    `json:"created"`
 	Begin   []string `json:"begin"`
@@ -68,7 +67,7 @@ type runSearchFields struct {
 	Labels  []string `json:"labels,omitempty"`
 }
 
-// statusDoc is a change as it is kept.
+// statusDoc is a change as it is stored.
 type statusDoc struct {
 	Timestamp string       `json:"@timestamp"`
 	Run       statusRun    `json:"run"`
@@ -93,7 +92,7 @@ type statusEvent struct {
 	Topic string `json:"topic"`
 }
 
-// newRunDoc returns what is kept of a run and its newest change.
+// newRunDoc returns the document of a run and its newest change.
 func newRunDoc(r store.Run, c store.Change) runDoc {
 	begin, task := r.SearchTexts()
 	d := runDoc{
@@ -125,7 +124,7 @@ func newRunFacts(r store.Run) runFacts {
 	return f
 }
 
-// date returns a time as a dashboard shows it.
+// date returns a time for dashboards.
 func date(t *time.Time) *time.Time {
 	if t == nil || t.IsZero() {
 		return nil
@@ -141,7 +140,7 @@ func newStatusDoc(c store.Change) statusDoc {
 	}
 }
 
-// status returns where the changes of a run are, and statusID which one is which.
+// status returns the index of a run's changes, and statusID the ID of one.
 func (s *runStore) status(run string) string { return s.client.Index(schema.Status, partition(run)) }
 
 func statusID(run, ev string) string { return digest(run, ev) }
@@ -169,9 +168,8 @@ func (s *runStore) PutRun(ctx context.Context, r store.Run, c store.Change) erro
 	return nil
 }
 
-// putRun looks for the event first in the run's document and then among the
-// older changes: one that is recorded meanwhile changes the document, which then
-// is not replaced.
+// putRun looks for the event first in the run's document and then among the older changes. A change that is recorded meanwhile changes the
+// run's document, so that the write fails.
 func (s *runStore) putRun(ctx context.Context, r store.Run, c store.Change) error {
 	var before runDoc
 	at, err := s.client.Get(ctx, s.client.Index(schema.Runs), runID(r.ID), &before)
@@ -205,8 +203,7 @@ func (s *runStore) putRun(ctx context.Context, r store.Run, c store.Change) erro
 	return s.putChange(ctx, c)
 }
 
-// conflictError says what it means that somebody else has written the run meanwhile: maybe
-// the same event.
+// conflictError returns the error if another writer has written the run meanwhile: that writer may have recorded the same event.
 func (s *runStore) conflictError(ctx context.Context, r store.Run, c store.Change) error {
 	var now runDoc
 	if _, err := s.client.Get(ctx, s.client.Index(schema.Runs), runID(r.ID), &now); err != nil {
@@ -226,7 +223,7 @@ func errIf(cond bool, err error) error {
 	return nil
 }
 
-// recorded says whether an event of a run was recorded.
+// recorded reports whether an event of a run was recorded.
 func (s *runStore) recorded(ctx context.Context, d runDoc, run, ev string) (bool, error) {
 	if d.Change.Event == ev || d.Doc.Revision == 0 {
 		return d.Change.Event == ev, nil
@@ -239,7 +236,7 @@ func (s *runStore) recorded(ctx context.Context, d runDoc, run, ev string) (bool
 	return err == nil, err
 }
 
-// putChange puts a change among the others, once.
+// putChange writes a change to the index of changes, once.
 func (s *runStore) putChange(ctx context.Context, c store.Change) error {
 	err := s.client.Create(ctx, s.status(c.Run), statusID(c.Run, c.Event), newStatusDoc(c))
 	if errors.Is(err, store.ErrExists) {
@@ -271,8 +268,8 @@ func (s *runStore) Changes(ctx context.Context, run string, after int64, limit i
 	return changes, wrapError(fmt.Sprintf("list changes of run %q", run), err)
 }
 
-// changes lists those that searches see, as far as they follow each other, then
-// the newest. Where searches do not see one yet, they are made to.
+// changes returns the changes that searches show, as far as they have no gap, then the newest. If searches do not show one yet, it
+// refreshes the index.
 func (s *runStore) changes(ctx context.Context, run string, after int64, limit int) ([]store.Change, error) {
 	d, err := s.run(ctx, run)
 	if errors.Is(err, store.ErrNotFound) || err == nil && after >= d.Doc.Revision {
@@ -295,8 +292,7 @@ func (s *runStore) changes(ctx context.Context, run string, after int64, limit i
 	return changes, err
 }
 
-// olderChanges returns up to n changes that follow each other after a revision, as
-// searches see them.
+// olderChanges returns up to n changes without a gap after a revision, as searches show them.
 func (s *runStore) olderChanges(ctx context.Context, run string, after int64, n int) (changes []store.Change, err error) {
 	for len(changes) < n {
 		size := min(n-len(changes), page)
@@ -312,7 +308,7 @@ func (s *runStore) olderChanges(ctx context.Context, run string, after int64, n 
 			if err := json.Unmarshal(h.Source, &d); err != nil {
 				return nil, err
 			}
-			if d.Doc.Revision != after+1 { // the one between is not seen yet
+			if d.Doc.Revision != after+1 { // searches do not show the one in between yet
 				return changes, nil
 			}
 			changes, after = append(changes, d.Doc), after+1
@@ -380,7 +376,7 @@ func (s *runStore) runs(ctx context.Context, f store.RunFilter, after []any, lim
 	}
 }
 
-// runConditions returns the query for the runs that f means.
+// runConditions returns the query for the runs that f selects.
 func runConditions(f store.RunFilter) any {
 	var conditions []any
 	for field, value := range map[string]string{"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name, "run.schedule": f.Schedule} {

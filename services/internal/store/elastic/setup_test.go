@@ -87,7 +87,7 @@ func testOlder(t *testing.T, server *elasticsearch.Server) {
 	check(t, s.Check(t.Context()))
 }
 
-// testSettings changes what an operator may choose.
+// testSettings changes the settings that an operator may choose.
 func testSettings(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	set := elastic.Settings{Prefix: newPrefix(t, server), Refresh: time.Second}
@@ -148,7 +148,7 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 	}
 	open.Revision, open.Phase, c.Revision, c.Event = 2, event.PhaseFinished, 2, "end"
 	check(t, s.PutRun(t.Context(), open, c))
-	for n, want := range []int{3, 0} { // logs, sources and changes; then nothing
+	for n, want := range []int{3, 0} { // logs, sources and changes; then none
 		names, err := s.DeleteExpired(t.Context(), until)
 		check(t, err)
 		if len(names) != want {
@@ -165,8 +165,8 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 	})
 }
 
-// testVersions reads what every version of the mappings has written: one file
-// each, which is never changed once another version exists.
+// testVersions reads the documents that every version of the mappings has written: one file each, which is never changed once another
+// version exists.
 func testVersions(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	if os.Getenv("GOLDEN") == "write" {
@@ -233,7 +233,7 @@ func writeDocuments(t *testing.T, server *elasticsearch.Server) {
 	check(t, os.WriteFile(fmt.Sprintf("testdata/documents/%d.ndjson", schema.Version), b.Bytes(), 0o600))
 }
 
-// everything is one of each that a store keeps.
+// everything is one record of each type.
 type everything struct {
 	doc     store.Doc
 	run     store.Run

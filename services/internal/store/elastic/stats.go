@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// termCounts is the answer to an aggregation by a field's words.
+// termCounts is the answer to an aggregation by a field's terms.
 type termCounts struct {
 	Buckets []struct {
 		Key   string `json:"key"`
@@ -31,7 +31,7 @@ func (s *Store) stats(ctx context.Context) (c store.Stats, err error) {
 	if err := s.schema.Ensure(ctx); err != nil {
 		return c, err
 	}
-	by := func(field string) any { return client.Object{"terms": client.Object{"field": field, "size": 100}} } // a dozen, and some of a version to come
+	by := func(field string) any { return client.Object{"terms": client.Object{"field": field, "size": 100}} } // more than there are
 	a, err := s.client.Call(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_search", url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}}, client.Object{
 		"size": 0, "track_total_hits": false, "aggs": client.Object{"phases": by("run.phase"), "outcomes": by("run.outcome")},
 	})

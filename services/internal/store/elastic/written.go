@@ -5,8 +5,8 @@ import "sync"
 // maxWritten is how many sources are remembered.
 const maxWritten = 1 << 16
 
-// writtenStreams remembers which sources were written down by this process, so that each
-// batch need not do so again. The zero value is ready.
+// writtenStreams are the sources whose documents this process has written, so that it does not write them with each batch. The zero value
+// is ready.
 type writtenStreams struct {
 	mu  sync.Mutex
 	ids map[string]bool

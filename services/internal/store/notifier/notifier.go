@@ -1,11 +1,10 @@
-// Package notifier wakes those who wait in one process for a run to be written to, for
-// drivers of the store that hear of it nowhere else.
+// Package notifier wakes waiting goroutines of one process when a run is written to, for drivers of the store without another source of
+// changes.
 package notifier
 
 import "sync"
 
-// Notifier tells those who wait in this process that a run was written to. The zero
-// value is ready.
+// Notifier notifies subscribers in this process that a run was written to. The zero value is ready.
 type Notifier struct {
 	mu      sync.Mutex
 	waiters map[string]chan struct{} // by run; "" for any
@@ -14,9 +13,8 @@ type Notifier struct {
 // maxWaiters is how many runs are waited for one by one before all are woken.
 const maxWaiters = 1024
 
-// Subscribe returns the channel that the next change closes. It keeps one for each
-// run that somebody ever waited for and that has not changed since; where these
-// are too many, all are closed: who still waits comes back.
+// Subscribe returns the channel that the next change closes. The notifier has one channel for each run with a subscriber that has not
+// changed since; if these are too many, it closes all, and waiting subscribers subscribe again.
 func (h *Notifier) Subscribe(run string) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,7 +36,7 @@ func (h *Notifier) Subscribe(run string) <-chan struct{} {
 	return c
 }
 
-// Notify wakes who waits for one of runs, or for any.
+// Notify wakes the subscribers of runs, and those of any run.
 func (h *Notifier) Notify(runs ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 		stored = stored + excluded.stored, last = max(last, excluded.last), ended = coalesce(ended, excluded.ended)`
 )
 
-// One statement that inserts a line costs as much as two lines more in it.
+// An INSERT statement costs as much as two more lines in it.
 const (
 	lineColumns = 6
 	manyLines   = 50
@@ -64,7 +64,7 @@ func (s *Store) AppendLines(ctx context.Context, batches []store.Lines) error {
 	})
 }
 
-// append runs do in a transaction, then wakes who waits for the runs it wrote to.
+// append runs do in a transaction, then notifies the subscribers of the written runs.
 func (s *Store) append(ctx context.Context, kind string, segments *segmentBuild, do func(a *appender) error) error {
 	var runs []string
 	err := s.update(ctx, func(t tx) error {
@@ -92,7 +92,7 @@ type appender struct {
 	segments *segmentBuild             // of lines
 }
 
-// pendingStream is what the transaction brings to one source.
+// pendingStream has the new data of one source in the transaction.
 type pendingStream struct {
 	run, topic  string
 	origin      store.Origin
@@ -100,8 +100,8 @@ type pendingStream struct {
 	stored      int64
 	last        int64
 	end         *event.End
-	samples     [][]event.Sample // to weave in
-	hasNewLines bool             // it brings lines that were not there
+	samples     [][]event.Sample // samples to merge
+	hasNewLines bool             // it has lines that were not stored before
 }
 
 func (a *appender) samples(ctx context.Context, b store.Samples) error {
@@ -149,7 +149,7 @@ func (a *appender) add(ctx context.Context, st *pendingStream, values ...any) er
 	return err
 }
 
-// flush inserts the lines that are left.
+// flush inserts the remaining lines.
 func (a *appender) flush(ctx context.Context, st *pendingStream) error {
 	for args := a.args; len(args) > 0; args = args[lineColumns:] {
 		n, err := a.exec(ctx, addLine, args[:lineColumns]...)
@@ -162,7 +162,7 @@ func (a *appender) flush(ctx context.Context, st *pendingStream) error {
 	return nil
 }
 
-// pendingFor returns what the transaction brings to a source so far.
+// pendingFor returns the new data of a source in the transaction so far.
 func (a *appender) pendingFor(ctx context.Context, topic string, o store.Origin, end *event.End) (*pendingStream, error) {
 	id := o.StreamID()
 	st, ok := a.streams[id]
@@ -181,8 +181,7 @@ func (a *appender) pendingFor(ctx context.Context, topic string, o store.Origin,
 	return st, nil
 }
 
-// commitCounts adds what the transaction brought to what was there, and returns the
-// runs that it brought something to.
+// commitCounts adds the transaction's counts to the stored ones, and returns the runs with new data.
 func (a *appender) commitCounts(ctx context.Context) ([]string, error) {
 	runs := make([]string, 0, len(a.streams))
 	for _, st := range a.streams {
@@ -205,7 +204,7 @@ func (a *appender) commitCounts(ctx context.Context) ([]string, error) {
 	return runs, nil
 }
 
-// mergePending brings the samples of a source to those that are there.
+// mergePending merges the new samples of a source with the stored ones.
 func (a *appender) mergePending(ctx context.Context, st *pendingStream) error {
 	young := chunk.InOrder(st.samples)
 	if len(young) == 0 {
@@ -216,7 +215,7 @@ func (a *appender) mergePending(ctx context.Context, st *pendingStream) error {
 	return err
 }
 
-// rowID returns the number of what find finds, which insert makes if need be.
+// rowID returns the number of the row that find finds; insert creates it if needed.
 func (a *appender) rowID(ctx context.Context, insert, find string, args ...any) (n int64, err error) {
 	err = a.row(ctx, find, args...).Scan(&n)
 	if !errors.Is(err, sql.ErrNoRows) {

@@ -10,21 +10,20 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 )
 
-// position is where a reader is in one source: after the sample of that sequence,
-// sub and name, or after the line of that sequence.
+// position is the position of a reader in one source: after the sample of that sequence number, sub and name, or after the line of that
+// sequence number.
 type position struct {
 	Seq  int64
 	Sub  int64
 	Name string
 }
 
-// before says whether p comes before q.
+// before reports whether p comes before q.
 func (p position) before(q position) bool {
 	return cmp.Or(cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Sub, q.Sub), cmp.Compare(p.Name, q.Name)) < 0
 }
 
-// positions is where a reader is in each source, by number. A source that it lacks
-// is read from its start.
+// positions are the positions of a reader in each source, by number. A source without a position is read from its start.
 type positions map[int64]position
 
 // at returns the place in a source.
@@ -35,7 +34,7 @@ func (p positions) at(s streamRow) position {
 	return position{Seq: -1}
 }
 
-// encode writes p so that decode takes it back for the same query only.
+// encode encodes p so that decode accepts it for the same query only.
 func (p positions) encode(query string) string {
 	var b []byte
 	for _, n := range slices.Sorted(maps.Keys(p)) {
@@ -71,7 +70,7 @@ func decode(query, text string) (positions, error) {
 	return p, nil
 }
 
-// cursorScope is what a cursor is for: a verb, a file and a query.
+// cursorScope returns the scope of a cursor: a method, a file and a query.
 func (s *Store) cursorScope(verb string, query any) (string, error) {
 	b, err := json.Marshal([]any{s.id, verb, query})
 	return string(b), err

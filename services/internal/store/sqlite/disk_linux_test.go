@@ -15,8 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
-// TestADiskThatIsFullOrReadOnlyIsSaidSoAndNothingIsLost runs a process with a
-// small file system of its own, which ends with it.
+// TestADiskThatIsFullOrReadOnlyIsSaidSoAndNothingIsLost runs a process with a small file system of its own, which disappears with it.
 func TestADiskThatIsFullOrReadOnlyIsSaidSoAndNothingIsLost(t *testing.T) {
 	c := exec.CommandContext(t.Context(), os.Args[0], t.TempDir()) //nolint:gosec // this very program
 	c.Env = append(os.Environ(), envRole+"=disk")
@@ -78,8 +77,7 @@ func exerciseFullDisk(dir string) error {
 	return wantErrorText(err, "may not be written", "permissions", path)
 }
 
-// fill appends lines from number n on until there is an error, and returns the
-// number of the first that is not stored.
+// fill appends lines from number n on until there is an error, and returns the number of the first line that is not stored.
 func fill(s *sqlite.Store, n int) (int, error) {
 	for ; n < 1<<20; n += 500 {
 		if err := s.AppendLines(context.Background(), []store.Lines{{Origin: storetest.NewOrigin("r", "p"), Lines: numbered(n, 500)}}); err != nil {
@@ -89,7 +87,7 @@ func fill(s *sqlite.Store, n int) (int, error) {
 	return n, nil
 }
 
-// checkLines checks that so many lines are stored, and the file is sound.
+// checkLines checks that n lines are stored, and that the file is not damaged.
 func checkLines(s *sqlite.Store, n int) error {
 	streams, err := s.Streams(context.Background(), "r")
 	if err != nil {

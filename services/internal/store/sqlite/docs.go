@@ -88,7 +88,7 @@ func (s *Store) Docs(ctx context.Context, kind store.Kind, after string, limit i
 	return docs, s.wrapError(fmt.Sprintf("list %s", kind), err)
 }
 
-// write does one statement about d and returns how many rows it changed.
+// write runs one statement about d and returns how many rows it changed.
 func (s *Store) write(ctx context.Context, d store.Doc, statement string, args ...any) (n int64, err error) {
 	if err := d.Validate(); err != nil {
 		return 0, err

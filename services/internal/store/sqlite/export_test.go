@@ -8,7 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// CheckIntegrity reads the whole file and says how it is damaged, if it is.
+// CheckIntegrity reads the whole file and returns its damage, if there is any.
 func (s *Store) CheckIntegrity(ctx context.Context) error {
 	var verdict string
 	if err := s.reads.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
@@ -20,17 +20,16 @@ func (s *Store) CheckIntegrity(ctx context.Context) error {
 	return nil
 }
 
-// SetWALLimit has the write-ahead log emptied once it has so many bytes.
+// SetWALLimit sets the size of the write-ahead log in bytes from which on it is truncated.
 func (s *Store) SetWALLimit(size int64) { s.walLimit.Store(size) }
 
-// FirstSchema returns what made the files of the first version, and the mark
-// that they carry.
+// FirstSchema returns the schema of the files of the first version, and their application ID.
 func FirstSchema() (schemaOf string, applicationID int) { return schema()[0], sqliteAppID }
 
 // Versions is how many versions of the schema there were, this one included.
 func Versions() int { return len(schema()) }
 
-// HashTokens returns the marks of tokens, and Press the form of marks.
+// HashTokens, EncodeHashes, DecodeHashes and ContainsHashes are for tests.
 var (
 	HashTokens     = hashTokens
 	EncodeHashes   = encodeHashes
@@ -38,10 +37,10 @@ var (
 	ContainsHashes = containsHashes
 )
 
-// HashLines returns the marks of the tokens of lines.
+// HashLines returns the hashes of the tokens of lines.
 func HashLines(lines []event.Line) []uint32 { return new(tokenHasher).hashLines(lines) }
 
-// SegmentSizes returns how many lines each stretch of lines has, in order.
+// SegmentSizes returns the number of lines of each segment, in order.
 func (s *Store) SegmentSizes(ctx context.Context) (lines []int, err error) {
 	err = s.query(ctx, func(rows *sql.Rows) error {
 		var n int

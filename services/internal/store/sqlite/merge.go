@@ -26,8 +26,7 @@ const (
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-// mergeSamples brings samples into the chunks of a source, and returns how many were not
-// there yet.
+// mergeSamples merges samples into the chunks of a source, and returns how many are new.
 func (a *appender) mergeSamples(ctx context.Context, source int64, young chunk.Series) (int64, error) {
 	if len(young) == 0 {
 		return 0, nil
@@ -47,7 +46,7 @@ func (a *appender) mergeSamples(ctx context.Context, source int64, young chunk.S
 	return fresh, a.addChunks(ctx, source, all)
 }
 
-// removeOverlapping takes the samples out of the chunks that overlap young.
+// removeOverlapping removes the chunks that overlap young, and returns their samples.
 func (a *appender) removeOverlapping(ctx context.Context, source int64, young chunk.Series) (old []event.Sample, err error) {
 	first, last := positionOf(young.First()), positionOf(young.Last())
 	for {
@@ -59,10 +58,8 @@ func (a *appender) removeOverlapping(ctx context.Context, source int64, young ch
 	}
 }
 
-// removePreceding takes the samples out of the chunk before all and puts them in
-// front of these, as long as that one is no larger: so a sample is written as
-// often as its chunk doubles, and the chunks of a source that brings little at a
-// time are few.
+// removePreceding removes the chunk before all and puts its samples in front, as long as that chunk is no larger than all. So a sample is
+// rewritten only when its chunk doubles, and a source with small batches has few chunks.
 func (a *appender) removePreceding(ctx context.Context, source int64, all chunk.Series) (chunk.Series, error) {
 	for all.Count() < minChunk {
 		first := positionOf(all.First())
@@ -75,8 +72,7 @@ func (a *appender) removePreceding(ctx context.Context, source int64, all chunk.
 	return all, nil
 }
 
-// removeChunk removes the chunk that find finds and returns its samples, unless there
-// is none or it has more than most.
+// removeChunk removes the chunk that find finds and returns its samples, unless there is none or it has more than most.
 func (a *appender) removeChunk(ctx context.Context, most int, find string, args ...any) (samples []event.Sample, ok bool, err error) {
 	var n int64
 	var stored int

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestAProcessThatIsKilledLosesNothingAndHarmsNobody kills a process that writes
-// to a file again and again, while this process writes to it and reads from it.
+// TestAProcessThatIsKilledLosesNothingAndHarmsNobody kills a process that writes to a file again and again, while this process writes to it
+// and reads from it.
 func TestAProcessThatIsKilledLosesNothingAndHarmsNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
@@ -58,9 +58,8 @@ func TestAProcessThatIsKilledLosesNothingAndHarmsNobody(t *testing.T) {
 	checkConsistent(t, s, ours)
 }
 
-// killWriter starts a process that writes, kills it once it has written so many
-// batches, and returns how many lines it said were stored. Meanwhile it calls do
-// over and over.
+// killWriter starts a process that writes, kills it once it has written the given number of batches, and returns how many lines it reported
+// as stored. Meanwhile it calls do again and again.
 func killWriter(t *testing.T, path string, batches int, do func()) (acknowledged int) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], path) //nolint:gosec // this very program
@@ -73,7 +72,7 @@ func killWriter(t *testing.T, path string, batches int, do func()) (acknowledged
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			n, _ = strconv.Atoi(lines.Text())
 			if batches--; batches == 0 {
-				_ = c.Process.Kill() // if it ended by itself, Wait says so
+				_ = c.Process.Kill() // if it ended by itself, Wait returns that
 			}
 		}
 		last <- n
@@ -91,9 +90,8 @@ func killWriter(t *testing.T, path string, batches int, do func()) (acknowledged
 	}
 }
 
-// checkConsistent checks that each source has its lines without a gap, that counts are
-// true and that a run is at one with its changes. It returns how many lines the
-// other process has stored.
+// checkConsistent checks that each source has its lines without a gap, that counts are right and that a run agrees with its changes. It
+// returns how many lines the other process has stored.
 func checkConsistent(t *testing.T, s *sqlite.Store, ours int) int {
 	t.Helper()
 	n := make(map[string]int64)
@@ -131,13 +129,12 @@ func checkConsistent(t *testing.T, s *sqlite.Store, ours int) int {
 	return int(n["theirs"])
 }
 
-// children are the programs that this binary can be, each given a path.
+// children are the programs that this binary can be, each with a path as argument.
 func children() map[string]func(path string) error {
 	return map[string]func(string) error{"writer": writer, "disk": exerciseFullDisk}
 }
 
-// writer goes on where a writer before it was killed. It says how many lines are
-// stored after each batch.
+// writer continues where an earlier writer was killed. It prints the number of stored lines after each batch.
 func writer(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path)

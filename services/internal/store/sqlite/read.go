@@ -13,8 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite/chunk"
 )
 
-// "? + 0" and "(SELECT ?)" are parameters that SQLite's planner does not see:
-// it would plan the query again for each value, which costs more than these do.
+// "? + 0" and "(SELECT ?)" are parameters that SQLite's planner does not see: it would plan the query again for each value, which costs
+// more than these expressions do.
 const (
 	listSources = `SELECT s.n, s.id, s.attempt, s.role, s.idx, s.pod, s.container, s.stream, t.topic, t.stored, t.last, t.ended
 		FROM sources s CROSS JOIN streams t ON t.source = s.n
@@ -26,15 +26,14 @@ const (
 		ORDER BY last_seq, last_sub, last_name LIMIT 1`
 )
 
-// streamRow is one origin of a run, by number, and what is stored of it.
+// streamRow is one origin of a run, by number, with its counts.
 type streamRow struct {
 	n  int64
 	id string
 	store.Stream
 }
 
-// streamRows returns the sources of a run, in order of (attempt, source, topic), as
-// far as they are meant.
+// streamRows returns the selected sources of a run, in order of (attempt, source, topic).
 func (s *Store) streamRows(ctx context.Context, run string, match func(streamRow) bool) ([]streamRow, error) {
 	var sources []streamRow
 	err := s.query(ctx, func(rows *sql.Rows) error {
@@ -92,7 +91,7 @@ func (s *Store) Lines(ctx context.Context, q store.LineQuery, cursor string, lim
 	return lines, at.encode(purpose), nil
 }
 
-// seekStart moves the place in each source to where a query begins.
+// seekStart moves the position in each source to the beginning of a query.
 func (s *Store) seekStart(ctx context.Context, sources []streamRow, q store.LineQuery, at positions) (err error) {
 	tail := s.seekTail
 	if len(q.Tokens) > 0 {
@@ -120,8 +119,8 @@ func (s *Store) seekTail(ctx context.Context, sources []streamRow, last int, at 
 	return nil
 }
 
-// seekSince moves the place in each source, where it is further back, to before its
-// first line of that time or later, or after all where there is none.
+// seekSince moves the position in each source forward to before its first line of that time or later, or behind its last line if there is
+// none.
 func (s *Store) seekSince(ctx context.Context, sources []streamRow, time int64, at positions) error {
 	for _, src := range sources {
 		seq := src.Last + 1
@@ -134,7 +133,7 @@ func (s *Store) seekSince(ctx context.Context, sources []streamRow, time int64, 
 	return nil
 }
 
-// linesOf appends what comes next in src, and moves the place in it.
+// linesOf appends the next lines of src, and moves the position in it.
 func (s *Store) linesOf(ctx context.Context, src streamRow, at positions, lines []store.Line, limit int) ([]store.Line, error) {
 	p := at.at(src)
 	if p.Seq >= src.Last {
@@ -174,8 +173,8 @@ func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string,
 	return samples, at.encode(purpose), nil
 }
 
-// samplesOf appends what comes next in src, and moves the place in it: past all
-// that was there if fewer samples that are meant follow than there is room for.
+// samplesOf appends the next selected samples of src, and moves the position in it: behind all stored samples if fewer selected samples
+// follow than there is room for.
 func (s *Store) samplesOf(ctx context.Context, src streamRow, q store.SampleQuery, at positions, samples []store.Sample, limit int) ([]store.Sample, error) {
 	p := at.at(src)
 	for p.Seq <= src.Last && len(samples) < limit {
@@ -197,8 +196,7 @@ func (s *Store) samplesOf(ctx context.Context, src streamRow, q store.SampleQuer
 	return samples, nil
 }
 
-// chunkAfter returns the samples after p of the first chunk that has some, none
-// where there are none.
+// chunkAfter returns the samples after p in the first chunk that has some, none if there is no such chunk.
 func (s *Store) chunkAfter(ctx context.Context, src streamRow, p position) ([]event.Sample, error) {
 	var packed []byte
 	err := s.row(ctx, readChunk, src.n, p.Seq, p.Sub, p.Name).Scan(&packed)
@@ -224,7 +222,7 @@ func matchesQuery(v *event.Sample, q store.SampleQuery) bool {
 		(q.Since.IsZero() || v.Time >= nanos(q.Since)) && (q.Until.IsZero() || v.Time < nanos(q.Until))
 }
 
-// decodeCursor returns what cursors of a query are for, and the places of this one.
+// decodeCursor returns the scope of a query's cursors, and the positions in this one.
 func (s *Store) decodeCursor(verb string, query any, cursor string, limit int) (string, positions, error) {
 	if err := positive(limit); err != nil {
 		return "", nil, err

@@ -64,14 +64,14 @@ func (s *Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 	return nil
 }
 
-// storedRun is what the file has of a run before a change. Its zero value is none.
+// storedRun is the stored state of a run before a change. Its zero value means that there is none.
 type storedRun struct {
 	id, revision, created int64
 	labels                string
 	recorded              bool // the change was recorded before
 }
 
-// loadStoredRun returns what the file has of a run, and of an event about it.
+// loadStoredRun returns the stored state of a run, and whether an event of it was recorded.
 func loadStoredRun(ctx context.Context, t tx, run, ev string) (k storedRun, err error) {
 	err = t.row(ctx, readStoredRun, ev, run).
 		Scan(&k.id, &k.revision, &k.created, &k.labels, &k.recorded)
@@ -81,7 +81,7 @@ func loadStoredRun(ctx context.Context, t tx, run, ev string) (k storedRun, err 
 	return k, err
 }
 
-// checkRevision says which error the contract wants, if any.
+// checkRevision returns the error that the contract requires, if any.
 func checkRevision(k storedRun, r store.Run, c store.Change) error {
 	switch {
 	case k.recorded:
@@ -114,7 +114,7 @@ func put(ctx context.Context, t tx, k storedRun, r store.Run, run []byte, c stor
 	return err
 }
 
-// updateLabels has the run found by its labels, and no more by those it had.
+// updateLabels replaces the labels by which the run is found.
 func updateLabels(ctx context.Context, t tx, k storedRun, r store.Run, created int64) error {
 	var old map[string]string
 	if k.labels != "" {
@@ -196,7 +196,7 @@ func (s *Store) Runs(ctx context.Context, f store.RunFilter, token string, limit
 // runQuery is a query for runs in the making.
 type runQuery struct {
 	from       string
-	indexTable string // the table whose index is walked
+	indexTable string // the table whose index gives the order
 	order      string // DESC, or ASC
 	terms      []string
 	args       []any
@@ -214,10 +214,9 @@ func (q *runQuery) text(limit int) (string, []any) {
 	return "SELECT r.created, r.doc FROM " + q.from + terms + " ORDER BY " + q.indexTable + ".created " + q.order + ", " + q.indexTable + ".id " + q.order + " LIMIT ?", append(q.args, limit)
 }
 
-// newRunQuery returns the query for the runs that f means. They are walked in order
-// along an index, of labels where there are any, so that a page costs
-// what it shows. What the index on phases or outcomes finds is most of all runs,
-// or has to be sorted, unless few runs can have these words or it alone is asked.
+// newRunQuery returns the query for the runs that f selects. It walks an index in the order of the list, that of labels if f has any, so
+// that a page costs only the runs that it shows. It avoids the index on phases or outcomes, which finds most runs or needs a sort, unless
+// few runs can have these words or f has no other condition.
 func newRunQuery(f store.RunFilter) *runQuery {
 	q := &runQuery{from: "runs r", indexTable: "r", order: "DESC"}
 	if f.Oldest {
@@ -260,7 +259,7 @@ func newRunQuery(f store.RunFilter) *runQuery {
 // would be NULL.
 func blob(text string) []byte { return append([]byte{}, text...) }
 
-// whereIn asks for one of words. A plus sign keeps SQLite from using the column's index.
+// whereIn adds a condition that a column has one of words. A plus sign keeps SQLite from using the column's index.
 func whereIn[T ~string](q *runQuery, column string, words []T, few bool) {
 	if len(words) == 0 {
 		return
@@ -295,7 +294,7 @@ func (s *Store) Changes(ctx context.Context, run string, after int64, limit int)
 	return changes, s.wrapError(fmt.Sprintf("list changes of run %q", run), err)
 }
 
-// nanos returns t as a number that orders times, also those that no run has.
+// nanos returns t as a number that orders times, also those outside the range of runs.
 func nanos(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):

@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// sqliteAppID marks the file as ours: "bai1".
+// sqliteAppID marks the file as a store of the platform: "bai1".
 const sqliteAppID = 0x62616931
 
-// schema returns what makes a file of version n+1 from one of version n. Never
-// change an entry: append one, and keep what older files hold readable.
+// schema returns the statements that make a file of version n+1 from one of version n. Never change an entry: append one, and keep older
+// files readable.
 func schema() []string {
 	return []string{`
 CREATE TABLE store(id TEXT NOT NULL);
@@ -89,11 +89,10 @@ INSERT INTO stretches(source, first, last, lines) SELECT source, 0, last, stored
 `}
 }
 
-// firstChunkedVersion is the first version of the schema whose samples lie in chunks.
+// firstChunkedVersion is the first version of the schema that has samples in chunks.
 const firstChunkedVersion = 3
 
-// prepareFile brings the file to this program's version. It always writes, so
-// that a file that cannot be written is found out now.
+// prepareFile brings the file to this program's version. It always writes, so that it fails now if the file cannot be written.
 func (s *Store) prepareFile(ctx context.Context) error {
 	if err := s.retryBusy(ctx, func() error { return s.check(ctx, s.writes) }); err != nil {
 		return err
@@ -118,8 +117,7 @@ func (s *Store) prepareFile(ctx context.Context) error {
 	})
 }
 
-// check refuses what is not for this program before anything is changed in it,
-// then has the file keep a write-ahead log, which it remembers.
+// check refuses a file that is not for this program before it changes the file, then sets the file to use a write-ahead log.
 func (s *Store) check(ctx context.Context, db *sql.DB) error {
 	if _, err := s.version(ctx, db); err != nil {
 		return err
@@ -138,8 +136,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// version returns the version of the file's schema, 0 for an empty file, or says
-// why the file is not for this program.
+// version returns the version of the file's schema, 0 for an empty file, or an error if the file is not for this program.
 func (s *Store) version(ctx context.Context, db querier) (int, error) {
 	var app, version, tables int
 	err := db.QueryRowContext(ctx, "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)").Scan(&app, &version, &tables)

@@ -19,8 +19,8 @@ func newSearch(s *Store, tokens []string) search {
 	return search{store: s, hashes: hashTokens(tokens), finder: store.NewFinder(tokens)}
 }
 
-// linesOf appends what comes next in src, and moves the place in it: past all
-// that was there if fewer lines that are meant follow than there is room for.
+// linesOf appends the next selected lines of src, and moves the position in it: behind all stored lines if fewer selected lines follow than
+// there is room for.
 func (f search) linesOf(ctx context.Context, src streamRow, at positions, lines []store.Line, limit int) ([]store.Line, error) {
 	p := at.at(src)
 	if p.Seq >= src.Last {
@@ -36,8 +36,7 @@ func (f search) linesOf(ctx context.Context, src streamRow, at positions, lines 
 	return lines, err
 }
 
-// linesIn appends those that are meant of the lines of an area that come after p,
-// and moves p.
+// linesIn appends the selected lines of a group that come after p, and moves p.
 func (f search) linesIn(ctx context.Context, src streamRow, in segmentGroup, p *position, lines []store.Line, limit int) ([]store.Line, error) {
 	mayMatch, err := f.mayMatch(ctx, in)
 	if err != nil || !mayMatch {
@@ -73,7 +72,7 @@ func ignoreError(ignored, err error) error {
 	return err
 }
 
-// seekTail moves the place in each source to before the last lines that are meant.
+// seekTail moves the position in each source to before the last selected lines.
 func (f search) seekTail(ctx context.Context, sources []streamRow, last int, at positions) error {
 	for _, src := range sources {
 		groups, err := f.segmentGroups(ctx, src, -1)
@@ -89,8 +88,8 @@ func (f search) seekTail(ctx context.Context, sources []streamRow, last int, at 
 	return nil
 }
 
-// tailOfGroup returns the sequence after which the last lines of an area come that are
-// meant, and how many of them are left that must lie before it.
+// tailOfGroup returns the sequence number after which the last selected lines of a group come, and how many lines remain to be found before
+// the group.
 func (f search) tailOfGroup(ctx context.Context, src streamRow, in segmentGroup, last int) (before int64, remaining int, err error) {
 	before, remaining = -1, last
 	mayMatch, err := f.mayMatch(ctx, in)
@@ -111,14 +110,13 @@ func (f search) tailOfGroup(ctx context.Context, src streamRow, in segmentGroup,
 	return before, remaining, ignoreError(errStop, err)
 }
 
-// segmentGroup is where stretches of a source lie that overlap.
+// segmentGroup is a range of a source with overlapping segments.
 type segmentGroup struct {
 	first, last int64
 	segments    []int64 // by number
 }
 
-// segmentGroups returns where the lines of a source lie after a sequence, in order.
-// None overlaps another.
+// segmentGroups returns the ranges of a source's segments after a sequence number, in order. No group overlaps another.
 func (f search) segmentGroups(ctx context.Context, src streamRow, after int64) (groups []segmentGroup, err error) {
 	err = f.store.query(ctx, func(rows *sql.Rows) error {
 		var n, first, last int64
@@ -141,7 +139,7 @@ func (f search) mayMatch(ctx context.Context, in segmentGroup) (bool, error) {
 		var hashes []byte
 		err := f.store.row(ctx, readSegmentHashes, n).Scan(&hashes)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && hashes == nil {
-			return true, nil // it was taken in by another, or nobody knows
+			return true, nil // it was merged into another segment, or has no hashes
 		}
 		has := false
 		if err == nil {

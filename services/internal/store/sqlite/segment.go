@@ -12,17 +12,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Lines are found by their tokens in two steps: a stretch of a source's lines
-// knows the marks of all tokens that these lines have, and only the lines of
-// stretches that have all marks that are looked for are looked at. An index of
-// every token of every line would cost twice what the lines cost.
+// Lines are found by their tokens in two steps: a segment of a source's lines has the hashes of all tokens of these lines, and a search
+// reads only the lines of segments that have all wanted hashes. An index of every token of every line would cost twice as much as the
+// lines.
 //
-// The form of a stretch's marks: their differences, in ascending order, as of
-// encoding/binary's varints. A stretch without marks may have any token.
+// The format of a segment's hashes: their differences, in ascending order, as varints of encoding/binary. A segment without hashes may have
+// any token.
 const (
-	maxSegment = 4096 // lines of a stretch
-	minSegment = 512  // lines that are worth a stretch of their own
-	hashBits   = 24   // of 16,000 tokens one more is taken for one of them in a thousand cases
+	maxSegment = 4096 // lines of a segment
+	minSegment = 512  // least lines of a segment that is not merged with the one before
+	hashBits   = 24   // one more token is taken for one of 16,000 in a thousand cases
 )
 
 const (
@@ -35,8 +34,7 @@ const (
 	readGroupLinesBackward = "SELECT seq, text FROM lines WHERE source = ? + 0 AND seq >= ? + 0 AND seq <= ? + 0 ORDER BY seq DESC"
 )
 
-// hashToken returns the mark of a token: bits that many tokens share. Files hold
-// marks: never change it.
+// hashToken returns the hash of a token: bits that many tokens share. Files contain hashes: never change it.
 func hashToken(token []byte) uint32 {
 	const m = 0x9e3779b97f4a7c15
 	h := uint64(len(token)) * m
@@ -52,7 +50,7 @@ func hashToken(token []byte) uint32 {
 	return uint32(h >> (64 - hashBits)) //nolint:gosec // 24 bits
 }
 
-// hashTokens returns the marks of tokens, in order, each once.
+// hashTokens returns the hashes of tokens, in order, each once.
 func hashTokens(tokens []string) (hashes []uint32) {
 	for _, token := range tokens {
 		hashes = append(hashes, hashToken([]byte(token)))
@@ -61,14 +59,13 @@ func hashTokens(tokens []string) (hashes []uint32) {
 	return slices.Compact(hashes)
 }
 
-// tokenHasher makes the marks of lines.
+// tokenHasher makes the hashes of lines.
 type tokenHasher struct {
 	tokenizer    store.Tokenizer
 	hashes, swap []uint32
 }
 
-// hashLines returns the marks of lines, in order, each once. They are good until it is
-// called again.
+// hashLines returns the hashes of lines, in order, each once. They are valid until the next call.
 func (m *tokenHasher) hashLines(lines []event.Line) []uint32 {
 	m.hashes = m.hashes[:0]
 	add := func(token []byte) { m.hashes = append(m.hashes, hashToken(token)) }
@@ -79,7 +76,7 @@ func (m *tokenHasher) hashLines(lines []event.Line) []uint32 {
 	return slices.Compact(m.hashes)
 }
 
-// sort puts marks in order, byte by byte: many are sorted for every line.
+// sort puts hashes in order, byte by byte: many are sorted for every line.
 func (m *tokenHasher) sort() {
 	if len(m.hashes) < 256 {
 		slices.Sort(m.hashes)
@@ -103,7 +100,7 @@ func (m *tokenHasher) sort() {
 	}
 }
 
-// encodeHashes returns the form of marks, which are in order.
+// encodeHashes returns the encoded form of hashes, which are in order.
 func encodeHashes(hashes []uint32) []byte {
 	b, last := make([]byte, 0, 2*len(hashes)+8), uint32(0)
 	for _, v := range hashes {
@@ -113,7 +110,7 @@ func encodeHashes(hashes []uint32) []byte {
 	return b
 }
 
-// decodeHashes returns the marks of a stretch.
+// decodeHashes returns the hashes of a segment.
 func decodeHashes(b []byte) (hashes []uint32, err error) {
 	for last := uint64(0); len(b) > 0; {
 		v, n := binary.Uvarint(b)
@@ -128,7 +125,7 @@ func decodeHashes(b []byte) (hashes []uint32, err error) {
 
 var errHashes = errors.New("the marks of a stretch of lines are damaged")
 
-// containsHashes says whether all of some marks, which are in order, are in a form.
+// containsHashes reports whether encoded hashes contain all wanted ones, which are in order.
 func containsHashes(b []byte, wanted []uint32) (bool, error) {
 	for last := uint64(0); len(wanted) > 0; {
 		if len(b) == 0 {
@@ -148,15 +145,15 @@ func containsHashes(b []byte, wanted []uint32) (bool, error) {
 	return true, nil
 }
 
-// segment is where lines of a source lie, and what tokens they have.
+// segment is a range of a source's lines, and the hashes of their tokens.
 type segment struct {
 	id, first, last int64
 	lines           int
 	hashes          []byte // pressed; nil: any
 }
 
-// segmentBuild are those of the lines that are being appended, by where they come
-// from. They are made beside the writing of the lines, which takes longer.
+// segmentBuild has the segments of the lines that are being appended, by origin. A goroutine makes them while the lines are written, which
+// takes longer.
 type segmentBuild struct {
 	done     chan struct{}
 	byOrigin map[store.Origin][]segment
@@ -194,7 +191,7 @@ func (m *tokenHasher) segment(lines []event.Line) segment {
 	return s
 }
 
-// addSegments writes down the stretches of a source whose lines were not all there.
+// addSegments stores the segments of a source with new lines.
 func (a *appender) addSegments(ctx context.Context, st *pendingStream) error {
 	if !st.hasNewLines {
 		return nil
@@ -208,9 +205,8 @@ func (a *appender) addSegments(ctx context.Context, st *pendingStream) error {
 	return nil
 }
 
-// addSegment adds a stretch. One of few lines takes the one before it in, as long
-// as that has no more: so the stretches of a source that brings little at a time
-// are few, as its chunks of samples are.
+// addSegment adds a segment. A segment of few lines is merged with the one before, as long as that has no more lines. So a source with
+// small batches has few segments, like its chunks of samples.
 func (a *appender) addSegment(ctx context.Context, source int64, s segment) error {
 	for s.lines < minSegment {
 		var before segment
@@ -232,7 +228,7 @@ func (a *appender) addSegment(ctx context.Context, source int64, s segment) erro
 	return err
 }
 
-// prepend returns one stretch of two, the other of which is before it.
+// prepend returns one segment of s and the one before it.
 func (s segment) prepend(before segment) (segment, error) {
 	some, err := decodeHashes(before.hashes)
 	if err != nil {
@@ -245,7 +241,7 @@ func (s segment) prepend(before segment) (segment, error) {
 	return s, err
 }
 
-// concat returns all that batches have. What a single one has is not copied.
+// concat returns the elements of all batches. It does not copy a single batch.
 func concat[T any](batches [][]T) []T {
 	if len(batches) == 1 {
 		return batches[0]

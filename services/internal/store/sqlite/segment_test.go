@@ -51,7 +51,7 @@ func TestMarksAreFoundAmongThoseOfAStretch(t *testing.T) {
 	}
 }
 
-// randomHashes returns one of so many marks, in order.
+// randomHashes returns a random part of 40 hashes, each with a probability of 1/of, in order.
 func randomHashes(r *rand.Rand, of int) (hashes []uint32) {
 	for v := range uint32(40) {
 		if r.IntN(of) == 0 {
@@ -77,7 +77,7 @@ func TestTheStretchesOfASourceThatBringsLittleAtATimeAreFew(t *testing.T) {
 	o := storetest.NewOrigin("r", "p")
 	const n = 700
 	for i := range n {
-		for range 2 { // the second time brings nothing
+		for range 2 { // the second time adds no lines
 			wantNil(t, s.AppendLines(t.Context(), []store.Lines{{Origin: o, Lines: []event.Line{storetest.NewLine(int64(i), fmt.Sprint("line ", i))}}}))
 		}
 	}
@@ -116,7 +116,7 @@ func TestManyLinesAreFoundByTokensWithoutLookingAtAll(t *testing.T) {
 	}
 }
 
-// BenchmarkSearchLines looks for one line of many.
+// BenchmarkSearchLines searches one line among many.
 func BenchmarkSearchLines(b *testing.B) {
 	s := storetest.Open(b)
 	const n = 500_000

@@ -1,15 +1,11 @@
-// Package sqlite keeps the platform's records in one SQLite file: the store of
-// a laptop, of CI and of `bai standalone`.
+// Package sqlite stores the platform's records in one SQLite file: the store of a laptop, of CI and of `bai standalone`.
 //
-// Several processes of one machine may use the file at once (WAL); it must not
-// lie on a network file system. Each write is one transaction: it happens
-// wholly or not at all, whenever the process is killed.
+// Several processes of one machine may use the file at once (WAL); it must not be on a network file system. Each write is one transaction:
+// it happens completely or not at all, whenever the process is killed.
 //
-// A commit is handed to the operating system and not forced onto the disk
-// (synchronous=NORMAL): the death of every process loses nothing, while a power
-// cut may lose the last moments, though it never damages the file. Forcing would
-// cost a disk flush for every small write, 1 to 10 ms on a laptop. Sync forces all
-// that was written before: whoever has to promise something waits for it.
+// A commit is passed to the operating system and not forced onto the disk (synchronous=NORMAL): a kill of every process loses no data,
+// while a power cut may lose the last moments, though it never damages the file. Forcing would cost a disk flush for every small write, 1
+// to 10 ms on a laptop. Sync forces all earlier writes: a caller that promises durability waits for it.
 package sqlite
 
 import (
@@ -33,26 +29,24 @@ import (
 // readers is how many reads go on at once in one process.
 const readers = 4
 
-// Store is an open file. It implements every part of a store, and may be used
-// by several goroutines.
+// Store is an open file. It implements every part of a store. Several goroutines may use it.
 type Store struct {
 	path     string
 	id       string // of the file, for cursors
 	reads    *sql.DB
-	writes   *sql.DB // one connection: writers of a process queue up in it
+	writes   *sql.DB // one connection: writers of a process queue for it
 	notifier notifier.Notifier
 
 	reading, writing statements
 	hashers          sync.Pool // of *marker
 
 	flusher  flusher
-	damaged  atomic.Pointer[error] // the first damage that was met; nil for none
-	walLimit atomic.Int64          // size of the write-ahead log from which on it is emptied
+	damaged  atomic.Pointer[error] // the first damage that was found; nil for none
+	walLimit atomic.Int64          // size of the write-ahead log from which on it is truncated
 }
 
-// Open opens the store in the file at path, and makes it if there is none. It
-// refuses, with the remedy, a file that is not a store and one that a newer
-// version of the platform has written. The caller closes the store.
+// Open opens the store in the file at path, and creates it if there is none. It refuses, with the remedy, a file that is not a store and
+// one that a newer version of the platform has written. The caller closes the store.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -69,12 +63,10 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// ID returns the ID that the file was given when it was made. A file that was
-// emptied or removed and made anew has another.
+// ID returns the ID that the file got when it was created. A file that was emptied or removed and created anew has another.
 func (s *Store) ID() string { return s.id }
 
-// Verify reads the whole file, and says whether all of it can be read. What it
-// finds damaged it names, as ErrDamaged.
+// Verify reads the whole file, and returns an error if a part cannot be read. It lists damage as ErrDamaged.
 func (s *Store) Verify(ctx context.Context) error {
 	const some = 3
 	var faults []string
@@ -106,8 +98,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Check says why the file cannot be read, by reading next to nothing of it. Once
-// anything that was read has been found damaged it says so.
+// Check returns why the file cannot be read; it reads next to nothing of the file. Once a read has found damage, Check returns that.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.damaged.Load(); err != nil {
 		return *err
@@ -116,8 +107,8 @@ func (s *Store) Check(ctx context.Context) error {
 	return s.wrapError("check", s.reads.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version))
 }
 
-// createFile makes the file, for its owner alone, where there is none. It never opens
-// one that is there: closing it again would drop this process's locks on it.
+// createFile creates the file, for its owner alone, if there is none. It never opens an existing file: closing it again would drop this
+// process's locks on it.
 func createFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -140,7 +131,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if s.writes, err = sql.Open("sqlite", dsn(s.path, "_busy_timeout=0", "_txlock=immediate", "_pragma=wal_autocheckpoint(4000)", "_pragma=cache_size(-8000)")); err != nil {
 		return err
 	}
-	s.writes.SetMaxOpenConns(1) // its waits for locks are ours: see patiently
+	s.writes.SetMaxOpenConns(1) // retryBusy waits for locks
 	if err := s.prepareFile(ctx); err != nil {
 		return err
 	}
@@ -162,7 +153,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return err
 }
 
-// dsn names the file and what each connection to it is told first.
+// dsn returns the name of the file with the settings of each connection.
 func dsn(path string, settings ...string) string {
 	settings = append(settings, "_pragma=synchronous(1)", "_pragma=temp_store(2)", "_dqs=0")
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: strings.Join(settings, "&")}).String()

@@ -125,7 +125,7 @@ func TestDamageIsFound(t *testing.T) {
 	check(t, os.WriteFile(path, b, 0o600))
 	s = open(t, path)
 	defer closeStore(t, s)
-	check(t, s.Check(t.Context())) // it looks at the beginning only
+	check(t, s.Check(t.Context())) // it reads only the beginning
 	if err := s.CheckIntegrity(t.Context()); err == nil {
 		t.Error("the damage is not there")
 	}
@@ -233,7 +233,7 @@ func TestWhoWaitsForARunIsWokenByWhatIsWrittenAboutIt(t *testing.T) {
 	}
 }
 
-// TestTheLogOfWritesStaysSmallHoweverMuchIsRead has somebody read at any time.
+// TestTheLogOfWritesStaysSmallHoweverMuchIsRead has readers at any time.
 func TestTheLogOfWritesStaysSmallHoweverMuchIsRead(t *testing.T) {
 	const limit = 1 << 20
 	path := filepath.Join(t.TempDir(), "store.db")

@@ -10,17 +10,16 @@ import (
 	"sync/atomic"
 )
 
-// flusher has the write-ahead log on the disk, once for all who ask meanwhile.
+// flusher flushes the write-ahead log to the disk, once for all concurrent callers.
 type flusher struct {
 	requested atomic.Int64
 
 	mu        sync.Mutex
-	completed int64 // how many had asked when the last flush began
+	completed int64 // number of requests when the last flush began
 	file      *os.File
 }
 
-// Sync returns when all that was written before is on the disk, to survive a power
-// cut too. Several that ask at a time wait for one flush.
+// Sync returns when all earlier writes are on the disk, to survive a power cut too. Concurrent callers wait for one flush.
 func (s *Store) Sync(context.Context) error {
 	ticket := s.flusher.requested.Add(1)
 	f := &s.flusher
@@ -31,9 +30,9 @@ func (s *Store) Sync(context.Context) error {
 	}
 	upTo := f.requested.Load()
 	if f.file == nil {
-		file, err := os.Open(s.path + "-wal") // it stays as long as the store is open
+		file, err := os.Open(s.path + "-wal") // it exists as long as the store is open
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // nothing was written
+			return nil // no write yet
 		}
 		if err != nil {
 			return fmt.Errorf("sync store %s: %w", s.path, err)

@@ -30,8 +30,7 @@ func TestSeveralThatSyncAtATimeAllHaveTheirWritesOnTheDisk(t *testing.T) {
 	closeStore(t, s)
 }
 
-// TestDamageThatWasMetIsToldByEveryCheck: a store of which one read has failed is
-// not fit for the next call either.
+// TestDamageThatWasMetIsToldByEveryCheck: a store with one failed read cannot serve the next call either.
 func TestDamageThatWasMetIsToldByEveryCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path)
@@ -74,7 +73,7 @@ func TestDamageThatWasMetIsToldByEveryCheck(t *testing.T) {
 	}
 }
 
-// BenchmarkSync says what it costs to wait for the disk: docs/decisions/0025.
+// BenchmarkSync measures the cost of waiting for the disk: docs/decisions/0025.
 func BenchmarkSync(b *testing.B) {
 	for name, tt := range map[string]struct {
 		sync   bool
@@ -90,7 +89,7 @@ func benchmarkSync(b *testing.B, sync bool, atOnce int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = s.Close() }() // nothing is read again
+	defer func() { _ = s.Close() }() // the store is not used again
 	var n atomic.Int64
 	write := func() {
 		err := s.CreateDoc(b.Context(), store.Doc{Kind: store.KindPlan, Key: fmt.Sprint(n.Add(1)), Value: []byte(`{}`)})

@@ -15,16 +15,14 @@ import (
 
 var errNotUsable = errors.New("this file cannot be used")
 
-// ErrDamaged says that the file cannot be read any more as it was written.
+// ErrDamaged means that the file cannot be read any more as it was written.
 var ErrDamaged = errors.New("the file is damaged: stop the platform, copy the file, and recover what can be with the sqlite3 program (.recover), or begin without it")
 
-// ErrNotDatabase says that the file is of another kind, or that its beginning is
-// damaged.
+// ErrNotDatabase means that the file is of another kind, or that its beginning is damaged.
 var ErrNotDatabase = errors.New("it is not a SQLite database: give another path, or move it away")
 
-// lockTimeout is how long a write waits in all for locks that others hold. The lock
-// of one write is held for milliseconds: who waits as long waits for a process
-// that was stopped in the middle, or for a tool that keeps the file open.
+// lockTimeout is how long a write waits in all for locks of other writers. A write holds the lock for milliseconds: a longer wait is for a
+// process that was stopped in the middle, or for a tool that keeps the file open.
 const lockTimeout = 30 * time.Second
 
 // tx is a transaction that writes.
@@ -53,7 +51,7 @@ func prepare(ctx context.Context, db preparer, texts ...string) (statements, err
 	return prepared, nil
 }
 
-// exec does a prepared statement and returns how many rows it changed.
+// exec runs a prepared statement and returns how many rows it changed.
 func (t tx) exec(ctx context.Context, text string, args ...any) (int64, error) {
 	r, err := t.StmtContext(ctx, t.prepared[text]).ExecContext(ctx, args...)
 	if err != nil {
@@ -85,10 +83,9 @@ func (s *Store) update(ctx context.Context, do func(t tx) error) error {
 	})
 }
 
-// truncateWAL empties the write-ahead log where it has grown large. SQLite begins it
-// anew only when nobody reads from it, a moment that never comes while there is
-// always somebody who reads. Once all of the log is in the file, who begins to
-// read does so in the file, so those who read from the log are soon gone.
+// truncateWAL truncates the write-ahead log if it has grown large. SQLite restarts the log only when no reader uses it, a moment that never
+// comes with continuous readers. Once all of the log is in the file, new readers read from the file alone, so the readers of the log soon
+// end.
 func (s *Store) truncateWAL(ctx context.Context) {
 	info, err := os.Stat(s.path + "-wal")
 	if err != nil || info.Size() < s.walLimit.Load() {
@@ -103,10 +100,10 @@ func (s *Store) truncateWAL(ctx context.Context) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	s.walLimit.Store(2 * info.Size()) // somebody reads for long: do not wait for them after each write
+	s.walLimit.Store(2 * info.Size()) // a reader takes long: do not wait for it after each write
 }
 
-// walLimit is the size of a write-ahead log that is large, in bytes.
+// walLimit is the size in bytes from which on a write-ahead log is large.
 const walLimit = 64 << 20
 
 func rollback(t *sql.Tx) error {
@@ -121,7 +118,7 @@ func (s *Store) row(ctx context.Context, text string, args ...any) *sql.Row {
 	return s.reading[text].QueryRowContext(ctx, args...)
 }
 
-// query hands each row of the answer to a query, prepared or not, to row.
+// query calls row for each row of the answer to a query, prepared or not.
 func (s *Store) query(ctx context.Context, row func(*sql.Rows) error, text string, args ...any) error {
 	ask := func() (*sql.Rows, error) { return s.reads.QueryContext(ctx, text, args...) }
 	if stmt, ok := s.reading[text]; ok {
@@ -139,9 +136,8 @@ func (s *Store) query(ctx context.Context, row func(*sql.Rows) error, text strin
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// retryBusy repeats do while another process holds the lock that it needs. It
-// asks often: who writes without a pause lets go for a moment only, and SQLite's
-// own waits of up to 100 ms would miss it for seconds.
+// retryBusy repeats do while another process holds the lock that it needs. The pauses are short: a process that writes continuously frees
+// the lock for a moment only, and SQLite's own pauses of up to 100 ms would miss it for seconds.
 func (s *Store) retryBusy(ctx context.Context, do func() error) error {
 	wait := 200 * time.Microsecond
 	for end := time.Now().Add(lockTimeout); ; wait = min(2*wait, 3*time.Millisecond) {
@@ -160,7 +156,7 @@ func (s *Store) retryBusy(ctx context.Context, do func() error) error {
 	}
 }
 
-// code returns SQLite's primary result code of err, 0 where it has none.
+// code returns SQLite's primary result code of err, 0 if it has none.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
@@ -168,8 +164,7 @@ func code(err error) int {
 	return 0
 }
 
-// wrapError says what was being done, to which file, why it cannot be, and what an
-// operator can do about it.
+// wrapError adds the failed action, the file, the reason and the remedy for an operator to err.
 func (s *Store) wrapError(doing string, err error) error {
 	if err == nil {
 		return nil

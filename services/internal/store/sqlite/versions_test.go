@@ -14,10 +14,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// everything is one of each that a store keeps, as testdata/files/everything.json
-// has it. The programs of each version of the schema have written it, and what
-// they made of it lies beside, as SQL: never change these files, and add one with
-// each version.
+// everything is one record of each type, as in testdata/files/everything.json. The programs of each version of the schema have written it,
+// and their files are beside it, as SQL: never change these files, and add one with each version.
 type everything struct {
 	Doc     store.Doc
 	Run     store.Run
@@ -50,7 +48,7 @@ func TestFilesOfEveryVersionAreReadAndWrittenTo(t *testing.T) {
 	}
 }
 
-// checkFile opens a file, and checks that it has everything and is as good as another.
+// checkFile opens a file, and checks that it has everything and behaves like a new one.
 func (e everything) checkFile(t *testing.T, path string) {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path)

@@ -18,26 +18,24 @@ import (
 
 // Labels that are not attributes of the benchmark's own.
 const (
-	LabelService     = "service.name" // of the resource, where the benchmark names it
-	LabelTemporality = "temporality"  // delta, of what counts from one time to the next; without it from the start
+	LabelService     = "service.name" // of the resource, if the benchmark names it
+	LabelTemporality = "temporality"  // "delta" for counts since the last point; absent for counts since the start
 	LabelLE          = "le"           // of a bucket: its upper bound
 	LabelQuantile    = "quantile"     // of a summary's value
 )
 
-// samplesOf returns the samples of a message, in its order, and how many of its data
-// points are none.
+// samplesOf returns the samples of a message in its order, and how many of its data points are refused.
 //
-//   - Of a gauge or a sum, each data point is one, under the metric's name.
-//   - Of a histogram, its points are NAME.count and, where they are given,
-//     NAME.sum, NAME.min and NAME.max, and for each bound NAME.bucket: how many
-//     values are not above the bound, which is the label le.
-//   - Of an exponential histogram, they are the same without buckets.
-//   - Of a summary, NAME.count, NAME.sum, and NAME with the label quantile.
+//   - A data point of a gauge or a sum is one sample with the metric's name.
+//   - A data point of a histogram is NAME.count, NAME.sum, NAME.min and NAME.max as
+//     far as the point has them, and NAME.bucket for each bound: the number of values
+//     that are not above the bound, which is the label le.
+//   - A data point of an exponential histogram is the same without buckets.
+//   - A data point of a summary is NAME.count, NAME.sum, and NAME with the label quantile.
 //
-// The attributes of a point are its labels; those of the resource are not, but
-// for service.name. What counts from one time to the next, not from the start,
-// has the label temporality=delta, and is not added up. Points that say that
-// nothing was recorded are left out. Points without a time have none here.
+// The attributes of a point are its labels; of the resource only service.name is. Counts since the last point, not since the start, have
+// the label temporality=delta, and are not added up. Points with the flag "no recorded value" are left out. Samples of points without a
+// time have no time.
 func samplesOf(data *metricsv1.MetricsData) (samples []event.Sample, refused int64) {
 	r := conversion{}
 	for _, of := range data.GetResourceMetrics() {
@@ -51,7 +49,7 @@ func samplesOf(data *metricsv1.MetricsData) (samples []event.Sample, refused int
 	return r.samples, r.refused
 }
 
-// service returns the name that the benchmark gives itself.
+// service returns the name that the benchmark gives itself, empty if it gives none.
 func service(attributes []*commonv1.KeyValue) string {
 	for _, a := range attributes {
 		if name := a.GetValue().GetStringValue(); a.GetKey() == LabelService && !strings.HasPrefix(name, "unknown_service") {
@@ -67,7 +65,7 @@ type conversion struct {
 	refused int64
 }
 
-// point is what all kinds of data points have.
+// point has the methods that all kinds of data points share.
 type point interface {
 	GetAttributes() []*commonv1.KeyValue
 	GetTimeUnixNano() uint64
@@ -105,8 +103,8 @@ func isDelta(t metricsv1.AggregationTemporality) bool {
 	return t == metricsv1.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA
 }
 
-// newSample returns what all samples of a point have. It is false for a point that says
-// that nothing was recorded, and for one that is refused.
+// newSample returns a sample with the fields that all samples of a point share. It is false for a point without a recorded value, and for a
+// point that is refused.
 func (r *conversion) newSample(m *metricsv1.Metric, p point, delta bool) (event.Sample, bool) {
 	if p.GetFlags()&uint32(metricsv1.DataPointFlags_DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK) != 0 {
 		return event.Sample{}, false
@@ -134,7 +132,7 @@ func (r *conversion) newSample(m *metricsv1.Metric, p point, delta bool) (event.
 	}
 	for name, value := range s.Labels {
 		if !extract.Fits(name) || !extract.Fits(value) {
-			r.refused++ // without it the sample would be of another series
+			r.refused++ // dropping the label would put the sample into another series
 			return s, false
 		}
 	}
@@ -143,7 +141,7 @@ func (r *conversion) newSample(m *metricsv1.Metric, p point, delta bool) (event.
 
 // Bounds of a point.
 const (
-	maxName = 240 // bytes of a metric's name: some samples have more behind it
+	maxName = 240 // bytes of a metric's name: some samples get a suffix
 	maxTime = 7e18
 )
 
@@ -184,7 +182,7 @@ func (r *conversion) histogram(m *metricsv1.Metric, p *metricsv1.HistogramDataPo
 	}
 }
 
-// distribution adds what all histograms say of their values.
+// distribution adds the count, sum, minimum and maximum of a histogram.
 func (r *conversion) distribution(s event.Sample, count uint64, sum, least, most *float64) {
 	r.add(s, ".count", "1", float64(count), "", "")
 	for _, of := range []struct {
@@ -209,8 +207,7 @@ func (r *conversion) summary(m *metricsv1.Metric, p *metricsv1.SummaryDataPoint)
 	}
 }
 
-// add adds a sample like s, with more behind its name, in a unit of its own and
-// with one label more, each where it is given.
+// add adds a sample like s, with a suffix to its name, a unit of its own and one more label, as far as they are not empty.
 func (r *conversion) add(s event.Sample, suffix, unit string, v float64, key, value string) {
 	s.Name += suffix
 	if unit != "" {
@@ -253,7 +250,7 @@ func text(of *commonv1.AnyValue) string {
 	return ""
 }
 
-// jsonValue returns an attribute's value as JSON has it.
+// jsonValue returns an attribute's value in a form that encodes to JSON.
 func jsonValue(of *commonv1.AnyValue, depth int) any {
 	const deepest = 8
 	switch v := of.GetValue().(type) {

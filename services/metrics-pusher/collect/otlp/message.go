@@ -20,14 +20,12 @@ const (
 	typeJSON     = "application/json"
 )
 
-// maxMessages is how many messages one message may hold: what is read of it takes
-// more memory than its bytes.
+// maxMessages is how many nested messages a request may hold: decoded messages take more memory than their bytes.
 const maxMessages = 60_000
 
 var errTooManyMessages = fmt.Errorf("it holds more than %d messages", maxMessages)
 
-// decode reads a request: an ExportMetricsServiceRequest, which is a MetricsData
-// in all but name.
+// decode decodes a request: an ExportMetricsServiceRequest, which has the fields of MetricsData.
 func decode(kind string, body []byte) (*metricsv1.MetricsData, error) {
 	data := &metricsv1.MetricsData{}
 	if kind == typeJSON {
@@ -43,7 +41,7 @@ func decode(kind string, body []byte) (*metricsv1.MetricsData, error) {
 	return data, proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(body, data)
 }
 
-// count takes the number of messages in b, which is one of kind d, from left.
+// count subtracts the number of messages in b, a message of type d, from remaining.
 func count(b []byte, d protoreflect.MessageDescriptor, remaining *int) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -90,8 +88,7 @@ func status(kind string, code int, message string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), message)
 }
 
-// partialSuccess returns an ExportMetricsServiceResponse that says how many data points
-// are refused, and why.
+// partialSuccess returns an ExportMetricsServiceResponse with the number of refused data points and the reason.
 func partialSuccess(kind string, refused int64, why string) []byte {
 	if kind == typeJSON {
 		if refused == 0 {
@@ -111,5 +108,5 @@ func partialSuccess(kind string, refused int64, why string) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), inner)
 }
 
-// errTooLarge says that a request is larger than any that is read.
+// errTooLarge means that a request is larger than the limit.
 var errTooLarge = errors.New("larger than any that is read")

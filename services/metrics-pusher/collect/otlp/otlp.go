@@ -1,5 +1,4 @@
-// Package otlp listens for numbers that programs send by OpenTelemetry's
-// protocol over HTTP. See https://opentelemetry.io/docs/specs/otlp/.
+// Package otlp receives metrics over OpenTelemetry's protocol, by HTTP. See https://opentelemetry.io/docs/specs/otlp/.
 package otlp
 
 import (
@@ -31,32 +30,31 @@ func Path(key string) string { return "/" + key + path }
 const (
 	maxBody        = 4 << 20 // bytes, compressed and not
 	maxConn        = 64      // connections
-	maxAppend      = 1000    // samples that are kept at once
+	maxAppend      = 1000    // samples of one call of Append
 	requestTimeout = 30 * time.Second
 )
 
-// Appender keeps what was sent.
+// Appender stores samples.
 type Appender interface {
-	// Append keeps samples, each of them once however often it comes, or fails and
-	// keeps none.
+	// Append stores samples, or fails and stores none. A sample that comes again is stored once.
 	Append(samples []event.Sample) error
-	// Drop notes that n are not kept, and why.
+	// Drop counts n samples that are not stored, with the reason.
 	Drop(n int64, reason string)
 }
 
-// Server takes what programs send.
+// Server receives metrics that programs send.
 type Server struct {
 	http       *http.Server
 	key        string
 	appender   Appender
 	log        *zap.Logger
-	decodeLock sync.Mutex // one request is read at a time: so much is in memory
+	decodeLock sync.Mutex // one request is read at a time, to bound the memory
 	done       sync.WaitGroup
 }
 
-// Serve takes what comes to l until Close, at Path(key), or without a key. What was
-// answered with success is kept. What has another's key is refused: where collectors
-// share a loopback, one may listen where another did, whose benchmark still sends.
+// Serve takes requests at l until Close, at Path(key) or at the path without a key. Samples of a request that was answered with success are
+// stored. A request with another key is refused: on a shared loopback a collector may listen where another one did, whose benchmark still
+// sends.
 func Serve(l net.Listener, key string, to Appender, log *zap.Logger) *Server {
 	s := &Server{key: key, appender: to, log: log}
 	s.http = &http.Server{
@@ -71,7 +69,7 @@ func Serve(l net.Listener, key string, to Appender, log *zap.Logger) *Server {
 	return s
 }
 
-// Close answers what has begun to come, and ends.
+// Close answers the requests that have begun, for at most a second, and stops the server.
 func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -112,21 +110,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		code, rpc = http.StatusServiceUnavailable, codeUnavailable
 		w.Header().Set("Retry-After", "1")
 	}
-	if code != http.StatusServiceUnavailable { // what is not sent again is lost
+	if code != http.StatusServiceUnavailable { // a client does not send these again: the samples are lost
 		s.appender.Drop(1, "output.otlp: a request was refused: "+err.Error())
 	}
 	w.WriteHeader(code)
 	_, _ = w.Write(status(kind, rpc, err.Error()))
 }
 
-// What a request may be refused for.
+// Reasons to refuse a request.
 var (
 	errEncoding    = errors.New("content-encoding: gzip and identity are known")
 	errUnavailable = errors.New("it cannot be kept now")
 )
 
-// ingest keeps what a request holds, and returns how many of its data points are
-// refused.
+// ingest stores the samples of a request, and returns how many of its data points are refused.
 func (s *Server) ingest(r *http.Request, kind string) (refused int64, err error) {
 	body, err := read(r)
 	if err != nil {
@@ -146,7 +143,7 @@ func (s *Server) ingest(r *http.Request, kind string) (refused int64, err error)
 		}
 	}
 	for some := range slices.Chunk(samples, maxAppend) {
-		if err := s.appender.Append(some); err != nil { // what is kept of it already is known when it is sent again
+		if err := s.appender.Append(some); err != nil { // the part that is stored is recognized when the client sends all again
 			s.log.Warn("what was sent over OTLP cannot be kept", zap.Error(err))
 			return 0, errors.Join(errUnavailable, err)
 		}
@@ -181,7 +178,7 @@ func read(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// limitListener is a listener with so many connections at a time.
+// limitListener is a listener with a limit for open connections.
 type limitListener struct {
 	net.Listener
 

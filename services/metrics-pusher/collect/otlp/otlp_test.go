@@ -128,7 +128,7 @@ func TestSamplesOfAMessage(t *testing.T) {
 	}
 }
 
-// memoryAppender keeps in memory.
+// memoryAppender stores samples in memory.
 type memoryAppender struct {
 	mu      sync.Mutex
 	err     error
@@ -165,7 +165,7 @@ func serve(t *testing.T, k *memoryAppender) string {
 	return "http://" + l.Addr().String() + otlp.Path("key")
 }
 
-// answer is what was answered.
+// answer is the answer to a request.
 type answer struct {
 	code   int
 	header http.Header

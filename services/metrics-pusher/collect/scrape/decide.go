@@ -20,24 +20,19 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// parsePage returns the samples of a page in Prometheus' text format, version
-// 0.0.4, whose names match, all where names is nil. They are those that
-// Prometheus would store, in order of their names: of a histogram its buckets
-// (NAME_bucket, with the label le), NAME_sum and NAME_count, of a summary its
-// quantiles (NAME, with the label quantile), NAME_sum and NAME_count. Their time
-// is what the page says, else at.
+// parsePage returns the samples of a page in Prometheus' text format, version 0.0.4, whose names match names, all where names is nil. They
+// are the samples that Prometheus would store, in order of their names: for a histogram its buckets (NAME_bucket, with the label le),
+// NAME_sum and NAME_count, for a summary its quantiles (NAME, with the label quantile), NAME_sum and NAME_count. Their time is that on the
+// page, else at.
 //
-// Units are those of the names, by Prometheus' own conventions: NAME_seconds,
-// NAME_bytes, NAME_ratio and so on, before _total, _sum and _bucket. NAME_count
-// and NAME_bucket count, and have the unit 1.
+// Units follow from the names, by Prometheus' own conventions: NAME_seconds, NAME_bytes, NAME_ratio and so on, before _total, _sum and
+// _bucket. NAME_count and NAME_bucket are counts, and have the unit 1.
 //
-// Those of one of several pages have the label instance, as Prometheus has it:
-// where the page is, unless the page itself says one, or instance is empty.
+// If instance is not empty, samples have it as the label instance, as in Prometheus, unless the page sets that label itself.
 //
-// Samples without a name are left out, and those whose name begins with @ or has
-// more than 256 bytes. Those that have a label which is too long, or too many, are
-// refused, as are lines that are not in the format, 10 of a page at most. Of a page
-// that is none it returns an error, and nothing.
+// Samples without a name are left out, and those whose name begins with @ or has more than 256 bytes. Samples with too many labels or a
+// label that is too long are refused, as are up to 10 lines of a page that are not in the format. For a page that cannot be parsed, Samples
+// returns an error and no samples.
 func parsePage(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []rejection, error) {
 	families, refused, err := parseLenient(page)
 	if err != nil {
@@ -82,8 +77,8 @@ func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused [
 	return families, refused, nil
 }
 
-// commentLine returns a line of a page, by its number from 1, and the page with a
-// comment in its place, so that the numbers of others stay.
+// commentLine returns a line of a page, by its number from 1, and the page with a comment in place of the line, so that the other lines
+// keep their numbers.
 func commentLine(page []byte, number int) (line, rest []byte, ok bool) {
 	begin := 0
 	for range number - 1 {
@@ -112,14 +107,13 @@ func missingNewline(page []byte) []byte {
 	return []byte("\n")
 }
 
-// rejection says how much of a page is not kept, and why.
+// rejection is how many samples or lines of a page are not stored, and why.
 type rejection struct {
 	Count  int64
 	Reason string
 }
 
-// parse reads a page. The parser panics on some that are none, as "{}": these are
-// errors like others.
+// parse parses a page. The parser panics on some invalid pages, such as "{}": parse returns an error for these, too.
 func parse(page []byte) (families map[string]*dto.MetricFamily, err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -130,7 +124,7 @@ func parse(page []byte) (families map[string]*dto.MetricFamily, err error) {
 	return parser.TextToMetricFamilies(bytes.NewReader(page))
 }
 
-// conversion is what is read of one page.
+// conversion collects the samples of one page.
 type conversion struct {
 	at       int64
 	names    *regexp.Regexp
@@ -139,7 +133,7 @@ type conversion struct {
 	refused  rejection
 }
 
-// LabelInstance says which of several pages a sample is of.
+// LabelInstance names the page of a sample if there are several.
 const LabelInstance = "instance"
 
 func (r *conversion) metric(name string, m *dto.Metric) {
@@ -175,7 +169,7 @@ func (r *conversion) totals(m *dto.Metric, name string, sum *float64, count *uin
 	}
 }
 
-// add adds a sample, with one label more where key is given.
+// add adds a sample, with one more label if key is not empty.
 func (r *conversion) add(m *dto.Metric, name, unit string, v float64, key, value string) {
 	if name == "" || name[0] == '@' || len(name) > maxName || r.names != nil && !r.names.MatchString(name) {
 		return
@@ -206,8 +200,7 @@ func (r *conversion) add(m *dto.Metric, name, unit string, v float64, key, value
 	r.samples = append(r.samples, s)
 }
 
-// fits reports whether a sample may have these labels. Without one it would be of
-// another series.
+// fits reports whether a sample may have these labels. Dropping one would put the sample into another series.
 func fits(labels map[string]string) bool {
 	for name, value := range labels {
 		if !extract.Fits(name) || !extract.Fits(value) {
@@ -220,7 +213,7 @@ func fits(labels map[string]string) bool {
 // maxName is how many bytes the name of a metric has at most.
 const maxName = 256
 
-// number is a label that is one, as Prometheus writes it.
+// number returns the value of a label that is a number, as Prometheus writes it.
 func number(v float64) string {
 	text := strconv.FormatFloat(v, 'g', -1, 64)
 	if text == "+Inf" || strings.ContainsAny(text, ".eN") {
@@ -229,9 +222,8 @@ func number(v float64) string {
 	return text + ".0"
 }
 
-// instances are what tells pages apart, by their URLs: host and port, or the whole
-// URL where several are of one host and port; nothing for a page that is the only
-// one.
+// instances returns the label instance for each URL: host and port, or the whole URL if several have the same host and port. For a single
+// URL it is empty.
 func instances(urls []string) []string {
 	short, long, count := make([]string, len(urls)), make([]string, len(urls)), make(map[string]int)
 	if len(urls) < 2 {
@@ -240,9 +232,9 @@ func instances(urls []string) []string {
 	for i, text := range urls {
 		u, err := url.Parse(text)
 		if err != nil {
-			u = &url.URL{Host: text} // the descriptor has none such
+			u = &url.URL{Host: text} // a descriptor has no such URL
 		}
-		u.User = nil // whoever may read there
+		u.User = nil // the label must not show credentials
 		short[i], long[i] = u.Host, u.String()
 		count[u.Host]++
 	}
@@ -254,8 +246,7 @@ func instances(urls []string) []string {
 	return short
 }
 
-// unitOf returns the unit that the name of a metric says, nothing where it says
-// none. See https://prometheus.io/docs/practices/naming.
+// unitOf returns the unit in the name of a metric, empty if there is none. See https://prometheus.io/docs/practices/naming.
 func unitOf(name string) string {
 	for _, kind := range []string{"_total", "_created", "_info"} {
 		name = strings.TrimSuffix(name, kind)

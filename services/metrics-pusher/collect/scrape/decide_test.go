@@ -16,8 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// show returns samples as "name{labels} value unit", with the time in ms where it
-// is not 1000.
+// show returns samples as "name{labels} value unit", with the time in ms if it is not 1000.
 func show(samples []event.Sample) []string {
 	var all []string
 	for _, s := range samples {
@@ -156,7 +155,7 @@ func FuzzSamples(f *testing.F) {
 		}
 		for i := range got {
 			if len(got[i].Labels) > extract.MaxLabels || got[i].Time < 0 {
-				continue // what the collector drops
+				continue // the collector drops these
 			}
 			read, err := extract.Emitted(extract.AppendLine(nil, &got[i]))
 			if err != nil || len(read) != 1 || read[0].Name != got[i].Name {

@@ -1,5 +1,4 @@
-// Package scrape reads numbers where a benchmark serves them in the text format
-// of Prometheus.
+// Package scrape reads samples that a benchmark serves in the text format of Prometheus.
 package scrape
 
 import (
@@ -29,11 +28,11 @@ const (
 	finishTimeout = time.Second // at the benchmark's end
 )
 
-// Appender keeps what was read.
+// Appender stores samples.
 type Appender interface {
-	// Append keeps samples, or fails and keeps none.
+	// Append stores samples, or fails and stores none.
 	Append(samples []event.Sample) error
-	// Drop notes that n are not kept, and why.
+	// Drop counts n samples that are not stored, with the reason.
 	Drop(n int64, reason string)
 }
 
@@ -44,29 +43,28 @@ type Scraper struct {
 	all     sync.WaitGroup
 }
 
-// target is one URL that is read from time to time.
+// target is one URL that is read periodically.
 type target struct {
 	url      string
-	instance string // which of several it is
+	instance string // label of this page if there are several
 	names    *regexp.Regexp
 	every    time.Duration
 	appender Appender
 	log      *zap.Logger
 	client   *http.Client
-	lock     *sync.Mutex // one page is read at a time: so much is in memory
+	lock     *sync.Mutex // one page is read at a time, to bound the memory
 
-	wasRead     bool  // it was read
-	badAnswer   error // what was wrong with the last answer that was none of a page
-	lastErr     error // what kept it from being read the last time
-	missedReads int64 // readings that failed since it was read
+	wasRead     bool  // it was read once at least
+	badAnswer   error // last error other than an unreachable server
+	lastErr     error // error of the last read; nil after a success
+	missedReads int64 // failed reads since the last success
 }
 
-// Dial connects to who serves pages, in the benchmark's network.
+// Dial connects to a server in the benchmark's network.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Start begins to read what s says. A page is read every so often once somebody
-// answers; until then, and after an error, it is tried as often, until Finish,
-// also where ctx ends before. It fails where the names are no pattern.
+// Start starts to read the pages of s, each every s.Every, until Finish. Failed reads are retried at the same interval, and the end of ctx
+// does not stop the reads. Start fails if the pattern of the names cannot be compiled.
 func Start(ctx context.Context, s pod.Scrape, dial Dial, to Appender, log *zap.Logger) (*Scraper, error) {
 	p := target{every: s.Every, appender: to, log: log, lock: &sync.Mutex{}}
 	if p.every <= 0 {
@@ -94,9 +92,8 @@ func Start(ctx context.Context, s pod.Scrape, dial Dial, to Appender, log *zap.L
 	return sc, nil
 }
 
-// Finish reads every page that has ever answered once more, where it still does,
-// and ends. Of pages that never did, and of those that could not be read at last,
-// it says why.
+// Finish stops the reads and reads every page once more. For pages that were never read, and for pages whose server answered the last read
+// with an error, it calls Drop with the reason.
 func (s *Scraper) Finish() {
 	s.stop()
 	s.all.Wait()
@@ -124,8 +121,7 @@ func (p *target) run(ctx context.Context) {
 	}
 }
 
-// recordResult remembers how a reading ended. Failures between two that went well are
-// gaps, and counted.
+// recordResult records the result of a read. Failed reads between two successes are gaps and count as dropped.
 func (p *target) recordResult(err error) {
 	switch {
 	case err == nil && !p.wasRead:
@@ -144,8 +140,7 @@ func (p *target) recordResult(err error) {
 	}
 }
 
-// finish reads the page for the last time. Who was there, and is gone with the
-// benchmark, was read before.
+// finish reads the page for the last time. A page that was read before and whose server has ended with the benchmark is complete.
 func (p *target) finish(ctx context.Context) {
 	defer p.client.CloseIdleConnections()
 	err := p.read(ctx)
@@ -165,12 +160,12 @@ func (p *target) dropReason(err error) string {
 	return fmt.Sprintf("output.prometheus: %s could not be read: %v", p.url, rootError(err))
 }
 
-// unreachable reports whether nobody is there who answers.
+// unreachable reports whether no server answered.
 func unreachable(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// rootError is an error without the method and the URL that http puts before it.
+// rootError returns err without the method and the URL that http puts before it.
 func rootError(err error) error {
 	for _, sentinel := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, context.DeadlineExceeded} {
 		if errors.Is(err, sentinel) {
@@ -180,7 +175,7 @@ func rootError(err error) error {
 	return err
 }
 
-// read reads the page and keeps what it says.
+// read reads the page and stores its samples.
 func (p *target) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, min(max(p.every, time.Second), readTimeout))
 	defer cancel()

@@ -2,16 +2,15 @@ package spool
 
 import "sync"
 
-// Losses counts the samples and lines that never came into the file of a stream, and why,
-// until the stream takes the counts. It is nil for a stream whose file the collector does
-// not write. Any goroutine may use it.
+// Losses counts the samples and lines that never reached the file of a stream, with the reasons, until the stream takes the counts. It is
+// nil for a stream whose file the collector does not write. Any goroutine may use it.
 type Losses struct {
 	mu      sync.Mutex
 	counts  map[string]int64 // by reason
 	reasons []string         // in their order
 }
 
-// Add notes that n are not in the file, and why.
+// Add counts n lines or samples that are not in the file, with the reason.
 func (l *Losses) Add(n int64, reason string) {
 	const most = 20 // reasons
 	if n <= 0 {
@@ -32,7 +31,7 @@ func (l *Losses) Add(n int64, reason string) {
 	l.counts[reason] += n
 }
 
-// Take hands over the counts since its last call.
+// Take calls count with the counts since its last call.
 func (l *Losses) Take(count func(n int64, reason string)) {
 	if l == nil {
 		return

@@ -17,8 +17,8 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// SeriesSet is the set of the series of a pod, from all its streams, in memory and in a file,
-// so that a collector that follows a killed one keeps the same. Any goroutine may use it.
+// SeriesSet is the set of the series of a pod, from all its streams, in memory and in a file, so that a collector that follows a killed one
+// stores the same series. Any goroutine may use it.
 type SeriesSet struct {
 	volume *volume.Volume
 	log    *zap.Logger
@@ -31,7 +31,7 @@ type SeriesSet struct {
 // idSize is how many bytes a series takes in the file.
 const idSize = 8
 
-// NewSeriesSet returns a set of at most so many series.
+// NewSeriesSet returns a set of up to most series.
 func NewSeriesSet(most int, log *zap.Logger) *SeriesSet {
 	return &SeriesSet{log: log, limiter: extract.SeriesLimiter{Max: most}}
 }
@@ -55,8 +55,8 @@ func (s *SeriesSet) Load(v *volume.Volume, reset bool) error {
 	return nil
 }
 
-// Admit returns the samples of series that are kept, in the same memory, and how many are
-// not. It stores the series of the samples that it returns.
+// Admit returns the samples of stored series, in the same memory, and the number of other samples. It stores the series of the samples that
+// it returns.
 func (s *SeriesSet) Admit(samples []event.Sample) (admitted []event.Sample, dropped int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,10 +75,9 @@ func (s *SeriesSet) Admit(samples []event.Sample) (admitted []event.Sample, drop
 }
 
 // TooMany returns the reason for which samples are dropped.
-func (s *SeriesSet) TooMany() string { return s.limiter.TooMany() } // what it reads never changes
+func (s *SeriesSet) TooMany() string { return s.limiter.TooMany() } // it reads only fields that never change
 
-// write appends series to the file. It goes on where the disk is full: then other series may
-// be kept after a kill.
+// write appends series to the file. If the disk is full it does not fail: other series may be stored after a kill then.
 func (s *SeriesSet) write(fresh []uint64) {
 	if len(fresh) == 0 {
 		return

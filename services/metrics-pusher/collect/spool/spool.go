@@ -1,4 +1,4 @@
-// Package spool keeps samples that do not come as a file in a file, until they are shipped.
+// Package spool stores samples that do not come as a file in a file until they are shipped.
 package spool
 
 import (
@@ -17,15 +17,13 @@ import (
 
 // Bounds of a spool's memory.
 const (
-	maxRecent = 1 << 16 // lines that are known again
+	maxRecent = 1 << 16 // lines that are recognized
 	maxReread = 16 << 20
 )
 
-// Spool is a file of samples that did not come as a file, in lines as client libraries
-// write them, which a stream ships: it survives the collector, and its bytes number the
-// samples. A line that is among the last 65,536 of the file is not written again: samples
-// that are sent twice are there once, also if the collector or the sender was killed
-// between.
+// Spool is a file of samples that came over HTTP or a FIFO, in lines as client libraries write them. A stream ships the file. It survives
+// the collector, and its offsets number the samples. A line that is among the last 65,536 of the file is not written again: a sample that
+// is sent twice is stored once, even if the collector or the sender was killed in between.
 type Spool struct {
 	settings Settings
 	series   *SeriesSet
@@ -48,9 +46,8 @@ type Settings struct {
 	Full  func() error // returns an error while the disk takes no more
 }
 
-// Open opens a spool that keeps samples of some series, and adds the samples that it does
-// not keep to lost. The lines of the file are known again. A line that a kill tore is
-// removed: its writer was not answered that it is safe.
+// Open opens a spool for the samples of some series, and adds the samples that it does not store to lost. It reads the last lines of the
+// file to recognize them. A line that a kill has cut off is removed: its sender got no answer.
 func Open(v *volume.Volume, settings Settings, series *SeriesSet, lost *Losses) (*Spool, error) {
 	s := &Spool{settings: settings, series: series, losses: lost, recent: make(map[uint64]struct{})}
 	var err error
@@ -88,9 +85,8 @@ func (s *Spool) restore() error {
 	return nil
 }
 
-// Append keeps samples, or fails and keeps none that will be counted as such. It drops
-// samples of too many series, and those beyond the limit. The caller does not use samples
-// again.
+// Append stores samples, or fails and stores none that will be counted. It drops samples of too many series, and those beyond the limit.
+// The caller does not use the samples again.
 func (s *Spool) Append(samples []event.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +119,7 @@ func (s *Spool) Append(samples []event.Sample) error {
 	return nil
 }
 
-// write appends text whole, or fails. The next call ends the line that a failure has left,
-// which holds no sample.
+// write appends text whole, or fails. The next call ends the partial line of a failed write, which is no sample.
 func (s *Spool) write(text []byte) error {
 	if len(text) == 0 {
 		return nil
@@ -144,7 +139,7 @@ func (s *Spool) write(text []byte) error {
 	return err
 }
 
-// remember remembers a line, and forgets the oldest where there are too many.
+// remember adds a line to the recognized ones, and removes the oldest if there are too many.
 func (s *Spool) remember(line uint64) {
 	if _, ok := s.recent[line]; ok {
 		return
@@ -165,10 +160,10 @@ func sum(b []byte) uint64 {
 	return h.Sum64()
 }
 
-// Drop notes that n samples are not kept, and why.
+// Drop counts n samples that are not stored, with the reason.
 func (s *Spool) Drop(n int64, reason string) { s.losses.Add(n, reason) }
 
-// Close closes the file. Later samples are not kept.
+// Close closes the file. Later samples are not stored.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

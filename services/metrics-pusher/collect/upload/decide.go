@@ -23,8 +23,7 @@ const (
 	tooManyRequests = 429
 )
 
-// checkResponse returns the error of the gateway's answer to a file, and whether the answer
-// may be another soon.
+// checkResponse returns the error in the gateway's answer to a file, and whether a retry may succeed.
 func checkResponse(status int, words string) (retry bool, err error) {
 	var problem struct {
 		Message string `json:"message"`
@@ -50,8 +49,7 @@ func checkResponse(status int, words string) (retry bool, err error) {
 	return false, errors.New(message)
 }
 
-// volumeOf returns the volume on which a file lies, of those that the collector has; empty
-// where it lies elsewhere.
+// volumeOf returns the volume of a file among those that the collector has, empty if the file is on none of them.
 func volumeOf(file string, volumes []string) (on string) {
 	file = path.Clean(file)
 	for _, v := range volumes {
@@ -62,7 +60,7 @@ func volumeOf(file string, volumes []string) (on string) {
 	return on
 }
 
-// moreNotKept is the notice about files that have none of their own.
+// moreNotKept is the notice about the files that have no notice of their own.
 func moreNotKept(more int) string {
 	if more == 1 {
 		return "1 more file is not kept"
@@ -70,7 +68,7 @@ func moreNotKept(more int) string {
 	return fmt.Sprintf("%d more files are not kept", more)
 }
 
-// lostArtifact is the notice about an artifact that went with its container.
+// lostArtifact is the notice about an artifact that was lost with its container.
 func lostArtifact(path string) string {
 	return fmt.Sprintf("artifact %q is not kept: the benchmark's container was ended before it could be copied, as when its memory ran out, "+
 		"or runs the image's own entrypoint; what lies on a volume ([[volumes]]) is kept then, too", path)

@@ -1,4 +1,4 @@
-// Package upload sends the files that a benchmark left to the gateway.
+// Package upload sends the artifacts of a benchmark to the gateway.
 package upload
 
 import (
@@ -25,8 +25,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/volume"
 )
 
-// maxAnswer is how many bytes of a refusal of the gateway are read: JSON that is cut cannot
-// be decoded.
+// maxAnswer is how many bytes of the gateway's refusal are read: JSON that is cut cannot be decoded.
 const maxAnswer = 64 << 10
 
 // maxListSize is how many bytes the names of 10,000 files have at most.
@@ -40,8 +39,8 @@ type Uploader struct {
 	Log        *zap.Logger
 }
 
-// Upload sends the files that the benchmark left to the gateway, until ctx is done, and
-// returns a notice for the user for each that is not kept, and no more than a user reads.
+// Upload sends the artifacts of the benchmark to the gateway until ctx is done, and returns a notice for the user for each file that is not
+// stored, maxNotices at most.
 func (u Uploader) Upload(ctx context.Context) (notices []string) {
 	if notices = u.uploadAll(ctx); len(notices) > maxNotices {
 		return append(notices[:maxNotices], moreNotKept(len(notices)-maxNotices))
@@ -49,7 +48,7 @@ func (u Uploader) Upload(ctx context.Context) (notices []string) {
 	return notices
 }
 
-// uploadAll sends the files, and returns a notice for each that is not kept.
+// uploadAll sends the files, and returns a notice for each file that is not stored.
 func (u Uploader) uploadAll(ctx context.Context) []string {
 	if u.Settings.Gateway == "" {
 		return []string{"artifacts are not kept: this platform's pods are told no gateway to send them to"}
@@ -72,8 +71,8 @@ func (u Uploader) uploadAll(ctx context.Context) []string {
 	return notices
 }
 
-// artifactFiles returns the files to send, and notices about the others: the files that
-// the wrapper has copied or, where that was ended first, those on volumes that outlive it.
+// artifactFiles returns the files to send, and notices about the other files. It sends the files that the entrypoint has copied or, if the
+// entrypoint was killed before that, those on volumes that outlive the container.
 func (u Uploader) artifactFiles() (files []artifacts.File, notices []string) {
 	var k pod.ArtifactList
 	b, err := u.Volume.Read(pod.ArtifactsFile, maxListSize)
@@ -109,12 +108,11 @@ func (u Uploader) artifactsOnVolumes() (files []artifacts.File, notices []string
 	return files, notices
 }
 
-// errUploadsRefused is an answer that the gateway would give for all other files too.
+// errUploadsRefused is an answer of the gateway that applies to all other files too.
 var errUploadsRefused = errors.New("the gateway takes none of them")
 
-// upload sends one file, again and again while the gateway is away. The file lies on a
-// volume to which the benchmark can write: it must be a regular file, and no link is
-// followed out of the volume.
+// upload sends one file, with retries while the gateway is away. The file lies on a volume to which the benchmark can write: it must be a
+// regular file, and no link out of the volume is followed.
 func (u Uploader) upload(ctx context.Context, of artifacts.File) error {
 	if !filepath.IsLocal(of.Name) {
 		return errors.New("it has a name that no file can have")
@@ -140,7 +138,7 @@ func (u Uploader) upload(ctx context.Context, of artifacts.File) error {
 	}
 }
 
-// openArtifact opens a file that the wrapper has copied, or one on a volume of the
+// openArtifact opens a file that the entrypoint has copied, or one on a volume of the
 // benchmark.
 func (u Uploader) openArtifact(of artifacts.File) (*os.File, error) {
 	if of.Root == "" {
@@ -174,8 +172,8 @@ func (u Uploader) uploadOnce(ctx context.Context, name string, body io.Reader, s
 		return true, err
 	}
 	defer resp.Body.Close()                                                 //nolint:errcheck // read as far as it matters
-	words, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))            // what cannot be read says nothing
-	return checkResponse(resp.StatusCode, strings.TrimSpace(string(words))) // the gateway's own words are for the user
+	words, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))            // an answer that cannot be read counts as empty
+	return checkResponse(resp.StatusCode, strings.TrimSpace(string(words))) // the gateway's message is for the user
 }
 
 // artifactURL returns the URL of a file at the gateway.

@@ -13,13 +13,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Volume is a volume of the pod, through a handle that is taken before the benchmark
-// begins. The benchmark can write to all of it: no name leads out of it, no link to a
-// file is followed, only regular files and FIFOs are opened, and no more is read than a
-// bound.
+// Volume is a volume of the pod, through a handle that is opened before the benchmark starts. The benchmark can write to all of it: no name
+// leads out of the volume, no link to a file is followed, only regular files and FIFOs are opened, and every read has a limit.
 type Volume struct{ Root *os.Root }
 
-// Open opens the volume whose folder of the platform lies in dir.
+// Open opens the volume whose platform folder is in dir.
 func Open(dir string) (*Volume, error) {
 	root, err := os.OpenRoot(pod.PathIn(dir, ""))
 	if err != nil {
@@ -42,14 +40,14 @@ func OpenState(dir string) (*Volume, error) {
 	return v, nil
 }
 
-// Close closes the handle. It may be nil.
+// Close closes the handle. A nil Volume is allowed.
 func (v *Volume) Close() {
 	if v != nil {
 		_ = v.Root.Close() // only a handle
 	}
 }
 
-// ErrNoFile is the error for a name at which something else than a regular file lies.
+// ErrNoFile is the error for a name that is not a regular file.
 var ErrNoFile = errors.New("it is not a file")
 
 // Open opens a regular file.
@@ -57,8 +55,7 @@ func (v *Volume) Open(name string, flag int) (*os.File, error) {
 	return v.openAs(name, flag, 0)
 }
 
-// openAs opens a file of a type, 0 for a regular file, that is no link. With os.O_CREATE
-// it makes a file that no other user may read.
+// openAs opens a file of type kind, 0 for a regular file, and refuses links. With os.O_CREATE it makes a file that no other user may read.
 func (v *Volume) openAs(name string, flag int, kind fs.FileMode) (*os.File, error) {
 	f, err := v.Root.OpenFile(name, flag|Nonblock, 0o600)
 	if err != nil {
@@ -75,7 +72,7 @@ func (v *Volume) openAs(name string, flag int, kind fs.FileMode) (*os.File, erro
 	return f, nil
 }
 
-// Read reads a file of at most so many bytes.
+// Read reads a file of up to most bytes.
 func (v *Volume) Read(name string, most int64) ([]byte, error) {
 	f, err := v.Open(name, os.O_RDONLY)
 	if err != nil {
@@ -106,7 +103,7 @@ func (v *Volume) Write(name string, b []byte, mode fs.FileMode) error {
 	return v.Root.Rename(temp, name)
 }
 
-// FIFO opens a FIFO that every user may write to, and makes it where there is none.
+// FIFO opens a FIFO that every user may write to, and makes it if it does not exist.
 func (v *Volume) FIFO(name string) (*os.File, error) {
 	dir, err := v.Root.Open(path.Dir(name))
 	if err != nil {
@@ -114,7 +111,7 @@ func (v *Volume) FIFO(name string) (*os.File, error) {
 	}
 	err = errors.Join(mkfifo(dir, path.Base(name)), dir.Close())
 	if err == nil {
-		err = v.Root.Chmod(name, 0o666) // whoever the benchmark runs as
+		err = v.Root.Chmod(name, 0o666) // the benchmark may run as any user
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make %s: %w", name, err)
@@ -125,7 +122,7 @@ func (v *Volume) FIFO(name string) (*os.File, error) {
 	return v.openAs(name, os.O_RDWR|syscall.O_NONBLOCK, fs.ModeNamedPipe)
 }
 
-// Cause returns err without the name of the file, which is of no use to the user.
+// Cause returns err without the name of the file, which does not help the user.
 func Cause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

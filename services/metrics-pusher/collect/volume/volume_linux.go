@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Nonblock is the flag with which opening a FIFO or a device does not wait.
+// Nonblock is the flag with which opening a FIFO or a device does not block.
 const Nonblock = syscall.O_NONBLOCK
 
 // mkfifo makes a FIFO in a folder.
@@ -16,8 +16,7 @@ func mkfifo(dir *os.File, name string) error {
 	return unix.Mkfifoat(int(dir.Fd()), name, 0o600) //nolint:gosec // a descriptor
 }
 
-// PunchHole gives n bytes of a file from an offset on back to the disk. They read as
-// zeros then.
+// PunchHole frees n bytes of a file from offset on. They read as zeros after that.
 func PunchHole(f *os.File, offset, n int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, n) //nolint:gosec // a descriptor

@@ -12,8 +12,8 @@ const Nonblock = 0
 
 func mkfifo(*os.File, string) error { return errors.ErrUnsupported }
 
-// PunchHole does nothing.
+// PunchHole is not supported.
 func PunchHole(*os.File, int64, int64) error { return errors.ErrUnsupported }
 
-// Free does nothing.
+// Free is not supported.
 func (v *Volume) Free() (int64, error) { return 0, errors.ErrUnsupported }

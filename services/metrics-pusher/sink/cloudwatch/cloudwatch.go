@@ -1,9 +1,7 @@
-// Package cloudwatch copies samples to Amazon CloudWatch, as custom metrics: of
-// each series and second, how often each value came.
+// Package cloudwatch copies samples to Amazon CloudWatch, as custom metrics: for each series and second, how often each value came.
 //
-// CloudWatch knows no IDs: what is handed over twice, after a process was killed
-// or consumers changed places, counts twice there. Its statistics of extremes
-// stay right, those of sums and counts do not.
+// CloudWatch has no IDs: samples that are passed twice, after a process was killed or consumers were rebalanced, count twice there. Its
+// statistics of extremes stay right, those of sums and counts do not.
 package cloudwatch
 
 import (
@@ -116,14 +114,14 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 	return sink.Rejected(refused, why)
 }
 
-// permanentError says that CloudWatch will never take data.
+// permanentError means that CloudWatch will never take data.
 type permanentError struct{ cause error }
 
 // Error implements error.
 func (e *permanentError) Error() string { return e.cause.Error() }
 
-// put puts data, and returns how many samples are refused, and why. CloudWatch
-// refuses a whole request for one datum: what is not is found by halves.
+// put sends data, and returns how many samples are refused, and why. CloudWatch refuses a whole request for one datum: put halves a refused
+// request to find the valid data.
 func (s *Sink) put(ctx context.Context, some []types.MetricDatum, samples []int) (refused int, err error) {
 	err = s.putOnce(ctx, some)
 	var no *permanentError

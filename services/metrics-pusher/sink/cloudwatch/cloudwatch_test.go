@@ -22,8 +22,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 )
 
-// fakeCloudWatch takes what CloudWatch would, in the protocol that the client speaks:
-// CBOR over HTTP.
+// fakeCloudWatch takes the requests that CloudWatch would take, in the protocol of the client: CBOR over HTTP.
 type fakeCloudWatch struct {
 	unavailable atomic.Bool
 
@@ -32,7 +31,7 @@ type fakeCloudWatch struct {
 	most int // data of one request
 }
 
-// datum is one as it came.
+// datum is a datum as it came.
 type datum struct {
 	namespace, name, unit string
 	dimensions            map[string]string
@@ -141,7 +140,7 @@ func TestTheContractOfASink(t *testing.T) {
 		t.Helper()
 		r, to := open(t, cloudwatch.Settings{}, time.Now())
 		return sinktest.Destination{
-			Sink: to, RejectedMetric: "forbidden", // it has no ü: other tests see what becomes of that
+			Sink: to, RejectedMetric: "forbidden", // CloudWatch takes no ü: other tests cover such names
 			Points: func(*testing.T) (all []sinktest.Point) {
 				for _, d := range r.data {
 					for i, v := range d.values {

@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// What CloudWatch takes at most.
+// Limits of CloudWatch.
 const (
 	maxData   = 1000      // data of a request
 	maxBytes  = 900 << 10 // of a request, about
@@ -25,7 +25,7 @@ const (
 	maxFuture = 2 * time.Hour // ahead
 )
 
-// datum is what came of one series in one piece of time: how often each value.
+// datum has the values of one series in one period, each with its count.
 type datum struct {
 	name       string
 	dimensions [][2]string
@@ -34,9 +34,8 @@ type datum struct {
 	values     map[float64]float64
 }
 
-// gather returns what of batches CloudWatch can take, by series and time, in the
-// order of time, and how many samples it cannot take: those that are no number,
-// too large for it, or too old at a time.
+// gather returns the samples of batches that CloudWatch can take, by series and period, in the order of time, and the number of samples
+// that it cannot take: those that are no number, too large, too old, or too far in the future.
 func gather(batches []event.Metrics, names []string, step int64, now time.Time) (all []*datum, refused int) {
 	byKey := make(map[string]*datum)
 	for i := range batches {
@@ -71,7 +70,7 @@ func (d *datum) key() string {
 	return strings.Join(text, "\x00")
 }
 
-// dimensions returns those of a sample that are named, as far as they have a value.
+// dimensions returns the named dimensions of a sample that have a value.
 func dimensions(b *event.Metrics, v *event.Sample, names []string) (out [][2]string) {
 	for _, name := range names {
 		var value string
@@ -104,11 +103,10 @@ func dimensions(b *event.Metrics, v *event.Sample, names []string) (out [][2]str
 	return out
 }
 
-// labels is how the name of a dimension begins that is a label of samples.
+// labels is the prefix of the name of a dimension that is a label of samples.
 const labels = "labels."
 
-// ascii returns text with a question mark in place of what CloudWatch does not
-// take, and no longer than most.
+// ascii returns text with a question mark in place of each character that CloudWatch does not take, cut to most characters.
 func ascii(text string, most int) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -119,7 +117,7 @@ func ascii(text string, most int) string {
 	return clean[:min(len(clean), most)]
 }
 
-// unit returns CloudWatch's word for a unit, None where it has none.
+// unit returns CloudWatch's name of a unit, None if it has none.
 func unit(text string) types.StandardUnit {
 	words := map[string]types.StandardUnit{
 		"s": types.StandardUnitSeconds, "ms": types.StandardUnitMilliseconds, "us": types.StandardUnitMicroseconds, "µs": types.StandardUnitMicroseconds,
@@ -130,8 +128,7 @@ func unit(text string) types.StandardUnit {
 	return cmp.Or(words[text], types.StandardUnitNone)
 }
 
-// data returns data as CloudWatch takes them, and for each how many samples it
-// stands for.
+// data returns the data in CloudWatch's form, and for each the number of its samples.
 func data(all []*datum, resolution int32) (out []types.MetricDatum, samples []int) {
 	for _, d := range all {
 		values := make([]float64, 0, len(d.values))

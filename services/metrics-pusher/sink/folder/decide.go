@@ -11,7 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
 )
 
-// row is one sample, with all that says where it comes from.
+// row is one sample, with the fields of its source.
 type row struct {
 	Run       string            `json:"run" parquet:"run,dict"`
 	Namespace string            `json:"namespace" parquet:"namespace,dict"`
@@ -43,7 +43,7 @@ func rowOf(b *event.Metrics, v *event.Sample) row {
 	}
 }
 
-// sourcePath returns where the samples of a batch's source lie, without extension.
+// sourcePath returns the path of the file for a batch's source, without extension.
 func sourcePath(b *event.Metrics) string {
 	clean := func(text string) string {
 		text = sink.SanitizeName(text, func(r rune) bool { return sink.Word(r) || r == '-' })
@@ -56,18 +56,18 @@ func sourcePath(b *event.Metrics) string {
 	return filepath.Join(clean(b.Run), name)
 }
 
-// tail is how far a file goes: to which sample, and of those at that place in the
-// source, to which metrics.
+// tail is the end of a file: the sequence number and ordinal of its last sample, and the names of the metrics that the file has at that
+// position.
 type tail struct {
 	size        int64 // bytes of whole lines
 	noDirection bool  // it is CSV without columnDirection
-	hasSamples  bool  // there is a sample
+	hasSamples  bool  // the file has a sample
 	seq         int64
 	sub         int
 	names       map[string]bool
 }
 
-// has says whether the file has a sample, or one that comes after it.
+// has reports whether the file has a sample, or a later one of its source.
 func (t *tail) has(v *event.Sample) bool {
 	if !t.hasSamples {
 		return false
@@ -78,7 +78,7 @@ func (t *tail) has(v *event.Sample) bool {
 	return t.names[escapeNewlines(v.Name)]
 }
 
-// add notes that a sample comes next.
+// add records that a sample is appended.
 func (t *tail) add(v *event.Sample) {
 	if !t.hasSamples || v.Seq != t.seq || v.Sub != t.sub {
 		t.hasSamples, t.seq, t.sub, t.names = true, v.Seq, v.Sub, make(map[string]bool, 1)
@@ -105,12 +105,10 @@ func columns() []string {
 	}
 }
 
-// columnDirection is the last column. Files that an older version began do not
-// have it.
+// columnDirection is the last column. Files that an older version began do not have it.
 const columnDirection = "direction"
 
-// record returns a row as columns has it, in one line. Without wide it has no
-// columnDirection.
+// record returns a row in the order of columns, without line feeds. Without wide it has no columnDirection.
 func record(r row, labels string, wide bool) []string {
 	value, step := r.Special, ""
 	if r.Value != nil {

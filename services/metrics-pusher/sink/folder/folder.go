@@ -1,10 +1,9 @@
-// Package folder copies samples to files, for notebooks and spreadsheets: one for
-// each source of each run, as FOLDER/RUN/ATTEMPT-ROLE-INDEX-STREAM-ID.jsonl.
+// Package folder copies samples to files, for notebooks and spreadsheets: one for each source of each run, as
+// FOLDER/RUN/ATTEMPT-ROLE-INDEX-STREAM-ID.jsonl.
 //
-// A file has each sample once, in the order of its source, whatever comes twice
-// and whoever is killed between: what is appended comes after the last line that
-// is whole. A Parquet file cannot be appended to: it is made of the lines when
-// the source has ended, and takes their place.
+// A file has each sample once, in the order of its source, even if samples come twice or a process is killed in between: new samples are
+// appended after the last whole line. A Parquet file cannot be appended to: it is made from the file of lines when the source has ended,
+// and replaces it.
 package folder
 
 import (
@@ -54,7 +53,7 @@ type Sink struct {
 	format string
 
 	mu    sync.Mutex
-	tails map[string]tail // of files, as this process has left them
+	tails map[string]tail // ends of files, as this process has left them
 }
 
 // New returns a Sink, and makes its folder.
@@ -85,7 +84,7 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) (err error)
 	return nil
 }
 
-// add adds what a batch brings to the file of its source.
+// add adds the samples of a batch to the file of its source.
 func (s *Sink) add(b *event.Metrics) error {
 	base := filepath.Join(s.path, sourcePath(b))
 	if s.format != Parquet {
@@ -118,7 +117,7 @@ func (s *Sink) extension() string {
 	return JSONL
 }
 
-// ignoreNotExist returns err, unless that is that there is no such file.
+// ignoreNotExist returns err, unless it is fs.ErrNotExist.
 func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -158,7 +157,7 @@ func (s *Sink) extend(path string, b *event.Metrics) (err error) {
 	return nil
 }
 
-// appendLines returns the lines that follow a tail, and has it end with them.
+// appendLines returns the lines that follow a tail, and moves the tail behind them.
 func (t *tail) appendLines(b *event.Metrics, format lineFormat) ([]byte, error) {
 	var text bytes.Buffer
 	if t.size == 0 {
@@ -177,7 +176,7 @@ func (t *tail) appendLines(b *event.Metrics, format lineFormat) ([]byte, error) 
 	return text.Bytes(), nil
 }
 
-// maxTails is how many files' ends are remembered.
+// maxTails is how many tails are cached.
 const maxTails = 4096
 
 func (s *Sink) cacheTail(path string, t tail) {
@@ -187,8 +186,7 @@ func (s *Sink) cacheTail(path string, t tail) {
 	s.tails[path] = t
 }
 
-// tailOf returns the tail of a file, and cuts off the line that somebody who was
-// killed did not write whole.
+// tailOf returns the tail of a file, and cuts off a last line that a killed process did not write whole.
 func (s *Sink) tailOf(f *os.File, path string) (tail, error) {
 	info, err := f.Stat()
 	if err != nil {

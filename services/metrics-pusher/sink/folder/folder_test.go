@@ -183,7 +183,7 @@ func TestASourceThatHasEndedIsAParquetFile(t *testing.T) {
 	end := sinktest.Metrics(b.Run, 2)
 	end.End = &event.End{Count: 2, Last: 1}
 	to := open(t, dir, folder.Parquet)
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second time changes no file
 		if err := to.Samples(t.Context(), []event.Metrics{b, end}); err != nil {
 			t.Fatal(err)
 		}

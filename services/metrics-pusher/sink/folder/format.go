@@ -25,7 +25,7 @@ type lineFormat struct{ csv bool }
 
 func formatOf(path string) lineFormat { return lineFormat{csv: filepath.Ext(path) == "."+CSV} }
 
-// head writes what a file begins with.
+// head writes the beginning of a file.
 func (f lineFormat) head(to *bytes.Buffer) {
 	if f.csv {
 		to.WriteString(strings.Join(columns(), ",") + "\n")
@@ -72,8 +72,7 @@ func (f lineFormat) read(line []byte) (v event.Sample, ok bool, err error) {
 	return event.Sample{Seq: seq, Sub: sub, Name: fields[3]}, true, errors.Join(err, err2)
 }
 
-// block is how much of the end of a file is looked at: more than the samples of
-// one place in a source take.
+// block is how many bytes at the end of a file are read: more than the samples of one position in a source take.
 const block = 4 << 20
 
 // readTail returns the tail of a file of a size.
@@ -90,7 +89,7 @@ func readTail(f io.ReaderAt, size int64, format lineFormat) (tail, error) {
 	if t.noDirection, err = format.lacksDirection(f, t.size); err != nil {
 		return tail{}, err
 	}
-	if from > 0 { // it begins within a line
+	if from > 0 { // the first line of text is not whole
 		text = text[bytes.IndexByte(text, '\n')+1:]
 	}
 	lines := bytes.SplitAfter(text, []byte("\n"))

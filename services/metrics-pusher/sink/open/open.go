@@ -41,8 +41,8 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Runnables returns the parts that fill the sinks which settings name, and what
-// closes these once the parts have ended. It waits for none of them.
+// Runnables returns the runnables that fill the sinks in settings, and a function that closes the sinks once the runnables have ended. It
+// does not wait for the places of the sinks.
 func Runnables(ctx context.Context, s Settings, d sink.Deps) (map[string]service.Runnable, func() error, error) {
 	parts := make(map[string]service.Runnable)
 	var closers []func() error

@@ -48,13 +48,13 @@ func (s Settings) Validate(name string) error {
 	return errors.Join(errs...)
 }
 
-// Client posts to one place. It may be used by several goroutines.
+// Client posts to one place. Several goroutines may use it.
 type Client struct {
 	settings Settings
 	http     *http.Client
 }
 
-// New returns a Client. It reads the authorities, and does not wait for the place.
+// New returns a Client. It reads the certificate authorities, and does not wait for the place.
 func New(s Settings) (*Client, error) {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -74,17 +74,17 @@ func New(s Settings) (*Client, error) {
 	}
 	return &Client{settings: s, http: &http.Client{
 		Transport: t, Timeout: cmp.Or(s.Timeout, 30*time.Second),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // what is sent is for the place that was named
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the body is for the configured place only
 	}}, nil
 }
 
-// Close ends the connections that are kept for reuse.
+// Close closes the idle connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// PermanentError says that the place will never take what was posted.
+// PermanentError means that the place will never take the posted body.
 type PermanentError struct {
 	Status int
 	Text   string
@@ -95,8 +95,8 @@ func (e *PermanentError) Error() string {
 	return fmt.Sprintf("it answers %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
 }
 
-// Post posts body. It says *PermanentError where the place will never take it; any
-// other error may pass, once somebody has mended it.
+// Post posts body. It returns a *PermanentError if the place will never take body; an operator may be able to remove the cause of any other
+// error.
 func (c *Client) Post(ctx context.Context, body []byte, headers map[string]string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.settings.URL, bytes.NewReader(body))
 	if err != nil {
@@ -127,8 +127,8 @@ func (c *Client) Post(ctx context.Context, body []byte, headers map[string]strin
 	}
 }
 
-// permanent says whether a status means that the same request never succeeds. Who
-// may not speak, and where nobody listens, an operator can mend.
+// permanent reports whether a status means that the same request never succeeds. An operator can repair missing permissions and a wrong
+// address.
 func permanent(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusProxyAuthRequired,
@@ -138,7 +138,7 @@ func permanent(status int) bool {
 	return status/100 == 4
 }
 
-// authorize says who speaks.
+// authorize adds the credentials.
 func (c *Client) authorize(req *http.Request) error {
 	switch {
 	case c.settings.TokenFile != "":
@@ -157,7 +157,7 @@ func (c *Client) authorize(req *http.Request) error {
 	return nil
 }
 
-// Secret returns what a file holds, without line feeds around it.
+// Secret returns the content of a file, without line feeds around it.
 func Secret(path string) (string, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the operator says where
 	if err != nil {

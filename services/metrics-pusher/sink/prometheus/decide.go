@@ -24,15 +24,14 @@ type point struct {
 	value float64
 }
 
-// timeSeries is what is told apart by its labels.
+// timeSeries is a series of points with the same labels.
 type timeSeries struct {
 	labels []label // sorted by name
 	points []point // ascending in time
 }
 
-// toTimeSeries returns the series of batches, each with its points in the order of
-// time, and how many samples are not among them: of those of one series in one
-// millisecond, the last stays.
+// toTimeSeries returns the series of batches, each with its points in the order of time, and the number of samples that are left out: of
+// several samples of one series in one millisecond, only the last is included.
 func toTimeSeries(batches []event.Metrics, more map[string]string) (all []*timeSeries, merged int) {
 	byLabels := make(map[string]*timeSeries)
 	for i := range batches {
@@ -66,7 +65,7 @@ func floorMS(ns int64) int64 {
 	return ms
 }
 
-// sortPoints sorts points by time, and keeps of one time the last that came.
+// sortPoints sorts points by time. Of several points of one time only the last one stays.
 func (s *timeSeries) sortPoints() {
 	slices.SortStableFunc(s.points, func(a, b point) int { return cmp.Compare(a.ms, b.ms) })
 	kept := s.points[:0]
@@ -78,8 +77,8 @@ func (s *timeSeries) sortPoints() {
 	s.points = kept
 }
 
-// labelsOf returns the labels of a sample's series, by name: those that say where
-// it comes from, the operator's, the sample's own as far as no other has the name.
+// labelsOf returns the labels of a sample's series, by name: those of its source, the operator's, and the sample's own if no other label
+// has the name.
 func labelsOf(b *event.Metrics, v *event.Sample, more map[string]string) []label {
 	name := "bai_" + sink.SanitizeName(v.Name, func(r rune) bool { return sink.Word(r) || r == ':' })
 	all := map[string]string{
@@ -95,15 +94,14 @@ func labelsOf(b *event.Metrics, v *event.Sample, more map[string]string) []label
 	}
 	labels := make([]label, 0, len(all))
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if all[key] != "" { // an empty label is none
+		if all[key] != "" { // a label without a value is no label
 			labels = append(labels, label{key, strings.ToValidUTF8(all[key], "\uFFFD")})
 		}
 	}
 	return labels
 }
 
-// uniqueName returns a name for a label that no other has, and that Prometheus does not
-// keep for itself.
+// uniqueName returns a name for a label that no other label has, and that Prometheus does not reserve.
 func uniqueName(taken map[string]string, name string) string {
 	if _, ok := taken[name]; !ok && !strings.HasPrefix(name, "__") {
 		return name
@@ -117,8 +115,7 @@ func uniqueName(taken map[string]string, name string) string {
 	}
 }
 
-// Numbers of fields of a WriteRequest and what is in it, of the protocol's first
-// version (prometheus.WriteRequest).
+// Field numbers of a WriteRequest and its parts, in the protocol's first version (prometheus.WriteRequest).
 const (
 	fieldSeries  = 1 // of WriteRequest
 	fieldLabels  = 1 // of TimeSeries
@@ -155,9 +152,8 @@ func appendLabels(b []byte, labels []label) []byte {
 	return b
 }
 
-// split returns series in two parts of about as many points, the points of one
-// series in order: what comes first is of earlier times. There must be two points
-// or more.
+// split splits series into two parts with about the same number of points; the points of one series stay in order, the earlier ones in the
+// first part. There must be two points or more.
 func split(all []*timeSeries) (first, second []*timeSeries) {
 	total := 0
 	for _, s := range all {

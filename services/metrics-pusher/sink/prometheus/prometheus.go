@@ -1,11 +1,9 @@
-// Package prometheus copies samples to whatever takes Prometheus' remote write,
-// of the protocol's first version: Prometheus itself, Mimir, VictoriaMetrics.
+// Package prometheus copies samples to a receiver of Prometheus' remote write, in the protocol's first version, such as Prometheus itself,
+// Mimir or VictoriaMetrics.
 //
-// A series is told by the metric, the run, the attempt, where in the run it was
-// measured, and the sample's own labels. What is handed over twice is there once:
-// a place knows a sample by its series and its time. That has milliseconds: of
-// samples of one series within one, the last stays, and the others count as
-// refused.
+// The metric, the run, the attempt, the source in the run and the sample's own labels identify a series. A sample that is passed twice is
+// stored once: a receiver identifies a sample by its series and its time. That time has milliseconds: of several samples of one series
+// within one millisecond only the last is sent, and the others count as refused.
 package prometheus
 
 import (
@@ -25,7 +23,7 @@ import (
 
 const (
 	maxSamples = 5000 // samples of a request
-	extraTries = 100  // requests, beside two for each series, that may be spent on finding what of so many samples is refused
+	extraTries = 100  // requests, beside two for each series, to find the refused ones among so many samples
 )
 
 // Settings say where to write.
@@ -61,7 +59,7 @@ func New(s Settings) (*Sink, error) {
 	return &Sink{client: c, labels: s.Labels}, nil
 }
 
-// Close ends the connections that are kept for reuse.
+// Close closes the idle connections.
 func (s *Sink) Close() error { return s.client.Close() }
 
 // Samples implements sink.Sink.
@@ -85,9 +83,8 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 	return sink.Rejected(refused, why)
 }
 
-// write writes series, and returns how many of their samples are refused, and
-// why. A place refuses a whole request for one sample: what is not is found by
-// halves, as long as there are tries.
+// write sends series, and returns how many of their samples are refused, and why. A place refuses a whole request for one sample: write
+// halves a refused request to find the valid samples, as long as there are tries.
 func (s *Sink) write(ctx context.Context, all []*timeSeries, tries *int) (refused int, err error) {
 	*tries--
 	err = s.client.Post(ctx, snappy.Encode(nil, request(all)), map[string]string{

@@ -25,8 +25,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 )
 
-// fakeReceiver takes remote writes as Prometheus does: in the order of time for each
-// series, a request whole or not at all.
+// fakeReceiver takes remote writes as Prometheus does: in the order of time for each series, a request whole or not at all.
 type fakeReceiver struct {
 	unavailable atomic.Bool
 

@@ -23,7 +23,7 @@ func TestOnARealPrometheus(t *testing.T) {
 		late := sinktest.Metrics("r1", 5, "loss", "speed", "loss", "speed", "loss", "loss", "loss")
 		err := p.Sink.Samples(t.Context(), []event.Metrics{late, sinktest.Metrics("r2", 0, "loss")})
 		var no *sink.RejectedError
-		if !errors.As(err, &no) || no.Count != 3 { // of loss the seconds 5, 7 and 9; 10 is there
+		if !errors.As(err, &no) || no.Count != 3 { // seconds 5, 7 and 9 of loss; the server has 10 already
 			t.Errorf("Samples: %v, want 3 refused", err)
 		}
 		if n := len(p.Points(t)); n != 1+2+1+1 {

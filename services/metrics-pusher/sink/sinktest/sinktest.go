@@ -1,5 +1,4 @@
-// Package sinktest says what the contract of a sink means, as a suite that every
-// sink passes.
+// Package sinktest has the contract of a sink as a suite that every sink passes.
 package sinktest
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
 )
 
-// Point is what a place has of one sample.
+// Point is the copy of one sample in a place.
 type Point struct {
 	Run    string
 	Metric string
@@ -27,23 +26,21 @@ type Point struct {
 	Value  float64
 }
 
-// Destination is what a sink fills, as a test sees it.
+// Destination is the place of a sink, as a test sees it.
 type Destination struct {
 	Sink sink.Sink
-	// Points returns what the place has, in any order.
+	// Points returns the points in the place, in any order.
 	Points func(t *testing.T) []Point
-	// SetUnavailable has the place answer nobody, or everybody again. Nil means that it
-	// cannot be away.
+	// SetUnavailable makes the place unavailable, or available again. Nil means that the place is always available.
 	SetUnavailable func(t *testing.T, away bool)
-	// RejectedMetric is the name of a metric that the place never takes; empty means that
-	// it takes everything.
+	// RejectedMetric is the name of a metric that the place never takes; empty means that the place takes every metric.
 	RejectedMetric string
 
-	Deduplicates bool // what is handed over twice is there once
-	Specials     bool // it takes NaN and infinities
+	Deduplicates bool // a sample that is passed twice is in the place once
+	Specials     bool // the place takes NaN and infinities
 }
 
-// Start is the time of the first sample of the suite: sinks may refuse what is old.
+// Start is the time of the first sample of the suite: sinks may refuse old samples.
 func Start() time.Time { return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute) }
 
 // Metrics returns a batch of samples of a run, a second between each.
@@ -62,7 +59,7 @@ func Metrics(run string, from int, names ...string) event.Metrics {
 	return m
 }
 
-// Points returns what a place should have of batches.
+// Points returns the points that a place should have of batches.
 func Points(batches ...event.Metrics) (all []Point) {
 	for _, b := range batches {
 		for _, v := range b.Samples {
@@ -72,8 +69,7 @@ func Points(batches ...event.Metrics) (all []Point) {
 	return all
 }
 
-// Run checks that the places that open returns, each of them empty, are filled as
-// the contract says.
+// Run checks that the places that open returns, each of them empty, are filled according to the contract.
 func Run(t *testing.T, open func(t *testing.T) Destination) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, p Destination){
@@ -89,7 +85,7 @@ func Run(t *testing.T, open func(t *testing.T) Destination) {
 	}
 }
 
-// want checks what a place has.
+// want checks the points of a place.
 func want(t *testing.T, p Destination, want []Point) {
 	t.Helper()
 	order := func(a, b Point) int {
@@ -120,7 +116,7 @@ func testRedelivered(t *testing.T, p Destination) {
 		for _, b := range []event.Metrics{first, second} {
 			err := p.Sink.Samples(t.Context(), []event.Metrics{b})
 			var no *sink.RejectedError
-			if err != nil && !errors.As(err, &no) { // a place may refuse what it has
+			if err != nil && !errors.As(err, &no) { // a place may refuse samples that it has
 				t.Fatal(err)
 			}
 		}

@@ -1,10 +1,8 @@
-// Package webhook tells a place of the operator's choice how runs end, and hands
-// it samples where that is asked for: an HTTP POST for each event, signed as the
-// Standard Webhooks specification says, with the event's JSON as its body.
+// Package webhook posts the ends of runs to a URL of the operator's choice, and samples if the settings ask for them: one HTTP POST for
+// each event, signed according to the Standard Webhooks specification, with the event's JSON as its body.
 //
-// An event has the same ID whenever it is handed over, webhook-id: who receives
-// it twice can tell. It is tried again while the place is away, until it is older
-// than settings allow.
+// An event has the same ID, webhook-id, each time it is posted, so that a receiver can recognize it. It is retried while the place is away,
+// until it is older than settings allow.
 package webhook
 
 import (
@@ -45,15 +43,14 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Sink implements sink.Sink and sink.Ender.
+// Sink implements sink.Sink and sink.FinishedSink.
 type Sink struct {
 	settings Settings
 	client   *post.Client
 	now      func() time.Time
 }
 
-// New returns a Sink. It reads the secret, to say at once where there is none,
-// and does not wait for the place.
+// New returns a Sink. It reads the secret, to fail at once if there is none, and does not wait for the place.
 func New(s Settings, now func() time.Time) (*Sink, error) {
 	s.GiveUpAfter = cmp.Or(s.GiveUpAfter, 24*time.Hour)
 	if _, err := secret(s.SecretFile); err != nil {
@@ -66,7 +63,7 @@ func New(s Settings, now func() time.Time) (*Sink, error) {
 	return &Sink{settings: s, client: c, now: now}, nil
 }
 
-// Close ends the connections that are kept for reuse.
+// Close closes the idle connections.
 func (s *Sink) Close() error { return s.client.Close() }
 
 // Samples implements sink.Sink.
@@ -90,7 +87,7 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 	return sink.Rejected(refused, why)
 }
 
-// Finished implements sink.Ender.
+// Finished implements sink.FinishedSink.
 func (s *Sink) Finished(ctx context.Context, ends []event.Finished) error {
 	refused, why := 0, error(nil)
 	for _, end := range ends {
@@ -105,8 +102,7 @@ func (s *Sink) Finished(ctx context.Context, ends []event.Finished) error {
 	return sink.Rejected(refused, why)
 }
 
-// postEvent posts an event. It returns why the place will never have it, or why it
-// does not have it now.
+// postEvent posts an event. It returns refused if the place will never take the event, and err if the place cannot take it now.
 func (s *Sink) postEvent(ctx context.Context, ev event.Event) (refused, err error) {
 	m, err := event.Encode(ev)
 	if err != nil {
@@ -142,10 +138,10 @@ func sign(key []byte, id, at string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// minSecret is how long a secret is at least, as the specification has it.
+// minSecret is the least length of a secret in the specification.
 const minSecret = 24
 
-// secret returns the key that a file holds.
+// secret returns the key in a file.
 func secret(path string) ([]byte, error) {
 	text, err := post.Secret(path)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 
 const key = "a secret of at least 24 bytes"
 
-// fakeReceiver takes what is signed, each ID once.
+// fakeReceiver takes signed requests, each ID once.
 type fakeReceiver struct {
 	unavailable atomic.Bool
 

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find looks which cgroups this process may make groups in.
+// Find returns the cgroups in which this process may create groups.
 func Find() Groups {
 	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
 	own, err2 := os.ReadFile("/proc/self/cgroup")
@@ -37,8 +37,8 @@ func Find() Groups {
 	return g
 }
 
-// nearest returns the cgroups of version 2 at which a group with both controllers can
-// be made: those of this process hold processes, so that it is one above, as a rule.
+// nearest returns the cgroups of version 2 in which a group with both controllers can be created. The cgroup of this process has processes,
+// so that it usually is the parent.
 func (g Groups) nearest() Groups {
 	var last error
 	for dir := g.cpu; ; dir = filepath.Dir(dir) {
@@ -57,8 +57,8 @@ func (g Groups) nearest() Groups {
 	return Groups{Unavailable: fmt.Sprintf("%v; run the platform as root, or in a service with Delegate=yes", last)}
 }
 
-// Create makes the groups of a container, in which nothing runs yet, and returns their
-// folders; also with an error, those that were made. A limit of zero is none.
+// Create creates the cgroups of a container, in which no process runs yet, and returns their folders, also with an error those that were
+// created. A limit of zero means no limit.
 func (g Groups) Create(name string, cpu, memory int64) (dirs []string, err error) {
 	for _, l := range g.limits(cpu, memory) {
 		dir := filepath.Join(l.base, name)
@@ -76,8 +76,7 @@ func (g Groups) Create(name string, cpu, memory int64) (dirs []string, err error
 	return dirs, nil
 }
 
-// removeGroups removes groups in which nothing runs any more, which the kernel may
-// notice a moment after the last process has ended.
+// Remove removes cgroups without processes. The kernel may notice the end of the last process a moment late.
 func Remove(dirs []string) {
 	for _, dir := range dirs {
 		for pause := time.Millisecond; pause < time.Second; pause *= 2 {

@@ -8,23 +8,21 @@ import (
 	"strings"
 )
 
-// Groups are the cgroups where groups of processes with limits of CPU and memory are made: below
-// this process's own cgroups in version 1, in version 2 below the nearest that takes
-// groups with these controllers.
+// Groups are the cgroups in which groups with limits of CPU and memory are created: below this process's own cgroups in version 1, in
+// version 2 below the nearest one that allows groups with these controllers.
 type Groups struct {
 	cpu, memory string // folders; the same in version 2
 	unified     bool   // version 2
-	Unavailable string // why there are none, and the remedy; empty where there are
+	Unavailable string // why there are none, and the remedy; empty if there are
 }
 
-// limitFile is one file of a cgroup and what is written to it.
+// limitFile is one file of a cgroup and its new content.
 type limitFile struct {
 	base, file, value string
 	optional          bool // the kernel may lack it
 }
 
-// limits returns what is to be written for limits, of cpu in thousandths of a core and
-// of memory in bytes, which have no swap beside it.
+// limits returns the files to write for limits of cpu in thousandths of a core and of memory in bytes. Memory has no swap in addition.
 func (g Groups) limits(cpu, memory int64) []limitFile {
 	const period = 100_000 // microseconds
 	quota, bytes := strconv.FormatInt(max(cpu*period/1000, 1000), 10), strconv.FormatInt(memory, 10)
@@ -42,8 +40,7 @@ func (g Groups) limits(cpu, memory int64) []limitFile {
 	return all
 }
 
-// parse reads where the cgroups of CPU and memory of a process are, from the
-// kernel's lists of mounts and of the process's groups.
+// parse finds the cgroups of CPU and memory of a process in the kernel's lists of mounts and of the process's groups.
 func parse(mounts, self string) Groups {
 	paths, at := parsePaths(self), make(map[string]string)
 	for line := range strings.Lines(mounts) {
@@ -67,7 +64,7 @@ func parse(mounts, self string) Groups {
 	return Groups{Unavailable: "no cgroups of CPU and memory are mounted"}
 }
 
-// parsePaths returns a process's cgroups by controller; that of version 2 has none.
+// parsePaths returns a process's cgroups by controller; version 2 has an empty controller.
 func parsePaths(self string) map[string]string {
 	paths := make(map[string]string)
 	for line := range strings.Lines(self) {
@@ -82,7 +79,7 @@ func parsePaths(self string) map[string]string {
 	return paths
 }
 
-// controllersOf returns the controllers of a mount, none where it is no cgroup.
+// controllersOf returns the controllers of a mount, none if the mount is no cgroup.
 func controllersOf(kind, options string) []string {
 	switch kind {
 	case "cgroup2":
@@ -93,17 +90,16 @@ func controllersOf(kind, options string) []string {
 	return nil
 }
 
-// visiblePath returns where a cgroup is seen, where the part below root is mounted.
+// visiblePath returns the path of a cgroup if the part below root is mounted at mount.
 func visiblePath(mount, root, path string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || strings.HasPrefix(rel, "..") {
-		return mount // seen from a namespace of its own
+		return mount // in a cgroup namespace of its own
 	}
 	return filepath.Join(mount, rel)
 }
 
-// UnescapeMount returns a path as it is, from the form that the kernel gives it in
-// its lists of mounts.
+// UnescapeMount returns the path for its escaped form in the kernel's lists of mounts.
 func UnescapeMount(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }

@@ -35,7 +35,7 @@ import (
 //	                        it is Indexed, the pod's number
 //	pods/<id>/job.json      a Record
 //	pods/<id>/deleted       a mark, once its deletion was asked for
-//	live/<id>.lock          held by the pod's supervisor as long as it lives
+//	live/<id>.lock          held by the pod's shim as long as it lives
 //	live/<id>.json          the pod's state, see package shimapi
 //	networks/<attempt>/     what joins the pods of an attempt that has Services
 //	trash/                  what is being made or removed
@@ -73,11 +73,11 @@ func (f Folder) ObjectFile(uid string) string { return filepath.Join(f.Dir, "obj
 // Networks is the path of the networks of all attempts.
 func (f Folder) Networks() string { return filepath.Join(f.Dir, "networks") }
 
-// Trash is the path of a thing that is being made or removed.
+// Trash is the path of a folder that is being created or removed.
 func (f Folder) Trash(id string) string { return filepath.Join(f.Dir, "trash", id) }
 
-// Prepare makes the directories, takes the lock, and throws away what is left
-// of what was made or removed when the process before ended.
+// Prepare creates the directories, takes the lock, and removes the remains of creations and removals that the previous process did not
+// complete.
 func (f Folder) Prepare() (*lock.Lock, error) {
 	for _, dir := range []string{f.Dir, f.Pods(), f.StateDir(), f.Objects(), f.Networks(), filepath.Join(f.Dir, "bin"), f.Trash("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -94,12 +94,11 @@ func (f Folder) Prepare() (*lock.Lock, error) {
 	return l, nil
 }
 
-// Matching returns the paths that differ from pattern in their last part only,
-// and match it there: the folder may have every name. It is in the order of the
-// names, and empty where there is no such folder.
+// Matching returns the existing paths that match pattern in their last part only, because the folder may have any name. They are in the
+// order of names; there are none if the folder does not exist.
 func Matching(pattern string) []string {
 	dir, last := filepath.Split(pattern)
-	entries, _ := os.ReadDir(dir) // none, then
+	entries, _ := os.ReadDir(dir) // no folder, no paths
 	var paths []string
 	for _, e := range entries {
 		if ok, _ := filepath.Match(last, e.Name()); ok { // the pattern is right
@@ -109,9 +108,8 @@ func Matching(pattern string) []string {
 	return paths
 }
 
-// Binary copies the pod binary here, with the one that ships beside it, so that
-// an upgrade does not change them under pods that are to start, and returns its
-// place.
+// Binary copies the pod binary into the folder, with the one that ships beside it, so that an upgrade does not change them under pods that
+// start later, and returns its path.
 func (f Folder) Binary(from string) (string, error) {
 	b, err := os.ReadFile(from)
 	ship, err2 := os.ReadFile(from + pod.ShipSuffix)
@@ -126,8 +124,8 @@ func (f Folder) Binary(from string) (string, error) {
 	return path, nil
 }
 
-// program writes a program, whole or not at all, unless it is there: what a machine
-// that stopped has left of one is not.
+// program writes a program, whole or not at all, unless a file with the same content exists. A machine that crashed may have left a file
+// with other content.
 func (f Folder) program(path string, b []byte) error {
 	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, b) { //nolint:gosec // below our own folder
 		return nil
@@ -138,9 +136,8 @@ func (f Folder) program(path string, b []byte) error {
 	return os.Rename(f.Trash("bai-pod"), path)
 }
 
-// writeProgram writes a file that is executed soon. While it is open nothing
-// may be started: what is would have it open too, for a moment, and a file that
-// somebody writes cannot be executed.
+// writeProgram writes a file that will be executed. No process may be forked while the file is open: it would inherit the descriptor, and a
+// file that is open for writing cannot be executed.
 func writeProgram(path string, b []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -150,14 +147,13 @@ func writeProgram(path string, b []byte) error {
 	return os.Chmod(path, 0o755) //nolint:gosec // by other users too
 }
 
-// Network returns where what joins the pods of an attempt keeps its things.
+// Network returns the folder of the bridge that connects the pods of an attempt.
 func (f Folder) Network(at Attempt) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", at.Scope, at.Run, at.Number))
 	return filepath.Join(f.Networks(), hex.EncodeToString(sum[:8]))
 }
 
-// AddPods writes the pods of a new Job, the first last: while it is not there,
-// the Job is being made or removed.
+// AddPods writes the pods of a new Job, the first pod last: while that does not exist, the Job is being created or removed.
 func (f Folder) AddPods(records []Record) error {
 	for i, r := range slices.Backward(records) {
 		if err := f.addPod(r.ID(), r); err != nil {
@@ -170,7 +166,7 @@ func (f Folder) AddPods(records []Record) error {
 	return nil
 }
 
-// addPod writes a new pod: all of it or nothing.
+// addPod writes a new pod, whole or not at all.
 func (f Folder) addPod(id string, r Record) error {
 	dir := f.Trash(id)
 	err := errors.Join(
@@ -213,7 +209,7 @@ func (f Folder) removeGroups(id string) {
 	}
 }
 
-// ReadState returns the pod's state and its text, nil where there is none.
+// ReadState returns the pod's state and its text, nil if there is none.
 func (f Folder) ReadState(id string) (*shimapi.State, []byte, error) {
 	b, err := os.ReadFile(f.StateFile(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -229,7 +225,7 @@ func (f Folder) ReadState(id string) (*shimapi.State, []byte, error) {
 	return &s, b, nil
 }
 
-// Lock takes the lock that a pod's supervisor is born with.
+// Lock takes the lock that a pod's shim inherits.
 func (f Folder) Lock(id string) (*os.File, error) {
 	file, err := os.OpenFile(f.LockFile(id), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -242,8 +238,8 @@ func (f Folder) Lock(id string) (*os.File, error) {
 	return file, nil
 }
 
-// IsLocked reports whether a supervisor of the pod lives. It opens the lock for
-// reading: closing one that was open for writing says that a supervisor ended.
+// IsLocked reports whether a shim of the pod runs. It opens the lock for reading: closing a file that was open for writing is the event
+// that a shim has ended.
 func (f Folder) IsLocked(id string) bool {
 	file, err := os.Open(f.LockFile(id))
 	if err != nil {
@@ -253,15 +249,14 @@ func (f Folder) IsLocked(id string) bool {
 	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// unmountBelow unmounts what a benchmark without namespaces mounted below dir,
-// so that what lies there is not removed with it.
+// unmountBelow unmounts the mounts of a benchmark without namespaces below dir, so that their content is not removed with dir.
 func unmountBelow(dir string) error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
 	lines := strings.Split(string(b), "\n")
-	for _, line := range slices.Backward(lines) { // what was mounted last first
+	for _, line := range slices.Backward(lines) { // the last mount first
 		fields := strings.Fields(line)
 		if len(fields) < 5 || !strings.HasPrefix(cgroup.UnescapeMount(fields[4]), dir+"/") {
 			continue
@@ -273,7 +268,7 @@ func unmountBelow(dir string) error {
 	return nil
 }
 
-// RemoveAll removes a tree, also one whose directories were made unreadable.
+// RemoveAll removes a tree, even if its directories were made unreadable.
 func RemoveAll(path string) error {
 	if os.RemoveAll(path) == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watcher sees when a file of a directory is replaced, or closed by its last writer.
+// Watcher reports when a file of a directory is replaced, or closed by its last writer.
 type Watcher struct{ file *os.File }
 
 // FileEvent is a change of one file. An empty name means that changes were missed.

@@ -25,15 +25,15 @@ func AttemptOf(o metav1.Object) Attempt {
 // Record is the part of a pod and its Job that outlives the process.
 type Record struct {
 	Job     *batchv1.Job `json:"job"`
-	Index   int          `json:"index,omitempty"`  // of the pod, where the Job is Indexed
-	Number  int          `json:"number,omitempty"` // of the pod in the network of its run; zero where it has the machine's
+	Index   int          `json:"index,omitempty"`  // of the pod, if the Job is Indexed
+	Number  int          `json:"number,omitempty"` // of the pod in the network of its run; zero if it shares the machine's
 	PodName string       `json:"pod_name"`
 	PodUID  string       `json:"pod_uid"`
 	Created time.Time    `json:"created"`          // to the nanosecond
-	GPUs    []int        `json:"gpus,omitempty"`   // that it was given
-	Expired time.Time    `json:"expired,omitzero"` // when its deadline passed before it could begin
-	Halted  time.Time    `json:"halted,omitzero"`  // when another pod of its Job failed before it could begin
-	Stopped time.Time    `json:"stopped,omitzero"` // when the platform was stopped while it ran, and ended it
+	GPUs    []int        `json:"gpus,omitempty"`   // allocated to it
+	Expired time.Time    `json:"expired,omitzero"` // when its deadline passed before it could start
+	Halted  time.Time    `json:"halted,omitzero"`  // when it was halted before it could start, see controller.halt
+	Stopped time.Time    `json:"stopped,omitzero"` // when the platform was stopped and ended the running pod
 }
 
 // ID names the pod in the folder.
@@ -44,10 +44,10 @@ func (r Record) ID() string {
 	return string(r.Job.UID)
 }
 
-// DeletionMark says that a Job is to go.
+// DeletionMark means that a Job has to be deleted.
 type DeletionMark struct {
 	At      time.Time `json:"at"`
-	Attempt bool      `json:"attempt"` // and with the last Job of its attempt all other objects of it
+	Attempt bool      `json:"attempt"` // all other objects of the attempt are deleted with its last Job
 }
 
 // Object is a ConfigMap, Secret or Service.
@@ -60,7 +60,7 @@ type Object struct {
 // Key is the name of an object, which is created once.
 type Key struct{ Kind, Scope, Name string }
 
-// Key returns the name of an object; its kind is empty where the object is empty.
+// Key returns the name of an object; its kind is empty if the object is empty.
 func (o Object) Key() Key {
 	kind, m := o.Meta()
 	return Key{kind, m.Namespace, m.Name}
@@ -72,7 +72,7 @@ func (o Object) Attempt() Attempt {
 	return AttemptOf(m)
 }
 
-// Meta returns the kind of an object, empty where the object is empty, and its metadata.
+// Meta returns the kind of an object, empty if the object is empty, and its metadata.
 func (o Object) Meta() (string, *metav1.ObjectMeta) {
 	switch {
 	case o.ConfigMap != nil:

@@ -1,5 +1,4 @@
-// Package lower makes what a supervisor is told of a Job's pod template. It
-// is pure.
+// Package lower translates a Job's pod template to the specification of a shim. It is pure.
 package lower
 
 import (
@@ -20,42 +19,42 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Grace is what a pod is given to end where it does not say.
+// Grace is the time that a pod has to end unless its spec sets one.
 const Grace = 30 * time.Second
 
 // Input is all that a pod is made of.
 type Input struct {
 	Job         *batchv1.Job // accepted
 	ID          string       // of the pod, here
-	Index       int          // of the pod, where the Job is Indexed
+	Index       int          // of the pod, if the Job is Indexed
 	PodName     string
 	PodUID      string
 	Labels      map[string]string // of the pod
 	Annotations map[string]string // of the pod
 	Dir         string            // of the pod
 	State       string            // the file for its state
-	Lock        string            // the file for its supervisor's lock
+	Lock        string            // the file for its shim's lock
 	Binary      string            // the pod binary
 	Node        string            // name of this machine
 	IP          string            // address of the pod
 	HostIP      string            // address of this machine
 	Env         []string          // that every process of this machine has
 	Namespaces  bool
-	Private     string                       // a folder that benchmarks find empty; empty means none
+	Private     string                       // a folder that benchmarks see empty; empty means none
 	Network     *shimapi.Network             // of the pod's own; nil for the machine's
-	Hosts       string                       // what a pod with a network of its own finds in /etc/hosts
+	Hosts       string                       // content of /etc/hosts of a pod with a network of its own
 	HasGPUs     bool                         // the machine has some
 	GPUs        []int                        // that the pod may use
 	ConfigMaps  map[string]*corev1.ConfigMap // of the Job's namespace, by name
 	Secrets     map[string]*corev1.Secret    // of the Job's namespace, by name
 }
 
-// Output is what is made of it.
+// Output is the result of the translation.
 type Output struct {
 	Pod   shimapi.Pod
 	Dirs  []string          // to be made, for volumes
 	Files []File            // to be written in them
-	Links map[string]string // to be made: what lies where, to stand for a mount
+	Links map[string]string // to be created: target of each link, which replaces a mount
 }
 
 // File is a file of a volume.
@@ -65,15 +64,14 @@ type File struct {
 	Mode uint32
 }
 
-// Missing is what a pod needs and is not there. Container is empty where it is
-// a volume that needs it.
+// Missing is an object that a pod needs and that does not exist. Container is empty if a volume needs it.
 type Missing struct {
 	Container string
 	Volume    string
 	Message   string
 }
 
-// Pod makes a pod, or says what is missing for it.
+// Pod returns the specification of a pod, or the object that is missing for it.
 func Pod(in Input) (Output, *Missing) {
 	t := in.Job.Spec.Template.Spec
 	out := Output{Links: map[string]string{}, Pod: shimapi.Pod{
@@ -113,14 +111,14 @@ func Pod(in Input) (Output, *Missing) {
 	return out, nil
 }
 
-// hostsFile is where names are looked up, and hostsVolume the volume, which no
-// Job can name, with that of a pod with a network of its own.
+// hostsFile is the file of host names, and hostsVolume the volume for that of a pod with a network of its own; no Job can have a volume of
+// this name.
 const (
 	hostsFile   = "/etc/hosts"
 	hostsVolume = ".hosts"
 )
 
-// addHostsFile gives the pod a file of names of its own.
+// addHostsFile adds the pod's own file of host names.
 func (o *Output) addHostsFile(in Input) {
 	dir := volumePath(in, hostsVolume)
 	o.Dirs = append(o.Dirs, dir)
@@ -128,14 +126,11 @@ func (o *Output) addHostsFile(in Input) {
 	o.Files = append(o.Files, File{Path: path.Join(dir, hostsVolume), Data: []byte(in.Hosts), Mode: 0o444})
 }
 
-// HostsFile returns where the names of a pod with a network of its own are. What
-// is added there the pod sees.
+// HostsFile returns the path of the host names of a pod with a network of its own. The pod sees lines that are appended there.
 func HostsFile(dir string) string { return path.Join(dir, shimapi.Volumes, hostsVolume, hostsVolume) }
 
-// temporaryVolume is the volume, which no Job can name, for the temporary files
-// of a pod with a network of its own, and temporaryDir where it is: in the
-// machine's folder those of several pods that are one to the machine would meet,
-// and stay when a pod is killed.
+// temporaryVolume is the volume for the temporary files of a pod with a network of its own, and temporaryDir its path; no Job can have a
+// volume of this name. In the machine's folder the files of several pods would collide, and stay when a pod is killed.
 const (
 	temporaryVolume = ".tmp"
 	temporaryDir    = pod.Dir + "/tmp"
@@ -147,8 +142,7 @@ func (o *Output) addTempVolume(in Input) {
 	o.Pod.Volumes = append(o.Pod.Volumes, shimapi.Volume{Name: temporaryVolume, Path: dir})
 }
 
-// joinNetwork has a container of a pod with a network of its own be there, or in the
-// machine's where it is to reach the platform.
+// joinNetwork puts a container of a pod with a network of its own into that network, or into the machine's if it has to reach the platform.
 func joinNetwork(c *shimapi.Container) {
 	if c.RunsPodBinary && len(c.Args) > 1 && slices.Contains([]string{"install", "pull", "collect"}, c.Args[1]) {
 		c.HostNetwork = true
@@ -173,7 +167,7 @@ func Deadline(j *batchv1.Job) time.Time {
 	return j.CreationTimestamp.Add(time.Duration(*j.Spec.ActiveDeadlineSeconds) * time.Second)
 }
 
-// addVolume adds a volume, and the files that it begins with.
+// addVolume adds a volume, and its first files.
 func (o *Output) addVolume(in Input, v corev1.Volume) *Missing {
 	made := shimapi.Volume{Name: v.Name, Path: volumePath(in, v.Name)}
 	o.Dirs = append(o.Dirs, made.Path)
@@ -197,7 +191,7 @@ func (o *Output) addVolume(in Input, v corev1.Volume) *Missing {
 
 func volumePath(in Input, name string) string { return path.Join(in.Dir, shimapi.Volumes, name) }
 
-// contents returns what a volume of configuration holds, or what is missing.
+// contents returns the files of a volume of configuration, or the name of the missing object.
 func contents(in Input, v corev1.Volume) ([]File, string) {
 	switch {
 	case v.ConfigMap != nil:
@@ -218,7 +212,7 @@ func contents(in Input, v corev1.Volume) ([]File, string) {
 	return nil, ""
 }
 
-// missingUnlessOptional says what is missing, unless it is optional.
+// missingUnlessOptional returns the message about a missing object, empty if the object is optional.
 func missingUnlessOptional(optional *bool, format string, args ...any) string {
 	if optional != nil && *optional {
 		return ""
@@ -306,8 +300,8 @@ func container(in Input, c corev1.Container, init bool) (shimapi.Container, *Mis
 	return made, nil
 }
 
-// limits returns how many thousandths of a core and bytes of memory a container may
-// use, zero for all: its limits or, where it has none, what it asks for.
+// limits returns how many thousandths of a core and bytes of memory a container may use, zero for no limit: its limits or, if it has none,
+// its requests.
 func limits(r corev1.ResourceRequirements) (cpu, memory int64) {
 	for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
 		if q, ok := list[corev1.ResourceCPU]; ok {
@@ -339,7 +333,7 @@ func containerKind(c corev1.Container, init bool) shimapi.Kind {
 	return shimapi.Init
 }
 
-// gpuEnv returns what a container is told of the machine's GPUs.
+// gpuEnv returns the variables that name a container's GPUs.
 func gpuEnv(in Input, c corev1.Container) []string {
 	if !in.HasGPUs {
 		return nil

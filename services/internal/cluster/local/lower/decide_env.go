@@ -32,7 +32,7 @@ func (v *variables) lookup(name string) (string, bool) {
 // envIndex is the number of a pod of an Indexed Job.
 const envIndex = "JOB_COMPLETION_INDEX"
 
-// environment returns the variables of c, or what is missing for them.
+// environment returns the variables of c, or the name of the object that is missing for them.
 func environment(in Input, c corev1.Container) (*variables, string) {
 	vars := &variables{value: map[string]string{}, list: gpuEnv(in, c)}
 	for _, from := range c.EnvFrom {
@@ -129,7 +129,7 @@ func fieldRef(in Input, path string) string {
 	return in.Annotations[strings.TrimSuffix(key, "']")]
 }
 
-// overlay returns base with vars over it: one value of each name, the last.
+// overlay returns base with vars over it: one value for each name, the last.
 func overlay(base, vars []string) []string {
 	at, env := map[string]int{}, make([]string, 0, len(base)+len(vars))
 	for _, v := range slices.Concat(base, vars) {

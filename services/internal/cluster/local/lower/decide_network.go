@@ -21,15 +21,13 @@ const (
 	addressPrefix = 16
 )
 
-// sshd refuses to serve without this directory, and its package makes it on the
-// machine only when the machine's own begins.
+// sshdDir must exist for sshd to serve. Its package creates the directory only when the machine's own sshd starts.
 const sshdDir = "/run/sshd"
 
 // Domain ends the full names of Services.
 const Domain = "cluster.local"
 
-// Network returns what pod index of a Job is in the network of its run, where it
-// has a number.
+// Network returns the network settings of pod index of a Job, which has the given number in the network of its run.
 func Network(j *batchv1.Job, index int, podName string, number int) *shimapi.Network {
 	return &shimapi.Network{
 		Number: number, Address: Address(number), Prefix: addressPrefix, Hostname: Hostname(j, index, podName), Private: []string{sshdDir},
@@ -42,7 +40,7 @@ func Address(number int) string { return fmt.Sprintf(addressFormat, number>>8, n
 // maxHostname is the longest name that a pod may call itself.
 const maxHostname = 63
 
-// Hostname returns what a pod is called, as Kubernetes names it.
+// Hostname returns the hostname of a pod, as Kubernetes sets it.
 func Hostname(j *batchv1.Job, index int, podName string) string {
 	name := cmp.Or(j.Spec.Template.Spec.Hostname, podName)
 	if validate.IsIndexed(j) {
@@ -51,7 +49,7 @@ func Hostname(j *batchv1.Job, index int, podName string) string {
 	return strings.TrimRight(name[:min(len(name), maxHostname)], "-.")
 }
 
-// Peer is a pod as those beside it know it.
+// Peer is a pod as the other pods of its run see it.
 type Peer struct {
 	Job      *batchv1.Job
 	Labels   map[string]string
@@ -59,10 +57,9 @@ type Peer struct {
 	Number   int
 }
 
-// Hosts returns the lines of /etc/hosts of a pod with a network of its own: first
-// what any machine has there, then the pods of its run, in the order of their
-// numbers, and the Services that stand for them, by name. A Service names the
-// first of its pods; one without an address of its own all of them.
+// Hosts returns the lines of /etc/hosts of a pod with a network of its own: first the lines of any machine, then the pods of its run, in
+// the order of their numbers, and the Services that select them, by name. A Service has the address of the first of its pods; a headless
+// one those of all of them.
 func Hosts(peers []Peer, services []*corev1.Service) []string {
 	lines := []string{"127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"}
 	peers = slices.SortedFunc(slices.Values(peers), func(a, b Peer) int { return cmp.Compare(a.Number, b.Number) })
@@ -83,8 +80,7 @@ func Hosts(peers []Peer, services []*corev1.Service) []string {
 	return lines
 }
 
-// names returns those of a pod, the full ones first: it has them where its
-// Service has no address of its own.
+// names returns the names of a pod, the full ones first; it has them if its Service is headless.
 func (p Peer) names(services []*corev1.Service) []string {
 	t := p.Job.Spec.Template.Spec
 	for _, s := range services {

@@ -11,11 +11,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// pathMapping is where a path of a container really is.
+// pathMapping is the real path of a container's path.
 type pathMapping struct{ containerPath, hostPath string }
 
-// relocate makes a container find by its arguments and environment what cannot
-// be mounted for it.
+// relocate rewrites a container's arguments and environment to the paths of the volumes that cannot be mounted for it.
 func (o *Output) relocate(in Input, c *shimapi.Container) {
 	places := o.pathMappings(in, *c)
 	for i, a := range c.Args {
@@ -44,8 +43,7 @@ func (o *Output) relocate(in Input, c *shimapi.Container) {
 	c.Mounts = nil
 }
 
-// pathMappings returns where a container's mounts really are, the innermost first,
-// and has links made for those that lie in others.
+// pathMappings returns the real paths of a container's mounts, the innermost first, and adds links for mounts that lie in others.
 func (o *Output) pathMappings(in Input, c shimapi.Container) []pathMapping {
 	places := []pathMapping{{pod.ImageBinary, in.Binary}}
 	for _, m := range c.Mounts {
@@ -62,7 +60,7 @@ func (o *Output) pathMappings(in Input, c shimapi.Container) []pathMapping {
 	return places
 }
 
-// mapPath returns where value is if it is a path at or below one of places.
+// mapPath returns the real path of value if value is at or below one of the mappings.
 func mapPath(value string, mappings []pathMapping) string {
 	for _, p := range mappings {
 		if rest, ok := strings.CutPrefix(value, p.containerPath); ok && (rest == "" || rest[0] == '/') {

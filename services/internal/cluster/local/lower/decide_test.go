@@ -218,8 +218,8 @@ func TestVariablesComeFromWhereTheyAreSaidTo(t *testing.T) {
 	}
 }
 
-// variables returns the environment of a container that has one variable from
-// somewhere, or all from somewhere, or what is missing for it.
+// variables returns the environment of a container that has one variable from a source, or all from a source, or the name of the missing
+// object.
 func variables(from *corev1.EnvVarSource, all *corev1.EnvFromSource) (map[string]string, string) {
 	in := input()
 	c := &in.Job.Spec.Template.Spec.Containers[0]

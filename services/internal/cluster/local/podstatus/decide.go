@@ -1,5 +1,4 @@
-// Package podstatus says of a Job and its pod what a Job controller and a kubelet
-// would say of them. It is pure.
+// Package podstatus computes the status of a Job and its pods as a Job controller and a kubelet would set it. It is pure.
 package podstatus
 
 import (
@@ -19,36 +18,36 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
 
-// Facts are all that the local cluster knows of a pod of a Job.
+// Facts are the known facts about a pod of a Job.
 type Facts struct {
 	Job       *batchv1.Job // as it was created
-	Index     int          // the pod's number, where the Job is Indexed
+	Index     int          // the pod's number, if the Job is Indexed
 	PodName   string
 	PodUID    string
 	Node      string
 	IP        string         // of the pod
 	HostIP    string         // of the machine
 	Version   int64          // grows with every change
-	State     *shimapi.State // as the supervisor wrote it last; nil before it did
-	Waiting   *Waiting       // why there is no supervisor yet
-	Deleting  time.Time      // when its deletion was asked for
-	Expired   time.Time      // when its deadline passed before it could begin
-	Halted    time.Time      // when another pod of its Job failed before it could begin
+	State     *shimapi.State // as the shim last wrote it; nil before
+	Waiting   *Waiting       // why there is no shim yet
+	Deleting  time.Time      // when its deletion was requested
+	Expired   time.Time      // when its deadline passed before it could start
+	Halted    time.Time      // when it was ended before it could start: another pod of its Job failed, or its attempt was over
 	Grace     time.Duration
-	Stopped   time.Time // when the platform was stopped while it ran, and ended it
-	ShimEnded bool      // its supervisor has ended, whatever its state says
+	Stopped   time.Time // when the platform was stopped and ended the running pod
+	ShimEnded bool      // its shim has ended, whatever its state says
 }
 
 // Waiting is why a pod cannot begin.
 type Waiting struct {
 	Since     time.Time
-	Container string // that cannot be created; empty where it is the pod
+	Container string // that cannot be created; empty if it is the pod
 	Reason    string
 	Message   string
 	NoNode    bool // the machine has no room for it
 }
 
-// Reasons that Kubernetes gives.
+// Reasons as in Kubernetes.
 const (
 	reasonDeadline     = "DeadlineExceeded"
 	reasonBackoff      = "BackoffLimitExceeded"
@@ -89,8 +88,7 @@ func Annotations(j *batchv1.Job, index int) map[string]string {
 	return annotations
 }
 
-// Job returns a Job as a Job controller would leave it, of all its pods that
-// there are, of which there is one.
+// Job returns a Job with the status that a Job controller would set, from its existing pods, at least one.
 func Job(pods ...Facts) *batchv1.Job {
 	f := pods[0]
 	j, n := f.Job.DeepCopy(), countPods(pods)
@@ -118,15 +116,15 @@ func Job(pods ...Facts) *batchv1.Job {
 	return j
 }
 
-// podCounts are what a Job's status says of its pods.
+// podCounts are the counts of pods in a Job's status.
 type podCounts struct {
 	active, ready, terminating, succeeded, failed int32
 
 	endedPods        int
 	deadlineExceeded bool      // the deadline passed
-	stopped          time.Time // when it did
-	ended            time.Time // when the last pod ended of those that have
-	indexes          string    // of those that succeeded
+	stopped          time.Time // when the deadline passed
+	ended            time.Time // when the last ended pod ended
+	indexes          string    // of the pods that succeeded
 	version          int64
 }
 
@@ -162,10 +160,9 @@ func countPods(pods []Facts) podCounts {
 	return n
 }
 
-// countActive counts the pods that have not ended: those of a Job that has failed, or
-// goes, are on their way out.
+// countActive counts the pods that have not ended: those of a failed or deleted Job are terminating, others active.
 func (n *podCounts) countActive(pods []Facts) {
-	left := int32(len(pods) - n.endedPods) //nolint:gosec // accept.MaxPods
+	left := int32(len(pods) - n.endedPods) //nolint:gosec // validate.MaxPods
 	if n.deadlineExceeded || n.failed > 0 || !pods[0].Deleting.IsZero() {
 		n.terminating = left
 		return
@@ -205,8 +202,7 @@ func formatRanges(numbers []int) string {
 	return b.String()
 }
 
-// setConditions says how a Job ends since a time and, where all of it is over, that
-// it has ended.
+// setConditions adds the first condition since a time and, if all pods have ended, the last condition.
 func setConditions(j *batchv1.Job, since, at time.Time, ended bool, first, last batchv1.JobConditionType, reason, message string) {
 	add := func(t batchv1.JobConditionType, at time.Time) {
 		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{
@@ -222,8 +218,7 @@ func setConditions(j *batchv1.Job, since, at time.Time, ended bool, first, last 
 	}
 }
 
-// endTime returns when nothing of the pod was left, zero before, and whether the
-// deadline was to blame.
+// endTime returns when the pod had ended with all its processes, zero before, and whether its deadline ended it.
 func (f Facts) endTime() (at time.Time, deadlineExceeded bool) {
 	switch {
 	case !f.Expired.IsZero():
@@ -238,14 +233,13 @@ func (f Facts) endTime() (at time.Time, deadlineExceeded bool) {
 	return f.State.EndedAt, f.State.Deadline
 }
 
-// cutOff reports whether the pod's supervisor was killed when the platform was
-// stopped, before it could write how the pod ended.
+// cutOff reports whether the pod's shim was killed when the platform was stopped, before it could write the pod's end.
 func (f Facts) cutOff() bool {
 	return f.ShimEnded && !f.Stopped.IsZero() && (f.State == nil || f.State.EndedAt.IsZero())
 }
 
-// stoppedByPlatform reports whether the pod has ended because the platform was stopped: a main
-// container was sent SIGTERM, or never ended. What ended before is what it was.
+// stoppedByPlatform reports whether the pod has ended because the platform was stopped: a main container was sent SIGTERM, or never ended.
+// Containers that ended before keep their result.
 func (f Facts) stoppedByPlatform() bool {
 	if f.Stopped.IsZero() || !f.HasEnded() || f.State != nil && f.State.Deadline {
 		return false
@@ -269,7 +263,7 @@ func (f Facts) initFailed() bool {
 	return false
 }
 
-// deadlinePassedAt returns when the deadline passed, of a pod that it ended.
+// deadlinePassedAt returns when the deadline of a pod passed that it ended.
 func (f Facts) deadlinePassedAt() time.Time {
 	if !f.Expired.IsZero() {
 		return f.Expired
@@ -283,7 +277,7 @@ func (f Facts) HasEnded() bool {
 	return !at.IsZero()
 }
 
-// phase returns the phase of the pod, as a kubelet decides it.
+// phase returns the phase of the pod, as a kubelet would set it.
 func (f Facts) phase() corev1.PodPhase {
 	switch {
 	case !f.Expired.IsZero() || !f.Halted.IsZero() || f.stoppedByPlatform():
@@ -331,7 +325,7 @@ func (f Facts) mainStatus(i int) shimapi.ContainerStatus {
 	return f.containerStatus(len(f.Job.Spec.Template.Spec.InitContainers) + i)
 }
 
-// isReady reports whether all that is to run beside each other runs.
+// isReady reports whether all sidecars and main containers run.
 func (f Facts) isReady() bool {
 	t := f.Job.Spec.Template.Spec
 	for i, c := range slices.Concat(t.InitContainers, t.Containers) {
@@ -356,7 +350,7 @@ func (f Facts) isInitialized() bool {
 	return f.State != nil
 }
 
-// Pod returns the Job's pod as a kubelet would leave it.
+// Pod returns the Job's pod with the status that a kubelet would set.
 func Pod(f Facts) corev1.Pod {
 	t, yes := f.Job.Spec.Template.DeepCopy(), true
 	p := corev1.Pod{
@@ -391,7 +385,7 @@ func Pod(f Facts) corev1.Pod {
 	return p
 }
 
-// setDeletion marks a pod that is told to end before its time.
+// setDeletion sets the deletion time of a pod that is deleted or past its deadline.
 func (f Facts) setDeletion(p *corev1.Pod) {
 	at := f.Deleting
 	if at.IsZero() && f.State != nil && f.State.Deadline {

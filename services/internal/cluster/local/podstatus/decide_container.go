@@ -26,7 +26,7 @@ func (f Facts) container(c corev1.Container, i int, init bool) corev1.ContainerS
 		out.LastTerminationState.Terminated = terminated(*s.LastTermination, out.ContainerID)
 	}
 	switch {
-	case s.Running() && f.cutOff(): // it was killed with the supervisor
+	case s.Running() && f.cutOff(): // it was killed with the shim
 		out.State.Terminated = terminated(shimapi.Termination{Code: 128 + 9, Signal: 9, Started: s.Started, Ended: f.Stopped}, out.ContainerID)
 	case s.Running():
 		out.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(s.Started)}
@@ -42,7 +42,7 @@ func (f Facts) container(c corev1.Container, i int, init bool) corev1.ContainerS
 	return out
 }
 
-// waitingState says why a container has not begun.
+// waitingState returns why a container has not started.
 func (f Facts) waitingState(c corev1.Container) *corev1.ContainerStateWaiting {
 	if w := f.Waiting; w != nil && w.Container == c.Name {
 		return &corev1.ContainerStateWaiting{Reason: w.Reason, Message: w.Message}
@@ -99,7 +99,7 @@ func (f Facts) podConditions() []corev1.PodCondition {
 	}
 }
 
-// notReadyReason says why the pod is not ready.
+// notReadyReason returns why the pod is not ready.
 func (f Facts) notReadyReason() (reason, message string) {
 	if f.HasEnded() && f.phase() == corev1.PodFailed {
 		return "PodFailed", ""
@@ -150,8 +150,7 @@ func condition(t corev1.PodConditionType, ok bool, at time.Time, reason, message
 	return c
 }
 
-// Event returns what a kubelet or scheduler would have to say of a pod that
-// cannot begin, if anything.
+// Event returns the event that a kubelet or scheduler would emit for a pod that cannot start, if any.
 func Event(f Facts) (corev1.Event, bool) {
 	w := f.Waiting
 	if w == nil {

@@ -80,7 +80,7 @@ func deleted(f podstatus.Facts) podstatus.Facts {
 	return f
 }
 
-// summary is what is told of a Job and its pod, in short.
+// summary is a short form of the status of a Job and its pod.
 type summary struct {
 	Job        string // active succeeded failed ready terminating
 	Conditions string

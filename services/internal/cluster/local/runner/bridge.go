@@ -23,7 +23,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control"
 )
 
-// Files of a bridge, the process that joins the pods of an attempt: see package shim.
+// Files of a bridge, the process that connects the pods of an attempt: see package shim.
 const (
 	bridgeSocket = "hub"
 	bridgeLog    = "hub.log"
@@ -32,8 +32,7 @@ const (
 // bridgeTimeout is how long a bridge may take to answer, and to end.
 const bridgeTimeout = 15 * time.Second
 
-// probeNetworkIsolation returns the isolation of pods with networks of their own, or why
-// there are none, and what to change.
+// probeNetworkIsolation returns the isolation of pods with networks of their own, or why there are none, and the remedy.
 func probeNetworkIsolation(f disk.Folder, binary string) (isolation, string) {
 	i, err := strongestIsolation(f, binary, "--probe-network", 0, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_NET_ADMIN)
 	if err != nil {
@@ -54,8 +53,7 @@ func networkRemedy(err error) string {
 	return strings.Replace(namespaceRemedy(), "CAP_SYS_ADMIN", "CAP_SYS_ADMIN and CAP_NET_ADMIN", 1)
 }
 
-// startInNetwork starts the shim of a pod, which has the lock, where the pod has a
-// cable to the others of its attempt. The bridge of the attempt is in network.
+// startInNetwork starts the shim of a pod as a child of its attempt's bridge, with the pod's lock. The bridge is in the folder network.
 func (r *Runner) startInNetwork(id, network string, lock *os.File) error {
 	unlock, err := r.bridges.Lock(context.Background(), network)
 	if err != nil {
@@ -86,7 +84,7 @@ func (r *Runner) startInNetwork(id, network string, lock *os.File) error {
 	return err
 }
 
-// errNoBridge says that no bridge answers.
+// errNoBridge means that no bridge answers.
 var errNoBridge = errors.New("what joins the pods of the run does not answer")
 
 // requestShim has the bridge in dir start a shim.
@@ -189,8 +187,7 @@ func (i isolation) startBridge(binary, dir string, l *os.File) (*os.Process, err
 	})
 }
 
-// RemoveNetwork removes the bridge of an attempt that has no pods any more, once
-// the bridge has ended, as it does by itself, or was given its time.
+// RemoveNetwork removes the bridge of an attempt without pods, once the bridge has ended by itself or its time is over.
 func (r *Runner) RemoveNetwork(ctx context.Context, dir string) {
 	pause := shortWaits()
 	for until := time.Now().Add(bridgeTimeout); time.Now().Before(until); {

@@ -19,16 +19,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
-// isolation is how a supervisor is set apart.
+// isolation is how a shim is isolated.
 type isolation struct {
 	flags   uintptr // namespaces of its own
 	uid     int     // in a user namespace
 	gid     int
-	ambient []uintptr // capabilities that it keeps there
+	ambient []uintptr // capabilities that it keeps in the namespace
 }
 
-// probeIsolation returns the strongest isolation that this machine allows, and if that
-// is none, why, and what to change.
+// probeIsolation returns the strongest isolation that this machine allows, and if that is none, why, and the remedy.
 func probeIsolation(f disk.Folder, binary string, disabled bool) (isolation, string) {
 	if disabled {
 		return isolation{}, "the platform's settings say that pods have no namespaces; change no_namespaces"
@@ -40,8 +39,8 @@ func probeIsolation(f disk.Folder, binary string, disabled bool) (isolation, str
 	return i, ""
 }
 
-// strongestIsolation returns an isolation in which the pod binary does what it is asked
-// to, as root the one without a user namespace if that is possible.
+// strongestIsolation returns an isolation in which the pod binary passes the probe, as root the one without a user namespace if that is
+// possible.
 func strongestIsolation(f disk.Folder, binary, probeFlag string, flags uintptr, ambient ...uintptr) (isolation, error) {
 	privileged := isolation{flags: flags}
 	userNamespace := isolation{flags: flags | unix.CLONE_NEWUSER, uid: os.Getuid(), gid: os.Getgid(), ambient: ambient}
@@ -58,7 +57,7 @@ func strongestIsolation(f disk.Folder, binary, probeFlag string, flags uintptr, 
 	return isolation{}, last
 }
 
-// probe has the pod binary see whether it can do something.
+// probe has the pod binary check whether it can work in the isolation.
 func (i isolation) probe(f disk.Folder, binary, probeFlag string) error {
 	dir := f.Trash("probe" + probeFlag)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -68,7 +67,7 @@ func (i isolation) probe(f disk.Folder, binary, probeFlag string) error {
 	cmd := exec.Command(binary, "supervise", probeFlag, dir) //nolint:gosec,noctx // our own, and short
 	cmd.SysProcAttr = i.sysProcAttr()
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	runtime.LockOSThread() // or it would end with the thread that started it
+	runtime.LockOSThread() // else the child would end with the thread that started it
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -111,8 +110,7 @@ func (i isolation) sysProcAttr() *syscall.SysProcAttr {
 	return a
 }
 
-// startShim starts the supervisor of the pod in dir, which has lock from its
-// birth, and returns its process ID.
+// startShim starts the shim of the pod in dir, which inherits lock, and returns its process ID.
 func (i isolation) startShim(binary, dir string, lock *os.File) (int, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

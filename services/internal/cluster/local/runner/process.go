@@ -17,13 +17,12 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control"
 )
 
-// shortWaits returns the waits between looks at a process that is about to end.
+// shortWaits returns the pauses between checks of a process that is about to end.
 func shortWaits() control.Backoff {
 	return control.Backoff{First: 100 * time.Microsecond, Max: 50 * time.Millisecond}
 }
 
-// AwaitUnlocked waits up to 5 s until no shim holds the lock of a pod, and reports
-// whether none does.
+// AwaitUnlocked waits up to 5 s until no shim holds the lock of a pod, and reports whether none does.
 func (r *Runner) AwaitUnlocked(ctx context.Context, id string) bool {
 	pause := shortWaits()
 	for until := time.Now().Add(5 * time.Second); r.folder.IsLocked(id); {
@@ -34,8 +33,7 @@ func (r *Runner) AwaitUnlocked(ctx context.Context, id string) bool {
 	return true
 }
 
-// AwaitGone waits until the shim that wrote a state has ended. It is false where
-// ctx is done before.
+// AwaitGone waits until the shim that wrote a state has ended. It is false if ctx is done before.
 func AwaitGone(ctx context.Context, s *shimapi.State) bool {
 	pause := shortWaits()
 	for alive(s.PID, s.StartTicks) {
@@ -46,9 +44,8 @@ func AwaitGone(ctx context.Context, s *shimapi.State) bool {
 	return true
 }
 
-// Signal sends a signal to a shim, and to no other process. The pid is that of a
-// child which was not reaped, zero where the shim is none; the state is nil where
-// the shim has written none. A shim that has ended is no error.
+// Signal sends a signal to a shim, and to no other process. The pid is that of a child which was not reaped, zero if the shim is no child;
+// the state is nil if the shim has written none. For a shim that has ended, Signal returns nil.
 func Signal(pid int, state *shimapi.State, s unix.Signal) error {
 	var err error
 	switch {
@@ -96,20 +93,19 @@ func AwaitChild(pid int) {
 	}
 }
 
-// alive reports whether a process still is the one that began then.
+// alive reports whether the process with this ID is still the one that started at startTicks.
 func alive(pid int, startTicks uint64) bool {
 	p, err := shimapi.ReadProcess(strconv.Itoa(pid))
 	if err != nil || p.StartTicks != startTicks {
 		return false
 	}
-	if p.Zombie { // ours, where a cluster before in this process started it
+	if p.Zombie { // a child of ours, if an earlier cluster in this process started it
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 	return !p.Zombie
 }
 
-// KillLeftovers kills the processes that a pod without namespaces left behind when
-// its shim was killed.
+// KillLeftovers kills the processes that a pod without namespaces left behind when its shim was killed.
 func KillLeftovers(id string) {
 	marker := []byte(shimapi.EnvPodID + "=" + id)
 	for pause := time.Millisecond; pause < time.Second; pause *= 2 {

@@ -24,19 +24,18 @@ import (
 // Runner starts shims. Any goroutine may use it.
 type Runner struct {
 	Binary       string // the pod binary
-	NoLimits     string // why nothing enforces limits of CPU and memory, and the remedy; empty where cgroups do
-	NoNamespaces string // why pods have no namespaces of their own, and the remedy; empty where they have
+	NoLimits     string // why limits of CPU and memory are not enforced, and the remedy; empty if cgroups enforce them
+	NoNamespaces string // why pods have no namespaces of their own, and the remedy; empty if they have
 
 	folder           disk.Folder
 	log              *zap.Logger
 	groups           cgroup.Groups
 	isolation        isolation
-	networkIsolation func() (isolation, string) // of pods with a network of their own, probed once it is needed
+	networkIsolation func() (isolation, string) // of pods with a network of their own, probed on first use
 	bridges          keymutex.Mutex             // by the folder of the network
 }
 
-// New copies the pod binary into the folder and looks at the machine. Where disabled,
-// pods have no namespaces.
+// New copies the pod binary into the folder and probes the machine. If disabled is set, pods have no namespaces.
 func New(f disk.Folder, podBinary string, disabled bool, log *zap.Logger) (*Runner, error) {
 	binary, err := f.Binary(podBinary)
 	if err != nil {
@@ -49,17 +48,14 @@ func New(f disk.Folder, podBinary string, disabled bool, log *zap.Logger) (*Runn
 	return r, nil
 }
 
-// NoNetworks returns why pods cannot have networks of their own, and the remedy;
-// empty where they can.
+// NoNetworks returns why pods cannot have networks of their own, and the remedy; empty if they can.
 func (r *Runner) NoNetworks() string {
 	_, unavailable := r.networkIsolation()
 	return unavailable
 }
 
-// Start writes the files of a pod and starts its shim, and returns the shim's
-// process ID where it is a child of this process. The shim of a pod with a network
-// of its own is a child of the bridge, in the folder network; network is empty for
-// a pod that shares the machine's.
+// Start writes the files of a pod and starts its shim. It returns the shim's process ID if the shim is a child of this process. The shim of
+// a pod with a network of its own is a child of the bridge, in the folder network; network is empty for a pod that shares the machine's.
 func (r *Runner) Start(id string, out lower.Output, network string) (pid int, err error) {
 	if err := createVolumes(out); err != nil {
 		return 0, err
@@ -104,7 +100,7 @@ func (r *Runner) createGroups(p *shimapi.Pod) {
 	}
 }
 
-// createVolumes makes the volumes and their first files. It may be repeated.
+// createVolumes creates the volumes and their first files. It can be repeated.
 func createVolumes(out lower.Output) error {
 	for _, dir := range out.Dirs {
 		if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // containers may have other users

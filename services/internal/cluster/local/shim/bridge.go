@@ -16,15 +16,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
 
-// bridgeTimeout is how long a hub waits for its first pod.
+// bridgeTimeout is how long a bridge waits for its first pod.
 const bridgeTimeout = 10 * time.Second
 
-// RunBridge joins the pods of one run: it makes their network, and starts their
-// supervisors, who end with it. It listens at spec.HubFD, and ends with the last
-// of them.
+// RunBridge connects the pods of one run: it creates their network, and starts their shims, which end with it. It listens at
+// shimapi.BridgeFD, and ends with the last shim.
 //
-// It is the one process that all of them come from, so that each may have a
-// cable to the others also where this takes a user namespace, which they share.
+// All shims are children of this one process, so that each can have a virtual cable to the others even if this takes a user namespace,
+// which they share.
 func RunBridge() error {
 	syscall.CloseOnExec(shimapi.BridgeFD)
 	if err := unix.SetNonblock(shimapi.BridgeFD, false); err != nil {
@@ -47,7 +46,7 @@ type bridge struct {
 	pods    int
 }
 
-// accept hands over who asks, for as long as the hub lives.
+// accept passes connections on as long as the bridge runs.
 func (h *bridge) accept() {
 	for {
 		c, _, err := unix.Accept4(shimapi.BridgeFD, unix.SOCK_CLOEXEC)
@@ -78,7 +77,7 @@ func (h *bridge) loop() {
 	}
 }
 
-// serve serves who asks: it starts one supervisor.
+// serve serves one connection: it starts one shim.
 func (h *bridge) serve(c int) {
 	defer unix.Close(c) //nolint:errcheck // who asks has the answer, or does without
 	r, files, err := receiveRequest(c)
@@ -102,7 +101,7 @@ func (h *bridge) serve(c int) {
 	}
 }
 
-// receiveRequest reads a request and what comes with it.
+// receiveRequest reads a request and the descriptors sent with it.
 func receiveRequest(c int) (shimapi.Request, []int, error) {
 	var r shimapi.Request
 	b, control := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(2*4))

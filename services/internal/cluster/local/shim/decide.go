@@ -7,49 +7,48 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
-// Bounds of a pod's life that its spec does not give.
+// Bounds of a pod's life that its spec does not set.
 const (
 	initialBackoff     = 100 * time.Millisecond // before a sidecar that crashed is started again; doubled each time
 	maxBackoff         = 30 * time.Second
-	backoffResetAfter  = time.Minute            // a sidecar that ran so long starts with the first pause again
-	minSidecarGrace    = 2 * time.Second        // the least that a sidecar is given to end
-	signalHandlerDelay = 500 * time.Millisecond // how long a sidecar of ours may take until it listens to signals
+	backoffResetAfter  = time.Minute            // a sidecar that ran this long starts with the first pause again
+	minSidecarGrace    = 2 * time.Second        // the least time that a sidecar has to end
+	signalHandlerDelay = 500 * time.Millisecond // how long a sidecar with the pod binary may take until it handles signals
 )
 
-// Signals that do not tell of a crash, by number.
+// Signals that do not count as a crash, by number.
 const (
 	sigKill = 9
 	sigTerm = 15
 )
 
-// actionSet is what a supervisor has to do now. Containers are told by their index.
+// actionSet are the next actions of a shim. Containers are given by their index.
 type actionSet struct {
 	Start    []int
 	Term     []int     // send SIGTERM
 	Kill     []int     // send SIGKILL
 	Deadline bool      // note that the deadline has passed, and decide again
-	Done     bool      // nothing is left to be done
-	Wake     time.Time // when to decide again if nothing happens before; zero means never
+	Done     bool      // the pod has ended completely
+	Wake     time.Time // when to decide again if no event comes before; zero means never
 }
 
-// isEmpty reports whether there is nothing to do but to wait.
+// isEmpty reports whether the shim only has to wait.
 func (p actionSet) isEmpty() bool {
 	return len(p.Start) == 0 && len(p.Term) == 0 && len(p.Kill) == 0 && !p.Deadline && !p.Done
 }
 
-// decide returns what has to be done for pod p in state s, as a kubelet would
-// with restart policy Never:
+// decide returns the next actions for pod p in state s, as a kubelet would take them with restart policy Never:
 //
-//   - init containers run one after the other, a sidecar begins in its place
-//     among them and the next goes on, the main ones begin together;
-//   - a sidecar that ends is started again, after a pause that grows;
-//   - when all main containers have ended, or an init container has failed, or
-//     the pod is stopped, what is no sidecar is told to end first, then the
-//     sidecars, the last first, each killed when its grace is over;
-//   - a sidecar that crashed, at that time or while it ends, is started again
-//     within the grace, so that it can finish its work;
-//   - a sidecar of ours, which ends by itself soon after the benchmark, is not
-//     told to while it starts, and SIGTERM ends it only then.
+//   - init containers run one after the other, a sidecar starts in its place among them and
+//     the next one follows at once, the main ones start together;
+//   - a sidecar that ends is restarted, after a pause that grows;
+//   - when all main containers have ended, or an init container has failed, or the pod is
+//     stopped, SIGTERM goes to the other containers first, then to the sidecars, the last
+//     first, each killed when its grace is over;
+//   - a sidecar that crashed, at that time or while it ends, is restarted within the grace,
+//     so that it can finish its work;
+//   - a sidecar with the pod binary, which ends by itself soon after the benchmark, gets no
+//     SIGTERM while it starts; after that a death by SIGTERM is a crash.
 func decide(p shimapi.Pod, s shimapi.State, now time.Time) actionSet {
 	if s.Stopped.IsZero() && !p.Deadline.IsZero() && !now.Before(p.Deadline) {
 		return actionSet{Deadline: true}
@@ -84,7 +83,7 @@ func endingSince(p shimapi.Pod, s shimapi.State) (time.Time, bool) {
 	return last, true
 }
 
-// startNext starts what can be started.
+// startNext returns the containers that can start.
 func startNext(p shimapi.Pod, s shimapi.State, now time.Time) actionSet {
 	var actions actionSet
 	for i, c := range p.Containers {
@@ -97,7 +96,7 @@ func startNext(p shimapi.Pod, s shimapi.State, now time.Time) actionSet {
 			actions.Start = append(actions.Start, i)
 		case st.Termination == nil:
 			actions.Start = append(actions.Start, i)
-			return actions // whether it could be started decides what is next
+			return actions // its start decides what comes next
 		default:
 			if restartSidecar(&actions, i, st, now); st.Termination.Problem != "" {
 				return actions // it never ran
@@ -124,7 +123,7 @@ func backoff(st shimapi.ContainerStatus) time.Duration {
 	return min(initialBackoff<<min(st.Restarts, 16), maxBackoff)
 }
 
-// endPod ends what still runs, in a pod that is to end since a time.
+// endPod returns the actions that end the running containers of a pod which has to end since a time.
 func endPod(p shimapi.Pod, s shimapi.State, since, now time.Time) actionSet {
 	var actions actionSet
 	for i, c := range p.Containers {
@@ -154,8 +153,8 @@ func endPod(p shimapi.Pod, s shimapi.State, since, now time.Time) actionSet {
 	return actions
 }
 
-// stopContainer tells a container to end, and kills it after until, or earlier where somebody
-// has stopped it, so that it cannot end.
+// stopContainer sends SIGTERM to a container, and kills it after the deadline, or earlier if a signal has stopped it, so that it cannot
+// end.
 func stopContainer(actions *actionSet, i int, st shimapi.ContainerStatus, deadline, now time.Time) {
 	switch {
 	case st.TermSentAt.IsZero():
@@ -170,8 +169,7 @@ func stopContainer(actions *actionSet, i int, st shimapi.ContainerStatus, deadli
 	}
 }
 
-// graceEnd is when a sidecar's grace is over. A pod that is stopped has one grace
-// for all its containers.
+// graceEnd returns when a sidecar's grace is over. A stopped pod has one grace for all its containers.
 func graceEnd(s shimapi.State, st shimapi.ContainerStatus, grace time.Duration) time.Time {
 	if s.Stopped.IsZero() {
 		return st.TermSentAt.Add(grace)
@@ -183,7 +181,7 @@ func graceEnd(s shimapi.State, st shimapi.ContainerStatus, grace time.Duration) 
 	return at
 }
 
-// hasCrashed reports whether a container ended, and not because it was told to.
+// hasCrashed reports whether a container ended by a crash, not by a signal of the shim.
 func hasCrashed(c shimapi.Container, st shimapi.ContainerStatus) bool {
 	if st.Termination == nil || st.Termination.Problem != "" || !st.KillSentAt.IsZero() {
 		return false
@@ -194,7 +192,7 @@ func hasCrashed(c shimapi.Container, st shimapi.ContainerStatus) bool {
 	return st.Termination.Signal != 0 && (st.Termination.Signal != sigTerm || c.RunsPodBinary)
 }
 
-// isAnyRunning reports whether a sidecar, or anything else, runs.
+// isAnyRunning reports whether a sidecar runs or, without sidecar, any other container.
 func isAnyRunning(p shimapi.Pod, s shimapi.State, sidecar bool) bool {
 	for i, c := range p.Containers {
 		if (c.Kind == shimapi.Sidecar) == sidecar && s.Containers[i].Running() {
@@ -204,7 +202,7 @@ func isAnyRunning(p shimapi.Pod, s shimapi.State, sidecar bool) bool {
 	return false
 }
 
-// earliest returns the earlier of two times, of which zero means never.
+// earliest returns the earlier of two times; zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -212,10 +210,9 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// isOOM reports whether a container ended badly for want of memory. Its own group,
-// where it has one, counts the processes of it that the kernel killed, whichever they
-// were (-1 where no group counts); else it must have been killed itself while the
-// kernel killed anything on the machine.
+// isOOM reports whether a container failed for lack of memory. If it has a cgroup, group is the number of its processes that the kernel
+// killed (-1 if no group counts). Else the container itself must have been killed by SIGKILL while the kernel killed any process on the
+// machine.
 func isOOM(code int, group, machine int64) bool {
 	if group >= 0 {
 		return code != 0 && group > 0

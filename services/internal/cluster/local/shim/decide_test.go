@@ -149,8 +149,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever containers do, a pod that is stopped is over before long: its grace,
-// and a moment for each sidecar.
+// Whatever containers do, a stopped pod ends in time: its grace, and a moment for each sidecar.
 func TestEveryPodThatIsStoppedIsOverInTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,7 +172,7 @@ func TestEveryPodThatIsStoppedIsOverInTime(t *testing.T) {
 	})
 }
 
-// act carries a plan out, and lets containers end or not.
+// act carries out actions, and lets containers end or not.
 func act(t *rapid.T, s *shimapi.State, actions shim.Actions, now time.Time) time.Time {
 	for _, i := range actions.Start {
 		if s.Containers[i].Running() {

@@ -13,10 +13,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// installInPlace does what container i would do, where that is the pod's first and
-// all it does is to install the pod binary: that is so for each pod of the
-// platform, and a process only for this would be a good part of a short pod's
-// cost. It reports false where the container has to do it itself.
+// installInPlace does the work of container i in this process, if it is the pod's first and only installs the pod binary: every pod of the
+// platform has this container, and a process for it would be a large part of a short pod's cost. It returns false if the container has to
+// run.
 func (s *shim) installInPlace(i int) bool {
 	c := s.pod.Containers[i]
 	if i != 0 || !c.RunsPodBinary || len(c.Args) != 3 || c.Args[1] != "install" || s.rootfsErr != nil {
@@ -35,7 +34,7 @@ func (s *shim) installInPlace(i int) bool {
 	return installFile(s.pod.Binary+pod.ShipSuffix, dst+pod.ShipSuffix) == nil && installFile(s.pod.Binary, dst) == nil && linkEmit(dst) == nil
 }
 
-// linkEmit gives the program at path the name beside it by which it emits.
+// linkEmit creates the link beside the program at path under which the program emits metrics.
 func linkEmit(path string) error {
 	err := os.Symlink(filepath.Base(path), filepath.Join(filepath.Dir(path), filepath.Base(pod.Emit)))
 	if errors.Is(err, fs.ErrExist) {
@@ -44,9 +43,8 @@ func linkEmit(path string) error {
 	return err
 }
 
-// installFile brings a program to dst, whole or not at all: as another name of the
-// same file where that is possible, which costs next to nothing. Nobody can
-// write to it while it runs.
+// installFile installs a program at dst, whole or not at all: as a hard link to the same file if that is possible, which costs almost
+// nothing. No process can write to the program while it runs.
 func installFile(binary, dst string) error {
 	if err := os.MkdirAll(filepath.Dir(dst), 0o777); err != nil { //nolint:gosec // containers may have other users
 		return err

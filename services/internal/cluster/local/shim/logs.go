@@ -16,20 +16,20 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
-// Bounds of what is kept.
+// Bounds of logs and termination messages.
 const (
-	logSize     = 2 << 20 // of a container's log, and as much of the log before it
-	messageSize = 4096    // of last words
-	tailSize    = 2048    // of a log that is taken for last words
+	logSize     = 2 << 20 // of a container's log, and of the log before it
+	messageSize = 4096    // of a termination message
+	tailSize    = 2048    // of a log that is used as termination message
 )
 
-// logs keeps the last of what containers write. It is used by one goroutine.
+// logs stores the last output of containers. Only one goroutine may use it.
 type logs struct {
 	readers  sync.WaitGroup
-	complete map[string]chan struct{} // by path; closed once all writers have gone
+	complete map[string]chan struct{} // by path; closed once all writers have closed it
 }
 
-// open returns what a container writes to; the caller closes it.
+// open returns the file to which a container writes; the caller closes it.
 func (l *logs) open(path string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -50,7 +50,7 @@ func (l *logs) open(path string) (*os.File, error) {
 	return w, nil
 }
 
-// wait waits until all writers have gone, for a moment at most.
+// wait waits until all writers have closed their logs, for a moment at most.
 func (l *logs) wait() {
 	done := make(chan struct{})
 	go func() {
@@ -60,8 +60,7 @@ func (l *logs) wait() {
 	waitBriefly(done)
 }
 
-// waitFor waits until all writers of one log have gone, for a moment at most:
-// some may go on in a session of their own.
+// waitFor waits until all writers have closed one log, for a moment at most: some may go on in a session of their own.
 func (l *logs) waitFor(path string) {
 	if complete, ok := l.complete[path]; ok {
 		waitBriefly(complete)
@@ -75,8 +74,7 @@ func waitBriefly(done <-chan struct{}) {
 	}
 }
 
-// logWriter writes a log file, and begins anew when it is large. It never fails:
-// whoever writes must not be held up by a full disk.
+// logWriter writes a log file, and starts a new one when it is large. It never fails: a full disk must not block a writer.
 type logWriter struct {
 	path string
 	file *os.File
@@ -112,19 +110,19 @@ func (k *logWriter) close() {
 	}
 }
 
-// terminationMessage returns what container i left to be said about its end.
+// terminationMessage returns the termination message of container i.
 func (s *shim) terminationMessage(i, code int) string {
 	c := s.pod.Containers[i]
 	message := readExcerpt(s.messagePath(c), messageSize, false)
 	if message == "" && code != 0 && c.FallbackToLogs {
 		log := filepath.Join(s.dir, shimapi.Logs, c.Name+".log")
-		s.logs.waitFor(log) // what it wrote last may be on its way
+		s.logs.waitFor(log) // its last output may not be written yet
 		message = readExcerpt(log, tailSize, true)
 	}
 	return message
 }
 
-// messagePath returns where the last words of c lie.
+// messagePath returns the path of the termination message of c.
 func (s *shim) messagePath(c shimapi.Container) string {
 	if s.rootfs == nil {
 		return c.MessagePath
@@ -135,8 +133,7 @@ func (s *shim) messagePath(c shimapi.Container) string {
 	return privateMessagePath(s.dir, c)
 }
 
-// readExcerpt returns the first or last bytes of a file as text. What is no file is
-// empty: it may lie where the benchmark can put anything.
+// readExcerpt returns the first or last bytes of a file as text, empty if it is no regular file: the benchmark may put any file there.
 func readExcerpt(path string, limit int64, last bool) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {

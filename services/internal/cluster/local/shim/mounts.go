@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountTree is a directory that must exist, or a mount point if nothing is below
-// it.
+// mountTree is a directory that must exist, or a mount point if it has no children.
 type mountTree struct{ children map[string]*mountTree }
 
 // add makes path a mount point.
@@ -42,9 +41,8 @@ func (p *mountTree) existsIn(dir string) bool {
 	return true
 }
 
-// mirrorDir makes to, an empty directory in memory, look like from, with room for
-// the places that p wants: the directories that lead to them. Mount points
-// themselves are made by bind, which knows their kind.
+// mirrorDir makes to, an empty directory in memory, look like from, with the directories that lead to the mount points in p. The mount
+// points themselves are made by the mount, which knows whether they are files.
 func mirrorDir(from, to string, p *mountTree) error {
 	entries, err := os.ReadDir(from)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +68,7 @@ func mirrorDir(from, to string, p *mountTree) error {
 	return nil
 }
 
-// mirrorEntry makes target look like source, with room for b where that is given.
+// mirrorEntry makes target look like source, with the mount points in b if b is given.
 func mirrorEntry(source, target string, e fs.DirEntry, b *mountTree) error {
 	if b != nil && e.IsDir() && !b.existsIn(source) {
 		return copyDir(source, target, b)
@@ -87,15 +85,15 @@ func copyDir(source, target string, b *mountTree) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
 	}
-	_ = os.Chown(target, int(st.Uid), int(st.Gid)) // where no one may, it belongs to us
+	_ = os.Chown(target, int(st.Uid), int(st.Gid)) // without the permission, it belongs to the shim's user
 	if err := unix.Chmod(target, st.Mode&0o7777); err != nil {
 		return fmt.Errorf("make %s: %w", target, err)
 	}
 	return mirrorDir(source, target, b)
 }
 
-// bindEntry makes target the same as source: a link, or a mount of it. What went
-// meanwhile, and what the kernel does not show us, is left out.
+// bindEntry makes target the same as source: a link, or a mount of it. Entries that are gone meanwhile, and those that the kernel hides,
+// are left out.
 func bindEntry(source, target string, e fs.DirEntry) error {
 	var err error
 	switch {
@@ -124,7 +122,7 @@ func bindEntry(source, target string, e fs.DirEntry) error {
 	return nil
 }
 
-// makeDevice makes the node itself where we may, because that is cheaper.
+// makeDevice creates the device node if permitted, because that is cheaper.
 func makeDevice(source, target string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(source, &st); err != nil {
@@ -174,8 +172,7 @@ func bindMount(source, root, path string, readOnly bool) error {
 	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|kept, "")
 }
 
-// makeMountPoint makes a directory or file to mount at, if there is none. Its
-// parent is there: either mirror made it, or it lies in a volume.
+// makeMountPoint creates a directory or file to mount at, if there is none. Its parent exists: mirrorDir made it, or it lies in a volume.
 func makeMountPoint(path string, dir bool) error {
 	info, err := os.Stat(path)
 	switch {
@@ -194,8 +191,7 @@ func makeMountPoint(path string, dir bool) error {
 	return touch(path)
 }
 
-// resolveLinks follows the machine's own links in what exists of path: a mount at
-// /var/run/x is one at /run/x.
+// resolveLinks resolves the machine's own links in the existing part of path: a mount at /var/run/x is a mount at /run/x.
 func resolveLinks(path string) string {
 	rest := ""
 	for at := filepath.Clean(path); at != "/" && at != "."; at = filepath.Dir(at) {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attribute returns an attribute of a netlink message: its length, its kind and
-// what it holds, up to a multiple of four bytes.
+// attribute returns an attribute of a netlink message: its length, its kind and its value, padded to a multiple of four bytes.
 func attribute(kind uint16, parts ...[]byte) []byte {
 	held := slices.Concat(parts...)
 	b := binary.NativeEndian.AppendUint16(nil, uint16(unix.SizeofRtAttr+len(held))) //nolint:gosec // attributes are short
@@ -24,7 +23,7 @@ func text(s string) []byte { return append([]byte(s), 0) }
 
 func number(n int) []byte { return binary.NativeEndian.AppendUint32(nil, uint32(n)) } //nolint:gosec // an index or a descriptor
 
-// linkInfo is the head of what is said of a link: up or not.
+// linkInfo returns the header of a link message: up or not.
 func linkInfo(up bool) []byte {
 	b := make([]byte, unix.SizeofIfInfomsg)
 	if up {
@@ -34,17 +33,17 @@ func linkInfo(up bool) []byte {
 	return b
 }
 
-// bridgeMessage makes a bridge, which is up.
+// bridgeMessage returns the message that creates a bridge, which is up.
 func bridgeMessage(name string) []byte {
 	return linkRequest(linkInfo(true), attribute(unix.IFLA_IFNAME, text(name)),
 		attribute(unix.IFLA_LINKINFO, attribute(unix.IFLA_INFO_KIND, text("bridge"))))
 }
 
-// vethPeer is the attribute that tells of the other end of a cable.
+// vethPeer is the attribute for the other end of a cable.
 const vethPeer = 1
 
-// vethMessage makes a cable: one end, which is up, is plugged into the bridge of an
-// index, the other lies in a network namespace.
+// vethMessage returns the message that creates a cable: one end, which is up, is attached to the bridge with an index, the other is in a
+// network namespace.
 func vethMessage(name string, bridge int, peerName string, namespace int) []byte {
 	peer := attribute(vethPeer, linkInfo(false), attribute(unix.IFLA_IFNAME, text(peerName)), attribute(unix.IFLA_NET_NS_FD, number(namespace)))
 	return linkRequest(linkInfo(true), attribute(unix.IFLA_IFNAME, text(name)), attribute(unix.IFLA_MASTER, number(bridge)),
@@ -61,8 +60,7 @@ func linkRequest(parts ...[]byte) []byte {
 	return slices.Concat(b, payload)
 }
 
-// links are the ways to speak of the links of one network namespace. They stay
-// with it wherever their thread goes.
+// links are the sockets to configure the links of one network namespace. They stay in it wherever their thread goes.
 type links struct{ route, inet int }
 
 // openLinks opens those of the calling thread's namespace.
@@ -103,7 +101,7 @@ func (l links) roundTrip(message []byte) error {
 	return nil
 }
 
-// ioctl does one thing to a link by its name, and returns what came of it.
+// ioctl does one request for a link by its name, and returns its result.
 func (l links) ioctl(name string, what uint, with func(*unix.Ifreq) error) (*unix.Ifreq, error) {
 	r, err := unix.NewIfreq(name)
 	if err == nil && with != nil {
@@ -124,7 +122,7 @@ func (l links) index(name string) (int, error) {
 	return int(r.Uint32()), nil
 }
 
-// setUp has a link carry what it is given.
+// setUp brings a link up.
 func (l links) setUp(name string) error {
 	r, err := l.ioctl(name, unix.SIOCGIFFLAGS, nil)
 	if err != nil {
@@ -135,7 +133,7 @@ func (l links) setUp(name string) error {
 	return err
 }
 
-// setAddress gives a link an address, and the mask of its network.
+// setAddress sets the address of a link, and the mask of its network.
 func (l links) setAddress(name string, address, mask []byte) error {
 	if _, err := l.ioctl(name, unix.SIOCSIFADDR, func(r *unix.Ifreq) error { return r.SetInet4Addr(address) }); err != nil {
 		return err

@@ -24,18 +24,17 @@ const (
 	ownName    = "eth0" // as in any container
 )
 
-// ownNetwork is where a thread finds the network namespace that it is in.
+// ownNetwork is the path of a thread's own network namespace.
 const ownNetwork = "/proc/thread-self/ns/net"
 
-// newNetwork makes the network of a run: a namespace with nothing but a bridge,
-// which is there for as long as somebody has the descriptor that is returned.
+// newNetwork creates the network of a run: a namespace with only a bridge. It exists as long as the returned descriptor is open.
 func newNetwork() (int, error) {
 	type made struct {
 		fd  int
 		err error
 	}
 	done := make(chan made)
-	go func() { // on a thread that ends with it
+	go func() { // on a thread that ends with the goroutine
 		runtime.LockOSThread()
 		fd, err := makeNetwork()
 		done <- made{fd, err}
@@ -47,7 +46,7 @@ func newNetwork() (int, error) {
 	return m.fd, nil
 }
 
-// makeNetwork is newNetwork on the calling thread, which goes there.
+// makeNetwork does the work of newNetwork on the calling thread, which enters the namespace.
 func makeNetwork() (int, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return -1, fmt.Errorf("a namespace: %w", err)
@@ -63,8 +62,8 @@ func makeNetwork() (int, error) {
 	return unix.Open(ownNetwork, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// joinNetwork gives the calling thread, and what it starts, a network namespace and a
-// name of the pod's own, with a cable to the network of its run.
+// joinNetwork moves the calling thread, and the processes that it starts, into a network namespace with a hostname of the pod's own and a
+// cable to the network of its run.
 func joinNetwork(n shimapi.Network, run int) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWUTS); err != nil {
 		return fmt.Errorf("make the pod's network: a namespace: %w", err)
@@ -86,7 +85,7 @@ func joinNetwork(n shimapi.Network, run int) error {
 	return nil
 }
 
-// attachVeth lays the pod's cable, and comes back.
+// attachVeth creates the pod's cable in the run's network, and returns to the own one.
 func attachVeth(n shimapi.Network, run, own int) error {
 	if err := unix.Setns(run, unix.CLONE_NEWNET); err != nil {
 		return err
@@ -103,7 +102,7 @@ func attachVeth(n shimapi.Network, run, own int) error {
 	return l.roundTrip(vethMessage(portName+strconv.Itoa(n.Number), bridge, ownName, own))
 }
 
-// setAddresses gives the pod's links their addresses.
+// setAddresses sets the addresses of the pod's links.
 func setAddresses(n shimapi.Network) error {
 	address, mask, err := addressAndMask(n)
 	if err != nil {
@@ -131,8 +130,7 @@ func addressAndMask(n shimapi.Network) (address, mask []byte, err error) {
 	return a.AsSlice(), binary.BigEndian.AppendUint32(nil, ^uint32(0)<<(32-n.Prefix)), nil
 }
 
-// ProbeNetwork says why pods could not have networks of their own, nil if they
-// could. It is run in the namespaces that a hub is.
+// ProbeNetwork returns why pods cannot have networks of their own, nil if they can. It is run in the namespaces of a bridge.
 func ProbeNetwork() error {
 	run, err := newNetwork()
 	if err != nil {
@@ -140,7 +138,7 @@ func ProbeNetwork() error {
 	}
 	defer unix.Close(run) //nolint:errcheck // it goes with it
 	done := make(chan error)
-	go func() { // on a thread that ends with it
+	go func() { // on a thread that ends with the goroutine
 		runtime.LockOSThread()
 		done <- joinNetwork(shimapi.Network{Number: 1, Address: "10.0.0.1", Prefix: 16, Hostname: "probe"}, run)
 	}()

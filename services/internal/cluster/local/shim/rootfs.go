@@ -20,26 +20,22 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// rootfs makes the root directories of a pod's containers: the machine's own
-// directories, with a /proc of the pod's, and the container's volumes over
-// them. All of it is mounted in the supervisor's mount namespace alone and
-// goes with it. Nothing is ever created in the machine's directories: where a
-// mount point is missing, the directory that lacks it is replaced by one in
-// memory that has it, with all that was there mounted into it.
+// rootfs creates the root directories of a pod's containers: the machine's own directories, with a /proc of the pod, and the container's
+// volumes over them. All mounts are in the shim's mount namespace and disappear with it. It creates no file in the machine's directories:
+// if a mount point is missing, the directory that lacks it is replaced by one in memory that has it, with all its entries mounted into it.
 type rootfs struct {
 	dir  string // of the pod
 	pod  shimapi.Pod
 	base string // the root that all containers' roots are copies of
 }
 
-// newRootfs makes the root that all containers share. It must be called in
-// namespaces of the pod's own, and looks whether it is.
+// newRootfs creates the root that all containers share. It must be called in namespaces of the pod's own, and checks that.
 func newRootfs(dir string, p shimapi.Pod) (*rootfs, error) {
 	r := &rootfs{dir: dir, pod: p, base: filepath.Join(dir, shimapi.Root, "base")}
 	if pid, _, err := ownProcess(); err != nil || os.Getpid() != 1 || pid == 1 {
 		return r, fmt.Errorf("make the pod's root: not in namespaces of its own: %w", syscall.EPERM)
 	}
-	defer unix.Umask(unix.Umask(0)) // permissions are those that are asked for
+	defer unix.Umask(unix.Umask(0)) // permissions are used as given
 	for _, step := range []func() error{isolateMounts, r.mountMemory, r.mountBase, r.mountProc} {
 		if err := step(); err != nil {
 			return r, fmt.Errorf("make the pod's root: %w", err)
@@ -48,8 +44,7 @@ func newRootfs(dir string, p shimapi.Pod) (*rootfs, error) {
 	return r, nil
 }
 
-// isolateMounts keeps what is mounted here from the machine. What the machine
-// unmounts goes here too.
+// isolateMounts hides the mounts of this namespace from the machine. Unmounts of the machine still take effect here.
 func isolateMounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("keep mounts to the pod: %w", err)
@@ -57,9 +52,8 @@ func isolateMounts() error {
 	return nil
 }
 
-// mountBase makes the machine's directories appear in the base. The roots are
-// not to be found in themselves, where the pod's directory is, so the directory
-// that holds them cannot be mounted elsewhere.
+// mountBase makes the machine's directories appear in the base. The roots must not appear in themselves at the pod's directory, so the
+// directory that has them cannot be mounted elsewhere.
 func (r *rootfs) mountBase() error {
 	top := filepath.Dir(r.base)
 	if err := os.MkdirAll(top, 0o755); err != nil {
@@ -130,7 +124,7 @@ func (r *rootfs) makeRoot(c shimapi.Container) (string, error) {
 	root := filepath.Join(filepath.Dir(r.base), "c-"+c.Name)
 	switch err := os.Mkdir(root, 0o755); {
 	case errors.Is(err, fs.ErrExist):
-		return root, r.createMessageFile(c, root) // it is started again
+		return root, r.createMessageFile(c, root) // the container is restarted
 	case err != nil:
 		return "", err
 	}
@@ -160,7 +154,7 @@ func (r *rootfs) makeRoot(c shimapi.Container) (string, error) {
 	return root, remountReadOnly(hidden)
 }
 
-// mountVolumes mounts the volumes of c, what lies in another after it.
+// mountVolumes mounts the volumes of c, a nested one after the outer one.
 func (r *rootfs) mountVolumes(c shimapi.Container, root string) error {
 	mounts := slices.SortedStableFunc(slices.Values(c.Mounts), func(a, b shimapi.Mount) int {
 		return cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/"))
@@ -177,8 +171,8 @@ func (r *rootfs) mountVolumes(c shimapi.Container, root string) error {
 	return nil
 }
 
-// hideDir mounts an empty folder over the one that c does not see, and returns where;
-// empty where there is none. What lies in it and is c's own is mounted there afterwards.
+// hideDir mounts an empty folder over the directory that c must not see, and returns its path; empty if there is none. Mounts of c below
+// that directory are mounted afterwards.
 func hideDir(c shimapi.Container, root string) (string, error) {
 	if c.HiddenDir == "" {
 		return "", nil
@@ -193,7 +187,7 @@ func hideDir(c shimapi.Container, root string) (string, error) {
 	return at, nil
 }
 
-// remountReadOnly keeps what is hidden from being written to: it would be lost without a word.
+// remountReadOnly makes the hidden folder read-only: data written there would be lost without notice.
 func remountReadOnly(hidden string) error {
 	if hidden == "" {
 		return nil
@@ -212,8 +206,7 @@ func (r *rootfs) privateDirs() []string {
 	return r.pod.Network.Private
 }
 
-// mountPrivate mounts what is the pod's alone where a container is in its
-// network.
+// mountPrivate mounts the pod's private directories for a container in the pod's network.
 func (r *rootfs) mountPrivate(c shimapi.Container, root string) error {
 	if c.HostNetwork {
 		return nil
@@ -231,7 +224,7 @@ func (r *rootfs) mountPrivate(c shimapi.Container, root string) error {
 	return nil
 }
 
-// createMessageFile makes the file for the last words of c.
+// createMessageFile creates the file for the termination message of c.
 func (r *rootfs) createMessageFile(c shimapi.Container, root string) error {
 	path, ok := pathInVolume(r.pod, c, c.MessagePath)
 	if !ok {
@@ -257,8 +250,8 @@ func privateMessagePath(dir string, c shimapi.Container) string {
 	return filepath.Join(dir, shimapi.Logs, c.Name+".message")
 }
 
-// mountSource returns what m mounts. A part of a volume that is not there is made,
-// a directory; one that leads out of the volume is refused.
+// mountSource returns the source path of m. A subpath that does not exist is created as a directory; one that leads out of the volume is
+// refused.
 func mountSource(p shimapi.Pod, m shimapi.Mount) (string, error) {
 	i := slices.IndexFunc(p.Volumes, func(v shimapi.Volume) bool { return v.Name == m.Volume })
 	if i < 0 {
@@ -306,7 +299,7 @@ func pathInVolume(p shimapi.Pod, c shimapi.Container, path string) (string, bool
 	return filepath.Join(source, rel), true
 }
 
-// relativeTo returns path relative to dir, and whether it lies there.
+// relativeTo returns path relative to dir, and whether it is in dir.
 func relativeTo(dir, path string) (string, bool) {
 	rel, err := filepath.Rel(dir, path)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {

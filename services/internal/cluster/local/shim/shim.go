@@ -16,11 +16,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
 
-// Run runs the pod that dir describes, until nothing of it is left. A signal
-// stops the pod: its containers are told to end, and killed after its grace.
+// Run runs the pod that dir describes, until all its processes have ended. A signal stops the pod: its containers get SIGTERM, and are
+// killed after its grace.
 //
-// It must be given the pod's lock as descriptor spec.LockFD, and runs a pod
-// once: one that has a state is refused.
+// It must inherit the pod's lock as descriptor shimapi.LockFD, and runs a pod once: a pod that has a state is refused.
 func Run(dir string, signals <-chan os.Signal) error {
 	s := &shim{dir: dir, running: make(map[int]int)}
 	if err := s.takeOver(); err != nil {
@@ -36,8 +35,7 @@ func Run(dir string, signals <-chan os.Signal) error {
 	return nil
 }
 
-// Probe says why a pod in dir could not have namespaces of its own, nil if it
-// could. It is run in such namespaces.
+// Probe returns why a pod in dir could not have namespaces of its own, nil if it could. It is run in such namespaces.
 func Probe(dir string) error {
 	_, err := newRootfs(dir, shimapi.Pod{})
 	return err
@@ -48,7 +46,7 @@ type shim struct {
 	pod         shimapi.Pod
 	state       shimapi.State
 	table       *proc.Table
-	netStarter  *proc.Starter // in the pod's network; nil where it has none of its own
+	netStarter  *proc.Starter // in the pod's network; nil if it has none of its own
 	running     map[int]int   // container by process ID
 	logs        logs
 	rootfs      *rootfs
@@ -57,7 +55,7 @@ type shim struct {
 	dirty       bool  // the state was not saved
 }
 
-// takeOver reads what to run and says who runs it, before anything runs.
+// takeOver reads the specification and writes the first state, before any container runs.
 func (s *shim) takeOver() error {
 	if err := shimapi.Read(filepath.Join(s.dir, shimapi.PodFile), &s.pod); err != nil {
 		return err
@@ -78,7 +76,7 @@ func (s *shim) takeOver() error {
 	return s.saveInitial()
 }
 
-// takeLock takes the lock that the supervisor was born with.
+// takeLock takes the lock that the shim inherited.
 func takeLock(path string) error {
 	var inherited, want unix.Stat_t
 	if err := errors.Join(unix.Fstat(shimapi.LockFD, &inherited), unix.Stat(path, &want)); err != nil {
@@ -90,7 +88,7 @@ func takeLock(path string) error {
 	return unix.Flock(shimapi.LockFD, unix.LOCK_EX|unix.LOCK_NB)
 }
 
-// saveInitial writes the first state, and waits while there is no room for it.
+// saveInitial writes the first state, and retries while the disk has no room.
 func (s *shim) saveInitial() error {
 	for {
 		err := shimapi.Write(s.pod.State, s.state)
@@ -101,7 +99,7 @@ func (s *shim) saveInitial() error {
 	}
 }
 
-// isolate makes the pod a world of its own, as far as the kernel allows.
+// isolate creates the pod's own mounts and processes, as far as the kernel allows.
 func (s *shim) isolate() {
 	if !s.pod.Namespaces {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -147,7 +145,7 @@ func (s *shim) apply(actions actionSet) {
 		st := &s.state.Containers[i]
 		st.TermSentAt = now
 		_ = unix.Kill(st.PID, unix.SIGTERM)
-		_ = unix.Kill(-st.PID, unix.SIGCONT) // what is stopped cannot end
+		_ = unix.Kill(-st.PID, unix.SIGCONT) // a stopped process cannot end
 	}
 	for _, i := range actions.Kill {
 		st := &s.state.Containers[i]
@@ -156,8 +154,8 @@ func (s *shim) apply(actions actionSet) {
 	}
 }
 
-// updateFrozen notes which of the containers that were told to end are stopped by a
-// signal, and returns when to look again, zero where none was told to.
+// updateFrozen records which of the containers that got SIGTERM are stopped by a signal, and returns when to check again, zero if none got
+// it.
 func (s *shim) updateFrozen() (recheck time.Time) {
 	for i := range s.state.Containers {
 		st := &s.state.Containers[i]
@@ -177,7 +175,7 @@ func isFrozen(pid int) bool {
 	return err == nil && info.Signo == int32(unix.SIGCHLD)
 }
 
-// await waits until a container ends, somebody stops the pod, or it is time.
+// await waits until a container ends, a signal stops the pod, or the wake time comes.
 func (s *shim) await(wake time.Time, signals <-chan os.Signal) {
 	if s.dirty {
 		wake = earliest(wake, time.Now().Add(time.Second))
@@ -199,8 +197,7 @@ func (s *shim) await(wake time.Time, signals <-chan os.Signal) {
 	}
 }
 
-// onExit notes how a container ended, and ends what it started in its session's
-// first process group.
+// onExit records how a container ended, and kills the rest of the first process group in its session.
 func (s *shim) onExit(e proc.Exit) {
 	i, ok := s.running[e.PID]
 	if !ok {
@@ -215,15 +212,14 @@ func (s *shim) onExit(e proc.Exit) {
 	st.Termination.Message = s.terminationMessage(i, e.Code)
 }
 
-// save writes the state. Where it cannot, for want of room, it is tried again
-// at the next occasion.
+// save writes the state. If that fails for lack of room, the next call tries again.
 func (s *shim) save() {
 	if s.dirty {
 		s.dirty = shimapi.Write(s.pod.State, s.state) != nil
 	}
 }
 
-// saveFinal writes the last state, and waits until there is room for it.
+// saveFinal writes the last state, and retries until there is room for it.
 func (s *shim) saveFinal() {
 	for shimapi.Write(s.pod.State, s.state) != nil {
 		time.Sleep(time.Second)

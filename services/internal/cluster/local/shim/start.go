@@ -18,11 +18,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod/sockets"
 )
 
-// notStarted is the exit code that container runtimes give what they could not
-// start.
+// notStarted is the exit code that container runtimes use for a container that could not be started.
 const notStarted = 128
 
-// start starts container i, or notes why it could not be started.
+// start starts container i, or records why it could not be started.
 func (s *shim) start(i int) {
 	st := &s.state.Containers[i]
 	restarts := st.Restarts
@@ -88,8 +87,7 @@ func (s *shim) launch(i int) (int, error) {
 	return pid, nil
 }
 
-// serveSockets returns where sockets of the pod's network are had, until that is closed
-// everywhere.
+// serveSockets returns a connection that hands out sockets of the pod's network until all its copies are closed.
 func (s *shim) serveSockets() (client int, err error) {
 	server, client, err := sockets.Pair()
 	if err != nil {
@@ -99,7 +97,7 @@ func (s *shim) serveSockets() (client int, err error) {
 	return client, nil
 }
 
-// starter returns what starts a container where it belongs.
+// starter returns the starter for the container's network.
 func (s *shim) starter(c shimapi.Container) *proc.Starter {
 	if s.netStarter == nil || c.HostNetwork {
 		return s.table.Starter
@@ -150,8 +148,7 @@ func pathOf(env []string) string {
 	return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }
 
-// checkPath says why path, as seen from root, is not of a type or lacks all of
-// some permissions.
+// checkPath returns why path, as seen from root, has not the given type or lacks all of the given permissions.
 func checkPath(root, path string, kind, some uint32) error {
 	var st unix.Stat_t
 	if err := statIn(root, path, &st); err != nil {

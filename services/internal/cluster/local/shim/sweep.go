@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
 
-// sweep kills whatever the containers left behind, until nothing is left.
+// sweep kills the remaining processes of the containers, until none is left.
 func (s *shim) sweep() {
 	for pause := time.Millisecond; s.killAll(); pause = min(2*pause, 100*time.Millisecond) {
 		time.Sleep(pause)
@@ -22,7 +22,7 @@ func (s *shim) sweep() {
 	s.logs.wait()
 }
 
-// killAll reports whether there was anything to kill.
+// killAll kills the remaining processes, and reports whether there were any.
 func (s *shim) killAll() bool {
 	if s.pod.Namespaces {
 		return unix.Kill(-1, unix.SIGKILL) == nil // all but this one, the first of the namespace
@@ -52,21 +52,19 @@ func descendants(pid int) []int {
 	return found
 }
 
-// ownProcess returns the supervisor's ID as its starter sees it, whose /proc is
-// still mounted here, and when it was born.
+// ownProcess returns the shim's ID as its starter sees it, whose /proc is still mounted here, and its start time.
 func ownProcess() (int, uint64, error) {
 	p, err := shimapi.ReadProcess("self")
 	return p.PID, p.StartTicks, err
 }
 
-// oomKills returns how many processes the kernel has killed for want of memory.
+// oomKills returns how many processes the kernel has killed for lack of memory.
 func oomKills() int64 {
 	n, _ := killsIn("/proc/vmstat")
 	return n
 }
 
-// groupKills returns how many processes of cgroups the kernel has killed for want of
-// memory; -1 where no group counts them.
+// groupKills returns how many processes of cgroups the kernel has killed for lack of memory; -1 if no group counts them.
 func groupKills(groups []string) int64 {
 	for _, dir := range groups {
 		for _, file := range []string{"memory.events", "memory.oom_control"} { // of version 2, and 1

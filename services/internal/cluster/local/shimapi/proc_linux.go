@@ -9,26 +9,25 @@ import (
 	"strconv"
 )
 
-// ErrNoProcess says that there is no such process.
+// ErrNoProcess means that the process does not exist.
 var ErrNoProcess = errors.New("no such process")
 
-// Process is what the kernel says of a process.
+// Process is the kernel's data about a process.
 type Process struct {
 	PID        int
 	Parent     int
-	StartTicks uint64 // ticks since the machine began; with PID it is unique
-	Zombie     bool   // it has ended, and its parent has not taken note
+	StartTicks uint64 // ticks since the machine's start; with PID it is unique
+	Zombie     bool   // it has ended, and its parent has not reaped it
 	Frozen     bool   // a signal or a debugger has stopped it
 }
 
-// ReadProcess looks at a process, by its ID or "self". It says ErrNoProcess where there is
-// none.
+// ReadProcess reads the data of a process, by its ID or "self". It returns ErrNoProcess if there is none.
 func ReadProcess(pid string) (Process, error) {
 	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {
 		return Process{}, fmt.Errorf("process %s: %w", pid, ErrNoProcess)
 	}
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, may contain any characters.
 	open, end := bytes.IndexByte(b, ' '), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < 0 {
 		return Process{}, fmt.Errorf("process %s: %q is not what the kernel writes", pid, b)
@@ -46,7 +45,7 @@ func ReadProcess(pid string) (Process, error) {
 	return Process{PID: id, Parent: parent, StartTicks: startTicks, Zombie: fields[0][0] == 'Z' || fields[0][0] == 'X', Frozen: fields[0][0] == 'T' || fields[0][0] == 't'}, nil
 }
 
-// Processes returns all processes that can be seen.
+// Processes returns all visible processes.
 func Processes() []Process {
 	names, _ := filepath.Glob("/proc/[0-9]*")
 	all := make([]Process, 0, len(names))

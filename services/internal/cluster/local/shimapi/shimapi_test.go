@@ -51,7 +51,7 @@ func TestProcessesAreToldApartByTheirBirth(t *testing.T) {
 	if err != nil || same != self {
 		t.Errorf("it is %+v, then %+v (%v)", self, same, err)
 	}
-	if _, err := shimapi.ReadProcess("4194305"); !errors.Is(err, shimapi.ErrNoProcess) { // more than the kernel gives
+	if _, err := shimapi.ReadProcess("4194305"); !errors.Is(err, shimapi.ErrNoProcess) { // more than the kernel's highest ID
 		t.Errorf("a process that cannot be: %v, want ErrGone", err)
 	}
 	found := false

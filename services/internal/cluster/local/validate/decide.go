@@ -1,5 +1,4 @@
-// Package validate says which objects the local cluster can carry out as they are
-// written. It is pure.
+// Package validate decides which objects the local cluster can run as they are written. It is pure.
 package validate
 
 import (
@@ -19,14 +18,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Machine is what the machine offers.
+// Machine has the capabilities of the machine.
 type Machine struct {
 	GPUs         int    // NVIDIA devices
-	NoNamespaces string // why pods run without namespaces, and the remedy; empty where they have them
-	NoNetworks   string // the same of networks of their own, of which several pods of a run each need one
+	NoNamespaces string // why pods run without namespaces, and the remedy; empty if they have them
+	NoNetworks   string // the same for networks of their own, which several pods of a run each need
 }
 
-// Object returns why the cluster will not have o, nil if it will.
+// Object returns why the cluster does not accept o, nil if it does.
 func Object(o cluster.Object, m Machine) *cluster.RefusedError {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	refuse := func(reason event.Reason, format string, args ...any) *cluster.RefusedError {
@@ -56,7 +55,7 @@ func Object(o cluster.Object, m Machine) *cluster.RefusedError {
 	return nil
 }
 
-// problem is why an object is refused; its zero value is none.
+// problem is why an object is refused; its zero value means that it is accepted.
 type problem struct {
 	reason event.Reason
 	text   string
@@ -64,7 +63,7 @@ type problem struct {
 
 func problemf(format string, args ...any) problem { return problem{text: fmt.Sprintf(format, args...)} }
 
-// checkIdentity checks what names an object and says whose it is.
+// checkIdentity checks the name and labels of an object.
 func checkIdentity(o cluster.Object) string {
 	if errs := validation.IsDNS1123Subdomain(o.GetName()); len(errs) > 0 {
 		return fmt.Sprintf("metadata.name %q: %s", o.GetName(), errs[0])
@@ -113,8 +112,7 @@ func IsIndexed(j *batchv1.Job) bool {
 // PodCount returns how many pods a Job has.
 func PodCount(j *batchv1.Job) int { return int(valueOrOne(j.Spec.Completions)) }
 
-// checkJobController checks what a Job controller would do: the local cluster runs each
-// pod of a Job once, and all at the same time.
+// checkJobController checks the fields for a Job controller: the local cluster runs each pod of a Job once, and all at the same time.
 func checkJobController(j *batchv1.Job, _ Machine) problem {
 	s := j.Spec
 	if errs := validation.IsDNS1123Label(j.Name); len(errs) > 0 {
@@ -152,7 +150,7 @@ func valueOrOne(n *int32) int32 {
 	return *n
 }
 
-// locatedContainer is a container and where it is written.
+// locatedContainer is a container and its path in the object.
 type locatedContainer struct {
 	corev1.Container
 
@@ -239,7 +237,7 @@ func isSupportedFieldRef(path string) bool {
 	return strings.HasSuffix(key, "']") && len(key) > 2
 }
 
-// checkImages checks that no image is needed: there are none here.
+// checkImages checks that no container needs its image's command: the local cluster runs no images.
 func checkImages(j *batchv1.Job, _ Machine) problem {
 	for _, c := range allContainers(j.Spec.Template.Spec) {
 		if len(c.Command) > 0 && c.Command[0] != "" {
@@ -307,7 +305,7 @@ func checkMounts(c locatedContainer, names map[string]bool) problem {
 	return problem{}
 }
 
-// checkResources checks limits: what cannot be enforced is not promised.
+// checkResources checks limits: limits that cannot be enforced are refused.
 func checkResources(j *batchv1.Job, m Machine) problem {
 	for _, c := range allContainers(j.Spec.Template.Spec) {
 		for _, name := range slices.Sorted(limits(c)) {
@@ -330,7 +328,7 @@ func checkResources(j *batchv1.Job, m Machine) problem {
 // GPU is the resource that stands for a GPU of this machine.
 const GPU = "nvidia.com/gpu"
 
-// GPUCount returns how many GPUCount each pod of a Job asks for.
+// GPUCount returns how many GPUs each pod of a Job requests.
 func GPUCount(j *batchv1.Job) int {
 	n := int64(0)
 	for _, c := range allContainers(j.Spec.Template.Spec) {
@@ -350,8 +348,8 @@ func limits(c locatedContainer) func(yield func(string) bool) {
 	}
 }
 
-// checkNamespaces checks that nothing is mounted where only a mount namespace could
-// show it, on a machine whose kernel refuses them.
+// checkNamespaces checks, on a machine whose kernel refuses mount namespaces, that no volume is mounted at a path that only a mount
+// namespace could show.
 func checkNamespaces(j *batchv1.Job, m Machine) problem {
 	if m.NoNamespaces == "" {
 		return problem{}
@@ -366,11 +364,10 @@ func checkNamespaces(j *batchv1.Job, m Machine) problem {
 	return problem{}
 }
 
-// SharedMemory is the machine's own where there are no namespaces.
+// SharedMemory is the machine's own if there are no namespaces.
 const SharedMemory = "/dev/shm"
 
-// IsRelocated reports whether a path is one of ours, which processes find by
-// their environment where it cannot be mounted.
+// IsRelocated reports whether a path is one of the platform's, which processes find by their environment if it cannot be mounted.
 func IsRelocated(at string) bool {
 	for _, dir := range []string{pod.Dir, pod.SecretDir, pod.StateDir} {
 		if at == dir || strings.HasPrefix(at, dir+"/") {

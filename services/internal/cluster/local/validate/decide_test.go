@@ -15,7 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// job returns a Job that is accepted, with a bit of everything.
+// job returns an accepted Job that uses many fields.
 func job() *batchv1.Job {
 	zero, always, deadline := int32(0), corev1.ContainerRestartPolicyAlways, int64(60)
 	no := false

@@ -8,10 +8,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// supportedFields returns the path of every field that an object may have here, in the
-// way that Kubernetes documents it, with [] for any element, and what the local
-// cluster makes of it. A field that is not listed, nor part of one that is, must
-// be absent or have its zero value.
+// supportedFields returns the path of every supported field of an object, in the notation of Kubernetes, with [] for any element, and the
+// effect of the field in the local cluster. Any other field that is not part of a supported one must be absent or have its zero value.
 func supportedFields() map[string]string {
 	const (
 		kept    = "kept and shown"
@@ -74,15 +72,13 @@ func supportedFields() map[string]string {
 	return fields
 }
 
-// unsupportedField returns the path of a field of o that is not one of Fields, empty if
-// there is none.
+// unsupportedField returns the path of a field of o that is not in supportedFields, empty if there is none.
 func unsupportedField(o cluster.Object) string {
 	path, _ := walk(reflect.ValueOf(o).Elem(), supportedFields(), "", "")
 	return path
 }
 
-// walk returns the first field below v that is not accepted. The path is as
-// written, the pattern has [] for any element.
+// walk returns the first unsupported field below v. The path is as written, the pattern has [] for any element.
 func walk(v reflect.Value, supported map[string]string, path, pattern string) (string, bool) {
 	if _, ok := supported[pattern]; ok || v.IsZero() {
 		return "", false

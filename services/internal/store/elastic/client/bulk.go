@@ -13,16 +13,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Waits between attempts to write what the server had no room for. Who calls
-// waits longer than these, and says so.
+// Pauses between attempts to write documents for which the server had no room. Callers retry with longer pauses, and log them.
 const (
 	firstWait = 100 * time.Millisecond
 	attempts  = 6
 )
 
-// Bulk creates documents in an index, each once, and returns what the server
-// refused for ever. Other refusals are tried again a few times, in order. An
-// error means that some may not be there.
+// Bulk creates documents in an index, each once, and returns those that the server refused for good. Other refusals are retried a few
+// times, in order. After an error some documents may be missing.
 func (c *Client) Bulk(ctx context.Context, index string, body []byte, items []int) (refused []error, err error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -61,7 +59,7 @@ func pick(body []byte, items, names []int) (some []byte, at []int) {
 	return some, at
 }
 
-// bulkOutcome is what the server says to the documents of one request.
+// bulkOutcome is the server's answer for the documents of one request.
 type bulkOutcome struct {
 	refused   []error // for ever
 	retryable []int   // now, by number
@@ -100,7 +98,7 @@ func every(items []int) []int {
 	return all
 }
 
-// sendHalves sends in two requests what is too large for one.
+// sendHalves sends a request that is too large as two requests.
 func (c *Client) sendHalves(ctx context.Context, index string, body []byte, items []int) (v bulkOutcome, err error) {
 	names, half := every(items), len(items)/2
 	for _, some := range [][]int{names[:half], names[half:]} {
@@ -117,14 +115,14 @@ func (c *Client) sendHalves(ctx context.Context, index string, body []byte, item
 	return v, nil
 }
 
-// bulkResult is what the server says to one document.
+// bulkResult is the server's answer for one document.
 type bulkResult struct {
 	ID     string          `json:"_id"`
 	Status int             `json:"status"`
 	Error  json.RawMessage `json:"error"`
 }
 
-// bulkItem is what the server says to one action.
+// bulkItem is the server's answer for one action.
 type bulkItem struct {
 	Create bulkResult  `json:"create"`
 	Index  *bulkResult `json:"index"`
@@ -140,13 +138,12 @@ func (i bulkItem) result() bulkResult {
 // Err is the error of a document.
 func (s bulkResult) Err() *responseError { return newError(s.Status, s.Error, s.Error) }
 
-// ok says whether the document is there: that it was there already, or a newer
-// one, is as good.
+// ok reports whether the server has the document. A conflict is as good: the document, or a newer one, existed already.
 func (s bulkResult) ok() bool {
 	return s.Status == http.StatusCreated || s.Status == http.StatusOK || s.Status == http.StatusConflict
 }
 
-// readResults reads what the server says to each document.
+// readResults reads the server's answer for each document.
 func (c *Client) readResults(ctx context.Context, index string, body []byte, items []int, a Response) (v bulkOutcome, err error) {
 	var got struct {
 		Items []bulkItem `json:"items"`
@@ -173,7 +170,7 @@ func (c *Client) readResults(ctx context.Context, index string, body []byte, ite
 	return v, nil
 }
 
-// add adds what is said of other documents.
+// add adds the outcome for other documents.
 func (v *bulkOutcome) add(w bulkOutcome) {
 	v.refused, v.retryable = append(v.refused, w.refused...), append(v.retryable, w.retryable...)
 	if v.cause == nil {
@@ -181,9 +178,8 @@ func (v *bulkOutcome) add(w bulkOutcome) {
 	}
 }
 
-// explainRefusal says why a document is refused. Where it was one of many the server
-// was not asked why, and is sent this one again. A fault that is not the
-// document's is an error: it would be that of all.
+// explainRefusal returns why a document is refused. In a request with several documents the server does not explain, so the document is
+// sent again alone. A fault that is not the document's is an error, because all documents have it.
 func (c *Client) explainRefusal(ctx context.Context, index string, body []byte, items []int, i int, result bulkResult) (v bulkOutcome, err error) {
 	if len(items) > 1 {
 		b, at := pick(body, items, []int{i})

@@ -1,5 +1,4 @@
-// Package client sends requests to Elasticsearch: documents, bulk writes and
-// searches, each tried again where the server cannot answer now.
+// Package client sends requests to Elasticsearch: documents, bulk writes and searches, each with retries while the server cannot answer.
 package client
 
 import (
@@ -93,7 +92,7 @@ func Open(s Settings) (*Client, error) {
 	}
 	client, err := elasticsearch.NewBaseClient(elasticsearch.Config{
 		Addresses: s.Addresses, Username: s.Username, Password: password, APIKey: key, Transport: t,
-		DisableRetry: true, // a write whose answer was lost must not be taken for another's
+		DisableRetry: true, // a write whose answer was lost must not be taken for that of another writer
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open Elasticsearch %s: %w", strings.Join(s.Addresses, ", "), err)
@@ -104,10 +103,10 @@ func Open(s Settings) (*Client, error) {
 	}, nil
 }
 
-// Close ends the connections that are kept for reuse.
+// Close closes the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// transport keeps enough connections for all that goes on at once.
+// transport keeps enough idle connections for all concurrent requests.
 func transport(s Settings) (*http.Transport, error) {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {

@@ -22,8 +22,7 @@ func (p Version) query() url.Values {
 	return url.Values{"if_seq_no": {strconv.FormatInt(p.Seq, 10)}, "if_primary_term": {strconv.FormatInt(p.Term, 10)}}
 }
 
-// Get reads one document as it was last written by anybody, or says
-// store.ErrNotFound.
+// Get reads the last written version of one document, or returns store.ErrNotFound.
 func (c *Client) Get(ctx context.Context, index, id string, into any) (Version, error) {
 	a, err := c.Call(ctx, http.MethodGet, "/"+index+"/_doc/"+url.PathEscape(id), nil, nil, http.StatusNotFound)
 	if err != nil {
@@ -44,7 +43,7 @@ func (c *Client) Get(ctx context.Context, index, id string, into any) (Version, 
 	return Version{got.Seq, got.Term}, json.Unmarshal(got.Source, into)
 }
 
-// Create writes a document, or says store.ErrExists.
+// Create writes a document, or returns store.ErrExists.
 func (c *Client) Create(ctx context.Context, index, id string, body any) error {
 	a, err := c.Call(ctx, http.MethodPut, "/"+index+"/_create/"+url.PathEscape(id), nil, body, http.StatusConflict)
 	if err == nil && a.Status == http.StatusConflict {
@@ -53,8 +52,7 @@ func (c *Client) Create(ctx context.Context, index, id string, body any) error {
 	return asRefused(err)
 }
 
-// Replace writes a document in place of the one found there, or says
-// store.ErrConflict.
+// Replace writes a document in place of version at, or returns store.ErrConflict.
 func (c *Client) Replace(ctx context.Context, index, id string, at Version, body any) error {
 	a, err := c.Call(ctx, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(id), at.query(), body, http.StatusConflict)
 	if err == nil && a.Status == http.StatusConflict {
@@ -71,8 +69,7 @@ func asRefused(err error) error {
 	return err
 }
 
-// Delete removes a document, as far as it is the one found there, and reports
-// whether it or another's deletion did; else the document has changed.
+// Delete removes version at of a document, and reports whether the document is gone; else it has changed.
 func (c *Client) Delete(ctx context.Context, index, id string, at Version) (done bool, err error) {
 	a, err := c.Call(ctx, http.MethodDelete, "/"+index+"/_doc/"+id, at.query(), nil, http.StatusConflict, http.StatusNotFound)
 	return err == nil && a.Status != http.StatusConflict, err

@@ -40,20 +40,19 @@ func (a Response) Err() error {
 	var envelope struct {
 		Error json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(a.Body, &envelope) // what is no JSON is shown as it is
+	_ = json.Unmarshal(a.Body, &envelope) // a text that is no JSON is shown unchanged
 	return newError(a.Status, envelope.Error, a.Body)
 }
 
 // responseError is a refusal by the server of a whole request or of one item.
 type responseError struct {
 	Status int    // of HTTP
-	Kind   string // the server's word for it
-	Reason string // in the server's words
+	Kind   string // the server's type of the error
+	Reason string // the server's message
 }
 
-// permanent says whether the fault is the document's, so that it is never taken. A
-// server that has as many shards as it may, or whose index is closed, says 400
-// too: that an operator can mend.
+// permanent reports whether the fault is the document's, so that the server never accepts it. A server with too many shards, or with a
+// closed index, answers 400 too, which an operator can repair.
 func (e *responseError) permanent() bool {
 	if e.Status != http.StatusBadRequest {
 		return e.Status == http.StatusRequestEntityTooLarge
@@ -78,8 +77,7 @@ func (e *responseError) Error() string {
 	return text
 }
 
-// newError reads the server's words for an error. Where they are none of it, the
-// whole answer is.
+// newError reads the server's message for an error. If there is none, the message is the whole answer.
 func newError(status int, b json.RawMessage, body []byte) *responseError {
 	var e struct {
 		Type   string `json:"type"`
@@ -125,8 +123,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	return a, a.Err()
 }
 
-// sendRead sends a request that changes nothing, again where a shard is just being
-// made or moved.
+// sendRead sends a request that changes nothing, with retries while a shard is being created or moved.
 func (c *Client) sendRead(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a Response, err error) {
 	err = retry(ctx, func() (bool, error) {
 		a, err = c.Send(ctx, method, path, query, kind, body)
@@ -135,7 +132,7 @@ func (c *Client) sendRead(ctx context.Context, method, path string, query url.Va
 	return a, err
 }
 
-// retry repeats do a few times while that says so, with growing pauses.
+// retry repeats do a few times while again is true, with growing pauses.
 func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for wait := firstWait / 2; ; wait *= 2 {
 		again, err := do()
@@ -148,13 +145,12 @@ func retry(ctx context.Context, do func() (again bool, err error)) error {
 	}
 }
 
-// transient says whether a status means that the server cannot answer now.
+// transient reports whether a status means that the server cannot answer now.
 func transient(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
-// Send sends a request once and returns the whole answer. An error means that
-// nobody knows whether it was carried out.
+// Send sends a request once and returns the whole answer. After an error it is unknown whether the server has carried it out.
 func (c *Client) Send(ctx context.Context, method, path string, query url.Values, kind string, body []byte) (a Response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Settings.Timeout)
 	defer cancel()
@@ -180,18 +176,17 @@ func (c *Client) Send(ctx context.Context, method, path string, query url.Values
 	return a, nil
 }
 
-// unreachable says that the server cannot be reached, or the context that ended.
+// unreachable returns the error that the server cannot be reached, or that the context has ended.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("ask Elasticsearch at %s: %w", strings.Join(c.Settings.Addresses, ", "), errors.Join(ctx.Err(), err))
 }
 
-// Index returns the name of an index, of a partition where it has one.
+// Index returns the name of an index, with its partition if there is one.
 func (c *Client) Index(name string, partition ...string) string {
 	return strings.Join(append([]string{c.Settings.Prefix, name}, partition...), "-")
 }
 
-// IsMissing says whether an error is that of an index that is not there yet: it is
-// made by the first write.
+// IsMissing reports whether an error means that an index does not exist yet: the first write creates it.
 func IsMissing(err error) bool {
 	e, ok := errors.AsType[*responseError](err)
 	return ok && e.Status == http.StatusNotFound

@@ -19,8 +19,7 @@ type Search struct {
 	Track  any   `json:"track_total_hits"` // true, false, or how far to count
 	Source any   `json:"_source,omitempty"`
 
-	// Preference names the copy of each shard that is asked: the same for the same
-	// text. Empty means any.
+	// Preference selects the copy of each shard that is searched: the same for the same text. Empty means any.
 	Preference string `json:"-"`
 }
 
@@ -46,7 +45,7 @@ type SearchResult struct {
 	Status int             `json:"status"`
 }
 
-// Partial says why not all of an answer is there: that is no answer.
+// Partial returns an error if the answer is incomplete.
 func (f SearchResult) Partial() error {
 	switch {
 	case len(f.Error) > 0:
@@ -59,10 +58,10 @@ func (f SearchResult) Partial() error {
 	return nil
 }
 
-// searchFilterPath is what is left out of answers.
+// searchFilterPath are the fields that answers contain.
 const searchFilterPath = "hits.total,hits.hits._source,hits.hits.sort,_shards.failed,timed_out,error,status"
 
-// Search asks one index, or a pattern of them. One that is not there has nothing.
+// Search searches one index, or a pattern of them. A missing index has no documents.
 func (c *Client) Search(ctx context.Context, index string, q Search) ([]Hit, error) {
 	if err := c.Prepare(ctx); err != nil {
 		return nil, err
@@ -88,11 +87,11 @@ func (c *Client) Search(ctx context.Context, index string, q Search) ([]Hit, err
 	return got.Hits.Hits, got.Partial()
 }
 
-// MaxSearches is how many searches are asked in one request.
+// MaxSearches is how many searches one request has.
 const MaxSearches = 64
 
-// Searches asks one index many things at once, and returns the answers in order. The
-// preference is that of all of them; their own do not count.
+// Searches sends several searches of one index, and returns the answers in order. The preference applies to all of them; their own is
+// ignored.
 func (c *Client) Searches(ctx context.Context, index, preference string, qs []Search) ([]SearchResult, error) {
 	var all []SearchResult
 	for len(qs) > 0 {
@@ -141,8 +140,7 @@ func (c *Client) msearch(ctx context.Context, index, preference string, qs []Sea
 	return all, err
 }
 
-// responses reads the answers to n searches. One that is no whole answer is an
-// error.
+// responses reads the answers to n searches. An incomplete answer is an error.
 func responses(a Response, n int) ([]SearchResult, error) {
 	var got struct {
 		Responses []SearchResult `json:"responses"`
@@ -169,7 +167,7 @@ func msearchFilterPath() string {
 // Object is an object of JSON.
 type Object = map[string]any
 
-// Term finds documents with a word in a field.
+// Term finds documents with a term in a field.
 func Term(field, value string) any { return Object{"term": Object{field: Object{"value": value}}} }
 
 // Equal finds documents with a number in a field.
@@ -188,7 +186,7 @@ func Compare(field, operator string, value any) any {
 // Prefix finds documents by the start of a field.
 func Prefix(field, value string) any { return Object{"prefix": Object{field: Object{"value": value}}} }
 
-// AllOf finds what meets every condition.
+// AllOf finds documents that meet every condition.
 func AllOf(conditions ...any) any {
 	if len(conditions) == 0 {
 		return Object{"match_all": Object{}}
@@ -196,7 +194,7 @@ func AllOf(conditions ...any) any {
 	return Object{"bool": Object{"filter": conditions}}
 }
 
-// AnyOf finds what meets one condition.
+// AnyOf finds documents that meet one condition.
 func AnyOf(conditions ...any) any {
 	return Object{"bool": Object{"should": conditions, "minimum_should_match": 1}}
 }

@@ -25,7 +25,7 @@ const MaxTerm = 1024
 type Field struct {
 	Name        string
 	Type        string
-	Description string // what it means, for people
+	Description string // meaning, for people
 
 	options map[string]any
 }
@@ -34,11 +34,11 @@ type Field struct {
 type Index struct {
 	Name        string
 	Description string // what a document is, and how its ID is made
-	ByMonth     bool   // there is one for each month of runs
+	ByMonth     bool   // there is one index for each month of runs
 	Fields      []Field
 }
 
-// sharded is an index of samples or lines: with as many shards as settings say.
+// sharded reports whether an index has samples or lines: its number of shards is a setting.
 func (i Index) sharded() bool { return i.Name == Metrics || i.Name == Logs }
 
 // Kinds of fields.
@@ -68,12 +68,12 @@ func storedField(name, description string) Field {
 	return Field{Name: name, Type: "keyword", Description: description, options: map[string]any{"index": false, "doc_values": false}}
 }
 
-// storedObject is an object that is returned as it was given and never looked into.
+// storedObject is an object that is returned unchanged and never searched.
 func storedObject(name, description string) Field {
 	return Field{Name: name, Type: "object", Description: description, options: map[string]any{"enabled": false}}
 }
 
-// sortField is a number that is compared and sorted by, beside a field that finds it.
+// sortField is a number for comparing and sorting, beside a field for searching.
 func sortField(name, kind, description string) Field {
 	return Field{Name: name, Type: kind, Description: description, options: map[string]any{"index": false}}
 }
@@ -157,7 +157,7 @@ func statusFields() []Field {
 	}
 }
 
-// originFields are the fields that say where samples and lines come from.
+// originFields returns the fields about the source of samples and lines.
 func originFields() []Field {
 	return []Field{
 		keyword("run.id", "of which run"),
@@ -180,7 +180,7 @@ func sourceFields() []Field {
 	)
 }
 
-// orderFields are the fields that order what one source brings.
+// orderFields are the fields that order the documents of one source.
 func orderFields() []Field {
 	return []Field{
 		sortField("seq", "long", "byte offset in the source"),
@@ -247,7 +247,7 @@ func resultFields() []Field {
 	return append(fields, number("value.low", "double", "end of the confidence interval of the median"), number("value.high", "double", "end of the confidence interval of the median"))
 }
 
-// mapping returns the mapping of an index as Elasticsearch wants it.
+// mapping returns the mapping of an index in the form of Elasticsearch.
 func (i Index) mapping() map[string]any {
 	properties := make(map[string]any)
 	for _, f := range i.Fields {
@@ -258,7 +258,7 @@ func (i Index) mapping() map[string]any {
 	return map[string]any{"dynamic": "strict", "_meta": map[string]any{"bai": map[string]any{"version": Version}}, "properties": properties}
 }
 
-// put puts a field where its dotted name says.
+// put puts a field at its dotted name.
 func put(properties map[string]any, name string, leaf map[string]any) {
 	for at := range len(name) {
 		if name[at] != '.' {

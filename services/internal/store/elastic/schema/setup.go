@@ -22,7 +22,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
 )
 
-// Schema makes the indices of one store. Any goroutine may use it.
+// Schema creates the indices of one store. Any goroutine may use it.
 type Schema struct {
 	client    *client.Client
 	lock      *semaphore.Weighted       // one setup at a time
@@ -33,13 +33,13 @@ type Schema struct {
 // New returns the schema of the store that a client writes to.
 func New(c *client.Client) *Schema { return &Schema{client: c, lock: semaphore.NewWeighted(1)} }
 
-// ErrNewer says that a newer version of the platform has written to the store.
+// ErrNewer means that a newer version of the platform has written to the store.
 var ErrNewer = errors.New("was written by a newer version of the platform")
 
-// priority of templates, above that of those that come with the server.
+// priority of templates, above that of the server's own.
 const priority = 250
 
-// Ensure makes sure, once, that what is needed is there.
+// Ensure runs Setup once, or Check if the settings say so.
 func (s *Schema) Ensure(ctx context.Context) error {
 	if s.done.Load() {
 		return nil
@@ -64,11 +64,9 @@ func (s *Schema) Ensure(ctx context.Context) error {
 	return nil
 }
 
-// Setup makes the templates and the indices that are not by month, and brings
-// those of earlier versions to this one: it adds fields and changes none. It has
-// templates, and the indices that are not by month, as Settings say. It returns
-// what it did, for people: nothing where all is done. It changes nothing at all,
-// and says ErrNewer, where anything is newer.
+// Setup creates the templates and the indices that are not by month, and brings those of earlier versions to this one: it adds fields and
+// changes none. It applies Settings to templates, and to the indices that are not by month. It returns its changes, for people: none if all
+// is set up. If a template or index is newer, it changes nothing and returns ErrNewer.
 func (s *Schema) Setup(ctx context.Context) (done []string, err error) {
 	have, err := s.versions(ctx)
 	if err != nil {
@@ -87,12 +85,11 @@ func (s *Schema) Setup(ctx context.Context) (done []string, err error) {
 	return done, nil
 }
 
-// checkTTL is how long Check takes for granted what was so.
+// checkTTL is how long a success of Check is valid.
 const checkTTL = 10 * time.Second
 
-// Check says whether Setup was done, and is of this version or of one that this
-// program can use. That it is so is remembered for 10 s; otherwise it costs two
-// requests.
+// Check returns an error unless Setup was run by this version or one that this program can use. A success is valid for 10 s; otherwise
+// Check costs two requests.
 func (s *Schema) Check(ctx context.Context) error {
 	if at := s.checkedAt.Load(); at != nil && time.Since(*at) < checkTTL {
 		return nil
@@ -119,7 +116,7 @@ type versions struct {
 	indices   map[string]int
 }
 
-// checkNotNewer says ErrNewer where a template or an index is.
+// checkNotNewer returns ErrNewer if a template or an index is newer.
 func (v versions) checkNotNewer() error {
 	all := make(map[string]int)
 	for name, t := range v.templates {
@@ -154,7 +151,7 @@ func (s *Schema) pattern(i Index) string {
 	return s.client.Index(i.Name)
 }
 
-// meta is where a mapping says its version.
+// meta is the part of a mapping with its version.
 type meta struct {
 	Mappings struct {
 		Meta struct {
@@ -165,8 +162,7 @@ type meta struct {
 	} `json:"mappings"`
 }
 
-// indexTemplate is an index template as the server has it. The zero value is that
-// of none.
+// indexTemplate is an index template as the server has it. The zero value means that there is none.
 type indexTemplate struct {
 	meta
 
@@ -184,7 +180,7 @@ type indexSettings struct {
 	Refresh  string `json:"refresh_interval,omitempty"`
 }
 
-// diff says what of other settings is not as in these, as far as these say.
+// diff returns how the settings in have differ from those in w, as far as w sets them.
 func (w indexSettings) diff(have indexSettings) (changes []string) {
 	for _, c := range []struct{ name, want, have string }{
 		{"number_of_shards", w.Shards, have.Shards}, {"auto_expand_replicas", w.Replicas, have.Replicas}, {"refresh_interval", w.Refresh, have.Refresh},
@@ -246,14 +242,14 @@ func (s *Schema) IndexVersions(ctx context.Context, kinds ...Index) (map[string]
 	return found, nil
 }
 
-// prepare makes what is missing for a kind of index, and says what it did.
+// prepare creates the missing template and index of a kind, and returns its changes.
 func (s *Schema) prepare(ctx context.Context, i Index, have versions) (done []string, err error) {
 	did, err := s.prepareTemplate(ctx, i, have.templates[s.client.Index(i.Name)])
 	if err != nil {
 		return nil, err
 	}
 	done = append(done, did...)
-	versions, err := s.IndexVersions(ctx, i) // also those that were made by the template before
+	versions, err := s.IndexVersions(ctx, i) // with those that the template has created before
 	if err != nil {
 		return done, err
 	}
@@ -280,7 +276,7 @@ func (s *Schema) prepare(ctx context.Context, i Index, have versions) (done []st
 	return done, err
 }
 
-// prepareTemplate makes the template of a kind, which is there as t, as it is to be.
+// prepareTemplate creates or updates the template of a kind; t is the server's.
 func (s *Schema) prepareTemplate(ctx context.Context, i Index, t indexTemplate) (done []string, err error) {
 	name := "index template " + s.client.Index(i.Name)
 	switch v := t.version(); {
@@ -300,8 +296,7 @@ func (s *Schema) prepareTemplate(ctx context.Context, i Index, t indexTemplate) 
 	return done, err
 }
 
-// applySettings has an index that is not by month, and so is never made anew, as settings
-// say.
+// applySettings applies the settings to an index that is not by month, and so is never created anew.
 func (s *Schema) applySettings(ctx context.Context, i Index) (done []string, err error) {
 	name := s.client.Index(i.Name)
 	a, err := s.client.Call(ctx, http.MethodGet, "/"+name+"/_settings", nil, nil)
@@ -313,7 +308,7 @@ func (s *Schema) applySettings(ctx context.Context, i Index) (done []string, err
 		return nil, err
 	}
 	want := s.indexSettings(i)
-	want.Shards = "" // nobody can change them
+	want.Shards = "" // they cannot be changed
 	for _, c := range want.diff(got[name].Settings.Index) {
 		done = append(done, "index "+name+": "+c)
 	}
@@ -330,7 +325,7 @@ func kindOf(a client.Response) string {
 			Type string `json:"type"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(a.Body, &e) // what is no JSON has no type
+	_ = json.Unmarshal(a.Body, &e) // a text that is no JSON has no type
 	return e.Error.Type
 }
 
@@ -338,7 +333,7 @@ func kindOf(a client.Response) string {
 func (s *Schema) indexSettings(i Index) indexSettings {
 	refresh, shards := s.client.Settings.Refresh, s.client.Settings.Shards
 	if !i.sharded() {
-		refresh, shards = refresh/4, 1 // small, and what lists are made of
+		refresh, shards = refresh/4, 1 // small, and used for lists
 	}
 	return indexSettings{
 		Shards: strconv.Itoa(shards), Replicas: s.client.Settings.Replicas,

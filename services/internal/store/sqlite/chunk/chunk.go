@@ -1,4 +1,4 @@
-// Package chunk is the form in which a file of package sqlite holds samples.
+// Package chunk is the format in which a file of package sqlite stores samples.
 package chunk
 
 import (
@@ -33,7 +33,7 @@ import (
 //	          step           where flagStep is set
 const formatVersion = 1
 
-// MaxLen is how many samples a chunk holds at most.
+// MaxLen is the greatest number of samples of a chunk.
 const MaxLen = 4096
 
 // Bits of a sample's flags in a chunk.
@@ -42,11 +42,11 @@ const (
 	flagUnit
 	flagLabels
 	flagStep
-	flagHigher // of the direction; versions that do not know these two read the sample without
+	flagHigher // of the direction; versions without these two bits ignore them
 	flagLower
 )
 
-// ErrDamaged says that bytes are no chunk.
+// ErrDamaged means that bytes are no valid chunk.
 var ErrDamaged = errors.New("a chunk of samples is damaged")
 
 // compare orders samples as they lie in a source.
@@ -130,7 +130,7 @@ type labelCache struct {
 	json string
 }
 
-// text returns m as JSON, nothing where there are none.
+// text returns m as JSON, empty if there are no labels.
 func (l *labelCache) text(m map[string]string) (string, error) {
 	if len(m) == 0 {
 		return "", nil
@@ -143,11 +143,11 @@ func (l *labelCache) text(m map[string]string) (string, error) {
 	return l.json, err
 }
 
-// stringTable numbers texts, of which few differ.
+// stringTable numbers texts, few of which differ.
 type stringTable struct {
 	numbers map[string]uint64
 	texts   []string
-	last    uint64 // number that was asked for last
+	last    uint64 // number of the last call
 }
 
 func (t *stringTable) number(text string) uint64 {
@@ -239,7 +239,7 @@ func directionOf(flags byte) string {
 
 func (u *unpacker) fail() { u.rest, u.damaged = nil, true }
 
-// count reads how many things of at least so many bytes follow.
+// count reads the number of the following items, which have least bytes each at least.
 func (u *unpacker) count(least uint64) uint64 {
 	n := u.unsigned()
 	if n > uint64(len(u.rest))/least {
@@ -266,8 +266,7 @@ func (u *unpacker) text(n uint64) string {
 	return u.texts[n]
 }
 
-// labelsAt returns the labels that a text holds: one map for all samples that
-// have them.
+// labelsAt returns the labels in a text: one map for all samples that have them.
 func (u *unpacker) labelsAt(n uint64) map[string]string {
 	if m, ok := u.labels[n]; ok {
 		return m
@@ -320,7 +319,7 @@ func (u *unpacker) float() float64 {
 	return v
 }
 
-// Merge returns the samples of both, each once: of two with the same key that of old stays. Both are in order, and so is what it returns.
+// Merge returns the samples of both, each once: of two with the same key that of old stays. Both are in order, and so is the result.
 func Merge(old, young []event.Sample) []event.Sample {
 	if len(old) == 0 {
 		return young
@@ -339,8 +338,8 @@ func Merge(old, young []event.Sample) []event.Sample {
 	return append(append(all, old...), young...)
 }
 
-// ordered returns samples in order and each once, the first of those that are
-// told apart by nothing. Samples that are in order already are returned as they are.
+// ordered returns samples in order and each once, the first of those with the same key. Samples that are in order already are returned
+// unchanged.
 func ordered(samples []event.Sample) []event.Sample {
 	for i := 1; i < len(samples); i++ {
 		if compare(&samples[i-1], &samples[i]) >= 0 {

@@ -33,7 +33,7 @@ func drawn() *rapid.Generator[[]event.Sample] {
 	}), 0, 20)
 }
 
-// key tells samples of a source apart.
+// key identifies a sample in its source.
 type key struct {
 	seq  int64
 	sub  int

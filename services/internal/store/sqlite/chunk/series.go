@@ -7,12 +7,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Series are samples of one source in order and each once, in pieces of which none
-// is empty: batches that follow each other, as nearly all do, are not copied.
+// Series are samples of one source in order and each once, in pieces without an empty one: batches that follow each other, as nearly all
+// do, are not copied.
 type Series [][]event.Sample
 
-// InOrder returns the samples of batches. Of those with the same
-// key the first stays.
+// InOrder returns the samples of batches. Of samples with the same key the first stays.
 func InOrder(batches [][]event.Sample) Series {
 	s := make(Series, 0, len(batches))
 	for _, b := range batches {
@@ -44,7 +43,7 @@ func (s Series) Count() (n int) {
 	return n
 }
 
-// Chunks returns the samples in parts of so many, of which the last may have less.
+// Chunks returns the samples in parts of most samples each; the last may have fewer.
 func (s Series) Chunks(most int) iter.Seq[Series] {
 	return func(yield func(Series) bool) {
 		var part Series
