@@ -30,7 +30,7 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// Settings are what an operator may choose. The zero value works with the local
+// Settings are the operator's settings. The zero value works with the local
 // cluster.
 type Settings struct {
 	Engine         string             `toml:"engine"`     // cluster that runs are launched in: local or kubernetes; empty means local

@@ -31,7 +31,7 @@ func scriptPath(path string) (digest string, ok bool) {
 	return strings.ToLower(digest), ok && digest != ""
 }
 
-// putScript stores the code of a user: 201 once it is stored, 200 where it was
+// putScript stores the code of a user: 201 once it is stored, 200 if it was
 // stored before, 400 for bytes of another digest or an incomplete body, 411 without
 // a length, 413 for too much code, and 503 for a failure that may pass.
 func (s *Server) putScript(w http.ResponseWriter, r *http.Request, digest string) {

@@ -70,8 +70,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Settings are what an operator decides about the objects of every run. The
-// zero value works where pods need neither an image of ours nor brokers.
+// Settings are the operator's settings for the objects of every run. The zero value
+// works if pods need neither the platform's image nor brokers.
 type Settings struct {
 	Scope         string                `toml:"namespace"`    // Kubernetes namespace of the objects; empty means default
 	Image         string                `toml:"image"`        // image with bai-pod; empty means bai-pod:latest
@@ -112,7 +112,7 @@ type Settings struct {
 	Ready  time.Duration `toml:"ready"`  // time for a server or the workers to become ready; zero means 30 min
 }
 
-// Unpack is what one archive may hold that a pod unpacks.
+// Unpack limits the content of an archive that a pod unpacks.
 type Unpack struct {
 	MaxFiles int   `toml:"max_files"` // maximum number of files and folders; zero means 1,000,000
 	MaxBytes int64 `toml:"max_bytes"` // zero means 1 GiB and 200 times the archive's size, 1 TiB at most where the archive is not larger itself
