@@ -304,7 +304,7 @@ func (p *platform) openTelemetry(ctx context.Context) (err error) {
 }
 
 func (p *platform) openObjects(ctx context.Context) (err error) {
-	if err := os.MkdirAll(p.dir.Join("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
+	if err := os.MkdirAll(p.dir.Join("objects"), 0o755); err != nil { //nolint:gosec // below the owner's data folder; pods read there
 		return fmt.Errorf("make the folder of the data sets: %w", err)
 	}
 	if p.objects, err = blob.Open(ctx, p.objectSettings()); err != nil {

@@ -19,8 +19,10 @@ import (
 // Settings are the accounts of the other services in the cluster. The zero value is
 // for one process that runs all services.
 type Settings struct {
-	Executor string `toml:"executor"` // user name of the account that the executor has in the cluster, as system:serviceaccount:NAMESPACE:NAME; empty means the gateway's own
-	Watcher  string `toml:"watcher"`  // user name of the watcher's account
+	// Executor is the user name of the executor's account in the cluster, as
+	// system:serviceaccount:NAMESPACE:NAME; empty means the gateway's own.
+	Executor string `toml:"executor"`
+	Watcher  string `toml:"watcher"` // user name of the watcher's account
 }
 
 // Topics of checks.

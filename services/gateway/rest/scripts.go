@@ -59,7 +59,8 @@ func (s *Server) putScript(w http.ResponseWriter, r *http.Request, digest string
 	}
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"script":{"sha256":%q,"size":"%d"},"repeated":%t}`+"\n", code.SHA256, code.Size, repeated) // the client may be gone
+	// The client may be gone.
+	_, _ = fmt.Fprintf(w, `{"script":{"sha256":%q,"size":"%d"},"repeated":%t}`+"\n", code.SHA256, code.Size, repeated)
 }
 
 // writeScriptError answers that code is not stored, with the reason.

@@ -19,7 +19,7 @@ import (
 type Shared struct {
 	Off          bool   `toml:"off"`           // each pod has a copy, even if a descriptor asks for shared data
 	StorageClass string `toml:"storage_class"` // storage class of the volumes; empty means the cluster's default
-	Access       string `toml:"access"`        // ReadWriteMany, or ReadWriteOnce where all pods of a run are on one node; empty means ReadWriteMany
+	Access       string `toml:"access"`        // ReadWriteMany, or ReadWriteOnce if a run's pods share a node; empty means ReadWriteMany
 }
 
 // accessModes returns the values of Shared.Access.
