@@ -11,9 +11,9 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// Decision has the work to do for an attempt whose data are fetched. At most one field
+// decision has the work to do for an attempt whose data are fetched. At most one field
 // is set.
-type Decision struct {
+type decision struct {
 	Enqueue       *slots.QueuedRun // put this run into the queue, then publish its status
 	PreventLaunch *event.Finished  // store a plan that prevents the launch, then publish this event
 	Publish       []event.Event    // publish these events
@@ -23,26 +23,26 @@ type Decision struct {
 	Unreadable descriptors.Faults
 }
 
-// Decide decides about an attempt whose data are fetched: it waits for a slot, or its
+// decide decides about an attempt whose data are fetched: it waits for a slot, or its
 // run ends at once, or nothing is left to do.
-func Decide(run event.Fetched, f launch.Facts, p plan.Planner) Decision {
+func decide(run event.Fetched, f launch.Facts, p plan.Planner) decision {
 	switch {
 	case f.RunFinished:
-		return Decision{}
+		return decision{}
 	case f.Plan != nil:
-		return Decision{Publish: f.Plan.FinalEvents()}
+		return decision{Publish: f.Plan.FinalEvents()}
 	case f.Canceled:
-		return Decision{PreventLaunch: launch.CanceledEvent(run.Header)}
+		return decision{PreventLaunch: launch.CanceledEvent(run.Header)}
 	}
 	d, faults := p.Parse(run)
 	if faults.Err() != nil {
-		return Decision{Unreadable: faults}
+		return decision{Unreadable: faults}
 	}
 	w, err := p.Objects(transpile.Input{Run: run, Descriptor: d})
 	if err != nil {
-		return Decision{Publish: []event.Event{launch.RefusedEvent(run.Header, err)}}
+		return decision{Publish: []event.Event{launch.RefusedEvent(run.Header, err)}}
 	}
-	return Decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods}}
+	return decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods}}
 }
 
 // noProgressEvent returns the end of a run whose documents the platform has lost.

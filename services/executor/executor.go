@@ -47,7 +47,7 @@ func (e *executor) onFetched(ctx context.Context, run event.Fetched) ([]event.Ev
 	if err != nil {
 		return nil, err
 	}
-	return e.applyDecision(ctx, run, Decide(run, facts, e.planner))
+	return e.applyDecision(ctx, run, decide(run, facts, e.planner))
 }
 
 // onRetried handles a new attempt after a failed one. The new attempt waits at the head
@@ -71,7 +71,7 @@ func (e *executor) onRetried(ctx context.Context, ev event.Retried) ([]event.Eve
 }
 
 // applyDecision carries out the decision about an attempt.
-func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r Decision) ([]event.Event, error) {
+func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r decision) ([]event.Event, error) {
 	switch {
 	case r.Unreadable != nil:
 		u, err := e.docs.Defer(ctx, run, e.deps.Clock())

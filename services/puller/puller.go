@@ -2,7 +2,7 @@
 // pod, before the benchmark starts there. It is part of a small program, so it
 // reads the object store with nothing but files and HTTP.
 //
-// File decide.go holds the rules; place.go, store.go and unpack.go carry them
+// File decide.go holds the rules; placement.go, store.go and unpack.go carry them
 // out.
 package puller
 
@@ -83,7 +83,7 @@ func WriteTermination(path string, err error) (code int) {
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
 	_ = os.WriteFile(path, []byte(line), 0o644) //nolint:gosec // for others to read; where it cannot be written, the code still tells
-	if own := new(Error); errors.As(err, &own) && own.Class == event.ClassUser {
+	if own := new(pullError); errors.As(err, &own) && own.Class == event.ClassUser {
 		return pod.PullUser
 	}
 	return pod.PullInfra
@@ -237,9 +237,9 @@ func (p *puller) isComplete(s dataSet) bool {
 
 // withDataSet says which data set an error is about.
 func withDataSet(s dataSet, err error) error {
-	own := new(Error)
+	own := new(pullError)
 	if !errors.As(err, &own) {
 		return err
 	}
-	return &Error{Class: own.Class, Message: fmt.Sprintf("%s: %s", s.describe(), own.Message)}
+	return &pullError{Class: own.Class, Message: fmt.Sprintf("%s: %s", s.describe(), own.Message)}
 }

@@ -95,7 +95,7 @@ func (s store) download(ctx context.Context, object string, f *os.File, onBytes 
 			failures = 0
 			wait.Reset()
 		}
-		if final := new(Error); errors.As(err, &final) {
+		if final := new(pullError); errors.As(err, &final) {
 			return final
 		}
 		if failures++; failures == attempts {

@@ -33,7 +33,7 @@ func (v *volume) addUnpacked(n int64) error {
 
 // spaceError says what an error of the system means by which it has no more space;
 // nil for other errors.
-func (v *volume) spaceError(err error) *Error {
+func (v *volume) spaceError(err error) *pullError {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return nil
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// EventsFor returns what says v of an attempt: a status, or the end of the run, or
+// eventsFor returns what says v of an attempt: a status, or the end of the run, or
 // that another attempt is to follow; nothing where there is nothing to say. The
 // same verdict on the same state is always the same fact.
-func EventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
+func eventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
 	switch {
 	case v.Phase == "":
 		return nil

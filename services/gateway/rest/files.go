@@ -38,7 +38,7 @@ func filePath(path string) (run, name string, ok bool) {
 // act for the run any more or at all, 404 for a run that does not exist, 400 for an
 // invalid name, 409 for a name with other content, 413 for a file that is too large,
 // and 503 for a failure that may pass.
-func (s *Server) putArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
+func (s *server) putArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
 	if !s.authorize(w, r, run) {
 		return
 	}
@@ -67,7 +67,7 @@ func (s *Server) putArtifact(w http.ResponseWriter, r *http.Request, run, name s
 
 // acceptsUploads reports whether the pods of a run may still store files, and otherwise
 // refuses the request.
-func (s *Server) acceptsUploads(w http.ResponseWriter, r *http.Request, run string) bool {
+func (s *server) acceptsUploads(w http.ResponseWriter, r *http.Request, run string) bool {
 	projected, err := s.deps.Runs.Run(r.Context(), run)
 	if errors.Is(err, store.ErrNotFound) {
 		return true // the run was submitted and has no projection yet
@@ -89,7 +89,7 @@ func (s *Server) acceptsUploads(w http.ResponseWriter, r *http.Request, run stri
 }
 
 // writeRunUnavailable answers that the run cannot be read now.
-func (s *Server) writeRunUnavailable(w http.ResponseWriter, r *http.Request, run string, err error) {
+func (s *server) writeRunUnavailable(w http.ResponseWriter, r *http.Request, run string, err error) {
 	s.deps.Log.Warn("run cannot be looked up", zap.String("run", run), zap.Error(err))
 	w.Header().Set("Retry-After", "1")
 	s.writeError(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the run cannot be looked up now")
@@ -97,7 +97,7 @@ func (s *Server) writeRunUnavailable(w http.ResponseWriter, r *http.Request, run
 
 // authorize reports whether a request has the token of a run, and otherwise refuses the
 // request.
-func (s *Server) authorize(w http.ResponseWriter, r *http.Request, run string) bool {
+func (s *server) authorize(w http.ResponseWriter, r *http.Request, run string) bool {
 	code, reason := s.checkRunToken(r, run)
 	if reason == "" {
 		return true
@@ -113,7 +113,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, run string) b
 
 // checkRunToken returns the status and the reason why a request may not act for a run,
 // or "".
-func (s *Server) checkRunToken(r *http.Request, run string) (code int, reason string) {
+func (s *server) checkRunToken(r *http.Request, run string) (code int, reason string) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return http.StatusUnauthorized, "the token of the run is needed: Authorization: Bearer TOKEN"
@@ -129,7 +129,7 @@ func (s *Server) checkRunToken(r *http.Request, run string) (code int, reason st
 }
 
 // writeArtifactError answers with the reason why a file is not stored.
-func (s *Server) writeArtifactError(w http.ResponseWriter, r *http.Request, run string, err error) {
+func (s *server) writeArtifactError(w http.ResponseWriter, r *http.Request, run string, err error) {
 	var (
 		name  *artifact.NameError
 		taken *artifact.ContentConflictError
@@ -155,12 +155,12 @@ func (s *Server) writeArtifactError(w http.ResponseWriter, r *http.Request, run 
 }
 
 // writeAPIError answers with an error of the API.
-func (s *Server) writeAPIError(w http.ResponseWriter, r *http.Request, err error) {
+func (s *server) writeAPIError(w http.ResponseWriter, r *http.Request, err error) {
 	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, err)
 }
 
 // getArtifact sends the bytes of a file of a run, from the start or from an offset.
-func (s *Server) getArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
+func (s *server) getArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
 	owner := r.URL.Query().Get("owner")
 	ctx, err := runtime.AnnotateContext(r.Context(), s.json, r, baiv1.RunService_GetArtifact_FullMethodName)
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Server) getArtifact(w http.ResponseWriter, r *http.Request, run, name s
 }
 
 // writeFileHeader writes the header of a file.
-func (s *Server) writeFileHeader(w http.ResponseWriter, file *baiv1.Artifact, offset int64, partial bool) {
+func (s *server) writeFileHeader(w http.ResponseWriter, file *baiv1.Artifact, offset int64, partial bool) {
 	h := w.Header()
 	h.Set("Content-Type", typeBytes) // a browser must not run any content
 	h.Set("Content-Disposition", "attachment")

@@ -46,7 +46,7 @@ func objectPath(path string) (run, key string, ok bool) {
 // for the run, 403 for an object that is not part of the run's data and after the run's
 // end, 404 for a missing object, 416 for an offset outside the object, and 503 for a
 // failure that may pass.
-func (s *Server) getObject(w http.ResponseWriter, r *http.Request, run, key string) {
+func (s *server) getObject(w http.ResponseWriter, r *http.Request, run, key string) {
 	if s.authorize(w, r, run) && s.authorizeObject(w, r, run, key) {
 		s.limitTransfers(func(w http.ResponseWriter, r *http.Request) { s.serveObject(w, r, key) })(w, r)
 	}
@@ -62,7 +62,7 @@ const (
 // authorizeObject reports whether the token of a run may read an object, and otherwise
 // refuses the request. It waits up to projectionTimeout for a run whose data are not
 // projected yet.
-func (s *Server) authorizeObject(w http.ResponseWriter, r *http.Request, run, key string) bool {
+func (s *server) authorizeObject(w http.ResponseWriter, r *http.Request, run, key string) bool {
 	for begun := time.Now(); ; {
 		projected, err := s.deps.Runs.Run(r.Context(), run)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -91,7 +91,7 @@ func (s *Server) authorizeObject(w http.ResponseWriter, r *http.Request, run, ke
 }
 
 // serveObject sends an object, or redirects to a link.
-func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, key string) {
+func (s *server) serveObject(w http.ResponseWriter, r *http.Request, key string) {
 	if s.deps.Objects == nil {
 		s.writeError(w, r, http.StatusNotFound, codes.NotFound, "there is no object store here: the gateway's settings name none (objects.url)")
 		return
@@ -109,7 +109,7 @@ func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, key string)
 }
 
 // sendObject sends the bytes of an object.
-func (s *Server) sendObject(w http.ResponseWriter, r *http.Request, key string) {
+func (s *server) sendObject(w http.ResponseWriter, r *http.Request, key string) {
 	size, err := s.deps.Objects.Size(r.Context(), key)
 	if err != nil {
 		s.writeObjectError(w, r, key, err)
@@ -147,7 +147,7 @@ func (s *Server) sendObject(w http.ResponseWriter, r *http.Request, key string) 
 type writerOnly struct{ io.Writer }
 
 // writeObjectError answers with the reason why an object cannot be read.
-func (s *Server) writeObjectError(w http.ResponseWriter, r *http.Request, key string, err error) {
+func (s *server) writeObjectError(w http.ResponseWriter, r *http.Request, key string, err error) {
 	if errors.Is(err, store.ErrNotFound) {
 		s.writeError(w, r, http.StatusNotFound, codes.NotFound, fmt.Sprintf("object %.100q does not exist", key))
 		return

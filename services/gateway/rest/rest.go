@@ -104,8 +104,8 @@ type Deps struct {
 	Log     *zap.Logger
 }
 
-// Server serves HTTP.
-type Server struct {
+// server serves HTTP.
+type server struct {
 	settings Settings
 	deps     Deps
 	runs     baiv1.RunServiceClient
@@ -125,7 +125,7 @@ func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 		if err != nil {
 			return fmt.Errorf("connect HTTP to the API: %w", err)
 		}
-		server := &Server{settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn), transfers: make(chan struct{}, cmp.Or(s.MaxTransfers, 256))}
+		server := &server{settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn), transfers: make(chan struct{}, cmp.Or(s.MaxTransfers, 256))}
 		server.json = server.newMux()
 		err = errors.Join(gen.RegisterRunServiceHandlerClient(ctx, server.json, server.runs),
 			gen.RegisterResultServiceHandlerClient(ctx, server.json, baiv1.NewResultServiceClient(conn)),
@@ -141,7 +141,7 @@ func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 	}
 }
 
-func (s *Server) serve(ctx context.Context, l net.Listener) error {
+func (s *server) serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: s.settings.headerTimeout(), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: zap.NewStdLog(s.deps.Log.Named("http")),
@@ -166,7 +166,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 }
 
 // newMux returns the multiplexer that turns requests into gRPC calls.
-func (s *Server) newMux() *runtime.ServeMux {
+func (s *server) newMux() *runtime.ServeMux {
 	return runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &marshaler{}),
 		runtime.WithMarshalerOption(typeTOML, &tomlMarshaler{}),
@@ -189,7 +189,7 @@ func (s *Server) newMux() *runtime.ServeMux {
 }
 
 // handler returns the handler of every request.
-func (s *Server) handler() http.Handler {
+func (s *server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -224,7 +224,7 @@ func originOf(r *http.Request) requestOrigin {
 }
 
 // route passes a request to the handler of its path, or to the API.
-func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	if handle := s.handlerOf(r); handle != nil {
 		handle(w, r)
 		return
@@ -234,7 +234,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 
 // handlerOf returns the handler of a request outside the API. It returns nil for a
 // request of the API, and for one that has no handler.
-func (s *Server) handlerOf(r *http.Request) http.HandlerFunc {
+func (s *server) handlerOf(r *http.Request) http.HandlerFunc {
 	run, name, isFile := filePath(r.URL.Path)
 	digest, isScript := scriptPath(r.URL.Path)
 	needs, key, isObject := objectPath(r.URL.Path)
@@ -258,14 +258,14 @@ func (s *Server) handlerOf(r *http.Request) http.HandlerFunc {
 }
 
 // openAPI answers with the OpenAPI description of the API.
-func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+func (s *server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", typeJSON)
 	_, _ = w.Write(s.deps.OpenAPI) // the client may be gone
 }
 
 // limitTransfers returns a handler that refuses a request while too many transfers are
 // in progress.
-func (s *Server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
+func (s *server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case s.transfers <- struct{}{}:
@@ -281,14 +281,14 @@ func (s *Server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 }
 
 // serveAPI answers a request of the API.
-func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && s.isAPICall(r) && !s.readBody(w, r) {
 		return
 	}
 	s.json.ServeHTTP(w, r)
 }
 
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.deps.Ready != nil {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 		defer cancel()
@@ -306,13 +306,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	s.writeText(w, http.StatusOK, text)
 }
 
-func (s *Server) writeText(w http.ResponseWriter, code int, text string) {
+func (s *server) writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = fmt.Fprintln(w, text) // the client may be gone
 }
 
 // writeError answers with an error in the form that all errors have.
-func (s *Server) writeError(w http.ResponseWriter, r *http.Request, code int, word codes.Code, message string) {
+func (s *server) writeError(w http.ResponseWriter, r *http.Request, code int, word codes.Code, message string) {
 	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, &runtime.HTTPStatusError{HTTPStatus: code, Err: status.Error(word, message)})
 }

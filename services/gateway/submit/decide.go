@@ -81,12 +81,12 @@ type Submission struct {
 	Warnings  descriptors.Faults
 }
 
-// Decide returns the plan for a request, with that run ID and time; p checks the
+// decide returns the plan for a request, with that run ID and time; p checks the
 // descriptor. The error is *InvalidError with every fault of the request and the
 // descriptor, *UnsupportedError for a feature that this platform does not have, and
 // *ScheduleError for a schedule. A firing of a schedule and a repetition of its run are
 // not schedules.
-func Decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
+func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
 	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), faults)
@@ -216,15 +216,15 @@ func scriptNotFound(digest string) error {
 	}}}
 }
 
-// KeyOf returns the key of the document that maps an owner's idempotency key to a run.
-func KeyOf(owner, key string) string { return event.Derive("key", owner, key) }
+// deriveKey returns the key of the document that maps an owner's idempotency key to a run.
+func deriveKey(owner, key string) string { return event.Derive("key", owner, key) }
 
-// keyOf returns KeyOf for a request. Firings have a separate set of keys.
+// keyOf returns deriveKey for a request. Firings have a separate set of keys.
 func keyOf(req Request) string {
 	if req.Firing != nil {
 		return event.Derive("firing", req.Firing.Schedule, req.Key)
 	}
-	return KeyOf(req.Owner, req.Key)
+	return deriveKey(req.Owner, req.Key)
 }
 
 // nameKey returns the key of the document that maps a name of an owner's to a run.

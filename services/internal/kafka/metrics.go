@@ -24,9 +24,9 @@ type Meter interface {
 	RecordLag(group, topic string, behind map[int]int64)
 }
 
-// RefusalMeter is a Meter that is told of messages which were written by somebody who
+// refusalMeter is a Meter that is told of messages which were written by somebody who
 // may not speak for their run, and were not handled.
-type RefusalMeter interface{ RecordRefused(group, topic string) }
+type refusalMeter interface{ RecordRefused(group, topic string) }
 
 // Span is a piece of work on one run that is to be seen in its trace.
 type Span struct {

@@ -231,7 +231,7 @@ func number(value []byte) (float64, error) {
 			return 0, err
 		}
 	}
-	v, ok := Number(text)
+	v, ok := parseNumber(text)
 	if !ok {
 		return 0, fmt.Errorf("%s is not a number", short(value))
 	}

@@ -2,7 +2,7 @@ package extract
 
 import "strings"
 
-// Convert returns v, which was given in the unit from, in the unit to, or v in
+// convert returns v, which was given in the unit from, in the unit to, or v in
 // from where these do not measure the same or one is not known. An empty to
 // takes what comes.
 //
@@ -10,7 +10,7 @@ import "strings"
 // with the prefixes of SI (k M G T P) and of IEC (Ki Mi Gi Ti Pi), rates of all
 // these per second (/s or ps as in Gbps), hertz, and percent of one. The factors
 // are those of the SI brochure and of IEC 80000-13.
-func Convert(v float64, from, to string) (float64, string) {
+func convert(v float64, from, to string) (float64, string) {
 	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
 	if to == "" || from == to {
 		return v, from

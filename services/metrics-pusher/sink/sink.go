@@ -29,8 +29,8 @@ type Sink interface {
 	Samples(ctx context.Context, batches []event.Metrics) error
 }
 
-// FinishedSink is a sink that is told, too, how runs end.
-type FinishedSink interface {
+// finishedSink is a sink that is told, too, how runs end.
+type finishedSink interface {
 	// Finished is to ends of runs what Samples is to samples.
 	Finished(ctx context.Context, ends []event.Finished) error
 }
@@ -87,7 +87,7 @@ func New(name string, to Sink, d Deps) map[string]service.Runnable {
 	k := &subscriber{name: name, sink: to, meter: d.Meter, rejections: newRejectionLog(d.Now, d.Log.With(zap.String("sink", name)))}
 	group := "metrics-pusher-sink-" + name
 	parts := map[string]service.Runnable{"metrics-pusher/sink/" + name: d.Bus.Consume(group, optional(service.Batch(maxMessages, k.samples)))}
-	if ender, ok := to.(FinishedSink); ok {
+	if ender, ok := to.(finishedSink); ok {
 		k.finishedSink = ender
 		parts["metrics-pusher/sink/"+name+"/finished"] = d.Bus.Consume(group, optional(service.Batch(maxMessages, k.finished)))
 	}
@@ -103,7 +103,7 @@ func optional(s service.Step) service.Step {
 type subscriber struct {
 	name         string
 	sink         Sink
-	finishedSink FinishedSink
+	finishedSink finishedSink
 	meter        Meter
 	rejections   *rejectionLog
 }

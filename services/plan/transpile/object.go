@@ -37,7 +37,7 @@ type builder struct {
 // name returns the name of all objects of the role. The role that ends the run has the
 // name of the attempt.
 func (b builder) name() string {
-	name := Name(b.in.Run.Run, b.in.Run.Attempt)
+	name := jobName(b.in.Run.Run, b.in.Run.Attempt)
 	if b.role.endsRun {
 		return name
 	}
@@ -103,7 +103,7 @@ func labelValue(s string) string {
 
 // runObjectName returns the name of an object that all roles use.
 func (b builder) runObjectName(suffix string) string {
-	return Name(b.in.Run.Run, b.in.Run.Attempt) + "-" + suffix
+	return jobName(b.in.Run.Run, b.in.Run.Attempt) + "-" + suffix
 }
 
 // selector returns the labels that select exactly the pods of the role.
@@ -129,7 +129,7 @@ func (b builder) hosts() []string {
 // headless Service.
 func (b builder) subdomain() string {
 	if b.usesMPIOperator() {
-		return Name(b.in.Run.Run, b.in.Run.Attempt) // the operator's Service
+		return jobName(b.in.Run.Run, b.in.Run.Attempt) // the operator's Service
 	}
 	return b.runObjectName("mpi")
 }

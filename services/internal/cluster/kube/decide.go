@@ -22,14 +22,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// PermissionError says which permission this process lacks.
-type PermissionError struct {
+// deniedError says which permission this process lacks.
+type deniedError struct {
 	Verb, Resource, Group, Scope string // scope is empty where the whole cluster is meant
 	Detail                       string // the API server's own
 }
 
 // Error implements error.
-func (e *PermissionError) Error() string {
+func (e *deniedError) Error() string {
 	where := "in the whole cluster"
 	if e.Scope != "" {
 		where = fmt.Sprintf("in the namespace %q", e.Scope)
@@ -43,7 +43,7 @@ var forbiddenPattern = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in AP
 
 // permissionError returns which permission is missing, nil where err says something
 // else: a quota and a webhook forbid too.
-func permissionError(err error) *PermissionError {
+func permissionError(err error) *deniedError {
 	if !apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -51,7 +51,7 @@ func permissionError(err error) *PermissionError {
 	if found == nil {
 		return nil
 	}
-	return &PermissionError{Verb: found[1], Resource: found[2], Group: found[3], Scope: found[4], Detail: err.Error()}
+	return &deniedError{Verb: found[1], Resource: found[2], Group: found[3], Scope: found[4], Detail: err.Error()}
 }
 
 // wrapError is err with what was being done, and the permission that it is about.

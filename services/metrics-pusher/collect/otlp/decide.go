@@ -24,7 +24,7 @@ const (
 	LabelQuantile    = "quantile"     // of a summary's value
 )
 
-// Samples returns the samples of a message, in its order, and how many of its data
+// samplesOf returns the samples of a message, in its order, and how many of its data
 // points are none.
 //
 //   - Of a gauge or a sum, each data point is one, under the metric's name.
@@ -38,7 +38,7 @@ const (
 // for service.name. What counts from one time to the next, not from the start,
 // has the label temporality=delta, and is not added up. Points that say that
 // nothing was recorded are left out. Points without a time have none here.
-func Samples(data *metricsv1.MetricsData) (samples []event.Sample, refused int64) {
+func samplesOf(data *metricsv1.MetricsData) (samples []event.Sample, refused int64) {
 	r := conversion{}
 	for _, of := range data.GetResourceMetrics() {
 		r.service = service(of.GetResource().GetAttributes())

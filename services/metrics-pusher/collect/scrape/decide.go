@@ -20,7 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// Samples returns the samples of a page in Prometheus' text format, version
+// parsePage returns the samples of a page in Prometheus' text format, version
 // 0.0.4, whose names match, all where names is nil. They are those that
 // Prometheus would store, in order of their names: of a histogram its buckets
 // (NAME_bucket, with the label le), NAME_sum and NAME_count, of a summary its
@@ -38,7 +38,7 @@ import (
 // more than 256 bytes. Those that have a label which is too long, or too many, are
 // refused, as are lines that are not in the format, 10 of a page at most. Of a page
 // that is none it returns an error, and nothing.
-func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []Rejection, error) {
+func parsePage(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []rejection, error) {
 	families, refused, err := parseLenient(page)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the text format of Prometheus: %w", err)
@@ -60,7 +60,7 @@ func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) (
 const maxBad = 10
 
 // parseLenient parses a page without those of its lines that are not in the format.
-func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused []Rejection, err error) {
+func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused []rejection, err error) {
 	for {
 		families, err = parse(page)
 		bad, ok := errors.AsType[expfmt.ParseError](err)
@@ -71,7 +71,7 @@ func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused [
 		if !found || len(refused) == maxBad {
 			break
 		}
-		refused, page = append(refused, Rejection{Count: 1, Reason: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
+		refused, page = append(refused, rejection{Count: 1, Reason: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
 	}
 	if err == nil && len(families) == 0 && len(refused) > 0 {
 		err = errors.New(refused[0].Reason)
@@ -112,8 +112,8 @@ func missingNewline(page []byte) []byte {
 	return []byte("\n")
 }
 
-// Rejection says how much of a page is not kept, and why.
-type Rejection struct {
+// rejection says how much of a page is not kept, and why.
+type rejection struct {
 	Count  int64
 	Reason string
 }
@@ -136,7 +136,7 @@ type conversion struct {
 	names    *regexp.Regexp
 	instance string
 	samples  []event.Sample
-	refused  Rejection
+	refused  rejection
 }
 
 // LabelInstance says which of several pages a sample is of.
@@ -145,15 +145,15 @@ const LabelInstance = "instance"
 func (r *conversion) metric(name string, m *dto.Metric) {
 	switch {
 	case m.GetCounter() != nil:
-		r.add(m, name, Unit(name), m.GetCounter().GetValue(), "", "")
+		r.add(m, name, unitOf(name), m.GetCounter().GetValue(), "", "")
 	case m.GetGauge() != nil:
-		r.add(m, name, Unit(name), m.GetGauge().GetValue(), "", "")
+		r.add(m, name, unitOf(name), m.GetGauge().GetValue(), "", "")
 	case m.GetUntyped() != nil:
-		r.add(m, name, Unit(name), m.GetUntyped().GetValue(), "", "")
+		r.add(m, name, unitOf(name), m.GetUntyped().GetValue(), "", "")
 	case m.GetSummary() != nil:
 		s := m.GetSummary()
 		for _, q := range s.GetQuantile() {
-			r.add(m, name, Unit(name), q.GetValue(), "quantile", number(q.GetQuantile()))
+			r.add(m, name, unitOf(name), q.GetValue(), "quantile", number(q.GetQuantile()))
 		}
 		r.totals(m, name, s.SampleSum, s.SampleCount)
 	case m.GetHistogram() != nil:
@@ -168,7 +168,7 @@ func (r *conversion) metric(name string, m *dto.Metric) {
 // totals adds the sum and the count of a metric, as far as the page has them.
 func (r *conversion) totals(m *dto.Metric, name string, sum *float64, count *uint64) {
 	if sum != nil {
-		r.add(m, name+"_sum", Unit(name), *sum, "", "")
+		r.add(m, name+"_sum", unitOf(name), *sum, "", "")
 	}
 	if count != nil {
 		r.add(m, name+"_count", "1", float64(*count), "", "")
@@ -254,9 +254,9 @@ func instances(urls []string) []string {
 	return short
 }
 
-// Unit returns the unit that the name of a metric says, nothing where it says
+// unitOf returns the unit that the name of a metric says, nothing where it says
 // none. See https://prometheus.io/docs/practices/naming.
-func Unit(name string) string {
+func unitOf(name string) string {
 	for _, kind := range []string{"_total", "_created", "_info"} {
 		name = strings.TrimSuffix(name, kind)
 	}

@@ -22,8 +22,8 @@ const (
 	sigTerm = 15
 )
 
-// Actions is what a supervisor has to do now. Containers are told by their index.
-type Actions struct {
+// actionSet is what a supervisor has to do now. Containers are told by their index.
+type actionSet struct {
 	Start    []int
 	Term     []int     // send SIGTERM
 	Kill     []int     // send SIGKILL
@@ -33,11 +33,11 @@ type Actions struct {
 }
 
 // isEmpty reports whether there is nothing to do but to wait.
-func (p Actions) isEmpty() bool {
+func (p actionSet) isEmpty() bool {
 	return len(p.Start) == 0 && len(p.Term) == 0 && len(p.Kill) == 0 && !p.Deadline && !p.Done
 }
 
-// Decide returns what has to be done for pod p in state s, as a kubelet would
+// decide returns what has to be done for pod p in state s, as a kubelet would
 // with restart policy Never:
 //
 //   - init containers run one after the other, a sidecar begins in its place
@@ -50,9 +50,9 @@ func (p Actions) isEmpty() bool {
 //     within the grace, so that it can finish its work;
 //   - a sidecar of ours, which ends by itself soon after the benchmark, is not
 //     told to while it starts, and SIGTERM ends it only then.
-func Decide(p shimapi.Pod, s shimapi.State, now time.Time) Actions {
+func decide(p shimapi.Pod, s shimapi.State, now time.Time) actionSet {
 	if s.Stopped.IsZero() && !p.Deadline.IsZero() && !now.Before(p.Deadline) {
-		return Actions{Deadline: true}
+		return actionSet{Deadline: true}
 	}
 	if since, ok := endingSince(p, s); ok {
 		return endPod(p, s, since, now)
@@ -85,8 +85,8 @@ func endingSince(p shimapi.Pod, s shimapi.State) (time.Time, bool) {
 }
 
 // startNext starts what can be started.
-func startNext(p shimapi.Pod, s shimapi.State, now time.Time) Actions {
-	var actions Actions
+func startNext(p shimapi.Pod, s shimapi.State, now time.Time) actionSet {
+	var actions actionSet
 	for i, c := range p.Containers {
 		st := s.Containers[i]
 		switch {
@@ -108,7 +108,7 @@ func startNext(p shimapi.Pod, s shimapi.State, now time.Time) Actions {
 }
 
 // restartSidecar starts a sidecar once its pause is over.
-func restartSidecar(actions *Actions, i int, st shimapi.ContainerStatus, now time.Time) {
+func restartSidecar(actions *actionSet, i int, st shimapi.ContainerStatus, now time.Time) {
 	at := st.Termination.Ended.Add(backoff(st))
 	if now.Before(at) {
 		actions.Wake = earliest(actions.Wake, at)
@@ -125,8 +125,8 @@ func backoff(st shimapi.ContainerStatus) time.Duration {
 }
 
 // endPod ends what still runs, in a pod that is to end since a time.
-func endPod(p shimapi.Pod, s shimapi.State, since, now time.Time) Actions {
-	var actions Actions
+func endPod(p shimapi.Pod, s shimapi.State, since, now time.Time) actionSet {
+	var actions actionSet
 	for i, c := range p.Containers {
 		if c.Kind != shimapi.Sidecar && s.Containers[i].Running() {
 			stopContainer(&actions, i, s.Containers[i], s.Containers[i].TermSentAt.Add(p.Grace), now)
@@ -156,7 +156,7 @@ func endPod(p shimapi.Pod, s shimapi.State, since, now time.Time) Actions {
 
 // stopContainer tells a container to end, and kills it after until, or earlier where somebody
 // has stopped it, so that it cannot end.
-func stopContainer(actions *Actions, i int, st shimapi.ContainerStatus, deadline, now time.Time) {
+func stopContainer(actions *actionSet, i int, st shimapi.ContainerStatus, deadline, now time.Time) {
 	switch {
 	case st.TermSentAt.IsZero():
 		actions.Term = append(actions.Term, i)

@@ -8,11 +8,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// SupportedFields returns the path of every field that an object may have here, in the
+// supportedFields returns the path of every field that an object may have here, in the
 // way that Kubernetes documents it, with [] for any element, and what the local
 // cluster makes of it. A field that is not listed, nor part of one that is, must
 // be absent or have its zero value.
-func SupportedFields() map[string]string {
+func supportedFields() map[string]string {
 	const (
 		kept    = "kept and shown"
 		none    = "accepted; has no meaning on one machine that runs its own programs"
@@ -77,7 +77,7 @@ func SupportedFields() map[string]string {
 // unsupportedField returns the path of a field of o that is not one of Fields, empty if
 // there is none.
 func unsupportedField(o cluster.Object) string {
-	path, _ := walk(reflect.ValueOf(o).Elem(), SupportedFields(), "", "")
+	path, _ := walk(reflect.ValueOf(o).Elem(), supportedFields(), "", "")
 	return path
 }
 

@@ -138,7 +138,7 @@ func (i bulkItem) result() bulkResult {
 }
 
 // Err is the error of a document.
-func (s bulkResult) Err() *Error { return newError(s.Status, s.Error, s.Error) }
+func (s bulkResult) Err() *responseError { return newError(s.Status, s.Error, s.Error) }
 
 // ok says whether the document is there: that it was there already, or a newer
 // one, is as good.

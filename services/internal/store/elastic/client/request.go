@@ -44,8 +44,8 @@ func (a Response) Err() error {
 	return newError(a.Status, envelope.Error, a.Body)
 }
 
-// Error is a refusal by the server of a whole request or of one item.
-type Error struct {
+// responseError is a refusal by the server of a whole request or of one item.
+type responseError struct {
 	Status int    // of HTTP
 	Kind   string // the server's word for it
 	Reason string // in the server's words
@@ -54,7 +54,7 @@ type Error struct {
 // permanent says whether the fault is the document's, so that it is never taken. A
 // server that has as many shards as it may, or whose index is closed, says 400
 // too: that an operator can mend.
-func (e *Error) permanent() bool {
+func (e *responseError) permanent() bool {
 	if e.Status != http.StatusBadRequest {
 		return e.Status == http.StatusRequestEntityTooLarge
 	}
@@ -67,7 +67,7 @@ func (e *Error) permanent() bool {
 }
 
 // Error implements error.
-func (e *Error) Error() string {
+func (e *responseError) Error() string {
 	text := fmt.Sprintf("Elasticsearch answers %d: %s", e.Status, e.Reason)
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -80,7 +80,7 @@ func (e *Error) Error() string {
 
 // newError reads the server's words for an error. Where they are none of it, the
 // whole answer is.
-func newError(status int, b json.RawMessage, body []byte) *Error {
+func newError(status int, b json.RawMessage, body []byte) *responseError {
 	var e struct {
 		Type   string `json:"type"`
 		Reason string `json:"reason"`
@@ -89,13 +89,13 @@ func newError(status int, b json.RawMessage, body []byte) *Error {
 		} `json:"caused_by"`
 	}
 	if json.Unmarshal(b, &e) != nil || e.Type == "" {
-		return &Error{Status: status, Reason: fmt.Sprintf("%.300s", body)}
+		return &responseError{Status: status, Reason: fmt.Sprintf("%.300s", body)}
 	}
 	text := e.Type + ": " + e.Reason
 	if e.Cause.Reason != "" && !strings.Contains(text, e.Cause.Reason) {
 		text += ": " + e.Cause.Reason
 	}
-	return &Error{Status: status, Kind: e.Type, Reason: fmt.Sprintf("%.1000s", text)}
+	return &responseError{Status: status, Kind: e.Type, Reason: fmt.Sprintf("%.1000s", text)}
 }
 
 // Call sends a JSON request. Only statuses that are expected are no error.
@@ -193,6 +193,6 @@ func (c *Client) Index(name string, partition ...string) string {
 // IsMissing says whether an error is that of an index that is not there yet: it is
 // made by the first write.
 func IsMissing(err error) bool {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*responseError](err)
 	return ok && e.Status == http.StatusNotFound
 }
