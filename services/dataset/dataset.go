@@ -21,7 +21,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works, for sources
+// Settings are the operator's settings. The zero value works, for sources
 // on the Internet.
 type Settings struct {
 	Downloads    int             `toml:"transfers"` // number of concurrent downloads in this process; zero means 4

@@ -30,7 +30,7 @@ func (c *Cache) Ending(ctx context.Context, run string) (*Ending, error) {
 		return nil, fmt.Errorf("look for the end of the order of run %s: %w", run, err)
 	}
 	if !found {
-		return nil, nil //nolint:nilnil // it has not ended, and nothing is wrong
+		return nil, nil //nolint:nilnil // not ended is not an error
 	}
 	return &e, nil
 }
@@ -66,7 +66,7 @@ func (c *Cache) State(ctx context.Context, s Source, requestedAt time.Time) (Sou
 // Object returns the object with that digest, or nil if it is missing or incomplete.
 func (c *Cache) Object(ctx context.Context, sha256 string) (*store.Object, error) {
 	if sha256 == "" {
-		return nil, nil //nolint:nilnil // there is no object, and nothing is wrong
+		return nil, nil //nolint:nilnil // no object is not an error
 	}
 	o, _, found, err := store.Find[store.Object](ctx, c.store, store.KindObject, sha256)
 	if !found || err != nil {

@@ -30,14 +30,17 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// Settings are what an operator may choose. The zero value works with the local
+// Settings are the operator's settings. The zero value works with the local
 // cluster.
 type Settings struct {
-	Engine         string             `toml:"engine"`     // cluster that runs are launched in: local or kubernetes; empty means local
-	Slots          int                `toml:"slots"`      // maximum number of runs that hold a slot; zero means 4
-	PerUser        int                `toml:"per_user"`   // maximum number of slots of one user; zero means no limit
-	PerLabel       map[string]int     `toml:"per_label"`  // maximum slots of runs with a label: "label=value", or "label" for each value
-	Keep           string             `toml:"keep"`       // what stays in the cluster after the end of runs that do not say: never, failed, or all for a time such as 1h; empty means never. What still runs at the end, a server or a worker, is ended first
+	Engine   string         `toml:"engine"`    // cluster that runs are launched in: local or kubernetes; empty means local
+	Slots    int            `toml:"slots"`     // maximum number of runs that hold a slot; zero means 4
+	PerUser  int            `toml:"per_user"`  // maximum number of slots of one user; zero means no limit
+	PerLabel map[string]int `toml:"per_label"` // maximum slots of runs with a label: "label=value", or "label" for each value
+	// Keep is the rule for objects after the end of runs whose descriptor has none: never, failed, or all
+	// for a time such as 1h; empty means never. A server or a worker that still runs at the end is ended
+	// first.
+	Keep           string             `toml:"keep"`
 	Priorities     map[string]int     `toml:"priorities"` // "label=value" → priority of its runs, -1000 to 1000; other runs have 0
 	Name           string             `toml:"name"`       // unique name of this process among the executors; empty means a random name
 	Lease          time.Duration      `toml:"lease"`      // time after which another executor takes over from a crashed one; zero means 3 s

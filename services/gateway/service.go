@@ -34,7 +34,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works.
+// Settings are the operator's settings. The zero value works.
 type Settings struct {
 	Submit     submit.Settings     `toml:"intake"`
 	Projection projection.Settings `toml:"record"`

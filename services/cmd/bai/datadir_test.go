@@ -54,7 +54,7 @@ func TestADataFolderThatOthersCanWriteToIsNotTaken(t *testing.T) {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Chmod(dir, mode); err != nil { //nolint:gosec // what is tested
+			if err := os.Chmod(dir, mode); err != nil { //nolint:gosec // the test needs this mode
 				t.Fatal(err)
 			}
 			if err := openAndClose(t, dir); err == nil != (words == "") || err != nil && !strings.Contains(err.Error(), words) {

@@ -304,7 +304,7 @@ func (p *platform) openTelemetry(ctx context.Context) (err error) {
 }
 
 func (p *platform) openObjects(ctx context.Context) (err error) {
-	if err := os.MkdirAll(p.dir.Join("objects"), 0o755); err != nil { //nolint:gosec // below the data folder, which is its owner's; pods read there
+	if err := os.MkdirAll(p.dir.Join("objects"), 0o755); err != nil { //nolint:gosec // below the owner's data folder; pods read there
 		return fmt.Errorf("make the folder of the data sets: %w", err)
 	}
 	if p.objects, err = blob.Open(ctx, p.objectSettings()); err != nil {
@@ -323,7 +323,7 @@ func (p *platform) openCluster(context.Context) error {
 	if p.settings.Kubernetes.Set() {
 		return p.openKube()
 	}
-	return p.openLocal() //nolint:contextcheck // what it closes is closed when the context of the process is over
+	return p.openLocal() //nolint:contextcheck // closing happens after the context of the process has ended
 }
 
 func (p *platform) without(name string) bool { return slices.Contains(p.options.without, name) }
@@ -489,7 +489,7 @@ func (p *platform) announce(ctx context.Context) error {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // told to end before it was ready
+		return nil //nolint:nilerr // stopped before it was ready
 	}
 	where := "has no API: the gateway runs elsewhere"
 	if p.listener != nil {

@@ -124,7 +124,7 @@ func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, d
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer docs.Close() //nolint:errcheck // nothing is wanted of it any more
+	defer docs.Close() //nolint:errcheck // it is not used any more
 	task := download.Task{Source: dataset.Source{URL: url, SHA256: sum}, RequestedAt: time.Now(), Number: 1}
 	if err := store.Create(t.Context(), docs, store.KindOrder, "job/"+task.Source.Key(), task); err != nil {
 		t.Fatal(err)

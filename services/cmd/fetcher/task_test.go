@@ -31,7 +31,7 @@ func TestATaskIsDoneWithoutABroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer docs.Close() //nolint:errcheck // nothing is wanted of it any more
+	defer docs.Close() //nolint:errcheck // it is not used any more
 	task := download.Task{Source: dataset.Source{URL: site.URL}, RequestedAt: time.Now(), Number: 1}
 	if err := store.Create(t.Context(), docs, store.KindOrder, "job/"+task.Source.Key(), task); err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ func TestAnAddressInUseIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // nothing is lost with it
+	defer l.Close() //nolint:errcheck // nothing depends on this close
 	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[kafka]\nbrokers = [\"127.0.0.1:1\"]\nkey_file = %q\n", l.Addr(), filepath.Join(t.TempDir(), "bai.db"), writeFile(t, "0123456789abcdef")))
 	if err := program.Run(t.Context(), "gateway", []string{"-config", file}, &settings{}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("Run: %v", err)

@@ -1,5 +1,5 @@
 // Command metrics-pusher stores samples and lines from their topics, summarises them,
-// and copies them to the sinks in the settings. (The collector in pods is bai-pod.)
+// and copies them to the sinks in the settings. The collector in pods is bai-pod.
 package main
 
 import (

@@ -20,8 +20,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value lets users read what
-// is public.
+// Settings are the operator's settings. The zero value lets users read public
+// sources.
 type Settings struct {
 	Schemes  []string          `toml:"schemes"`   // schemes of URLs that may be read; none means all
 	Tokens   map[string]string `toml:"tokens"`    // file with the token of each host, for git+https

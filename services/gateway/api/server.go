@@ -33,7 +33,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works.
+// Settings are the operator's settings. The zero value works.
 type Settings struct {
 	CallTimeout time.Duration `toml:"call_timeout"` // maximum time of a call without a stream; zero means 30s
 	LogsTimeout time.Duration `toml:"logs_timeout"` // time after a run's end for which log followers wait for missing lines; zero means 30s

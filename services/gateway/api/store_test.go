@@ -61,7 +61,7 @@ func (w *flakyStore) Run(ctx context.Context, id string) (store.Run, error) {
 	f := w.faults
 	w.mu.Unlock()
 	if f.panics {
-		panic("broken") //nolint:forbidigo // what the server must survive
+		panic("broken") //nolint:forbidigo // the server must survive this
 	}
 	if f.hangs {
 		<-ctx.Done()

@@ -22,7 +22,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works.
+// Settings are the operator's settings. The zero value works.
 type Settings struct {
 	MaxSize  int64 `toml:"max_size"`  // maximum bytes of a file; zero means 1 GiB
 	MaxTotal int64 `toml:"max_total"` // maximum bytes of all files of a run; zero means 16 GiB

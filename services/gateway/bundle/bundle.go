@@ -30,7 +30,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works.
+// Settings are the operator's settings. The zero value works.
 type Settings struct {
 	MaxSize  int64 `toml:"max_size"`  // maximum bytes of one archive; zero means 64 MiB
 	MaxTotal int64 `toml:"max_total"` // maximum bytes of all code that is stored for one owner; zero means 1 GiB

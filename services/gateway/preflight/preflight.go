@@ -16,11 +16,13 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// Settings are what an operator says about who does what. The zero value is that
-// of one process that does everything.
+// Settings are the accounts of the other services in the cluster. The zero value is
+// for one process that runs all services.
 type Settings struct {
-	Executor string `toml:"executor"` // user name of the account that the executor has in the cluster, as system:serviceaccount:NAMESPACE:NAME; empty means the gateway's own
-	Watcher  string `toml:"watcher"`  // user name of the watcher's account
+	// Executor is the user name of the executor's account in the cluster, as
+	// system:serviceaccount:NAMESPACE:NAME; empty means the gateway's own.
+	Executor string `toml:"executor"`
+	Watcher  string `toml:"watcher"` // user name of the watcher's account
 }
 
 // Topics of checks.

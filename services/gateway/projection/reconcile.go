@@ -14,7 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works.
+// Settings are the operator's settings. The zero value works.
 type Settings struct {
 	Interval    time.Duration `toml:"interval"`     // time between two checks of all unfinished runs; zero means 30s
 	NoProgress  time.Duration `toml:"no_progress"`  // time without progress after which an unlaunched run is stalled; zero means 15m

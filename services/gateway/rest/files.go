@@ -196,7 +196,7 @@ func (s *server) getArtifact(w http.ResponseWriter, r *http.Request, run, name s
 	}
 	if !errors.Is(err, io.EOF) {
 		s.deps.Log.Info("cut", zap.String("run", run), zap.String("artifact", name), zap.Error(err))
-		panic(http.ErrAbortHandler) //nolint:forbidigo // the only way to have the client see that there is more
+		panic(http.ErrAbortHandler) //nolint:forbidigo // only this tells the client that the response is incomplete
 	}
 }
 

@@ -139,7 +139,7 @@ func (s *server) sendObject(w http.ResponseWriter, r *http.Request, key string) 
 	w.WriteHeader(code)
 	if _, err := io.CopyBuffer(writerOnly{w}, body, make([]byte, 256<<10)); err != nil {
 		s.deps.Log.Info("cut", zap.String("object", key), zap.Error(err))
-		panic(http.ErrAbortHandler) //nolint:forbidigo // the only way to have the client see that there is more
+		panic(http.ErrAbortHandler) //nolint:forbidigo // only this tells the client that the response is incomplete
 	}
 }
 

@@ -28,9 +28,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works.
+// Settings are the operator's settings. The zero value works.
 type Settings struct {
-	Hosts       []string      `toml:"hosts"`        // names by which clients call the server beside its addresses and localhost; none means any, but over loopback none
+	// Hosts is the list of names by which clients call the server, besides its addresses and localhost;
+	// empty means any name, but none over loopback.
+	Hosts       []string      `toml:"hosts"`
 	Stall       time.Duration `toml:"stall"`        // time within which a client must send or receive something; zero means 30s
 	StopTimeout time.Duration `toml:"stop_timeout"` // time for requests to end when the server stops; zero means 3s
 

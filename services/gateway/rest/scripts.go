@@ -31,7 +31,7 @@ func scriptPath(path string) (digest string, ok bool) {
 	return strings.ToLower(digest), ok && digest != ""
 }
 
-// putScript stores the code of a user: 201 once it is stored, 200 where it was
+// putScript stores the code of a user: 201 once it is stored, 200 if it was
 // stored before, 400 for bytes of another digest or an incomplete body, 411 without
 // a length, 413 for too much code, and 503 for a failure that may pass.
 func (s *server) putScript(w http.ResponseWriter, r *http.Request, digest string) {
@@ -59,7 +59,8 @@ func (s *server) putScript(w http.ResponseWriter, r *http.Request, digest string
 	}
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"script":{"sha256":%q,"size":"%d"},"repeated":%t}`+"\n", code.SHA256, code.Size, repeated) // the client may be gone
+	// The client may be gone.
+	_, _ = fmt.Fprintf(w, `{"script":{"sha256":%q,"size":"%d"},"repeated":%t}`+"\n", code.SHA256, code.Size, repeated)
 }
 
 // writeScriptError answers that code is not stored, with the reason.

@@ -42,7 +42,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works.
+// Settings are the operator's settings. The zero value works.
 type Settings struct {
 	Interval time.Duration `toml:"interval"` // time between two checks of all schedules; zero means 2s
 	Lease    time.Duration `toml:"lease"`    // time after which another gateway takes over from a crashed one; zero means 15s

@@ -50,7 +50,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Settings are what an operator may choose. The zero value works.
+// Settings are the operator's settings. The zero value works.
 type Settings struct {
 	PublishTimeout time.Duration `toml:"publish_timeout"` // how long a submit waits for Kafka; zero means 5s
 	OutboxInterval time.Duration `toml:"outbox_interval"` // time between two checks for unpublished submissions; zero means 2s

@@ -70,29 +70,31 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Settings are what an operator decides about the objects of every run. The
-// zero value works where pods need neither an image of ours nor brokers.
+// Settings are the operator's settings for the objects of every run. The zero value
+// works if pods need neither the platform's image nor brokers.
 type Settings struct {
-	Scope         string                `toml:"namespace"`    // Kubernetes namespace of the objects; empty means default
-	Image         string                `toml:"image"`        // image with bai-pod; empty means bai-pod:latest
-	Brokers       []string              `toml:"brokers"`      // addresses of the Kafka brokers for pods
-	Access        pod.Access            `toml:"-"`            // to the brokers; it is written into Secrets only
-	ObjectStore   string                `toml:"object_store"` // URL of the object store for pods
-	Zones         map[string]string     `toml:"zones"`        // ID of a zone → its name
-	Instances     descriptors.Instances `toml:"instances"`    // more instance types, one per line: name and GPUs, as "z9.huge 3"
-	Deadline      time.Duration         `toml:"deadline"`     // deadline of runs without one; zero means none
-	Keep          time.Duration         `toml:"keep"`         // how long Kubernetes keeps a finished Job; zero means a day
-	Grace         time.Duration         `toml:"grace"`        // time between SIGTERM and SIGKILL in a pod; zero means 5 minutes
-	ShippingGrace time.Duration         `toml:"owed"`         // how long a pod stays after its benchmark while its collector cannot ship all that it has, because brokers are away; zero means an hour, and less than grace is grace
-	NoLimits      bool                  `toml:"no_limits"`    // the cluster enforces no limits of CPU and memory: what a pod is given is asked for only
-	OneMachine    bool                  `toml:"-"`            // it is the local cluster, which has no zones: those of descriptors are not read
-	NoRegistry    bool                  `toml:"-"`            // no registry is asked for the entrypoint of an image
-	Owner         bool                  `toml:"-"`            // the first object is a ConfigMap that can own all others; the executor knows where that is of use
-	MaxLog        int64                 `toml:"max_log"`      // stored bytes of output of a run without a limit; zero means no limit
-	Reserve       int64                 `toml:"-"`            // bytes of the disk under a pod's volume that stay free of its output; zero means none
-	Gateway       string                `toml:"gateway"`      // URL of the gateway for pods; empty means that no artifacts are stored
+	Scope       string                `toml:"namespace"`    // Kubernetes namespace of the objects; empty means default
+	Image       string                `toml:"image"`        // image with bai-pod; empty means bai-pod:latest
+	Brokers     []string              `toml:"brokers"`      // addresses of the Kafka brokers for pods
+	Access      pod.Access            `toml:"-"`            // to the brokers; it is written into Secrets only
+	ObjectStore string                `toml:"object_store"` // URL of the object store for pods
+	Zones       map[string]string     `toml:"zones"`        // ID of a zone → its name
+	Instances   descriptors.Instances `toml:"instances"`    // more instance types, one per line: name and GPUs, as "z9.huge 3"
+	Deadline    time.Duration         `toml:"deadline"`     // deadline of runs without one; zero means none
+	Keep        time.Duration         `toml:"keep"`         // how long Kubernetes keeps a finished Job; zero means a day
+	Grace       time.Duration         `toml:"grace"`        // time between SIGTERM and SIGKILL in a pod; zero means 5 minutes
+	// ShippingGrace is how long a pod stays after its benchmark while its collector cannot ship
+	// everything, because brokers are down; zero means an hour, and a value below grace counts as grace.
+	ShippingGrace time.Duration `toml:"owed"`
+	NoLimits      bool          `toml:"no_limits"` // the cluster enforces no CPU and memory limits: pods only have requests
+	OneMachine    bool          `toml:"-"`         // it is the local cluster, which has no zones: those of descriptors are not read
+	NoRegistry    bool          `toml:"-"`         // no registry is asked for the entrypoint of an image
+	Owner         bool          `toml:"-"`         // the first object is a ConfigMap that can own all others
+	MaxLog        int64         `toml:"max_log"`   // stored bytes of output of a run without a limit; zero means no limit
+	Reserve       int64         `toml:"-"`         // bytes of a pod's disk that its output leaves free; zero means none
+	Gateway       string        `toml:"gateway"`   // URL of the gateway for pods; empty means that no artifacts are stored
 
-	Placement     string   `toml:"placement"`      // exclusive: no other run on a run's nodes; spread: elsewhere if there is room; anywhere; empty means spread
+	Placement     string   `toml:"placement"`      // exclusive: no other run on the nodes; spread: elsewhere if possible; anywhere; empty means spread
 	Security      string   `toml:"security"`       // Pod Security level of the pods: baseline or restricted; empty means baseline
 	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty means Kubernetes' default
 	PullSecrets   []string `toml:"pull_secrets"`   // pull secrets, besides that of the descriptor
@@ -100,7 +102,7 @@ type Settings struct {
 	Scheduler     string   `toml:"scheduler"`      // scheduler of all pods; empty means the cluster's own; volcano also gets the gangs
 	Queue         string   `toml:"queue"`          // queue of volcano if that is the scheduler, otherwise of Kueue; empty means none
 
-	Allow map[string]descriptors.Allowlist `toml:"allow"` // objects that descriptors may name, by their namespace; "*" is any. Without an entry they may name none
+	Allow map[string]descriptors.Allowlist `toml:"allow"` // objects that descriptors may name, by namespace; "*" is any; none without an entry
 
 	Shared Shared `toml:"shared"` // data that all pods of a role have in common
 	Unpack Unpack `toml:"unpack"` // what archives may hold that pods unpack
@@ -112,10 +114,10 @@ type Settings struct {
 	Ready  time.Duration `toml:"ready"`  // time for a server or the workers to become ready; zero means 30 min
 }
 
-// Unpack is what one archive may hold that a pod unpacks.
+// Unpack limits the content of an archive that a pod unpacks.
 type Unpack struct {
 	MaxFiles int   `toml:"max_files"` // maximum number of files and folders; zero means 1,000,000
-	MaxBytes int64 `toml:"max_bytes"` // zero means 1 GiB and 200 times the archive's size, 1 TiB at most where the archive is not larger itself
+	MaxBytes int64 `toml:"max_bytes"` // zero means 1 GiB and 200 times the archive's size, at most 1 TiB unless the archive is larger
 	Reserve  int64 `toml:"reserve"`   // bytes of the volume that stay free; zero means 256 MiB, less of a volume below 5 GiB
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Shared says how data are shared by the pods of a role (data.sources[].mount).
+// Shared controls how the pods of a role share data (data.sources[].mount).
 type Shared struct {
 	Off          bool   `toml:"off"`           // each pod has a copy, even if a descriptor asks for shared data
 	StorageClass string `toml:"storage_class"` // storage class of the volumes; empty means the cluster's default
-	Access       string `toml:"access"`        // ReadWriteMany, or ReadWriteOnce where all pods of a run are on one node; empty means ReadWriteMany
+	Access       string `toml:"access"`        // ReadWriteMany, or ReadWriteOnce if a run's pods share a node; empty means ReadWriteMany
 }
 
 // accessModes returns the values of Shared.Access.

@@ -31,7 +31,7 @@ type Cluster struct {
 	Close func(ctx context.Context) error
 }
 
-// Clusters are the settings of both kinds of cluster, of which one is used.
+// Clusters are the settings of both kinds of cluster. A program uses one of them.
 type Clusters struct {
 	Cluster    Local         // the local cluster
 	Kubernetes kube.Settings // used without the local cluster

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 )
 
-// Objects say where objects lie, and how a bucket that they lie in is reached.
+// Objects are the settings of the object store, and of access to its bucket.
 type Objects struct {
 	blob.Settings
 

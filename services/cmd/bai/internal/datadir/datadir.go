@@ -19,13 +19,13 @@ import (
 //
 //	lock        held while a platform runs here; holds its process ID
 //	token.key   the key of the runs' tokens
-//	seal.key    the key by which services seal what they tell each other
+//	seal.key    the key with which services sign their messages
 //	*.password  of the users of the embedded broker, which follow from that key
 //	store.db    the store
 //	broker/     the topics
 //	objects/    the data sets
 //	pods/       the pods that run, and their supervisors' states
-//	reserve     room for what the platform has to write on a disk that is full
+//	reserve     reserved space for the platform's writes to a full disk
 type Dir struct {
 	Path    string
 	Warning string // warning that other users can write to it; empty for none
