@@ -130,9 +130,9 @@ func (s Settings) call(ctx context.Context, method string, req, res any, conn *g
 	return next(s.withUser(ctx), method, req, res, conn, o...)
 }
 
-func (s Settings) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer,
-	o ...grpc.CallOption,
-) (grpc.ClientStream, error) { //nolint:ireturn // gRPC's own
+func (s Settings) stream( //nolint:ireturn // gRPC's own
+	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	return next(s.withUser(ctx), desc, conn, method, o...)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
-// Decision is what has to be done about an attempt that could be launched.
-type Decision struct {
+// decision is what has to be done about an attempt that could be launched.
+type decision struct {
 	Enqueue       *slots.QueuedRun // put this into the queue, then publish that
 	PreventLaunch *event.Finished  // prevent a launch of the attempt, then publish this
 	Publish       []event.Event    // publish this
@@ -21,26 +21,26 @@ type Decision struct {
 	Unreadable descriptors.Faults
 }
 
-// Decide decides about an attempt whose data are there: it waits for a slot,
+// decide decides about an attempt whose data are there: it waits for a slot,
 // or its run ends at once, or there is nothing left to do.
-func Decide(run event.Fetched, f launch.Facts, p plan.Planner) Decision {
+func decide(run event.Fetched, f launch.Facts, p plan.Planner) decision {
 	switch {
 	case f.RunFinished:
-		return Decision{}
+		return decision{}
 	case f.Plan != nil:
-		return Decision{Publish: f.Plan.FinalEvents()}
+		return decision{Publish: f.Plan.FinalEvents()}
 	case f.Canceled:
-		return Decision{PreventLaunch: launch.CanceledEvent(run.Header)}
+		return decision{PreventLaunch: launch.CanceledEvent(run.Header)}
 	}
 	d, faults := p.Parse(run)
 	if faults.Err() != nil {
-		return Decision{Unreadable: faults}
+		return decision{Unreadable: faults}
 	}
 	w, err := p.Objects(transpile.Input{Run: run, Descriptor: d})
 	if err != nil {
-		return Decision{Publish: []event.Event{launch.RefusedEvent(run.Header, err)}}
+		return decision{Publish: []event.Event{launch.RefusedEvent(run.Header, err)}}
 	}
-	return Decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods}}
+	return decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods}}
 }
 
 // noProgressEvent is the end of a run that the platform has lost documents of.

@@ -10,17 +10,17 @@ import (
 	"github.com/benchmark-ai/bai/services/plan"
 )
 
-// DecideDeferred decides about an attempt that was put aside: it is received now, or ends
+// decideDeferred decides about an attempt that was put aside: it is received now, or ends
 // because its time is over, or waits on, which is false.
-func DecideDeferred(u launch.DeferredAttempt, f launch.Facts, p plan.Planner, now time.Time) (Decision, bool) {
-	r := Decide(u.Run, f, p)
+func decideDeferred(u launch.DeferredAttempt, f launch.Facts, p plan.Planner, now time.Time) (decision, bool) {
+	r := decide(u.Run, f, p)
 	if r.Unreadable == nil {
 		return r, true
 	}
 	if !skew.Expired(u.Since, u.Run.Descriptor, now) {
-		return Decision{}, false
+		return decision{}, false
 	}
-	return Decision{PreventLaunch: &event.Finished{
+	return decision{PreventLaunch: &event.Finished{
 		Header: u.Run.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassPlatform, Reason: event.VersionSkew,
 		Message: skew.TimeoutMessage("executor", u.Run.Descriptor, r.Unreadable),
 	}}, true

@@ -20,7 +20,7 @@ func (e *executor) retryDeferredAttempt(ctx context.Context, u launch.DeferredAt
 	if err != nil {
 		return false, err
 	}
-	r, decided := DecideDeferred(u, facts, e.planner, e.deps.Clock())
+	r, decided := decideDeferred(u, facts, e.planner, e.deps.Clock())
 	if !decided {
 		return false, nil
 	}

@@ -47,7 +47,7 @@ func (e *executor) onFetched(ctx context.Context, run event.Fetched) ([]event.Ev
 	if err != nil {
 		return nil, err
 	}
-	return e.applyDecision(ctx, run, Decide(run, facts, e.planner))
+	return e.applyDecision(ctx, run, decide(run, facts, e.planner))
 }
 
 // onRetried handles an attempt that failed and is followed by another. The new one
@@ -72,7 +72,7 @@ func (e *executor) onRetried(ctx context.Context, ev event.Retried) ([]event.Eve
 }
 
 // applyDecision carries out what was decided about an attempt.
-func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r Decision) ([]event.Event, error) {
+func (e *executor) applyDecision(ctx context.Context, run event.Fetched, r decision) ([]event.Event, error) {
 	switch {
 	case r.Unreadable != nil:
 		u, err := e.docs.Defer(ctx, run, e.deps.Clock())

@@ -154,7 +154,7 @@ func reserveBytes(setting, total int64) int64 {
 
 // volumeFullError returns the error for a full volume to which the data sets have brought unpackedBytes. It is the user's fault if they
 // have nine tenths of the volume: it would be too small for them on any day.
-func volumeFullError(unpackedBytes int64, s diskSpace, reserve int64) *Error {
+func volumeFullError(unpackedBytes int64, s diskSpace, reserve int64) *pullError {
 	const words = "there is no space left on the volume: it has %d bytes, of which %d are free and %d stay free for others (executor.pods.unpack.reserve of the platform's settings), and the data have taken %d so far"
 	if room := s.total - reserve; room > 0 && unpackedBytes >= room/10*9 {
 		return userError(words+": they do not fit; bring less data, or run where the disk is larger", s.total, s.free, reserve, unpackedBytes)
@@ -314,19 +314,19 @@ func (g *guard) tooLargeError() error {
 	return userError("it holds more than the %d bytes that are allowed in an archive of %d: executor.pods.unpack.max_bytes of the platform's settings allows more", g.maxBytes, g.size)
 }
 
-// Error is why data could not be pulled, and whose fault that is.
-type Error struct {
+// pullError is why data could not be pulled, and whose fault that is.
+type pullError struct {
 	Class   event.Class // event.ClassUser or event.ClassInfra
 	Message string      // one line
 }
 
 // Error implements error.
-func (e *Error) Error() string { return e.Message }
+func (e *pullError) Error() string { return e.Message }
 
-func userError(format string, args ...any) *Error {
-	return &Error{Class: event.ClassUser, Message: fmt.Sprintf(format, args...)}
+func userError(format string, args ...any) *pullError {
+	return &pullError{Class: event.ClassUser, Message: fmt.Sprintf(format, args...)}
 }
 
-func infraError(format string, args ...any) *Error {
-	return &Error{Class: event.ClassInfra, Message: fmt.Sprintf(format, args...)}
+func infraError(format string, args ...any) *pullError {
+	return &pullError{Class: event.ClassInfra, Message: fmt.Sprintf(format, args...)}
 }

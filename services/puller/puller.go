@@ -45,7 +45,7 @@ func Read(secrets string) (pod.Pull, error) {
 //
 // Run calls publish, if not nil, about once a second with the progress. One goroutine calls it at a time, and the progress waits for it.
 //
-// The error is an *Error, or that of ctx.
+// The error is a *pullError, or that of ctx.
 func Run(ctx context.Context, dir string, cfg pod.Pull, publish func(event.Status)) error {
 	for _, d := range cfg.Data {
 		if err := checkDataSet(d); err != nil {
@@ -77,7 +77,7 @@ func WriteTermination(path string, err error) (code int) {
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
 	_ = os.WriteFile(path, []byte(line), 0o644) //nolint:gosec // for others to read; where it cannot be written, the code still tells
-	if own := new(Error); errors.As(err, &own) && own.Class == event.ClassUser {
+	if own := new(pullError); errors.As(err, &own) && own.Class == event.ClassUser {
 		return pod.PullUser
 	}
 	return pod.PullInfra
@@ -229,9 +229,9 @@ func (p *puller) isComplete(s dataSet) bool {
 
 // withDataSet adds the data set to an error.
 func withDataSet(s dataSet, err error) error {
-	own := new(Error)
+	own := new(pullError)
 	if !errors.As(err, &own) {
 		return err
 	}
-	return &Error{Class: own.Class, Message: fmt.Sprintf("%s: %s", s.describe(), own.Message)}
+	return &pullError{Class: own.Class, Message: fmt.Sprintf("%s: %s", s.describe(), own.Message)}
 }

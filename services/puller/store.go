@@ -93,7 +93,7 @@ func (s store) download(ctx context.Context, object string, f *os.File, onBytes 
 			failures = 0
 			wait.Reset()
 		}
-		if final := new(Error); errors.As(err, &final) {
+		if final := new(pullError); errors.As(err, &final) {
 			return final
 		}
 		if failures++; failures == attempts {
@@ -176,7 +176,7 @@ func truncate(f *os.File) error {
 	return nil
 }
 
-// appendTo appends the bytes of r to f. A failure of f is an *Error.
+// appendTo appends the bytes of r to f. A failure of f is a *pullError.
 func appendTo(f *os.File, r io.Reader, onBytes func(int64)) (n int64, err error) {
 	buf := make([]byte, 1<<20)
 	for {

@@ -107,8 +107,8 @@ func explainUnpackError(v *volume, err error) error {
 	if none := v.spaceError(err); none != nil {
 		err = none
 	}
-	if own := new(Error); errors.As(err, &own) {
-		return &Error{Class: own.Class, Message: "unpack: " + own.Message}
+	if own := new(pullError); errors.As(err, &own) {
+		return &pullError{Class: own.Class, Message: "unpack: " + own.Message}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -11,9 +11,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// EventsFor returns the event for v: a status, the end of the run, or that another attempt follows; none if v is unknown. The same verdict
+// eventsFor returns the event for v: a status, the end of the run, or that another attempt follows; none if v is unknown. The same verdict
 // on the same state gives an event with the same ID.
-func EventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
+func eventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
 	switch {
 	case v.Phase == "":
 		return nil

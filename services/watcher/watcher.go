@@ -179,7 +179,7 @@ func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheck
 		return time.Time{}, err
 	}
 	v := Decide(s)
-	events := EventsFor(m.doc.Launched, v, s)
+	events := eventsFor(m.doc.Launched, v, s)
 	if v.Phase == event.PhaseFinished {
 		if recheckAt, err := w.awaitLogs(ctx, m, s); err != nil || !recheckAt.IsZero() {
 			return recheckAt, err

@@ -233,7 +233,7 @@ func TestDescriptorsAreKeptAndFound(t *testing.T) {
 // fakeSource has one text for every URL.
 type fakeSource string
 
-// Read implements shelf.Source.
+// Read implements catalog.Source.
 func (e fakeSource) Read(context.Context, string) ([]byte, error) { return []byte(e), nil }
 
 func TestOfElsewhereOnlyDescriptorsAreRead(t *testing.T) {

@@ -406,7 +406,7 @@ type hookedClient struct {
 	beforeRequest func()
 }
 
-// RequestFiles implements transfer.Stream.
+// RequestFiles implements archive.ImportStream.
 func (s *hookedClient) RequestFiles(files []string) error {
 	s.beforeRequest()
 	return s.importClient.RequestFiles(files)

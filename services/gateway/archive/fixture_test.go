@@ -267,7 +267,7 @@ func (s *importClient) add(name string) {
 	}
 }
 
-// Next implements transfer.Stream.
+// Next implements archive.ImportStream.
 func (s *importClient) Next() (archive.Piece, error) {
 	if s.cut > 0 {
 		if s.cut--; s.cut == 0 {
@@ -282,7 +282,7 @@ func (s *importClient) Next() (archive.Piece, error) {
 	return p, nil
 }
 
-// RequestFiles implements transfer.Stream.
+// RequestFiles implements archive.ImportStream.
 func (s *importClient) RequestFiles(files []string) error {
 	s.requested, s.wanted = true, files
 	for _, name := range files {

@@ -184,7 +184,7 @@ func (s *Catalog) List(ctx context.Context, namespace, name, token string, limit
 // *MissingError for a descriptor that is not stored, *SourceError for a source that
 // cannot be read, and *submit.InvalidError for a file that is no descriptor.
 func (s *Catalog) Find(ctx context.Context, namespace, uri string) ([]byte, event.Provenance, error) {
-	ref, err := ParseRef(uri, s.settings)
+	ref, err := parseRef(uri, s.settings)
 	if err != nil {
 		return nil, event.Provenance{}, err
 	}

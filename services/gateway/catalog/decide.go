@@ -37,8 +37,8 @@ type Ref struct {
 	URL     string // of a descriptor of another address; empty for a stored one
 }
 
-// ParseRef returns the meaning of a URI, or *RefError.
-func ParseRef(uri string, s Settings) (Ref, error) {
+// parseRef returns the meaning of a URI, or *RefError.
+func parseRef(uri string, s Settings) (Ref, error) {
 	if stored, ok := strings.CutPrefix(uri, "stored:"); ok {
 		return parseStored(stored)
 	}

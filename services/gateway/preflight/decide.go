@@ -15,9 +15,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// Decide says of everything that a run needs whether it is there, in the order in
+// decide says of everything that a run needs whether it is there, in the order in
 // which it would need it.
-func Decide(n Requirements, s cluster.Survey) []Check {
+func decide(n Requirements, s cluster.Survey) []Check {
 	if n.PlanError != "" {
 		return append([]Check{{Topic: TopicPlan, Grade: Fault, Message: n.PlanError, Class: event.ClassUser}}, checkData(n.Data)...)
 	}

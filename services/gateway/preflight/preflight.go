@@ -96,13 +96,13 @@ func New(s Settings, d Deps) *Checker { return &Checker{settings: s, deps: d} }
 func (c *Checker) Check(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) []Check {
 	n := c.requirements(ctx, d, text, withCode)
 	if n.PlanError != "" {
-		return Decide(n, cluster.Survey{})
+		return decide(n, cluster.Survey{})
 	}
 	s, err := c.deps.Cluster.Survey(ctx, NewInquiry(n, c.settings))
 	if err != nil {
 		n.ClusterError = err.Error()
 	}
-	return Decide(n, s)
+	return decide(n, s)
 }
 
 func (c *Checker) requirements(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) Requirements {

@@ -62,7 +62,7 @@ func (s *deadlineReader) Read(b []byte) (int, error) {
 
 // readBody reads the body of a call, and reports whether there is one that can
 // be looked at; else it has answered. The whole of it must come within a stall.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) bool {
+func (s *server) readBody(w http.ResponseWriter, r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.ContentLength != 0 && (err != nil || kind != typeJSON && kind != typeTOML) {
 		s.writeError(w, r, http.StatusUnsupportedMediaType, codes.InvalidArgument, fmt.Sprintf("content type %.60q is not one of %s, %s (which is a descriptor alone)", r.Header.Get("Content-Type"), typeJSON, typeTOML))

@@ -37,7 +37,7 @@ func filePath(path string) (run, name string, ok bool) {
 // it was before, 401 and 403 for whoever may not speak for the run, or no longer, 404 for a run
 // that does not exist, 400 for a name that is none, 409 where another content is
 // kept, 413 for what is too large, and 503 for what may work later.
-func (s *Server) putArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
+func (s *server) putArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
 	if !s.authorize(w, r, run) {
 		return
 	}
@@ -66,7 +66,7 @@ func (s *Server) putArtifact(w http.ResponseWriter, r *http.Request, run, name s
 
 // acceptsUploads reports whether the pods of a run may still bring files, and otherwise
 // refuses the request.
-func (s *Server) acceptsUploads(w http.ResponseWriter, r *http.Request, run string) bool {
+func (s *server) acceptsUploads(w http.ResponseWriter, r *http.Request, run string) bool {
 	projected, err := s.deps.Runs.Run(r.Context(), run)
 	if errors.Is(err, store.ErrNotFound) {
 		return true // it was submitted and is not recorded yet
@@ -88,7 +88,7 @@ func (s *Server) acceptsUploads(w http.ResponseWriter, r *http.Request, run stri
 }
 
 // writeRunUnavailable says that a run cannot be looked up now.
-func (s *Server) writeRunUnavailable(w http.ResponseWriter, r *http.Request, run string, err error) {
+func (s *server) writeRunUnavailable(w http.ResponseWriter, r *http.Request, run string, err error) {
 	s.deps.Log.Warn("run cannot be looked up", zap.String("run", run), zap.Error(err))
 	w.Header().Set("Retry-After", "1")
 	s.writeError(w, r, http.StatusServiceUnavailable, codes.Unavailable, "the run cannot be looked up now")
@@ -96,7 +96,7 @@ func (s *Server) writeRunUnavailable(w http.ResponseWriter, r *http.Request, run
 
 // authorize reports whether whoever sends a request may speak for a run, and
 // otherwise refuses it.
-func (s *Server) authorize(w http.ResponseWriter, r *http.Request, run string) bool {
+func (s *server) authorize(w http.ResponseWriter, r *http.Request, run string) bool {
 	code, reason := s.checkRunToken(r, run)
 	if reason == "" {
 		return true
@@ -111,7 +111,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, run string) b
 }
 
 // checkRunToken says why whoever sends a request may not speak for a run.
-func (s *Server) checkRunToken(r *http.Request, run string) (code int, reason string) {
+func (s *server) checkRunToken(r *http.Request, run string) (code int, reason string) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return http.StatusUnauthorized, "the token of the run is needed: Authorization: Bearer TOKEN"
@@ -127,7 +127,7 @@ func (s *Server) checkRunToken(r *http.Request, run string) (code int, reason st
 }
 
 // writeArtifactError says why a file is not kept.
-func (s *Server) writeArtifactError(w http.ResponseWriter, r *http.Request, run string, err error) {
+func (s *server) writeArtifactError(w http.ResponseWriter, r *http.Request, run string, err error) {
 	var (
 		name  *artifact.NameError
 		taken *artifact.ContentConflictError
@@ -153,12 +153,12 @@ func (s *Server) writeArtifactError(w http.ResponseWriter, r *http.Request, run 
 }
 
 // writeAPIError answers with an error of the API.
-func (s *Server) writeAPIError(w http.ResponseWriter, r *http.Request, err error) {
+func (s *server) writeAPIError(w http.ResponseWriter, r *http.Request, err error) {
 	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, err)
 }
 
 // getArtifact sends a file of a run as it is, all of it or from an offset on.
-func (s *Server) getArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
+func (s *server) getArtifact(w http.ResponseWriter, r *http.Request, run, name string) {
 	owner := r.URL.Query().Get("owner")
 	ctx, err := runtime.AnnotateContext(r.Context(), s.json, r, baiv1.RunService_GetArtifact_FullMethodName)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Server) getArtifact(w http.ResponseWriter, r *http.Request, run, name s
 }
 
 // writeFileHeader says what comes.
-func (s *Server) writeFileHeader(w http.ResponseWriter, file *baiv1.Artifact, offset int64, partial bool) {
+func (s *server) writeFileHeader(w http.ResponseWriter, file *baiv1.Artifact, offset int64, partial bool) {
 	h := w.Header()
 	h.Set("Content-Type", typeBytes) // whatever it is: nothing of it runs in a browser
 	h.Set("Content-Disposition", "attachment")

@@ -31,7 +31,7 @@ func answersProbe(next runtime.HandlerFunc) runtime.HandlerFunc {
 
 // routingError answers a request that no call answers: with 405 and the methods
 // that the path has, or with 404 where it has none.
-func (s *Server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+func (s *server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
 	switch _, isProbe := r.Context().Value(probe{}).(*bool); {
 	case isProbe:
 	case code == http.StatusBadRequest:
@@ -42,7 +42,7 @@ func (s *Server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.
 }
 
 // notRouted answers a request whose path does not exist, or not with its method.
-func (s *Server) notRouted(w http.ResponseWriter, r *http.Request) {
+func (s *server) notRouted(w http.ResponseWriter, r *http.Request) {
 	allowed := s.allowedMethods(r)
 	if len(allowed) == 0 {
 		s.writeError(w, r, http.StatusNotFound, codes.NotFound, r.URL.Path+" does not exist: /v1/openapi.json lists all paths")
@@ -53,7 +53,7 @@ func (s *Server) notRouted(w http.ResponseWriter, r *http.Request) {
 }
 
 // allowedMethods returns the methods that the path of a request takes.
-func (s *Server) allowedMethods(r *http.Request) []string {
+func (s *server) allowedMethods(r *http.Request) []string {
 	var all []string
 	for _, method := range methods {
 		probed := r.Clone(r.Context())
@@ -66,7 +66,7 @@ func (s *Server) allowedMethods(r *http.Request) []string {
 }
 
 // isAPICall reports whether a call of the API answers a request.
-func (s *Server) isAPICall(r *http.Request) bool {
+func (s *server) isAPICall(r *http.Request) bool {
 	found := false
 	s.json.ServeHTTP(discard{}, r.WithContext(context.WithValue(r.Context(), probe{}, &found)))
 	return found

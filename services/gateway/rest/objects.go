@@ -47,7 +47,7 @@ func objectPath(path string) (run, key string, ok bool) {
 // speak for the run, 403 for an object that the run was not told of with its data
 // and once the run is over, 404 for an object that is not there, 416 for an offset
 // that is not in it, and 503 for what may work later.
-func (s *Server) getObject(w http.ResponseWriter, r *http.Request, run, key string) {
+func (s *server) getObject(w http.ResponseWriter, r *http.Request, run, key string) {
 	if s.authorize(w, r, run) && s.authorizeObject(w, r, run, key) {
 		s.limitTransfers(func(w http.ResponseWriter, r *http.Request) { s.serveObject(w, r, key) })(w, r)
 	}
@@ -62,7 +62,7 @@ const (
 
 // authorizeObject reports whether the token of a run opens an object, and otherwise refuses
 // the request. It waits a while for a run whose data are not recorded yet.
-func (s *Server) authorizeObject(w http.ResponseWriter, r *http.Request, run, key string) bool {
+func (s *server) authorizeObject(w http.ResponseWriter, r *http.Request, run, key string) bool {
 	for begun := time.Now(); ; {
 		projected, err := s.deps.Runs.Run(r.Context(), run)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -91,7 +91,7 @@ func (s *Server) authorizeObject(w http.ResponseWriter, r *http.Request, run, ke
 }
 
 // serveObject sends an object, or says where it is.
-func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, key string) {
+func (s *server) serveObject(w http.ResponseWriter, r *http.Request, key string) {
 	if s.deps.Objects == nil {
 		s.writeError(w, r, http.StatusNotFound, codes.NotFound, "there is no object store here: the gateway's settings name none (objects.url)")
 		return
@@ -109,7 +109,7 @@ func (s *Server) serveObject(w http.ResponseWriter, r *http.Request, key string)
 }
 
 // sendObject sends the bytes of an object.
-func (s *Server) sendObject(w http.ResponseWriter, r *http.Request, key string) {
+func (s *server) sendObject(w http.ResponseWriter, r *http.Request, key string) {
 	size, err := s.deps.Objects.Size(r.Context(), key)
 	if err != nil {
 		s.writeObjectError(w, r, key, err)
@@ -147,7 +147,7 @@ func (s *Server) sendObject(w http.ResponseWriter, r *http.Request, key string) 
 type writerOnly struct{ io.Writer }
 
 // writeObjectError says why an object cannot be read.
-func (s *Server) writeObjectError(w http.ResponseWriter, r *http.Request, key string, err error) {
+func (s *server) writeObjectError(w http.ResponseWriter, r *http.Request, key string, err error) {
 	if errors.Is(err, store.ErrNotFound) {
 		s.writeError(w, r, http.StatusNotFound, codes.NotFound, fmt.Sprintf("object %.100q does not exist", key))
 		return

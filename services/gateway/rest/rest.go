@@ -102,8 +102,8 @@ type Deps struct {
 	Log     *zap.Logger
 }
 
-// Server serves HTTP.
-type Server struct {
+// server serves HTTP.
+type server struct {
 	settings Settings
 	deps     Deps
 	runs     baiv1.RunServiceClient
@@ -123,7 +123,7 @@ func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 		if err != nil {
 			return fmt.Errorf("connect HTTP to the API: %w", err)
 		}
-		server := &Server{settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn), transfers: make(chan struct{}, cmp.Or(s.MaxTransfers, 256))}
+		server := &server{settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn), transfers: make(chan struct{}, cmp.Or(s.MaxTransfers, 256))}
 		server.json = server.newMux()
 		err = errors.Join(gen.RegisterRunServiceHandlerClient(ctx, server.json, server.runs),
 			gen.RegisterResultServiceHandlerClient(ctx, server.json, baiv1.NewResultServiceClient(conn)),
@@ -139,7 +139,7 @@ func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 	}
 }
 
-func (s *Server) serve(ctx context.Context, l net.Listener) error {
+func (s *server) serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: s.settings.headerTimeout(), IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: zap.NewStdLog(s.deps.Log.Named("http")),
@@ -164,7 +164,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 }
 
 // newMux returns the multiplexer that turns requests into calls.
-func (s *Server) newMux() *runtime.ServeMux {
+func (s *server) newMux() *runtime.ServeMux {
 	return runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &marshaler{}),
 		runtime.WithMarshalerOption(typeTOML, &tomlMarshaler{}),
@@ -187,7 +187,7 @@ func (s *Server) newMux() *runtime.ServeMux {
 }
 
 // handler answers every request.
-func (s *Server) handler() http.Handler {
+func (s *server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -222,7 +222,7 @@ func originOf(r *http.Request) requestOrigin {
 }
 
 // route gives a request to the handler of its path, or to the call of the API.
-func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	if handle := s.handlerOf(r); handle != nil {
 		handle(w, r)
 		return
@@ -232,7 +232,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 
 // handlerOf returns the handler of a request that is no call of the API; nil for
 // one that is, or that nothing answers.
-func (s *Server) handlerOf(r *http.Request) http.HandlerFunc {
+func (s *server) handlerOf(r *http.Request) http.HandlerFunc {
 	run, name, isFile := filePath(r.URL.Path)
 	digest, isScript := scriptPath(r.URL.Path)
 	needs, key, isObject := objectPath(r.URL.Path)
@@ -256,14 +256,14 @@ func (s *Server) handlerOf(r *http.Request) http.HandlerFunc {
 }
 
 // openAPI answers with the description of the API.
-func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+func (s *server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", typeJSON)
 	_, _ = w.Write(s.deps.OpenAPI) // a client that is gone has nothing to be told
 }
 
 // limitTransfers returns a handler that sends or takes bytes, unless too many others do
 // so already.
-func (s *Server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
+func (s *server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case s.transfers <- struct{}{}:
@@ -279,14 +279,14 @@ func (s *Server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 }
 
 // serveAPI answers a request that is a call of the API.
-func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && s.isAPICall(r) && !s.readBody(w, r) {
 		return
 	}
 	s.json.ServeHTTP(w, r)
 }
 
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.deps.Ready != nil {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 		defer cancel()
@@ -304,13 +304,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	s.writeText(w, http.StatusOK, text)
 }
 
-func (s *Server) writeText(w http.ResponseWriter, code int, text string) {
+func (s *server) writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = fmt.Fprintln(w, text) // a client that is gone has nothing to be told
 }
 
 // writeError answers with an error in the form of every other.
-func (s *Server) writeError(w http.ResponseWriter, r *http.Request, code int, word codes.Code, message string) {
+func (s *server) writeError(w http.ResponseWriter, r *http.Request, code int, word codes.Code, message string) {
 	runtime.HTTPError(r.Context(), s.json, &marshaler{}, w, r, &runtime.HTTPStatusError{HTTPStatus: code, Err: status.Error(word, message)})
 }

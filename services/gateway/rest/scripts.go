@@ -34,7 +34,7 @@ func scriptPath(path string) (digest string, ok bool) {
 // putScript stores the code of a user: 201 once it is stored, 200 where it was
 // stored before, 400 for bytes of another digest or an incomplete body, 411 without
 // a length, 413 for too much code, and 503 for a failure that may pass.
-func (s *Server) putScript(w http.ResponseWriter, r *http.Request, digest string) {
+func (s *server) putScript(w http.ResponseWriter, r *http.Request, digest string) {
 	owner := cmp.Or(r.URL.Query().Get("owner"), api.Caller(r.Header.Values(baiv1.UserMetadata)))
 	if faults := submit.CheckOwner(owner); len(faults) > 0 {
 		s.writeError(w, r, http.StatusBadRequest, codes.InvalidArgument, "owner: "+faults[0].Message)
@@ -63,7 +63,7 @@ func (s *Server) putScript(w http.ResponseWriter, r *http.Request, digest string
 }
 
 // writeScriptError answers that code is not stored, with the reason.
-func (s *Server) writeScriptError(w http.ResponseWriter, r *http.Request, err error) {
+func (s *server) writeScriptError(w http.ResponseWriter, r *http.Request, err error) {
 	var (
 		digest *bundle.DigestError
 		limit  *bundle.LimitError

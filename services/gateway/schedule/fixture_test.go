@@ -310,7 +310,7 @@ func (g *gateway) reconcileAt(at string) time.Time {
 // fakeScripts has the code of these digests, and knows what each is kept for.
 type fakeScripts map[string]map[string]bool
 
-// Pin keeps the contract of intake.Scripts.
+// Pin keeps the contract of submit.Scripts.
 func (w fakeScripts) Pin(_ context.Context, _, sha256, id string) (event.Bundle, error) {
 	pins, ok := w[sha256]
 	if !ok {

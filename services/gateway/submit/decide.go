@@ -81,12 +81,12 @@ type Submission struct {
 	Warnings  descriptors.Faults
 }
 
-// Decide returns the plan for a request that was made at that time, if it were
+// decide returns the plan for a request that was made at that time, if it were
 // the run of that ID; p judges its descriptor. What the user must change is an *InvalidError with every
 // fault of request and descriptor, what this platform has not is an
 // *UnsupportedError, and what is a schedule, but for what it fires and for what
 // repeats a run of it, a *ScheduleError.
-func Decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
+func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
 	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), faults)
@@ -215,16 +215,16 @@ func scriptNotFound(digest string) error {
 	}}}
 }
 
-// KeyOf returns the key of the document that says which run an owner's
+// deriveKey returns the key of the document that says which run an owner's
 // idempotency key stands for.
-func KeyOf(owner, key string) string { return event.Derive("key", owner, key) }
+func deriveKey(owner, key string) string { return event.Derive("key", owner, key) }
 
-// keyOf is KeyOf of a request. Those of schedules are not those of users.
+// keyOf is deriveKey of a request. Those of schedules are not those of users.
 func keyOf(req Request) string {
 	if req.Firing != nil {
 		return event.Derive("firing", req.Firing.Schedule, req.Key)
 	}
-	return KeyOf(req.Owner, req.Key)
+	return deriveKey(req.Owner, req.Key)
 }
 
 // nameKey returns the key of the document that says which run has a name of that

@@ -30,7 +30,7 @@ type fakeScripts struct {
 	err    error
 }
 
-// Pin implements intake.Scripts.
+// Pin implements submit.Scripts.
 func (s *fakeScripts) Pin(_ context.Context, owner, sha256, run string) (event.Bundle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -152,7 +152,7 @@ func (in *Submitter) Submit(ctx context.Context, req Request) (Accepted, error) 
 	if err != nil {
 		return Accepted{}, &UnavailableError{Err: err}
 	}
-	sub, err := Decide(in.parser, req, run, at)
+	sub, err := decide(in.parser, req, run, at)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -425,13 +425,13 @@ func (in *Submitter) deleteOutboxEntry(ctx context.Context, run string) error {
 // another request.
 func (in *Submitter) ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error) {
 	mine := claim{Run: id, Owner: owner, Value: key, Digest: digest, At: in.now().UTC().Round(0)}
-	err = store.Create(ctx, in.store, store.KindIdempotencyKey, KeyOf(owner, key), mine)
+	err = store.Create(ctx, in.store, store.KindIdempotencyKey, deriveKey(owner, key), mine)
 	if err == nil {
 		return false, nil
 	}
 	first := claim{}
 	if errors.Is(err, store.ErrExists) {
-		first, _, err = store.Get[claim](ctx, in.store, store.KindIdempotencyKey, KeyOf(owner, key))
+		first, _, err = store.Get[claim](ctx, in.store, store.KindIdempotencyKey, deriveKey(owner, key))
 	}
 	switch {
 	case err != nil:

@@ -22,14 +22,14 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Wake is a signal without a value. Signals that are not received yet count as one. Copies of a Wake are the same signal.
-type Wake struct{ c chan struct{} }
+// wake is a signal without a value. Signals that are not received yet count as one. Copies of a wake are the same signal.
+type wake struct{ c chan struct{} }
 
-// NewWake returns a signal that is not set.
-func NewWake() Wake { return Wake{make(chan struct{}, 1)} }
+// newWake returns a signal that is not set.
+func newWake() wake { return wake{make(chan struct{}, 1)} }
 
 // Signal sets the signal. It never blocks.
-func (w Wake) Signal() {
+func (w wake) Signal() {
 	select {
 	case w.c <- struct{}{}:
 	default:
@@ -37,10 +37,10 @@ func (w Wake) Signal() {
 }
 
 // C returns the channel to receive the signal from, by one goroutine each time.
-func (w Wake) C() <-chan struct{} { return w.c }
+func (w wake) C() <-chan struct{} { return w.c }
 
 // clear resets a signal that is not received yet.
-func (w Wake) clear() {
+func (w wake) clear() {
 	select {
 	case <-w.c:
 	default:

@@ -33,7 +33,7 @@ type Loop struct {
 	every    time.Duration
 	work     Work
 	settings LoopSettings
-	wake     Wake
+	wake     wake
 	failure  failure
 }
 
@@ -43,7 +43,7 @@ func NewLoop(name string, every time.Duration, log *zap.Logger, work Work, s Loo
 	every = cmp.Or(every, 30*time.Second)
 	s.Backoff.Reset()
 	failing, working := cmp.Or(s.Failing, name+" failed, retrying"), cmp.Or(s.Working, name+" works again")
-	return &Loop{every: every, work: work, settings: s, wake: NewWake(), failure: failure{log: log, failing: failing, working: working}}
+	return &Loop{every: every, work: work, settings: s, wake: newWake(), failure: failure{log: log, failing: failing, working: working}}
 }
 
 // Wake starts the work soon, once for all calls before it begins. It never blocks, and may be called before Run and by the work itself.

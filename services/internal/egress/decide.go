@@ -72,12 +72,12 @@ func (p Policy) AllowsAddr(a netip.Addr) bool {
 			return true
 		}
 	}
-	return Public(a)
+	return isPublic(a)
 }
 
-// Public reports whether an address belongs to the Internet. Addresses that embed another
+// isPublic reports whether an address belongs to the Internet. Addresses that embed another
 // one do not: their destination is unknown.
-func Public(a netip.Addr) bool {
+func isPublic(a netip.Addr) bool {
 	if !a.IsGlobalUnicast() || a.IsPrivate() {
 		return false
 	}

@@ -23,8 +23,8 @@ type Meter interface {
 	RecordLag(group, topic string, behind map[int]int64)
 }
 
-// RefusalMeter is a Meter that also counts refused messages, whose writers may not write for their runs.
-type RefusalMeter interface{ RecordRefused(group, topic string) }
+// refusalMeter is a Meter that also counts refused messages, whose writers may not write for their runs.
+type refusalMeter interface{ RecordRefused(group, topic string) }
 
 // Span is a piece of work on one run in its trace.
 type Span struct {

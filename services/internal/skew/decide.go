@@ -17,24 +17,24 @@ import (
 // for what never begins.
 const defaultDeadline = 10 * time.Minute
 
-// Deadline is how long a run of a descriptor waits for a newer release.
-func Deadline(descriptor string) time.Duration {
+// deadlineOf is how long a run of a descriptor waits for a newer release.
+func deadlineOf(descriptor string) time.Duration {
 	return cmp.Or(descriptors.LimitsOf([]byte(descriptor)).PendingDeadline, defaultDeadline)
 }
 
 // Expired reports whether a run that was put aside at a time has waited for long enough.
 func Expired(since time.Time, descriptor string, now time.Time) bool {
-	return !now.Before(since.Add(Deadline(descriptor)))
+	return !now.Before(since.Add(deadlineOf(descriptor)))
 }
 
 // WaitMessage tells the user that a run waits for a newer release of a service.
 func WaitMessage(service, descriptor string, faults descriptors.Faults) string {
-	return fmt.Sprintf("waiting for a newer %s, %s at most; this one cannot read what the gateway accepted: %s", service, Deadline(descriptor), FaultLines(faults))
+	return fmt.Sprintf("waiting for a newer %s, %s at most; this one cannot read what the gateway accepted: %s", service, deadlineOf(descriptor), FaultLines(faults))
 }
 
 // TimeoutMessage tells the user that none came.
 func TimeoutMessage(service, descriptor string, faults descriptors.Faults) string {
-	return fmt.Sprintf("no newer %s came within %s; this one cannot read what the gateway accepted: %s", service, Deadline(descriptor), FaultLines(faults))
+	return fmt.Sprintf("no newer %s came within %s; this one cannot read what the gateway accepted: %s", service, deadlineOf(descriptor), FaultLines(faults))
 }
 
 // FaultLines says what is wrong with a descriptor, a line for each of the first faults.

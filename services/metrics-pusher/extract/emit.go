@@ -35,7 +35,7 @@ const (
 //
 //	{"loss": 0.25, "accuracy": 0.9}
 //
-// A number may also be one that is not valid JSON but that Number reads (.5 as bc, NaN and -Infinity as Python write them), a string that
+// A number may also be one that is not valid JSON but that parseNumber reads (.5 as bc, NaN and -Infinity as Python write them), a string that
 // reads as a number, true (1) or false (0). Keys that begin with @ set values for all metrics of the line (KeyTime and its siblings);
 // unknown ones are ignored:
 //
@@ -224,7 +224,7 @@ func number(value []byte) (float64, error) {
 			return 0, err
 		}
 	}
-	v, ok := Number(text)
+	v, ok := parseNumber(text)
 	if !ok {
 		return 0, fmt.Errorf("%s is not a number", short(value))
 	}

@@ -166,7 +166,7 @@ func (p *pattern) extendExponent(text string, at []int) {
 	if last := text[to-1]; n == 0 || last != '.' && (last < '0' || last > '9') || strings.ContainsAny(text[from:to], "eE") {
 		return
 	}
-	if _, ok := Number(text[from:to]); ok {
+	if _, ok := parseNumber(text[from:to]); ok {
 		at[1], at[2*p.value+1] = to+n, to+n
 	}
 }
@@ -228,13 +228,13 @@ func (p *pattern) sample(line string, at []int) (s event.Sample, found matchResu
 	if from < 0 || from == to { // the group took no part
 		return s, noText
 	}
-	v, ok := Number(line[from:to])
+	v, ok := parseNumber(line[from:to])
 	if !ok {
 		return s, noNumber
 	}
 	s.Name, s.Unit, s.Direction = p.name, p.unit, p.direction
 	if p.units > 0 && at[2*p.units] >= 0 {
-		v, s.Unit = Convert(v, line[at[2*p.units]:at[2*p.units+1]], p.unit)
+		v, s.Unit = convert(v, line[at[2*p.units]:at[2*p.units+1]], p.unit)
 	}
 	s.Set(v)
 	return s, p.applyGroups(&s, line, at)
@@ -301,9 +301,9 @@ func parseTime(text string) (int64, bool) {
 	return 0, false
 }
 
-// Number reads a decimal number with an optional sign, fraction and exponent, NaN, or an infinity, as C writes them. A number beyond the
+// parseNumber reads a decimal number with an optional sign, fraction and exponent, NaN, or an infinity, as C writes them. A number beyond the
 // range of float64 is infinite.
-func Number(text string) (v float64, ok bool) {
+func parseNumber(text string) (v float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "_xXpP") { // of Go's own notation
 		return 0, false

@@ -80,7 +80,7 @@ func (p *pattern) number(member string, at []int) (s event.Sample, found matchRe
 		return p.sample(member, at)
 	}
 	_, value, _ := strings.Cut(member, "=")
-	v, ok := Number(value)
+	v, ok := parseNumber(value)
 	if !ok {
 		return s, noNumber
 	}
@@ -129,7 +129,7 @@ func (o *object) value(r *reader, path string, depth int) bool {
 	case "false":
 		o.addMember(path, "0")
 	default:
-		if _, ok := Number(text); !ok {
+		if _, ok := parseNumber(text); !ok {
 			return false
 		}
 		o.addMember(path, text)

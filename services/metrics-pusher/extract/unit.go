@@ -2,13 +2,13 @@ package extract
 
 import "strings"
 
-// Convert converts v from the unit from to the unit to. It returns v and from if one of the units is unknown, or if they do not measure the
+// convert converts v from the unit from to the unit to. It returns v and from if one of the units is unknown, or if they do not measure the
 // same. An empty to returns v and from, an empty from returns v and to.
 //
 // Known are seconds (ns us µs ms s min h, with their long names), bytes and bits with the prefixes of SI (k M G T P) and of IEC (Ki Mi Gi
 // Ti Pi), rates of all these per second (/s or ps as in Gbps), hertz, and percent of one. The factors are those of the SI brochure and of
 // IEC 80000-13.
-func Convert(v float64, from, to string) (float64, string) {
+func convert(v float64, from, to string) (float64, string) {
 	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
 	if to == "" || from == to {
 		return v, from

@@ -24,8 +24,8 @@ const (
 	maxTail    = 1 << 20  // bytes at the end of a log over its limit that are stored, in memory until the log ends
 )
 
-// Target is a container whose log is followed.
-type Target struct {
+// target is a container whose log is followed.
+type target struct {
 	Ref     cluster.Ref `json:"ref"`
 	Pod     string      `json:"pod"` // name
 	UID     string      `json:"uid"`
@@ -34,9 +34,9 @@ type Target struct {
 	Created time.Time   `json:"made"` // when the pod was
 }
 
-// targetState is a Target and its state.
+// targetState is a target and its state.
 type targetState struct {
-	Target
+	target
 
 	Started bool // there may be a log
 	Ended   bool // the container writes no more
@@ -49,7 +49,7 @@ func targetsOf(s cluster.Snapshot) []targetState {
 		if !cluster.RunsWithoutEntrypoint(p) {
 			continue
 		}
-		t := targetState{Target: Target{
+		t := targetState{target: target{
 			Ref: s.Ref, Pod: p.Name, UID: string(p.UID), Role: cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark), Created: p.CreationTimestamp.UTC(),
 		}}
 		t.Index, _ = strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation]) // 0 if there is no such annotation
@@ -66,13 +66,13 @@ func targetsOf(s cluster.Snapshot) []targetState {
 }
 
 // source returns the stream of the lines of a target.
-func (t Target) source() event.Stream {
+func (t target) source() event.Stream {
 	return event.Stream{Role: t.Role, Index: t.Index, Pod: t.UID, Container: cluster.ContainerBenchmark, Kind: event.StreamLog}
 }
 
-// Progress is how far a log is shipped.
-type Progress struct {
-	Target
+// progress is how far a log is shipped.
+type progress struct {
+	target
 
 	Time      int64     `json:"time"` // ns since 1970 of the last line
 	Seq       int64     `json:"seq"`  // of the last line; 0 for none
@@ -111,7 +111,7 @@ func (c shipCount) end() *event.End {
 // since returns the time from which the log is read: the beginning of the second of the last line, so that the lines of that second get the
 // same numbers again. For a log over its limit it is the time of the first mark, because only the reader that was interrupted had the end
 // of the log in memory.
-func (p Progress) since() time.Time {
+func (p progress) since() time.Time {
 	from := p.Time
 	if len(p.Cut.Marks) > 0 {
 		from = p.Cut.Marks[0].From

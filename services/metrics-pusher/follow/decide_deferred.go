@@ -18,7 +18,7 @@ const maxWaitAfterEnd = 10 * time.Second
 // deferredLog is a log whose run has a descriptor that this follower could not read, though the gateway accepted it: the log waits for a
 // follower that is as new as the gateway.
 type deferredLog struct {
-	Target Target    `json:"target"`
+	Target target    `json:"target"`
 	Since  time.Time `json:"since"`
 }
 

@@ -34,7 +34,7 @@ type follower struct {
 
 // followedLog is a container whose log is followed.
 type followedLog struct {
-	target Target
+	target target
 	loop   *control.Loop // reads the log until it is shipped
 
 	mu             sync.Mutex
@@ -95,7 +95,7 @@ func (f *follower) track(ctx context.Context, s targetState) {
 	t, ok := f.logs[s.UID]
 	if !ok {
 		followed, stop := context.WithCancel(ctx)
-		t = &followedLog{target: s.Target}
+		t = &followedLog{target: s.target}
 		t.loop = f.newLoop(t, stop)
 		f.logs[s.UID] = t
 		f.wg.Go(func() { _ = t.loop.Run(followed) })
@@ -190,13 +190,13 @@ func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool
 }
 
 // loadProgress returns how far the log of a target is shipped, nil if it is shipped to its end. It stores the progress of a new log.
-func (f *follower) loadProgress(ctx context.Context, t Target) (*Progress, int64, error) {
+func (f *follower) loadProgress(ctx context.Context, t target) (*progress, int64, error) {
 	if _, err := f.deps.Store.Doc(ctx, store.KindLogProgress, store.LogShippedKey(t.UID)); !errors.Is(err, store.ErrNotFound) {
 		return nil, 0, err
 	}
-	p, version, found, err := store.Find[Progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID)
+	p, version, found, err := store.Find[progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID)
 	if err == nil && !found {
-		p, version = Progress{Target: t}, 1
+		p, version = progress{target: t}, 1
 		err = store.Create(ctx, f.deps.Store, store.KindLogProgress, openPrefix+t.UID, p)
 	}
 	if err != nil {
@@ -210,9 +210,9 @@ func (f *follower) reconcile(ctx context.Context) (time.Duration, error) {
 	if err := f.deferred().ForEach(ctx, f.isShipped); err != nil {
 		return 0, err
 	}
-	for p, err := range store.All[Progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix) {
+	for p, err := range store.All[progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix) {
 		if err == nil {
-			err = f.resumeLog(ctx, p.Value.Target)
+			err = f.resumeLog(ctx, p.Value.target)
 		}
 		if err != nil {
 			return 0, err
@@ -222,7 +222,7 @@ func (f *follower) reconcile(ctx context.Context) (time.Duration, error) {
 }
 
 // resumeLog follows a started log, unless it is followed already. If its pod is gone, the log is followed to its end.
-func (f *follower) resumeLog(ctx context.Context, t Target) error {
+func (f *follower) resumeLog(ctx context.Context, t target) error {
 	f.mu.Lock()
 	_, tracked := f.logs[t.UID]
 	f.mu.Unlock()
@@ -239,6 +239,6 @@ func (f *follower) resumeLog(ctx context.Context, t Target) error {
 			return nil
 		}
 	}
-	f.track(ctx, targetState{Target: t, Started: true, Ended: true})
+	f.track(ctx, targetState{target: t, Started: true, Ended: true})
 	return nil
 }

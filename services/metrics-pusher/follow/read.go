@@ -34,8 +34,8 @@ type logReader struct {
 	version   int64
 	savedAt   time.Time
 	dirty     bool
-	committed Progress // everything up to here is shipped
-	pending   Progress // like committed, once the open batch is published
+	committed progress // everything up to here is shipped
+	pending   progress // like committed, once the open batch is published
 
 	lines   []event.Line // under way, as are these
 	samples []event.Sample
@@ -43,7 +43,7 @@ type logReader struct {
 }
 
 // newLogReader returns a logReader that continues from p.
-func (f *follower) newLogReader(ctx context.Context, t *followedLog, p Progress, version int64) (*logReader, error) {
+func (f *follower) newLogReader(ctx context.Context, t *followedLog, p progress, version int64) (*logReader, error) {
 	run, err := f.deps.Store.Run(ctx, p.Ref.Run)
 	if err != nil {
 		return nil, fmt.Errorf("look what run %s is: %w", p.Ref.Run, err)
@@ -297,7 +297,7 @@ func (r *logReader) finish(ctx context.Context) error {
 	)...); err != nil {
 		return fmt.Errorf("say that the log of pod %s has ended: %w", r.committed.Pod, err)
 	}
-	err := store.Create(ctx, r.deps.Store, store.KindLogProgress, store.LogShippedKey(r.committed.UID), r.pending.Target)
+	err := store.Create(ctx, r.deps.Store, store.KindLogProgress, store.LogShippedKey(r.committed.UID), r.pending.target)
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("write that the log of pod %s has ended: %w", r.committed.Pod, err)
 	}

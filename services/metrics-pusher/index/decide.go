@@ -8,8 +8,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Samples returns the samples of events for the store, in their order.
-func Samples(events []event.Metrics) []store.Samples {
+// samplesOf returns the samples of events for the store, in their order.
+func samplesOf(events []event.Metrics) []store.Samples {
 	batches := make([]store.Samples, len(events))
 	for i, ev := range events {
 		batches[i] = store.Samples{Origin: origin(ev.Header, ev.Stream), Samples: ev.Samples, End: ev.End}
@@ -17,8 +17,8 @@ func Samples(events []event.Metrics) []store.Samples {
 	return batches
 }
 
-// Lines returns the lines of events for the store, in their order.
-func Lines(events []event.Logs) []store.Lines {
+// linesOf returns the lines of events for the store, in their order.
+func linesOf(events []event.Logs) []store.Lines {
 	batches := make([]store.Lines, len(events))
 	for i, ev := range events {
 		batches[i] = store.Lines{Origin: origin(ev.Header, ev.Stream), Lines: ev.Lines, End: ev.End}

@@ -12,7 +12,7 @@ type indexer struct{ store Store }
 
 // metrics returns when all samples of events are stored.
 func (i *indexer) metrics(ctx context.Context, events []event.Metrics) ([]event.Event, error) {
-	batches := Samples(events)
+	batches := samplesOf(events)
 	if err := i.store.AppendSamples(ctx, batches); err != nil {
 		return nil, refused(fmt.Errorf("store samples of %d batches: %w", len(batches), err))
 	}
@@ -21,7 +21,7 @@ func (i *indexer) metrics(ctx context.Context, events []event.Metrics) ([]event.
 
 // logs returns when all lines of events are stored, and where their pods run.
 func (i *indexer) logs(ctx context.Context, events []event.Logs) ([]event.Event, error) {
-	batches := Lines(events)
+	batches := linesOf(events)
 	if err := i.store.AppendLines(ctx, batches); err != nil {
 		return nil, refused(fmt.Errorf("store lines of %d batches: %w", len(batches), err))
 	}

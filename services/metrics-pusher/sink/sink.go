@@ -26,8 +26,8 @@ type Sink interface {
 	Samples(ctx context.Context, batches []event.Metrics) error
 }
 
-// FinishedSink is a sink that also gets the ends of runs.
-type FinishedSink interface {
+// finishedSink is a sink that also gets the ends of runs.
+type finishedSink interface {
 	// Finished does for ends of runs what Samples does for samples.
 	Finished(ctx context.Context, ends []event.Finished) error
 }
@@ -83,7 +83,7 @@ func New(name string, to Sink, d Deps) map[string]service.Runnable {
 	k := &subscriber{name: name, sink: to, meter: d.Meter, rejections: newRejectionLog(d.Now, d.Log.With(zap.String("sink", name)))}
 	group := "metrics-pusher-sink-" + name
 	parts := map[string]service.Runnable{"metrics-pusher/sink/" + name: d.Bus.Consume(group, optional(service.Batch(maxMessages, k.samples)))}
-	if ender, ok := to.(FinishedSink); ok {
+	if ender, ok := to.(finishedSink); ok {
 		k.finishedSink = ender
 		parts["metrics-pusher/sink/"+name+"/finished"] = d.Bus.Consume(group, optional(service.Batch(maxMessages, k.finished)))
 	}
@@ -99,7 +99,7 @@ func optional(s service.Step) service.Step {
 type subscriber struct {
 	name         string
 	sink         Sink
-	finishedSink FinishedSink
+	finishedSink finishedSink
 	meter        Meter
 	rejections   *rejectionLog
 }

@@ -37,7 +37,7 @@ type builder struct {
 // name is that of all objects of the role. The role that ends the run has the
 // run's own.
 func (b builder) name() string {
-	name := Name(b.in.Run.Run, b.in.Run.Attempt)
+	name := jobName(b.in.Run.Run, b.in.Run.Attempt)
 	if b.role.endsRun {
 		return name
 	}
@@ -102,7 +102,7 @@ func labelValue(s string) string {
 
 // runObjectName is the name of an object that all roles use.
 func (b builder) runObjectName(suffix string) string {
-	return Name(b.in.Run.Run, b.in.Run.Attempt) + "-" + suffix
+	return jobName(b.in.Run.Run, b.in.Run.Attempt) + "-" + suffix
 }
 
 // selector are the labels that all pods of the role have, and no others.
@@ -128,7 +128,7 @@ func (b builder) hosts() []string {
 // headless Service.
 func (b builder) subdomain() string {
 	if b.usesMPIOperator() {
-		return Name(b.in.Run.Run, b.in.Run.Attempt) // the operator's
+		return jobName(b.in.Run.Run, b.in.Run.Attempt) // the operator's
 	}
 	return b.runObjectName("mpi")
 }

@@ -100,7 +100,7 @@ func (b builder) annotatePodGroup(annotations map[string]string) {
 	if b.settings.Scheduler != volcano {
 		return
 	}
-	annotations[volcanoGroup] = Name(b.in.Run.Run, b.in.Run.Attempt)
+	annotations[volcanoGroup] = jobName(b.in.Run.Run, b.in.Run.Attempt)
 	if b.settings.Queue != "" {
 		annotations[volcanoQueue] = b.settings.Queue
 	}
@@ -121,7 +121,7 @@ func podGroup(builders []builder, pods int) *unstructured.Unstructured {
 	}
 	g := &unstructured.Unstructured{Object: map[string]any{"apiVersion": volcanoObject, "kind": "PodGroup", "spec": spec}}
 	meta := b.meta()
-	g.SetName(Name(b.in.Run.Run, b.in.Run.Attempt))
+	g.SetName(jobName(b.in.Run.Run, b.in.Run.Attempt))
 	g.SetNamespace(meta.Namespace)
 	g.SetLabels(meta.Labels)
 	g.SetAnnotations(meta.Annotations)

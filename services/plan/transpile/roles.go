@@ -14,8 +14,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// Strategies returns the strategies that can be transpiled, by name.
-func Strategies() []string {
+// strategies returns the strategies that can be transpiled, by name.
+func strategies() []string {
 	return []string{string(descriptors.SingleNode), string(descriptors.MPI), string(descriptors.Inference)}
 }
 
@@ -74,7 +74,7 @@ func rolesOf(in Input, s Settings) ([]role, error) {
 	return nil, &RefusedError{
 		Reason: event.StrategyUnknown,
 		Message: fmt.Sprintf("hardware.strategy is %q, which this platform does not launch: it launches %s",
-			in.Descriptor.Hardware.Strategy, strings.Join(Strategies(), ", ")),
+			in.Descriptor.Hardware.Strategy, strings.Join(strategies(), ", ")),
 	}
 }
 

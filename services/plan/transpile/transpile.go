@@ -206,8 +206,8 @@ type RefusedError struct {
 // Error implements error.
 func (e *RefusedError) Error() string { return string(e.Reason) + ": " + e.Message }
 
-// Name is the name of an attempt's objects.
-func Name(run string, attempt int) string { return fmt.Sprintf("bai-%s-%d", run, attempt) }
+// jobName is the name of an attempt's objects.
+func jobName(run string, attempt int) string { return fmt.Sprintf("bai-%s-%d", run, attempt) }
 
 // Objects returns the plan for one attempt of a run. Its only error is
 // *RefusedError.
@@ -237,7 +237,7 @@ func Objects(in Input, s Settings) (Workload, error) {
 		p.Objects = append(p.Objects, g)
 	}
 	p.Objects = append(p.Objects, jobs(builders)...)
-	p.Job = Name(in.Run.Run, in.Run.Attempt)
+	p.Job = jobName(in.Run.Run, in.Run.Attempt)
 	return p, nil
 }
 

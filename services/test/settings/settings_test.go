@@ -67,6 +67,9 @@ func (p packages) find(t *testing.T, dir, name string) (declared, bool) {
 		}
 	}
 	d, ok := p[dir][name]
+	if ok && d.spec.Assign.IsValid() { // an alias
+		return p.resolve(t, d, d.spec.Type)
+	}
 	return d, ok
 }
 

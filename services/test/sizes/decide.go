@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"maps"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,6 +21,7 @@ type counts struct {
 	Large            []string // packages of more than 2,000 lines
 	Methods          []string
 	Unused           []string // exported, and named by no other production package
+	Way              int      // files on a descriptor's way
 }
 
 // quantiles are of the lines of functions of production code.
@@ -63,6 +63,32 @@ func count(t tree) counts {
 	c.Methods = over(methods, 30)
 	c.Unused = unused(t)
 	return c
+}
+
+// maxWay is how many files a descriptor's way may have.
+const maxWay = 60
+
+// Comments that enclose the list of files on a descriptor's way.
+const (
+	wayBegins = "<!-- way begins -->"
+	wayEnds   = "<!-- way ends -->"
+)
+
+// filesOnWay returns the files in backquotes between the two comments of a page.
+func filesOnWay(page string) ([]string, error) {
+	_, rest, begins := strings.Cut(page, wayBegins)
+	list, _, ends := strings.Cut(rest, wayEnds)
+	if !begins || !ends {
+		return nil, fmt.Errorf("%s and %s do not enclose a list", wayBegins, wayEnds)
+	}
+	var files []string
+	for _, match := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(list, -1) {
+		if slices.Contains(files, match[1]) {
+			return nil, fmt.Errorf("the list has %s twice", match[1])
+		}
+		files = append(files, match[1])
+	}
+	return files, nil
 }
 
 func longLines(text string) (n int) {
@@ -139,78 +165,6 @@ func interfacesOf(f file) (small, all int) {
 		return true
 	})
 	return small, all
-}
-
-// unused returns the exported types and functions of production packages of
-// services that no other package names outside its tests.
-func unused(t tree) []string {
-	declared, named := map[string]bool{}, map[string]bool{}
-	for _, f := range t.files {
-		if f.test {
-			continue
-		}
-		if strings.HasPrefix(f.dir, "services/") && f.ast.Name.Name != "main" {
-			for _, name := range exportedBy(f) {
-				declared[f.dir+"."+name] = true
-			}
-		}
-	}
-	for _, f := range t.files {
-		if !strings.HasSuffix(f.name, "_test.go") { // services/test and packages of doubles are users
-			for _, name := range namedBy(f) {
-				named[name] = true
-			}
-		}
-	}
-	maps.DeleteFunc(declared, func(name string, _ bool) bool { return named[name] })
-	return slices.Sorted(maps.Keys(declared))
-}
-
-func exportedBy(f file) (names []string) {
-	for _, d := range f.ast.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			if d.Recv == nil && d.Name.IsExported() {
-				names = append(names, d.Name.Name)
-			}
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				if spec, ok := s.(*ast.TypeSpec); ok && spec.Name.IsExported() {
-					names = append(names, spec.Name.Name)
-				}
-			}
-		}
-	}
-	return names
-}
-
-// namedBy returns the names of other packages of this tree that a file uses, each
-// as folder and name.
-func namedBy(f file) (names []string) {
-	imports := map[string]string{}
-	for _, spec := range f.ast.Imports {
-		imported := strings.Trim(spec.Path.Value, `"`)
-		dir, ours := strings.CutPrefix(imported, modulePath)
-		if !ours {
-			continue
-		}
-		name := path.Base(imported)
-		if spec.Name != nil {
-			name = spec.Name.Name
-		}
-		imports[name] = dir
-	}
-	ast.Inspect(f.ast, func(n ast.Node) bool {
-		selector, ok := n.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		if of, ok := selector.X.(*ast.Ident); ok && imports[of.Name] != "" {
-			names = append(names, imports[of.Name]+"."+selector.Sel.Name)
-		}
-		return true
-	})
-	return names
 }
 
 func quantilesOf(sorted []sized) quantiles {

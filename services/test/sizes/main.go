@@ -1,6 +1,7 @@
 // Command sizes measures the tree of a module set: lines, functions, interfaces,
-// packages, and the exported names that no other package uses. It reads the sources as
-// text and syntax, without compiling them.
+// packages, the exported names that no other package uses, and the files on a
+// descriptor's way, which docs/architecture.md lists. It reads the sources as text and
+// syntax, without compiling them.
 //
 // Generated files and testdata are left out. Test code is *_test.go, all below
 // services/test, and packages whose name ends with "test".
@@ -10,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"text/tabwriter"
@@ -18,14 +20,25 @@ import (
 func main() {
 	root := flag.String("root", "..", "`folder` of the tree")
 	flag.Parse()
-	t, err := read(os.DirFS(*root))
-	if err == nil {
-		err = report(os.Stdout, count(t))
-	}
-	if err != nil {
+	if err := measure(os.DirFS(*root), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sizes:", err)
 		os.Exit(1)
 	}
+}
+
+// measure prints the sizes of the tree below root.
+func measure(root fs.FS, out io.Writer) error {
+	t, err := read(root)
+	if err != nil {
+		return err
+	}
+	way, err := readWay(root)
+	if err != nil {
+		return err
+	}
+	c := count(t)
+	c.Way = len(way)
+	return report(out, c)
 }
 
 func report(out io.Writer, c counts) error {
@@ -44,6 +57,7 @@ func report(out io.Writer, c counts) error {
 		{"lines over 140 columns", c.LongLines, ""},
 		{"exported and unused elsewhere", len(c.Unused), "0 in services"},
 		{"packages over 2,000 lines", len(c.Large), "none over 2,400"},
+		{"files on a descriptor's way", c.Way, fmt.Sprintf("<= %d", maxWay)},
 	} {
 		fmt.Fprintf(w, "%s\t%v\t%s\n", line.name, line.n, line.bar)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/token"
 	"io/fs"
@@ -45,6 +47,29 @@ func read(root fs.FS) (tree, error) {
 		t.files = append(t.files, file{path.Dir(f.Path), f.Path, test, f.Text, f.AST})
 	}
 	return t, err
+}
+
+// wayPage is the page that lists the files on a descriptor's way.
+const wayPage = "docs/architecture.md"
+
+// readWay returns the files on a descriptor's way, as the page lists them. A listed file
+// that does not exist is an error.
+func readWay(root fs.FS) ([]string, error) {
+	page, err := fs.ReadFile(root, wayPage)
+	if err != nil {
+		return nil, err
+	}
+	files, err := filesOnWay(string(page))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", wayPage, err)
+	}
+	var errs []error
+	for _, name := range files {
+		if info, err := fs.Stat(root, name); err != nil || !info.Mode().IsRegular() {
+			errs = append(errs, fmt.Errorf("%s lists %s, and there is no such file", wayPage, name))
+		}
+	}
+	return files, errors.Join(errs...)
 }
 
 // lines returns how many lines a file has.

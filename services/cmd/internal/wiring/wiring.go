@@ -18,7 +18,7 @@ import (
 )
 
 // Source reads descriptors under the guards of data sets. It implements
-// shelf.Source.
+// catalog.Source.
 type Source struct{ reader *source.Reader }
 
 // NewSource returns a Source that reads what settings let data sets be read
@@ -42,7 +42,7 @@ func NewSource(s source.Settings, b bucket.Settings) (*Source, error) {
 // Close ends the connections that are kept for reuse.
 func (s *Source) Close() { s.reader.Close() }
 
-// Read implements shelf.Source.
+// Read implements catalog.Source.
 func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
 	if source.IsFolder(url) {
 		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s is a folder: name the file in it", source.Redact(url)), User: true}

@@ -22,14 +22,14 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// PermissionError names the permission that this process lacks.
-type PermissionError struct {
+// deniedError names the permission that this process lacks.
+type deniedError struct {
 	Verb, Resource, Group, Scope string // Scope is empty for a permission in the whole cluster
 	Detail                       string // the API server's own
 }
 
 // Error implements error.
-func (e *PermissionError) Error() string {
+func (e *deniedError) Error() string {
 	where := "in the whole cluster"
 	if e.Scope != "" {
 		where = fmt.Sprintf("in the namespace %q", e.Scope)
@@ -42,7 +42,7 @@ func (e *PermissionError) Error() string {
 var forbiddenPattern = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
 // permissionError returns the missing permission in err, nil if err has another cause: quotas and webhooks return Forbidden too.
-func permissionError(err error) *PermissionError {
+func permissionError(err error) *deniedError {
 	if !apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -50,7 +50,7 @@ func permissionError(err error) *PermissionError {
 	if found == nil {
 		return nil
 	}
-	return &PermissionError{Verb: found[1], Resource: found[2], Group: found[3], Scope: found[4], Detail: err.Error()}
+	return &deniedError{Verb: found[1], Resource: found[2], Group: found[3], Scope: found[4], Detail: err.Error()}
 }
 
 // wrapError adds the failed action to err, and the permission if one is missing.

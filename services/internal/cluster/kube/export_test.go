@@ -33,3 +33,5 @@ func NewEventCache() EventCache { return EventCache{newEventCache(func(*corev1.E
 func (b EventCache) EventsFor(uids ...types.UID) []corev1.Event { return b.eventsFor(uids) }
 
 func (b EventCache) Count() int { return b.count }
+
+type PermissionError = deniedError

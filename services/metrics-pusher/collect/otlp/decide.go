@@ -24,7 +24,7 @@ const (
 	LabelQuantile    = "quantile"     // of a summary's value
 )
 
-// Samples returns the samples of a message in its order, and how many of its data points are refused.
+// samplesOf returns the samples of a message in its order, and how many of its data points are refused.
 //
 //   - A data point of a gauge or a sum is one sample with the metric's name.
 //   - A data point of a histogram is NAME.count, NAME.sum, NAME.min and NAME.max as
@@ -36,7 +36,7 @@ const (
 // The attributes of a point are its labels; of the resource only service.name is. Counts since the last point, not since the start, have
 // the label temporality=delta, and are not added up. Points with the flag "no recorded value" are left out. Samples of points without a
 // time have no time.
-func Samples(data *metricsv1.MetricsData) (samples []event.Sample, refused int64) {
+func samplesOf(data *metricsv1.MetricsData) (samples []event.Sample, refused int64) {
 	r := conversion{}
 	for _, of := range data.GetResourceMetrics() {
 		r.service = service(of.GetResource().GetAttributes())

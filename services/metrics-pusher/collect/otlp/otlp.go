@@ -135,7 +135,7 @@ func (s *Server) ingest(r *http.Request, kind string) (refused int64, err error)
 	if err != nil {
 		return 0, fmt.Errorf("read it: %w", err)
 	}
-	samples, refused := Samples(data)
+	samples, refused := samplesOf(data)
 	now := time.Now().UnixNano()
 	for i := range samples {
 		if samples[i].Time == 0 {

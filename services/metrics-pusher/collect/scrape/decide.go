@@ -20,7 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
 
-// Samples returns the samples of a page in Prometheus' text format, version 0.0.4, whose names match names, all where names is nil. They
+// parsePage returns the samples of a page in Prometheus' text format, version 0.0.4, whose names match names, all where names is nil. They
 // are the samples that Prometheus would store, in order of their names: for a histogram its buckets (NAME_bucket, with the label le),
 // NAME_sum and NAME_count, for a summary its quantiles (NAME, with the label quantile), NAME_sum and NAME_count. Their time is that on the
 // page, else at.
@@ -31,9 +31,9 @@ import (
 // If instance is not empty, samples have it as the label instance, as in Prometheus, unless the page sets that label itself.
 //
 // Samples without a name are left out, and those whose name begins with @ or has more than 256 bytes. Samples with too many labels or a
-// label that is too long are refused, as are up to 10 lines of a page that are not in the format. For a page that cannot be parsed, Samples
+// label that is too long are refused, as are up to 10 lines of a page that are not in the format. For a page that cannot be parsed, parsePage
 // returns an error and no samples.
-func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []Rejection, error) {
+func parsePage(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []rejection, error) {
 	families, refused, err := parseLenient(page)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the text format of Prometheus: %w", err)
@@ -55,7 +55,7 @@ func Samples(page []byte, at time.Time, names *regexp.Regexp, instance string) (
 const maxBad = 10
 
 // parseLenient parses a page without those of its lines that are not in the format.
-func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused []Rejection, err error) {
+func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused []rejection, err error) {
 	for {
 		families, err = parse(page)
 		bad, ok := errors.AsType[expfmt.ParseError](err)
@@ -66,7 +66,7 @@ func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused [
 		if !found || len(refused) == maxBad {
 			break
 		}
-		refused, page = append(refused, Rejection{Count: 1, Reason: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
+		refused, page = append(refused, rejection{Count: 1, Reason: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
 	}
 	if err == nil && len(families) == 0 && len(refused) > 0 {
 		err = errors.New(refused[0].Reason)
@@ -107,8 +107,8 @@ func missingNewline(page []byte) []byte {
 	return []byte("\n")
 }
 
-// Rejection is how many samples or lines of a page are not stored, and why.
-type Rejection struct {
+// rejection is how many samples or lines of a page are not stored, and why.
+type rejection struct {
 	Count  int64
 	Reason string
 }
@@ -130,7 +130,7 @@ type conversion struct {
 	names    *regexp.Regexp
 	instance string
 	samples  []event.Sample
-	refused  Rejection
+	refused  rejection
 }
 
 // LabelInstance names the page of a sample if there are several.
@@ -139,15 +139,15 @@ const LabelInstance = "instance"
 func (r *conversion) metric(name string, m *dto.Metric) {
 	switch {
 	case m.GetCounter() != nil:
-		r.add(m, name, Unit(name), m.GetCounter().GetValue(), "", "")
+		r.add(m, name, unitOf(name), m.GetCounter().GetValue(), "", "")
 	case m.GetGauge() != nil:
-		r.add(m, name, Unit(name), m.GetGauge().GetValue(), "", "")
+		r.add(m, name, unitOf(name), m.GetGauge().GetValue(), "", "")
 	case m.GetUntyped() != nil:
-		r.add(m, name, Unit(name), m.GetUntyped().GetValue(), "", "")
+		r.add(m, name, unitOf(name), m.GetUntyped().GetValue(), "", "")
 	case m.GetSummary() != nil:
 		s := m.GetSummary()
 		for _, q := range s.GetQuantile() {
-			r.add(m, name, Unit(name), q.GetValue(), "quantile", number(q.GetQuantile()))
+			r.add(m, name, unitOf(name), q.GetValue(), "quantile", number(q.GetQuantile()))
 		}
 		r.totals(m, name, s.SampleSum, s.SampleCount)
 	case m.GetHistogram() != nil:
@@ -162,7 +162,7 @@ func (r *conversion) metric(name string, m *dto.Metric) {
 // totals adds the sum and the count of a metric, as far as the page has them.
 func (r *conversion) totals(m *dto.Metric, name string, sum *float64, count *uint64) {
 	if sum != nil {
-		r.add(m, name+"_sum", Unit(name), *sum, "", "")
+		r.add(m, name+"_sum", unitOf(name), *sum, "", "")
 	}
 	if count != nil {
 		r.add(m, name+"_count", "1", float64(*count), "", "")
@@ -246,8 +246,8 @@ func instances(urls []string) []string {
 	return short
 }
 
-// Unit returns the unit in the name of a metric, empty if there is none. See https://prometheus.io/docs/practices/naming.
-func Unit(name string) string {
+// unitOf returns the unit in the name of a metric, empty if there is none. See https://prometheus.io/docs/practices/naming.
+func unitOf(name string) string {
 	for _, kind := range []string{"_total", "_created", "_info"} {
 		name = strings.TrimSuffix(name, kind)
 	}

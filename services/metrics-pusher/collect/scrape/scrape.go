@@ -186,7 +186,7 @@ func (p *target) read(ctx context.Context) error {
 	}
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	samples, refused, err := Samples(text, at, p.names, p.instance)
+	samples, refused, err := parsePage(text, at, p.names, p.instance)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
 )
 
-// Row is one sample, with the fields of its source.
-type Row struct {
+// row is one sample, with the fields of its source.
+type row struct {
 	Run       string            `json:"run" parquet:"run,dict"`
 	Namespace string            `json:"namespace" parquet:"namespace,dict"`
 	Owner     string            `json:"owner" parquet:"owner,dict"`
@@ -35,8 +35,8 @@ type Row struct {
 	Direction string            `json:"direction,omitempty" parquet:"direction,dict"` // which values are better: higher or lower
 }
 
-func rowOf(b *event.Metrics, v *event.Sample) Row {
-	return Row{
+func rowOf(b *event.Metrics, v *event.Sample) row {
+	return row{
 		Run: b.Run, Namespace: b.Namespace, Owner: b.Owner, Attempt: b.Attempt, Set: b.Set, Cell: b.Cell,
 		Role: b.Stream.Role, Index: b.Stream.Index, Container: b.Stream.Container, Stream: b.Stream.Kind,
 		Seq: v.Seq, Sub: v.Sub, Time: v.Time, Metric: v.Name, Value: v.Value, Special: v.Special, Unit: v.Unit, Step: v.Step, Labels: v.Labels, Direction: v.Direction,
@@ -109,7 +109,7 @@ func columns() []string {
 const columnDirection = "direction"
 
 // record returns a row in the order of columns, without line feeds. Without wide it has no columnDirection.
-func record(r Row, labels string, wide bool) []string {
+func record(r row, labels string, wide bool) []string {
 	value, step := r.Special, ""
 	if r.Value != nil {
 		value = strconv.FormatFloat(*r.Value, 'g', -1, 64)

@@ -33,7 +33,7 @@ func (f lineFormat) head(to *bytes.Buffer) {
 }
 
 // put writes a row as one line. Without wide it leaves out columnDirection of CSV.
-func (f lineFormat) put(to *bytes.Buffer, r Row, wide bool) error {
+func (f lineFormat) put(to *bytes.Buffer, r row, wide bool) error {
 	if !f.csv {
 		return json.NewEncoder(to).Encode(r)
 	}
@@ -56,7 +56,7 @@ func (f lineFormat) put(to *bytes.Buffer, r Row, wide bool) error {
 // read returns which sample a line is, false for the line of names.
 func (f lineFormat) read(line []byte) (v event.Sample, ok bool, err error) {
 	if !f.csv {
-		var r Row
+		var r row
 		err := json.Unmarshal(line, &r)
 		return event.Sample{Seq: r.Seq, Sub: r.Sub, Name: r.Metric}, err == nil, err
 	}
@@ -142,7 +142,7 @@ func toParquet(lines, path string) (err error) {
 			err = errors.Join(err, os.Remove(out.Name()))
 		}
 	}()
-	w := parquet.NewGenericWriter[Row](out, parquet.Compression(&zstd.Codec{}))
+	w := parquet.NewGenericWriter[row](out, parquet.Compression(&zstd.Codec{}))
 	if err := errors.Join(copyRows(bufio.NewReader(in), w), w.Close(), out.Chmod(0o640), out.Sync(), out.Close()); err != nil {
 		return err
 	}
@@ -150,10 +150,10 @@ func toParquet(lines, path string) (err error) {
 }
 
 // copyRows writes every line that from has as a row.
-func copyRows(from io.Reader, to *parquet.GenericWriter[Row]) error {
-	d, some := json.NewDecoder(from), make([]Row, 0, rows)
+func copyRows(from io.Reader, to *parquet.GenericWriter[row]) error {
+	d, some := json.NewDecoder(from), make([]row, 0, rows)
 	for {
-		var r Row
+		var r row
 		err := d.Decode(&r)
 		if err == nil {
 			some = append(some, r)

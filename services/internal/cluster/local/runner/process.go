@@ -36,7 +36,7 @@ func (r *Runner) AwaitUnlocked(ctx context.Context, id string) bool {
 // AwaitGone waits until the shim that wrote a state has ended. It is false if ctx is done before.
 func AwaitGone(ctx context.Context, s *shimapi.State) bool {
 	pause := shortWaits()
-	for Alive(s.PID, s.StartTicks) {
+	for alive(s.PID, s.StartTicks) {
 		if !control.Sleep(ctx, pause.Next()) {
 			return false
 		}
@@ -62,7 +62,7 @@ func Signal(pid int, state *shimapi.State, s unix.Signal) error {
 
 // Frozen reports whether a signal has stopped a shim; see Signal.
 func Frozen(pid int, state *shimapi.State) bool {
-	if pid == 0 && state != nil && Alive(state.PID, state.StartTicks) {
+	if pid == 0 && state != nil && alive(state.PID, state.StartTicks) {
 		pid = state.PID
 	}
 	p, err := shimapi.ReadProcess(strconv.Itoa(pid))
@@ -74,7 +74,7 @@ func signalProcess(pid int, startTicks uint64, s unix.Signal) error {
 	if err == nil {
 		defer unix.Close(fd) //nolint:errcheck // only a handle
 	}
-	if !Alive(pid, startTicks) {
+	if !alive(pid, startTicks) {
 		return nil
 	}
 	if err != nil {
@@ -93,8 +93,8 @@ func AwaitChild(pid int) {
 	}
 }
 
-// Alive reports whether the process with this ID is still the one that started at startTicks.
-func Alive(pid int, startTicks uint64) bool {
+// alive reports whether the process with this ID is still the one that started at startTicks.
+func alive(pid int, startTicks uint64) bool {
 	p, err := shimapi.ReadProcess(strconv.Itoa(pid))
 	if err != nil || p.StartTicks != startTicks {
 		return false

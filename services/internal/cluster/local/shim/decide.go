@@ -22,8 +22,8 @@ const (
 	sigTerm = 15
 )
 
-// Actions are the next actions of a shim. Containers are given by their index.
-type Actions struct {
+// actionSet are the next actions of a shim. Containers are given by their index.
+type actionSet struct {
 	Start    []int
 	Term     []int     // send SIGTERM
 	Kill     []int     // send SIGKILL
@@ -33,11 +33,11 @@ type Actions struct {
 }
 
 // isEmpty reports whether the shim only has to wait.
-func (p Actions) isEmpty() bool {
+func (p actionSet) isEmpty() bool {
 	return len(p.Start) == 0 && len(p.Term) == 0 && len(p.Kill) == 0 && !p.Deadline && !p.Done
 }
 
-// Decide returns the next actions for pod p in state s, as a kubelet would take them with restart policy Never:
+// decide returns the next actions for pod p in state s, as a kubelet would take them with restart policy Never:
 //
 //   - init containers run one after the other, a sidecar starts in its place among them and
 //     the next one follows at once, the main ones start together;
@@ -49,9 +49,9 @@ func (p Actions) isEmpty() bool {
 //     so that it can finish its work;
 //   - a sidecar with the pod binary, which ends by itself soon after the benchmark, gets no
 //     SIGTERM while it starts; after that a death by SIGTERM is a crash.
-func Decide(p shimapi.Pod, s shimapi.State, now time.Time) Actions {
+func decide(p shimapi.Pod, s shimapi.State, now time.Time) actionSet {
 	if s.Stopped.IsZero() && !p.Deadline.IsZero() && !now.Before(p.Deadline) {
-		return Actions{Deadline: true}
+		return actionSet{Deadline: true}
 	}
 	if since, ok := endingSince(p, s); ok {
 		return endPod(p, s, since, now)
@@ -84,8 +84,8 @@ func endingSince(p shimapi.Pod, s shimapi.State) (time.Time, bool) {
 }
 
 // startNext returns the containers that can start.
-func startNext(p shimapi.Pod, s shimapi.State, now time.Time) Actions {
-	var actions Actions
+func startNext(p shimapi.Pod, s shimapi.State, now time.Time) actionSet {
+	var actions actionSet
 	for i, c := range p.Containers {
 		st := s.Containers[i]
 		switch {
@@ -107,7 +107,7 @@ func startNext(p shimapi.Pod, s shimapi.State, now time.Time) Actions {
 }
 
 // restartSidecar starts a sidecar once its pause is over.
-func restartSidecar(actions *Actions, i int, st shimapi.ContainerStatus, now time.Time) {
+func restartSidecar(actions *actionSet, i int, st shimapi.ContainerStatus, now time.Time) {
 	at := st.Termination.Ended.Add(backoff(st))
 	if now.Before(at) {
 		actions.Wake = earliest(actions.Wake, at)
@@ -124,8 +124,8 @@ func backoff(st shimapi.ContainerStatus) time.Duration {
 }
 
 // endPod returns the actions that end the running containers of a pod which has to end since a time.
-func endPod(p shimapi.Pod, s shimapi.State, since, now time.Time) Actions {
-	var actions Actions
+func endPod(p shimapi.Pod, s shimapi.State, since, now time.Time) actionSet {
+	var actions actionSet
 	for i, c := range p.Containers {
 		if c.Kind != shimapi.Sidecar && s.Containers[i].Running() {
 			stopContainer(&actions, i, s.Containers[i], s.Containers[i].TermSentAt.Add(p.Grace), now)
@@ -155,7 +155,7 @@ func endPod(p shimapi.Pod, s shimapi.State, since, now time.Time) Actions {
 
 // stopContainer sends SIGTERM to a container, and kills it after the deadline, or earlier if a signal has stopped it, so that it cannot
 // end.
-func stopContainer(actions *Actions, i int, st shimapi.ContainerStatus, deadline, now time.Time) {
+func stopContainer(actions *actionSet, i int, st shimapi.ContainerStatus, deadline, now time.Time) {
 	switch {
 	case st.TermSentAt.IsZero():
 		actions.Term = append(actions.Term, i)

@@ -119,7 +119,7 @@ func (s *shim) isolate() {
 func (s *shim) loop(signals <-chan os.Signal) {
 	for {
 		recheck := s.updateFrozen()
-		actions := Decide(s.pod, s.state, time.Now())
+		actions := decide(s.pod, s.state, time.Now())
 		if actions.Done {
 			return
 		}
@@ -132,7 +132,7 @@ func (s *shim) loop(signals <-chan os.Signal) {
 	}
 }
 
-func (s *shim) apply(actions Actions) {
+func (s *shim) apply(actions actionSet) {
 	s.dirty = true
 	now := time.Now()
 	if actions.Deadline {

@@ -216,14 +216,14 @@ func checkVariable(at string, e corev1.EnvVar) problem {
 		return problemf("%s.name: %q is no name of a variable", at, e.Name)
 	case strings.Contains(e.Value, "\x00"):
 		return problemf("%s.value: holds a zero byte", at)
-	case e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && !IsSupportedFieldRef(e.ValueFrom.FieldRef.FieldPath):
+	case e.ValueFrom != nil && e.ValueFrom.FieldRef != nil && !isSupportedFieldRef(e.ValueFrom.FieldRef.FieldPath):
 		return problemf("%s.valueFrom.fieldRef.fieldPath: the local cluster does not implement %q", at, e.ValueFrom.FieldRef.FieldPath)
 	}
 	return problem{}
 }
 
-// IsSupportedFieldRef reports whether the downward API offers a field here.
-func IsSupportedFieldRef(path string) bool {
+// isSupportedFieldRef reports whether the downward API offers a field here.
+func isSupportedFieldRef(path string) bool {
 	switch path {
 	case "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "status.podIP", "status.hostIP":
 		return true

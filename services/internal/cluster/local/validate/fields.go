@@ -8,9 +8,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// SupportedFields returns the path of every supported field of an object, in the notation of Kubernetes, with [] for any element, and the
+// supportedFields returns the path of every supported field of an object, in the notation of Kubernetes, with [] for any element, and the
 // effect of the field in the local cluster. Any other field that is not part of a supported one must be absent or have its zero value.
-func SupportedFields() map[string]string {
+func supportedFields() map[string]string {
 	const (
 		kept    = "kept and shown"
 		none    = "accepted; has no meaning on one machine that runs its own programs"
@@ -72,9 +72,9 @@ func SupportedFields() map[string]string {
 	return fields
 }
 
-// unsupportedField returns the path of a field of o that is not in SupportedFields, empty if there is none.
+// unsupportedField returns the path of a field of o that is not in supportedFields, empty if there is none.
 func unsupportedField(o cluster.Object) string {
-	path, _ := walk(reflect.ValueOf(o).Elem(), SupportedFields(), "", "")
+	path, _ := walk(reflect.ValueOf(o).Elem(), supportedFields(), "", "")
 	return path
 }
 

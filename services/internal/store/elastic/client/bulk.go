@@ -136,7 +136,7 @@ func (i bulkItem) result() bulkResult {
 }
 
 // Err is the error of a document.
-func (s bulkResult) Err() *Error { return newError(s.Status, s.Error, s.Error) }
+func (s bulkResult) Err() *responseError { return newError(s.Status, s.Error, s.Error) }
 
 // ok reports whether the server has the document. A conflict is as good: the document, or a newer one, existed already.
 func (s bulkResult) ok() bool {

@@ -63,7 +63,7 @@ func (c *Client) Replace(ctx context.Context, index, id string, at Version, body
 
 // asRefused turns the server's refusal of a document itself into store.ErrRefused.
 func asRefused(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.permanent() {
+	if e, ok := errors.AsType[*responseError](err); ok && e.permanent() {
 		return fmt.Errorf("%w: %w", store.ErrRefused, err)
 	}
 	return err

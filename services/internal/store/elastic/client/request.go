@@ -44,8 +44,8 @@ func (a Response) Err() error {
 	return newError(a.Status, envelope.Error, a.Body)
 }
 
-// Error is a refusal by the server of a whole request or of one item.
-type Error struct {
+// responseError is a refusal by the server of a whole request or of one item.
+type responseError struct {
 	Status int    // of HTTP
 	Kind   string // the server's type of the error
 	Reason string // the server's message
@@ -53,7 +53,7 @@ type Error struct {
 
 // permanent reports whether the fault is the document's, so that the server never accepts it. A server with too many shards, or with a
 // closed index, answers 400 too, which an operator can repair.
-func (e *Error) permanent() bool {
+func (e *responseError) permanent() bool {
 	if e.Status != http.StatusBadRequest {
 		return e.Status == http.StatusRequestEntityTooLarge
 	}
@@ -66,7 +66,7 @@ func (e *Error) permanent() bool {
 }
 
 // Error implements error.
-func (e *Error) Error() string {
+func (e *responseError) Error() string {
 	text := fmt.Sprintf("Elasticsearch answers %d: %s", e.Status, e.Reason)
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -78,7 +78,7 @@ func (e *Error) Error() string {
 }
 
 // newError reads the server's message for an error. If there is none, the message is the whole answer.
-func newError(status int, b json.RawMessage, body []byte) *Error {
+func newError(status int, b json.RawMessage, body []byte) *responseError {
 	var e struct {
 		Type   string `json:"type"`
 		Reason string `json:"reason"`
@@ -87,13 +87,13 @@ func newError(status int, b json.RawMessage, body []byte) *Error {
 		} `json:"caused_by"`
 	}
 	if json.Unmarshal(b, &e) != nil || e.Type == "" {
-		return &Error{Status: status, Reason: fmt.Sprintf("%.300s", body)}
+		return &responseError{Status: status, Reason: fmt.Sprintf("%.300s", body)}
 	}
 	text := e.Type + ": " + e.Reason
 	if e.Cause.Reason != "" && !strings.Contains(text, e.Cause.Reason) {
 		text += ": " + e.Cause.Reason
 	}
-	return &Error{Status: status, Kind: e.Type, Reason: fmt.Sprintf("%.1000s", text)}
+	return &responseError{Status: status, Kind: e.Type, Reason: fmt.Sprintf("%.1000s", text)}
 }
 
 // Call sends a JSON request. Only statuses that are expected are no error.
@@ -188,6 +188,6 @@ func (c *Client) Index(name string, partition ...string) string {
 
 // IsMissing reports whether an error means that an index does not exist yet: the first write creates it.
 func IsMissing(err error) bool {
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*responseError](err)
 	return ok && e.Status == http.StatusNotFound
 }

@@ -51,9 +51,9 @@ func (f SearchResult) Partial() error {
 	case len(f.Error) > 0:
 		return newError(f.Status, f.Error, f.Error)
 	case f.TimedOut:
-		return &Error{Status: http.StatusGatewayTimeout, Reason: "the search took too long"}
+		return &responseError{Status: http.StatusGatewayTimeout, Reason: "the search took too long"}
 	case f.Shards.Failed > 0:
-		return &Error{Status: http.StatusServiceUnavailable, Reason: fmt.Sprintf("%d shards did not answer", f.Shards.Failed)}
+		return &responseError{Status: http.StatusServiceUnavailable, Reason: fmt.Sprintf("%d shards did not answer", f.Shards.Failed)}
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (c *Client) msearch(ctx context.Context, index, preference string, qs []Sea
 		if err == nil {
 			all, err = responses(a, len(qs))
 		}
-		e, ok := errors.AsType[*Error](err)
+		e, ok := errors.AsType[*responseError](err)
 		return ok && transient(e.Status), err
 	})
 	return all, err

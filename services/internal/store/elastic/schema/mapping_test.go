@@ -61,7 +61,7 @@ func dataModel() string {
 }
 
 const preface = `
-<!-- Made of the mappings in services/internal/store/elastic: cd services && GOLDEN=write go test ./internal/store/elastic -run 'TestTheMappings|TestTheDataModel' -->
+<!-- Made of the mappings in services/internal/store/elastic/schema: cd services && GOLDEN=write go test ./internal/store/elastic/schema -run 'TestTheMappings|TestTheDataModel' -->
 
 # Data model in Elasticsearch
 

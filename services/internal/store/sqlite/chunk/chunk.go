@@ -49,8 +49,8 @@ const (
 // ErrDamaged means that bytes are no valid chunk.
 var ErrDamaged = errors.New("a chunk of samples is damaged")
 
-// Compare orders samples as they lie in a source.
-func Compare(a, b *event.Sample) int {
+// compare orders samples as they lie in a source.
+func compare(a, b *event.Sample) int {
 	return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Name, b.Name))
 }
 
@@ -326,7 +326,7 @@ func Merge(old, young []event.Sample) []event.Sample {
 	}
 	all := make([]event.Sample, 0, len(old)+len(young))
 	for len(old) > 0 && len(young) > 0 {
-		switch order := Compare(&old[0], &young[0]); {
+		switch order := compare(&old[0], &young[0]); {
 		case order < 0:
 			all, old = append(all, old[0]), old[1:]
 		case order > 0:
@@ -338,14 +338,14 @@ func Merge(old, young []event.Sample) []event.Sample {
 	return append(append(all, old...), young...)
 }
 
-// Ordered returns samples in order and each once, the first of those with the same key. Samples that are in order already are returned
+// ordered returns samples in order and each once, the first of those with the same key. Samples that are in order already are returned
 // unchanged.
-func Ordered(samples []event.Sample) []event.Sample {
+func ordered(samples []event.Sample) []event.Sample {
 	for i := 1; i < len(samples); i++ {
-		if Compare(&samples[i-1], &samples[i]) >= 0 {
+		if compare(&samples[i-1], &samples[i]) >= 0 {
 			samples = slices.Clone(samples)
-			slices.SortStableFunc(samples, func(a, b event.Sample) int { return Compare(&a, &b) })
-			return slices.CompactFunc(samples, func(a, b event.Sample) bool { return Compare(&a, &b) == 0 })
+			slices.SortStableFunc(samples, func(a, b event.Sample) int { return compare(&a, &b) })
+			return slices.CompactFunc(samples, func(a, b event.Sample) bool { return compare(&a, &b) == 0 })
 		}
 	}
 	return samples

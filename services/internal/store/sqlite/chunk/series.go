@@ -18,8 +18,8 @@ func InOrder(batches [][]event.Sample) Series {
 		if len(b) == 0 {
 			continue
 		}
-		if b = Ordered(b); len(s) > 0 && Compare(s.Last(), &b[0]) >= 0 {
-			return Series{Ordered(slices.Concat(batches...))}
+		if b = ordered(b); len(s) > 0 && compare(s.Last(), &b[0]) >= 0 {
+			return Series{ordered(slices.Concat(batches...))}
 		}
 		s = append(s, b)
 	}

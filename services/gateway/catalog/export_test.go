@@ -1,0 +1,4 @@
+package catalog
+
+// The rules that tests of this package check.
+var ParseRef = parseRef

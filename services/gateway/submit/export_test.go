@@ -1,0 +1,4 @@
+package submit
+
+// The rules that tests of this package check.
+var Decide = decide

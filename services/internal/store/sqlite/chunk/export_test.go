@@ -1,0 +1,7 @@
+package chunk
+
+// The rules that tests of this package check.
+var (
+	Ordered = ordered
+	Compare = compare
+)

@@ -1,0 +1,7 @@
+package extract
+
+// The rules that tests of this package check.
+var (
+	Convert = convert
+	Number  = parseNumber
+)

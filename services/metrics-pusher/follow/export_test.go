@@ -1,0 +1,4 @@
+package follow
+
+// The rules that tests of this package check.
+type Progress = progress

@@ -1,0 +1,4 @@
+package watcher
+
+// The rules that tests of this package check.
+var EventsFor = eventsFor
