@@ -210,7 +210,7 @@ func (r reader) Read(p []byte) (int, error) {
 // writerOnly hides that a writer can do more than write.
 type writerOnly struct{ io.Writer }
 
-// wrapError makes an *Error of err, unless err is the end of a context.
+// wrapError makes a *pullError of err, unless err is the end of a context.
 func wrapError(verb string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

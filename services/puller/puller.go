@@ -45,7 +45,7 @@ func Read(secrets string) (pod.Pull, error) {
 //
 // Run calls publish, if not nil, about once a second with the progress. One goroutine calls it at a time, and the progress waits for it.
 //
-// The error is an *Error, or that of ctx.
+// The error is a *pullError, or that of ctx.
 func Run(ctx context.Context, dir string, cfg pod.Pull, publish func(event.Status)) error {
 	for _, d := range cfg.Data {
 		if err := checkDataSet(d); err != nil {

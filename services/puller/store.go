@@ -176,7 +176,7 @@ func truncate(f *os.File) error {
 	return nil
 }
 
-// appendTo appends the bytes of r to f. A failure of f is an *Error.
+// appendTo appends the bytes of r to f. A failure of f is a *pullError.
 func appendTo(f *os.File, r io.Reader, onBytes func(int64)) (n int64, err error) {
 	buf := make([]byte, 1<<20)
 	for {

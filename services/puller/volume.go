@@ -30,7 +30,7 @@ func (v *volume) addUnpacked(n int64) error {
 	return nil
 }
 
-// spaceError returns the *Error for an error of the system that means a full disk; nil for other errors.
+// spaceError returns the *pullError for an error of the system that means a full disk; nil for other errors.
 func (v *volume) spaceError(err error) *pullError {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return nil

@@ -22,7 +22,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// wake is a signal without a value. Signals that are not received yet count as one. Copies of a Wake are the same signal.
+// wake is a signal without a value. Signals that are not received yet count as one. Copies of a wake are the same signal.
 type wake struct{ c chan struct{} }
 
 // newWake returns a signal that is not set.

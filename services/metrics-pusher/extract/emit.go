@@ -35,8 +35,8 @@ const (
 //
 //	{"loss": 0.25, "accuracy": 0.9}
 //
-// A number may also be one that is not valid JSON but that Number reads (.5 as bc, NaN and -Infinity as Python write them), a string that
-// reads as a number, true (1) or false (0). Keys that begin with @ set values for all metrics of the line (KeyTime and its siblings);
+// A number may also be one that is not valid JSON but that parseNumber reads (.5 as bc, NaN and -Infinity as Python write them), a string
+// that reads as a number, true (1) or false (0). Keys that begin with @ set values for all metrics of the line (KeyTime and its siblings);
 // unknown ones are ignored:
 //
 //	{"loss": 0.25, "@step": 7, "@time": 1767323045.25, "@unit": "1", "@labels": {"gpu": "0"}}

@@ -301,8 +301,8 @@ func parseTime(text string) (int64, bool) {
 	return 0, false
 }
 
-// parseNumber reads a decimal number with an optional sign, fraction and exponent, NaN, or an infinity, as C writes them. A number beyond the
-// range of float64 is infinite.
+// parseNumber reads a decimal number with an optional sign, fraction and exponent, NaN, or an infinity, as C writes them. A number beyond
+// the range of float64 is infinite.
 func parseNumber(text string) (v float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "_xXpP") { // of Go's own notation

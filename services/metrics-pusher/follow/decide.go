@@ -34,7 +34,7 @@ type target struct {
 	Created time.Time   `json:"made"` // when the pod was
 }
 
-// targetState is a Target and its state.
+// targetState is a target and its state.
 type targetState struct {
 	target
 

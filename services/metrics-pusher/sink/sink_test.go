@@ -43,7 +43,7 @@ func (p *fakeSink) Samples(_ context.Context, batches []event.Metrics) error {
 	return p.err
 }
 
-// Finished implements sink.FinishedSink.
+// Finished implements the interface finishedSink of package sink.
 func (p *fakeSink) Finished(_ context.Context, ends []event.Finished) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

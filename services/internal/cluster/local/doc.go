@@ -50,10 +50,10 @@
 // priority, preemptionPolicy, schedulerName, runtimeClassName, overhead, enableServiceLinks, dnsPolicy, dnsConfig.searches, hostNetwork,
 // shareProcessNamespace, and of security contexts allowPrivilegeEscalation, capabilities, privileged, runAsNonRoot, seccompProfile.
 //
-// Any other field of an object is refused, with its path: validate.SupportedFields is the list. A container without a command needs its
-// image's command, so it is refused as NeedsImage. The benchmark's requests for CPU and memory are also its limits if this process can
-// create cgroups, of version 1 or 2: Cluster.Limits returns why it cannot. Separate limits are refused. A container whose command begins
-// with pod.ImageBinary runs the pod binary.
+// Any other field of an object is refused, with its path: supportedFields of package validate is the list. A container without a command
+// needs its image's command, so it is refused as NeedsImage. The benchmark's requests for CPU and memory are also its limits if this
+// process can create cgroups, of version 1 or 2: Cluster.Limits returns why it cannot. Separate limits are refused. A container whose
+// command begins with pod.ImageBinary runs the pod binary.
 //
 // A pod waits, with the status that a kubelet would set, while a ConfigMap or Secret that it needs does not exist, or other pods use the
 // GPUs.

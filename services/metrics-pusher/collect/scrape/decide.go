@@ -31,8 +31,8 @@ import (
 // If instance is not empty, samples have it as the label instance, as in Prometheus, unless the page sets that label itself.
 //
 // Samples without a name are left out, and those whose name begins with @ or has more than 256 bytes. Samples with too many labels or a
-// label that is too long are refused, as are up to 10 lines of a page that are not in the format. For a page that cannot be parsed, Samples
-// returns an error and no samples.
+// label that is too long are refused, as are up to 10 lines of a page that are not in the format. For a page that cannot be parsed,
+// parsePage returns an error and no samples.
 func parsePage(page []byte, at time.Time, names *regexp.Regexp, instance string) ([]event.Sample, []rejection, error) {
 	families, refused, err := parseLenient(page)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Sink implements sink.Sink and sink.FinishedSink.
+// Sink implements sink.Sink and the interface finishedSink of package sink.
 type Sink struct {
 	settings Settings
 	client   *post.Client
@@ -87,7 +87,7 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 	return sink.Rejected(refused, why)
 }
 
-// Finished implements sink.FinishedSink.
+// Finished implements the interface finishedSink of package sink.
 func (s *Sink) Finished(ctx context.Context, ends []event.Finished) error {
 	refused, why := 0, error(nil)
 	for _, end := range ends {
