@@ -75,7 +75,7 @@ func evictable(all []Stored, l limits, now time.Time) []Stored {
 
 // victims returns the objects to evict so that want bytes are free, least recently used
 // first. It returns none if evicting everything would not be enough. If want is unknown
-// (-1), it frees MaxUnsized bytes, or as many as it can. free is the number of free
+// (-1), it frees MaxUnsized bytes, or as many as it can; free is the number of free
 // bytes now; unknown (-1) counts as 0.
 func victims(all []Stored, want, free int64, now time.Time) []Stored {
 	total, idle := int64(0), int64(0)

@@ -139,7 +139,7 @@ func (c *Cache) deleteOrphans(ctx context.Context) error {
 }
 
 // MakeRoom evicts objects that no run needs, by the rules of victims, so that bytes are
-// free (-1: unknown). free is the number of free bytes now, or -1 if unknown. The error
+// free (-1: unknown); free is the number of free bytes now, or -1 if unknown. The error
 // is store.ErrHeld while a sweep is in progress.
 func (c *Cache) MakeRoom(ctx context.Context, bytes, free int64) error {
 	return c.underLease(ctx, func(ctx context.Context) error {

@@ -1,11 +1,10 @@
 // Package fetcher ensures that all data of a run are in the object store before the run
 // starts. Each data set is copied once, however many runs need it.
 //
-// decide.go has the rules and does no I/O. fetcher.go handles events and gathers the
+// The file decide.go has the rules and does no I/O; fetcher.go handles events and gathers the
 // input of decide, and orders.go carries out orders. Package queue tracks which order
 // waits for which download, and package download downloads a source into the object
 // store. Package dataset owns the documents, the sources and the objects.
-// objects.
 package fetcher
 
 import (

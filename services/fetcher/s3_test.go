@@ -282,7 +282,7 @@ func TestWhatS3Refuses(t *testing.T) {
 
 // BenchmarkS3Folder compares the time of a run from submitted to fetched, for a prefix
 // of small objects, with a plain copy that reads as many at once. S3_FILES is the
-// number of files. minRate is the minimum rate of files relative to the plain copy.
+// number of files; minRate is the minimum rate of files relative to the plain copy.
 const minRate = 0.8
 
 // TestAFolderOfManyFilesKeepsItsBar compares, if BAI_BARS is set, how fast a folder of

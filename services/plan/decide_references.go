@@ -56,7 +56,7 @@ func (p Planner) LabelGated(run event.Fetched, d *descriptors.Descriptor) []desc
 }
 
 // CheckLabels refuses an object without any of the labels that allow a run's descriptor
-// to name it. has are the object's labels, or nil if there is no such object.
+// to name it; has are the object's labels, or nil if there is no such object.
 func (p Planner) CheckLabels(run event.Fetched, r descriptors.Reference, has map[string]string) error {
 	want := p.allowed().Labels(teamOf(run))
 	for _, label := range want {

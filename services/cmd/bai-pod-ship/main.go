@@ -1,10 +1,9 @@
 //go:build linux
 
 // Bai-pod-ship is the part of bai-pod that connects to brokers and object stores.
-// bai-pod executes it to pull, to collect and to wait. It is a separate program because
+// The program bai-pod executes it to pull, to collect and to wait. It is a separate program because
 // its packages take longer to start, and every benchmark waits for the start of
 // bai-pod.
-// waits for.
 package main
 
 import (

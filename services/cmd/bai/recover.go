@@ -122,7 +122,7 @@ func (r *recovery) check(context.Context) error {
 
 // checkConsistency checks whether the store and the broker are intact and match each
 // other, before either is used. In doubt, it verifies the whole store and has all
-// events replayed. files are the stamps before the store was opened.
+// events replayed; files are the stamps before the store was opened.
 func (p *platform) checkConsistency(ctx context.Context, s *sqlite.Store, files map[string]consistency.FileStamp) error {
 	p.marks = consistency.New(p.dir, s, func() int64 { return p.bus.Activity() })
 	f, err := p.marks.ReadStartState(ctx, s.ID())

@@ -46,8 +46,8 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	if settings.Pods.Access, err = s.Kafka.ForPods(); err != nil {
 		return nil, err
 	}
-	s.Kubernetes.MainOnly = true // the executor does not need the other fields, and each observation would read them
-	cluster, err := s.Open(c.Log)
+	s.Kubernetes.MainOnly = true  // the executor does not need the other fields, and each observation would read them
+	cluster, err := s.Open(c.Log) //nolint:contextcheck // it outlives the start
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func writeLargeFile(t *testing.T, path string, mib int) string {
 }
 
 // peakOf runs a program with the task to fetch a URL, and returns the program's maximum
-// memory in MiB. objects returns its settings of objects, followed by those of sources.
+// memory in MiB; objects returns its settings of objects, followed by those of sources.
 func peakOf(t *testing.T, program, url, sum string, objects func(t *testing.T, dir string) string) float64 {
 	t.Helper()
 	dir := t.TempDir()

@@ -31,7 +31,7 @@ func (s *settings) Validate() error {
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
-	cluster, err := s.Open(c.Log)
+	cluster, err := s.Open(c.Log) //nolint:contextcheck // it outlives the start
 	if err != nil {
 		return nil, err
 	}

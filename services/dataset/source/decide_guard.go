@@ -245,7 +245,7 @@ func within(folder, file string) bool {
 	return strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/") && file != folder
 }
 
-// redirect returns the reason why a redirect to next is refused, or nil. visited are
+// redirect returns the reason why a redirect to next is refused, or nil; visited are
 // the URLs so far; the first is the one that the user gave.
 func (g guard) redirect(next *url.URL, visited []*url.URL) *Error {
 	name := Redact(visited[0].String())

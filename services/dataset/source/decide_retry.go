@@ -75,7 +75,7 @@ func resumable(v Validators, acceptRanges string) string {
 }
 
 // continues reports whether a partial response is the part from at to before end of a
-// body. total is the size of the body. If the size is unknown, total and end are -1,
+// body; total is the size of the body. If the size is unknown, total and end are -1,
 // and the response is the rest.
 func continues(contentRange string, at, end, total int64) bool {
 	rest, ok := strings.CutPrefix(contentRange, "bytes ")

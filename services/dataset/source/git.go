@@ -15,7 +15,6 @@ import (
 
 // Repository is a git repository at a resolved reference. Its errors are those of
 // Bucket, and errors.ErrUnsupported if it has content that cannot be read.
-// is read of one.
 type Repository interface {
 	// Commit returns the commit of the reference.
 	Commit() string

@@ -148,7 +148,7 @@ func (d *download) copy(ctx context.Context, w io.Writer) error {
 // are written.
 const pumped = 512 << 10
 
-// pump writes the open body to w until it ends. why is the reason if the body was cut.
+// pump writes the open body to w until it ends; why is the reason if the body was cut.
 func (d *download) pump(ctx context.Context, w io.Writer) (why string, err error) {
 	if d.buf == nil {
 		d.buf = make([]byte, pumped)

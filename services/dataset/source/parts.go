@@ -23,7 +23,7 @@ func (d *download) shouldSplit() bool {
 		d.body.slow(d.reader.settings.Slow)
 }
 
-// parallel writes the rest of the body to w, with several parts in parallel. why is the
+// parallel writes the rest of the body to w, with several parts in parallel; why is the
 // reason if a part failed. Then the rest is requested in one piece, which shows whether
 // the source or the parallel requests were at fault.
 func (d *download) parallel(ctx context.Context, w io.Writer) (why string, err error) {

@@ -111,7 +111,6 @@ type Tree struct {
 // missing, store.ErrRefused if access is denied, store.ErrConflict if an object is not
 // the requested version any more, and *store.UnavailableError if the service cannot
 // answer now. After any other error, another try may succeed.
-// may work the next time.
 type Bucket interface {
 	// Stat returns an object without its content.
 	Stat(ctx context.Context, key string) (store.BucketObject, error)
@@ -128,7 +127,7 @@ type Bucket interface {
 type OpenBucket func(ctx context.Context, scheme, name string, client *http.Client) (Bucket, error)
 
 // Sink takes the content. It calls fill once, with the destination, and keeps the
-// content if fill returns nil. size is the number of bytes, or -1 if unknown. A sink
+// content if fill returns nil; size is the number of bytes, or -1 if unknown. A sink
 // that is called again discards the content of the call before.
 type Sink func(ctx context.Context, size int64, fill func(w io.Writer) error) error
 

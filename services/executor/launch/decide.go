@@ -136,7 +136,7 @@ func allScheduled(seen cluster.Snapshot, pods int) bool {
 	return n >= pods
 }
 
-// launchingStatus returns the status of a run that has its slot and the descriptor d.
+// launchingStatus returns the status of a run that has its slot and the descriptor d;
 // noLimits is the reason why the local cluster enforces no limits, or "".
 func launchingStatus(p Plan, d *descriptors.Descriptor, planner plan.Planner, noLimits string) event.Status {
 	run := p.Run
@@ -163,7 +163,7 @@ func entrypointMessage(i cluster.Image) string {
 }
 
 // ignoredKeys returns the keys of a descriptor that the local cluster accepts and
-// ignores. noLimits is the reason why it enforces no limits, or "".
+// ignores; noLimits is the reason why it enforces no limits, or "".
 func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
 	ignored := ignoredHardwareKeys("hardware", d.Hardware, noLimits)
 	if d.Env.Privileged {

@@ -10,7 +10,7 @@ import (
 )
 
 // Caller returns the user who makes a call: the first value of baiv1.UserMetadata that
-// is not empty, or anonymous. Over HTTP the values come from a header. gRPC and HTTP
+// is not empty, or anonymous. Over HTTP the values come from a header; gRPC and HTTP
 // handlers both use this rule.
 func Caller(users []string) string {
 	return cmp.Or(cmp.Or(users...), "anonymous")

@@ -19,7 +19,7 @@ func (v Version) describe() string {
 }
 
 // checkRevision refuses a call that needs a newer revision of the API than this server
-// has. needs has the revisions that the client asks for.
+// has; needs has the revisions that the client asks for.
 func (v Version) checkRevision(method string, needs []string) error {
 	if method == baiv1.RunService_GetVersion_FullMethodName {
 		return nil

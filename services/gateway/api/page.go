@@ -20,7 +20,7 @@ func pageSize(req interface{ GetPageSize() int32 }) (int, error) {
 	return min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize), nil
 }
 
-// invalidPageToken refuses a page token that this server did not issue. list is
+// invalidPageToken refuses a page token that this server did not issue; list is
 // appended to the message and names the list.
 func invalidPageToken(list string) error {
 	return invalidArgument("page_token", "is not one that this server gave"+list, "leave it empty for the first page")

@@ -1,8 +1,8 @@
 // Package api has the handlers of all gRPC services of the platform: bai.v1.RunService
 // and the other services of bai.v1, with the standard health service and reflection.
 //
-// caller.go decides who the caller is, page.go has the rule for pages, and status.go
-// turns every error into a status.
+// The rule for callers is in caller.go, that for pages in page.go; status.go turns
+// every error into a status.
 package api
 
 import (

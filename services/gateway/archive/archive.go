@@ -5,7 +5,7 @@
 // it.
 //
 // The rules are in decide*.go: decide.go decides about an import, and the other files
-// define and check the files of an export. export.go and import.go handle requests;
+// define and check the files of an export; export.go and import.go handle requests;
 // store.go and rows.go write to the store.
 package archive
 

@@ -77,7 +77,7 @@ type importedRun struct {
 }
 
 // readDocuments reads the documents of an import, by name, and checks that they fit
-// together. files has all files of the import.
+// together; files has all files of the import.
 func readDocuments(id string, documents map[string][]byte, files []File) (b importedRun, err error) {
 	b.manifests = make(map[string]string)
 	for _, step := range []func() error{

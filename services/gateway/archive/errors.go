@@ -71,7 +71,7 @@ func fault(file string, line int, format string, args ...any) error {
 	return &FileError{File: file, Line: line, Message: fmt.Sprintf(format, args...)}
 }
 
-// streamError wraps an error of the stream. io.EOF becomes io.ErrUnexpectedEOF.
+// streamError wraps an error of the stream; io.EOF becomes io.ErrUnexpectedEOF.
 func streamError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return &StreamError{Err: io.ErrUnexpectedEOF}

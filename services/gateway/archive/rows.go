@@ -56,7 +56,7 @@ type rowBatch[R row] struct {
 	write func(o store.Origin, rows []R) error
 }
 
-// add adds a row. first reports that the row is of another stream than those before.
+// add adds a row; first reports that the row is of another stream than those before.
 func (b *rowBatch[R]) add(r R, size int, first bool) error {
 	if first || len(b.rows) == batchRows || b.size > batchBytes {
 		if err := b.flush(); err != nil {

@@ -14,7 +14,7 @@ const (
 	maxPageBytes = 1 << 20   // bytes in a piece of several samples, lines or changes
 )
 
-// emitFunc sends a part of a file. next is the cursor of the part after it, and last
+// emitFunc sends a part of a file; next is the cursor of the part after it, and last
 // reports that no part follows.
 type emitFunc func(data []byte, next string, last bool) error
 

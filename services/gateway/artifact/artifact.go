@@ -129,7 +129,7 @@ func (k *Repository) commit(ctx context.Context, run string, f File) (File, bool
 
 // Restore stores body as the file f that the run had on its original platform; it
 // ignores f.Object. Restoring the same file again is not an error. The errors are those
-// of Put. body must end with an error if its content differs from f.
+// of Put; body must end with an error if its content differs from f.
 func (k *Repository) Restore(ctx context.Context, run string, f File, body io.Reader) error {
 	if err := CheckName(f.Name); err != nil {
 		return err

@@ -19,7 +19,7 @@ type Bundle struct {
 	pinned  bool  // a run needs it
 }
 
-// keyOf returns the key of the document about an owner's code. keyOf(owner, "") is the
+// keyOf returns the key of the document about an owner's code; keyOf(owner, "") is the
 // prefix of all keys of an owner, since no owner's name has a "!".
 func keyOf(owner, sha256 string) string { return owner + "!" + sha256 }
 

@@ -117,7 +117,7 @@ func fetched(sets int) string {
 	return fmt.Sprintf("fetched %d data sets", sets)
 }
 
-// factOf returns the fact of an event. attempt is the run's attempt, which is used for
+// factOf returns the fact of an event; attempt is the run's attempt, which is used for
 // events about the run as a whole.
 func factOf(ev event.Event, attempt int) fact {
 	h := ev.Head()
@@ -256,7 +256,7 @@ func clip(s string, n int) string {
 }
 
 // WithSubmission returns the state of a run whose submission is stored and not
-// projected yet. before is the projected state; nil means none. The result has the
+// projected yet; before is the projected state; nil means none. The result has the
 // revision of before.
 func WithSubmission(before *store.Run, sub event.Submitted) store.Run {
 	run, _, _ := Apply(before, sub)

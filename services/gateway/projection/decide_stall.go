@@ -30,7 +30,7 @@ const (
 )
 
 // decideStall returns the remedy for a run now, and the state to keep once the remedy
-// is applied. marked reports whether the run is marked as canceled, and last is the
+// is applied; marked reports whether the run is marked as canceled, and last is the
 // state of the previous pass.
 //
 //   - Marked run: the command is published again each time that CancelAgain passes

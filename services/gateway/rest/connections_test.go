@@ -75,7 +75,7 @@ func TestOneClientDoesNotHaveAllConnections(t *testing.T) {
 	eventually(t, "a new one to be taken", func() bool { return answered(w.openIdle(1)[0]) })
 }
 
-// upload sends the first half of a file, and the rest when rest is called. answered
+// upload sends the first half of a file, and the rest when rest is called; answered
 // receives the status code of the response.
 func (w *fixture) upload(id string) (rest func(), answered chan int) {
 	w.t.Helper()

@@ -18,7 +18,7 @@ type requestOrigin struct {
 
 // denyReason returns the reason why a request is refused, or "". It protects against
 // pages of other origins that use a browser to reach a server that only the browser's
-// user can reach. hosts are names of the server, besides its addresses and localhost.
+// user can reach; hosts are names of the server, besides its addresses and localhost.
 // Without hosts, a server accepts every name, but over loopback only localhost and
 // addresses, since any other name that leads there is DNS rebinding.
 func (a requestOrigin) denyReason(hosts []string) string {

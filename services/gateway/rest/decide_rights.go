@@ -10,7 +10,7 @@ import (
 )
 
 // objectDenyReason returns the reason why a run's token may not read an object, or "".
-// The token may read the objects of the run's fetched data, until the run has finished.
+// The token may read the objects of the run's fetched data, until the run has finished;
 // retry reports that a later try may succeed, since the projection of the run lags
 // behind its pods.
 func objectDenyReason(run store.Run, key string) (reason string, retry bool) {

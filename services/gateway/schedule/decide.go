@@ -216,7 +216,6 @@ func isDue(l state) (due bool, wake time.Time) {
 //     the firings before it are skipped.
 //   - A run that is still active when the schedule fires again is reported once as not
 //     ended in time.
-//     ended in time.
 func decide(l state) decision {
 	decision := decision{Until: l.Since}
 	due, skipped := l.dueFirings()

@@ -190,7 +190,7 @@ func scriptOf(digest string) *event.Bundle {
 	return &event.Bundle{SHA256: strings.ToLower(digest)}
 }
 
-// checkScript returns the faults of the code that is sent along with a descriptor. d is
+// checkScript returns the faults of the code that is sent along with a descriptor; d is
 // nil if the descriptor has faults.
 func checkScript(req Request, d *descriptors.Descriptor) descriptors.Faults {
 	digest := req.Script

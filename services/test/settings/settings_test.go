@@ -57,13 +57,7 @@ func (p packages) find(t *testing.T, dir, name string) (declared, bool) {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, spec := range typesOf(file) {
-				p[dir][spec.Name.Name] = declared{dir, file, spec}
-			}
+			p.add(t, dir, path)
 		}
 	}
 	d, ok := p[dir][name]
@@ -71,6 +65,18 @@ func (p packages) find(t *testing.T, dir, name string) (declared, bool) {
 		return p.resolve(t, d, d.spec.Type)
 	}
 	return d, ok
+}
+
+// add adds the types of a file.
+func (p packages) add(t *testing.T, dir, path string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range typesOf(file) {
+		p[dir][spec.Name.Name] = declared{dir, file, spec}
+	}
 }
 
 func typesOf(file *ast.File) []*ast.TypeSpec {

@@ -45,34 +45,42 @@ func addDeclared(f file, declared map[string]bool, surface map[string][]string) 
 			if !d.Name.IsExported() {
 				continue
 			}
-			if d.Recv != nil {
-				add(receiverOf(d), d.Type)
-				continue
+			name := receiverOf(d)
+			if name == "" {
+				name = d.Name.Name
+				declared[f.dir+"."+name] = true
 			}
-			declared[f.dir+"."+d.Name.Name] = true
-			add(d.Name.Name, d.Type)
+			add(name, d.Type)
 		case *ast.GenDecl:
 			for _, s := range d.Specs {
-				switch s := s.(type) {
-				case *ast.TypeSpec:
-					if s.Name.IsExported() {
-						declared[f.dir+"."+s.Name.Name] = true
-					}
-					add(s.Name.Name, s.Type)
-				case *ast.ValueSpec:
-					for _, name := range s.Names {
-						if s.Type != nil {
-							add(name.Name, s.Type)
-						}
-					}
-				}
+				addSpec(s, func(name string) { declared[f.dir+"."+name] = true }, add)
 			}
 		}
 	}
 }
 
-// receiverOf returns the name of the type that a method has.
+// addSpec adds the types, variables and constants of a declaration.
+func addSpec(s ast.Spec, declare func(name string), add func(name string, of ast.Node)) {
+	switch s := s.(type) {
+	case *ast.TypeSpec:
+		if s.Name.IsExported() {
+			declare(s.Name.Name)
+		}
+		add(s.Name.Name, s.Type)
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			if s.Type != nil {
+				add(name.Name, s.Type)
+			}
+		}
+	}
+}
+
+// receiverOf returns the name of the type that a method has, or "".
 func receiverOf(d *ast.FuncDecl) (name string) {
+	if d.Recv == nil {
+		return ""
+	}
 	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && name == "" {
 			name = id.Name

@@ -49,10 +49,8 @@ type kubelet struct {
 }
 
 const (
-	// killTimeout is how much longer than its pod's grace a shim may take to end before it is killed.
-	killTimeout = 5 * time.Second
-	// lastGrace is the time that a shim may add to its pod's grace.
-	lastGrace = 2 * time.Second
+	killTimeout = 5 * time.Second // beyond its pod's grace, until a shim that has not ended is killed
+	lastGrace   = 2 * time.Second // that a shim may add to its pod's grace
 )
 
 // launch starts the shim of a locked job, or records why the job must wait. A shim is started once: a pod that has a state, or whose lock

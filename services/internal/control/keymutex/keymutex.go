@@ -27,6 +27,14 @@ func (m *Mutex) Lock(ctx context.Context, key string) (unlock func(), err error)
 	}
 }
 
+// Hold is Lock without a way to give up: its caller waits as long as the holder works.
+func (m *Mutex) Hold(key string) (unlock func()) {
+	for held := m.tryLock(key); held != nil; held = m.tryLock(key) {
+		<-held
+	}
+	return func() { m.unlock(key) }
+}
+
 // tryLock locks the key, or returns the channel that its unlock closes.
 func (m *Mutex) tryLock(key string) <-chan struct{} {
 	m.mu.Lock()

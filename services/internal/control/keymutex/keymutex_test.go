@@ -57,3 +57,16 @@ func TestAGoroutineThatWaitsForAKeyGivesUpWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestHoldWaitsForTheUnlockOfItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m keymutex.Mutex
+		unlock := m.Hold("a")
+		start := time.Now()
+		time.AfterFunc(time.Second, unlock)
+		m.Hold("a")()
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("the key was held for %s, want 1s", took)
+		}
+	})
+}

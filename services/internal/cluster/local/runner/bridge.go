@@ -55,11 +55,7 @@ func networkRemedy(err error) string {
 
 // startInNetwork starts the shim of a pod as a child of its attempt's bridge, with the pod's lock. The bridge is in the folder network.
 func (r *Runner) startInNetwork(id, network string, lock *os.File) error {
-	unlock, err := r.bridges.Lock(context.Background(), network)
-	if err != nil {
-		return err
-	}
-	defer unlock()
+	defer r.bridges.Hold(network)()
 	log, err := os.OpenFile(filepath.Join(r.folder.Pod(id), shimapi.Logs, "supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
