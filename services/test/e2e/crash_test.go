@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,8 +22,12 @@ import (
 )
 
 // counter prints and emits the numbers from 1 to n, one every 10 ms.
-func counter(n int) string {
+func counter(n int) string { return gatedCounter("/", n) }
+
+// gatedCounter is a counter that begins once a file exists.
+func gatedCounter(gate string, n int) string {
 	return script(fmt.Sprintf(`
+until [ -e %s ]; do sleep 0.05; done
 i=0
 while [ $i -lt %d ]; do
   i=$((i + 1))
@@ -30,7 +35,7 @@ while [ $i -lt %d ]; do
   echo "{\"i\": $i}" >>"$BENCHMARK_AI_FILE"
   sleep 0.01
 done
-exit 7`, n))
+exit 7`, gate, n))
 }
 
 // wantCounted checks that a run counted to n, every number once, and in order.
@@ -66,10 +71,13 @@ func TestARunSurvivesTheDeathOfItsPlatform(t *testing.T) {
 
 func TestARunThatEndsWhileItsPlatformIsDeadEndsAsItWouldHave(t *testing.T) {
 	t.Parallel()
-	p := start(t)
-	run := p.submit(counter(50))
+	p, gate := start(t), filepath.Join(t.TempDir(), "gate")
+	run := p.submit(gatedCounter(gate, 50))
 	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	p.kill()
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, func() error {
 		ends, _ := filepath.Glob(filepath.Join(p.dir, "pods", "pods", "*", "volumes", "bai", "run", "exit.json"))
 		if len(ends) == 0 {

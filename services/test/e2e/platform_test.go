@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +22,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/test/testbed/port"
@@ -277,14 +280,22 @@ func baictl(t *testing.T, addr string, args ...string) (stdout, stderr string, c
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// submit submits a descriptor and returns the run's ID.
+// submit submits a descriptor and returns the run's ID. It asks again under the same
+// key while the servers are busy, as clients do.
 func (p *platform) submit(descriptor string) string {
 	p.t.Helper()
-	r, err := p.api.SubmitRun(p.t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(descriptor), Owner: "tester"}, grpc.WaitForReady(true))
-	if err != nil {
-		p.t.Fatalf("submit: %v", err)
+	req := &baiv1.SubmitRunRequest{DescriptorToml: []byte(descriptor), Owner: "tester", IdempotencyKey: rand.Text()}
+	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
+	defer cancel()
+	for {
+		r, err := p.api.SubmitRun(ctx, req, grpc.WaitForReady(true))
+		switch code := status.Code(err); {
+		case err == nil:
+			return r.GetRunId()
+		case ctx.Err() != nil, code != codes.Unavailable && code != codes.DeadlineExceeded:
+			p.t.Fatalf("submit: %v", err)
+		}
 	}
-	return r.GetRunId()
 }
 
 // get returns a run.
