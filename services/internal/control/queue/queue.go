@@ -90,32 +90,6 @@ func (q *Queue[K]) Run(ctx context.Context, workers int, do func(ctx context.Con
 	})
 }
 
-// RunBatches is Run with one worker that takes all due keys at once. After an error each of them is retried after its back-off; failures in
-// a row are logged once.
-func (q *Queue[K]) RunBatches(ctx context.Context, do func(ctx context.Context, keys []K) error) error {
-	failing := false
-	return q.run(ctx, 1, func(w work[K]) bool {
-		var batch []K
-		for more := true; more; more = w.Len() > 0 {
-			key, shutdown := w.Get()
-			if shutdown || ctx.Err() != nil {
-				return false
-			}
-			batch = append(batch, key)
-		}
-		err := do(ctx, batch)
-		if ctx.Err() == nil {
-			q.logChange(failing, err, zap.Int("keys", len(batch)))
-			failing = err != nil
-		}
-		for _, key := range batch {
-			w.requeue(key, Result{}, err)
-			w.Done(key)
-		}
-		return true
-	})
-}
-
 // run starts client-go's queue, has workers take steps until there are no more, and shuts it down.
 func (q *Queue[K]) run(ctx context.Context, workers int, step func(work[K]) (more bool)) error {
 	w := work[K]{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -167,44 +166,6 @@ func TestRunReturnsWhenItsWorkersHaveAndForgetsWhatIsLeft(t *testing.T) {
 		p.expect(t, "a at 0s")
 		if got := p.messages(); got != "[]" {
 			t.Errorf("logged %s for work that was told to end", got)
-		}
-	})
-}
-
-func TestABatchHasAllKeysThatAreToBeWorkedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		logs, log := observed()
-		q := queue.New(log, queue.Settings[string]{First: time.Second, Max: 8 * time.Second})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		start := time.Now()
-		var got []string
-		q.Add("a")
-		q.Add("b")
-		go func() {
-			done <- q.RunBatches(ctx, func(_ context.Context, keys []string) error {
-				got = append(got, fmt.Sprintf("%v at %s", slices.Sorted(slices.Values(keys)), time.Since(start)))
-				if len(got) == 1 {
-					q.Add("c")
-					time.Sleep(100 * time.Millisecond)
-				}
-				if len(got) < 4 {
-					return errAway
-				}
-				return nil
-			})
-		}()
-		time.Sleep(time.Minute)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		want := []string{"[a b] at 0s", "[c] at 100ms", "[a b c] at 1.1s", "[a b c] at 3.1s"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		if logs.Len() != 2 {
-			t.Errorf("logged %v, want a row of failures once, and its end", logs.All())
 		}
 	})
 }

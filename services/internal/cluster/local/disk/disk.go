@@ -40,7 +40,7 @@ import (
 //	networks/<attempt>/     what joins the pods of an attempt that has Services
 //	trash/                  what is being made or removed
 //
-// What appears in pods or objects, or goes from there, does so by one rename.
+// A folder of a pod and a file of an object appear, and disappear, by one rename.
 type Folder struct{ Dir string }
 
 // Pods is the path of the folders of all pods.
