@@ -25,6 +25,7 @@ type Settings struct {
 	Linger         time.Duration  // how long processes that outlive the command may still write; zero means 500 ms
 	MaxBacklog     int64          // bytes of the disk that output may take which the collector is not done with; zero means no limit
 	BacklogTimeout time.Duration  // how long the command then waits for the collector; zero means 10 s
+	RestartTimeout time.Duration  // how long the end waits for a collector that was killed; zero means 6 min, more than kubelet's longest pause before a restart
 	MinFree        int64          // bytes of the volume's disk that remain free of output; zero means none
 	Artifacts      []pod.Artifact // files to be kept once the command has ended
 
@@ -71,18 +72,7 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 		return 0, err
 	}
 	end.Dropped, end.DroppedLines, end.Stopped = w.out.dropped, w.out.droppedLines, w.out.stopping()
-	return end.Code, w.writeExit(end)
-}
-
-// waitForFile waits until a file exists, but no longer than d. The collector makes its
-// pipe when it is ready: from then on it ships all output, and the target of client
-// libraries exists.
-func waitForFile(path string, d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if _, err := os.Lstat(path); err == nil {
-			return
-		}
-	}
+	return end.Code, w.writeExit(end, signals)
 }
 
 func defaults(s Settings) Settings {
@@ -91,6 +81,9 @@ func defaults(s Settings) Settings {
 	}
 	if s.Linger == 0 {
 		s.Linger = 500 * time.Millisecond
+	}
+	if s.RestartTimeout == 0 {
+		s.RestartTimeout = 6 * time.Minute
 	}
 	return s
 }
@@ -184,11 +177,14 @@ func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
 	}
 }
 
-// writeExit writes the command's exit, after the artifacts are copied: a reader of the
-// exit finds them.
-func (w *runner) writeExit(end pod.Exit) error {
+// writeExit writes the command's exit, after the artifacts are copied and while the collector runs: a reader of the exit finds the artifacts,
+// and a collector that has read the exit ends as soon as it has shipped all.
+func (w *runner) writeExit(end pod.Exit, signals <-chan os.Signal) error {
 	if err := w.copyArtifacts(); err != nil {
 		w.out.warn(fmt.Sprintf("bai: artifacts are not kept: %v\n", err))
+	}
+	if !w.out.stopping() { // in a pod that has to end, no collector is restarted
+		waitForReader(pod.PathIn(w.settings.Dir, pod.FIFO), w.settings.RestartTimeout, signals)
 	}
 	if err := w.writeJSON(pod.ExitFile, end); err != nil {
 		return fmt.Errorf("write how the command ended: %w", err)

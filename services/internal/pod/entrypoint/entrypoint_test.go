@@ -190,6 +190,60 @@ func (r *entrypointProcess) records(t *testing.T) (all string, stdout, stderr []
 
 func sh(script string) []string { return []string{"sh", "-c", script} }
 
+// endWithoutCollector runs a command whose collector does not run, until the entrypoint says that it waits. It returns the collector's FIFO.
+func endWithoutCollector(t *testing.T, timeout time.Duration) (r *entrypointProcess, fifo string) {
+	t.Helper()
+	dir := t.TempDir()
+	fifo = pod.PathIn(dir, pod.FIFO)
+	if err := os.MkdirAll(filepath.Dir(fifo), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = command(t, entrypoint.Settings{Dir: dir, Args: sh("echo last; exit 3"), RestartTimeout: timeout})
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitUntil(t, "it says that it waits", func() bool { return strings.Contains(r.stderr.String(), "the collector does not run") })
+	if len(r.file(t, pod.ExitFile)) > 0 {
+		t.Error("the exit is written already")
+	}
+	return r, fifo
+}
+
+func TestTheEndWaitsUntilAKilledCollectorRunsAgain(t *testing.T) {
+	t.Parallel()
+	r, fifo := endWithoutCollector(t, time.Hour)
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if end := r.waitForExit(t); end.Code != 3 {
+		t.Errorf("exit code %d", end.Code)
+	}
+}
+
+func TestTheEndWaitsForNoCollectorWhereThePodHasToEnd(t *testing.T) {
+	t.Parallel()
+	r, _ := endWithoutCollector(t, time.Hour)
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if end := r.waitForExit(t); end.Code != 3 || !strings.Contains(r.stderr.String(), "output may be lost") {
+		t.Errorf("exit code %d, and it says %q", end.Code, r.stderr.String())
+	}
+}
+
+func TestTheEndWaitsForACollectorOnlySoLong(t *testing.T) {
+	t.Parallel()
+	r, _ := endWithoutCollector(t, 50*time.Millisecond)
+	if end := r.waitForExit(t); end.Code != 3 || !strings.Contains(r.stderr.String(), "was not restarted within 50ms") {
+		t.Errorf("exit code %d, and it says %q", end.Code, r.stderr.String())
+	}
+}
+
 func TestACommandsEndIsKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
