@@ -25,7 +25,7 @@ const (
 	maxPage       = 2 << 20 // bytes
 	maxLines      = 20_000
 	readTimeout   = 10 * time.Second
-	finishTimeout = time.Second // at the benchmark's end
+	finishTimeout = 5 * time.Second // at the benchmark's end
 )
 
 // Appender stores samples.
