@@ -12,16 +12,15 @@ import (
 // objectDenyReason returns the reason why a run's token may not read an object, or "".
 // The token may read the objects of the run's fetched data, until the run has finished;
 // retry reports that a later try may succeed, since the projection of the run lags
-// behind its pods.
+// behind its pods. Events of other topics may already have moved the run's phase on.
 func objectDenyReason(run store.Run, key string) (reason string, retry bool) {
-	if run.Phase == event.PhaseFinished {
+	switch {
+	case run.Phase == event.PhaseFinished:
 		return fmt.Sprintf("run %s ended at %s: its token opens no objects any more", run.ID, endTime(run)), false
-	}
-	if slices.ContainsFunc(run.Data, func(d event.Data) bool { return d.Object != "" && d.Object == key }) {
-		return "", false
-	}
-	if run.Phase == "" || run.Phase == event.PhaseSubmitted || run.Phase == event.PhaseFetching {
+	case !slices.ContainsFunc(run.Data, func(d event.Data) bool { return d.Object != "" }):
 		return fmt.Sprintf("the objects of run %s are not recorded yet: try again", run.ID), true
+	case slices.ContainsFunc(run.Data, func(d event.Data) bool { return d.Object != "" && d.Object == key }):
+		return "", false
 	}
 	return fmt.Sprintf("object %.100q is not one that run %s needs", key, run.ID), false
 }

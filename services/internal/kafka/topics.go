@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -161,10 +162,11 @@ func (e *topicError) Error() string { return fmt.Sprintf("create topic %q: %v", 
 // Unwrap returns the error of the brokers.
 func (e *topicError) Unwrap() error { return e.err }
 
-// isTemporary reports whether the brokers may answer otherwise later.
+// isTemporary reports whether the brokers may answer otherwise later. A controller that was started before its brokers has none that may take
+// a partition: it calls all of them fenced, under the code that also means too few brokers.
 func (e *topicError) isTemporary() bool {
 	kafkaErr, ok := errors.AsType[kafka.Error](e.err)
-	return ok && kafkaErr.Temporary()
+	return ok && (kafkaErr.Temporary() || kafkaErr == kafka.InvalidReplicationFactor && strings.Contains(e.err.Error(), "currently fenced"))
 }
 
 // config returns t in the form of kafka-go.

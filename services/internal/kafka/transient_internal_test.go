@@ -30,6 +30,21 @@ func TestWhatBrokersMayAnswerOtherwiseInAMoment(t *testing.T) {
 	}
 }
 
+func TestATopicIsRefusedForGoodOnlyWhereNoWaitHelps(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		kafka.LeaderNotAvailable: true,
+		fmt.Errorf("%w: Unable to replicate the partition 1 time(s): All brokers are currently fenced", kafka.InvalidReplicationFactor):                     true,
+		fmt.Errorf("%w: Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached", kafka.InvalidReplicationFactor): false,
+		kafka.TopicAuthorizationFailed: false,
+		errors.New("fenced"):           false,
+	} {
+		if got := (&topicError{topic: "bai.status", err: err}).isTemporary(); got != want {
+			t.Errorf("%v: temporary is %t", err, got)
+		}
+	}
+}
+
 func TestWhatIsUnsettledIsAskedAgainUntilItIsSettled(t *testing.T) {
 	t.Parallel()
 	answers := []error{kafka.BrokerNotAvailable, kafka.LeaderNotAvailable, nil}
