@@ -132,30 +132,45 @@ func endedByDeletion(p corev1.Pod, t *corev1.ContainerStateTerminated) bool {
 	return grace != nil && *grace == 0 && (t.ExitCode == exitSignal+15 || t.ExitCode == exitSignal+9)
 }
 
-// podDeleted: a pod was deleted. Its job then deletes the other pods: of several the first is named, or all of the same second. The time of
-// the request counts, not the end of the grace period: a pod that has ended has no grace left.
+// podDeleted: a pod was deleted. Its job then deletes the other pods: of several the first is named, or all that may have been the first. The
+// time of the request counts, not the end of the grace period.
 func podDeleted(s Observation) (Verdict, bool) {
+	var deleted []corev1.Pod
 	var first time.Time
-	var names []string
 	for _, p := range s.Seen.Pods {
 		if p.DeletionTimestamp == nil {
 			continue
 		}
-		switch requestedAt := podDeletionRequestedAt(p); {
-		case len(names) > 0 && requestedAt.After(first):
-		case len(names) > 0 && requestedAt.Equal(first):
-			names = append(names, "the "+describePod(p))
-		default:
-			first, names = requestedAt, []string{"the " + describePod(p)}
+		if requestedAt := podDeletionRequestedAt(p); len(deleted) == 0 || requestedAt.Before(first) {
+			first = requestedAt
 		}
+		deleted = append(deleted, p)
 	}
-	if len(names) == 0 {
+	if len(deleted) == 0 {
 		return Verdict{}, false
+	}
+	var names []string
+	for _, p := range deleted {
+		if hasLostRequestTime(p) || podDeletionRequestedAt(p).Equal(first) {
+			names = append(names, "the "+describePod(p))
+		}
 	}
 	if len(names) > maxNames {
 		names = append(names[:maxNames], "another of its pods")
 	}
 	return failedVerdict(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled", strings.Join(names, " or ")), true
+}
+
+// hasLostRequestTime reports whether the deletion of a pod may have been requested earlier than its times say: kubelet deletes a pod for good
+// once its containers have ended, and the API server then has the time of that.
+func hasLostRequestTime(p corev1.Pod) bool {
+	grace, own := p.DeletionGracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds
+	if grace == nil || *grace != 0 || own != nil && *own == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(containerStatuses(p), func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated == nil || c.State.Terminated.FinishedAt.After(p.DeletionTimestamp.Time)
+	})
 }
 
 // podDeletedAmong is podDeleted for the ended pods, with any pod of the run as the first deleted one.

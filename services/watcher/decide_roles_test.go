@@ -164,6 +164,10 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 			job: job(launcher), pods: pods(workerPod("0", deleting(7), grace(0), exitsAt(8, 0), ended(corev1.PodSucceeded)), workerPod("1", deleting(3605), grace(3600), exitsAt(8, 0)), podOfRole("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,
 			want: "failed infra JobDeleted: somebody deleted the worker 1 on n1, and it was not canceled",
 		},
+		"of workers that are deleted one that has ended since may be the first, because its deletion has the time of its end": {
+			job: job(launcher), pods: pods(workerPod("0", deleting(9), grace(4)), workerPod("1", deleting(8), grace(0), exitsAt(8, 255), ended(corev1.PodFailed))), now: 30,
+			want: "failed infra JobDeleted: somebody deleted the worker 0 on n0 or the worker 1 on n1, and it was not canceled",
+		},
 		"nor does it matter once the run is canceled": {
 			job: job(client), pods: pods(podOfRole("server", deleting(9), exitsAt(10, 143)), podOfRole("client", runs(cluster.ContainerBenchmark, 3))), now: 30, canceled: true,
 			want: "canceling: waiting until its objects are deleted",
