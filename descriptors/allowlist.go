@@ -22,7 +22,7 @@ const AnyNamespace = "*"
 // An Allowlist says which objects of the cluster the descriptors of a namespace may
 // name. It never allows an object of the platform.
 type Allowlist struct {
-	Secrets []string `toml:"secrets"` // names of Secrets, for env.secrets and env.image_pull_secret; * stands for any text
+	Secrets []string `toml:"secrets"` // names of Secrets, for env.secrets, env.secret_files and env.image_pull_secret; * stands for any text
 	Claims  []string `toml:"claims"`  // names of PersistentVolumeClaims, for volumes.claim; * stands for any text
 	Labels  []string `toml:"labels"`  // key=value: Secrets and claims with one of these labels too. The executor looks at their labels at launch, for which it needs the verb get on both kinds
 }
@@ -88,6 +88,9 @@ func (e Env) references(at string) []Reference {
 	var all []Reference
 	for _, name := range slices.Sorted(maps.Keys(e.Secrets)) {
 		all = append(all, Reference{Path: at + ".secrets." + decode.Quoted(name), Kind: RefSecret, Name: e.Secrets[name].Name})
+	}
+	for _, file := range slices.Sorted(maps.Keys(e.SecretFiles)) {
+		all = append(all, Reference{Path: at + ".secret_files." + decode.Quoted(file), Kind: RefSecret, Name: e.SecretFiles[file].Name})
 	}
 	if e.ImagePullSecret != "" {
 		all = append(all, Reference{Path: at + ".image_pull_secret", Kind: RefSecret, Name: e.ImagePullSecret, Pull: true})

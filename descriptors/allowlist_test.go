@@ -58,6 +58,23 @@ func faultsOf(p descriptors.Parser, text string) []string {
 	return got
 }
 
+func TestAFileWithASecretIsHeldAgainstTheListsAsAVariableIs(t *testing.T) {
+	t.Parallel()
+	text := completeDescriptor("[env]\ndocker_image = \"alpine:3\"\nsecret_files = { \"/root/key\" = \"aws/key\" }\n")
+	for name, tt := range map[string]struct {
+		parser descriptors.Parser
+		want   []string
+	}{
+		"a file alone may name any": {descriptors.Parser{}, nil},
+		"without an entry none":     {descriptors.Parser{Allow: descriptors.Allowlists{}}, []string{`BAI0046 env.secret_files."/root/key": descriptors of the namespace "default" may not name the Secret "aws" (the platform's settings have to allow it: [executor.pods.allow."default"] secrets = ["aws"])`}},
+		"one that is listed":        {descriptors.Parser{OneMachine: true, Allow: descriptors.Allowlists{"*": {Secrets: []string{"aws"}}}}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, faultsOf(tt.parser, text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestNoSettingAllowsAnObjectOfThePlatform(t *testing.T) {
 	t.Parallel()
 	everything := descriptors.Parser{Allow: descriptors.Allowlists{"*": {Secrets: []string{"*"}, Claims: []string{"*"}, Labels: []string{"a=b"}}}}

@@ -38,6 +38,7 @@ func (c check) all() {
 	c.volumes()
 	c.references()
 	c.output("output", c.d.Output)
+	c.secretFiles("", c.d.Env, c.d.Output)
 	c.server()
 	c.oneMachine()
 	if c.r.Has("custom_params") {
@@ -499,4 +500,5 @@ func (c check) server() {
 	c.sources("server.models", c.d.Server.Models)
 	c.models()
 	c.output("server.output", c.d.Server.Output)
+	c.secretFiles("server.", c.d.Server.Env.Env, c.d.Server.Output)
 }

@@ -2,9 +2,11 @@ package descriptors
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
 )
 
@@ -128,4 +130,56 @@ func (c check) overlap(at, path, other, taken string) bool {
 		return false
 	}
 	return true
+}
+
+// A mount is a path in a pod, and the key that gives it.
+type mount struct{ key, path string }
+
+// mounts are the paths of data, models and volumes in the pods of the server, or in all others.
+func (c check) mounts(ofServer bool) []mount {
+	var all []mount
+	for i, v := range c.d.Volumes {
+		if v.Role == "" || v.Role == server == ofServer {
+			all = append(all, mount{fmt.Sprintf("volumes[%d]", i), v.Path})
+		}
+	}
+	for i, s := range c.d.Data.Sources {
+		if c.d.Hardware.Strategy.Reader(s) == server == ofServer {
+			all = append(all, mount{fmt.Sprintf("data.sources[%d]", i), s.Path})
+		}
+	}
+	if !ofServer {
+		return all
+	}
+	for i, s := range c.d.Server.Models {
+		all = append(all, mount{fmt.Sprintf("server.models[%d]", i), s.Path})
+	}
+	return all
+}
+
+// secretFiles finds files with secrets that a mount hides, or is hidden by, and artifacts that would store a secret; table
+// is that of their pods: "" or "server.".
+func (c check) secretFiles(table string, env Env, out *Output) {
+	mounts, files := c.mounts(table != ""), slices.Sorted(maps.Keys(env.SecretFiles))
+	for _, file := range files {
+		at := table + "env.secret_files." + decode.Quoted(file)
+		for _, m := range mounts {
+			if c.overlap(at, file, m.key, m.path) {
+				break
+			}
+		}
+		mounts = append(mounts, mount{at, file})
+	}
+	if out == nil {
+		return
+	}
+	for i, a := range out.Artifacts {
+		in := func(file string) bool {
+			return a.Path != "" && strings.HasPrefix(file+"/", strings.TrimSuffix(a.Path, "/")+"/")
+		}
+		if n := slices.IndexFunc(files, in); n >= 0 {
+			c.r.Fault(fmt.Sprintf("%soutput.artifacts[%d].path", table, i), fault.SecretArtifact,
+				fmt.Sprintf("would store the secret %q", files[n]), "keep the artifact and the secret in folders beside each other")
+		}
+	}
 }

@@ -1,6 +1,10 @@
 package descriptors
 
-import "time"
+import (
+	"time"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/types"
+)
 
 // A Descriptor describes one benchmark: its program, its machines, its data, and the
 // metrics in its output. One file is one descriptor.
@@ -203,16 +207,19 @@ type Env struct {
 	// say which secrets descriptors may name.
 	Secrets map[string]SecretRef `toml:"secrets" kind:"secrets"`
 
+	// SecretFiles are read-only files whose contents lie in secrets of the cluster, by
+	// their paths, as programs read credentials of clouds. The container's processes have
+	// the files' group, so that the mode is 0440. Kubernetes would give that group the
+	// files of a claim too: with volumes.claim there is none, and the mode is 0444.
+	SecretFiles map[string]SecretRef `toml:"secret_files" kind:"secret files"`
+
 	// ImagePullSecret names the secret with which the image is pulled: one that
 	// the platform's settings allow.
 	ImagePullSecret string `toml:"image_pull_secret" kind:"object name"`
 }
 
 // A SecretRef points at one value in a secret; written "name/key".
-type SecretRef struct {
-	Name string // of the secret, in the run's namespace
-	Key  string // in the secret
-}
+type SecretRef = types.SecretRef
 
 // ML is the program that is measured.
 type ML struct {

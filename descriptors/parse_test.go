@@ -63,6 +63,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			Vars:            map[string]string{"OMP_NUM_THREADS": "4", "TARGET": "http://$(INFERENCE_SERVER_HOST)/"},
 			VarOrder:        []string{"OMP_NUM_THREADS", "TARGET"},
 			Secrets:         map[string]descriptors.SecretRef{"TOKEN": {Name: "registry", Key: "token"}},
+			SecretFiles:     map[string]descriptors.SecretRef{"/root/.aws/credentials": {Name: "aws", Key: "credentials"}},
 			ImagePullSecret: "registry-login",
 		},
 		ML: &descriptors.ML{
@@ -102,7 +103,8 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			Env: descriptors.ServerEnv{
 				Env: descriptors.Env{
 					DockerImage: "docker.io/library/nginx:1.27", Vars: map[string]string{"WORKERS": "2"}, VarOrder: []string{"WORKERS"},
-					Secrets: map[string]descriptors.SecretRef{"CERT": {Name: "tls", Key: "cert.pem"}}, ImagePullSecret: "registry-login",
+					Secrets:     map[string]descriptors.SecretRef{"CERT": {Name: "tls", Key: "cert.pem"}},
+					SecretFiles: map[string]descriptors.SecretRef{"/etc/nginx/tls.key": {Name: "tls", Key: "key.pem"}}, ImagePullSecret: "registry-login",
 				},
 				Ports: []int{80, 8080}, StartCommand: "nginx", StartCommandArgs: "-g 'daemon off;'",
 				ReadinessProbe: &descriptors.Probe{

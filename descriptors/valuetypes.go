@@ -23,9 +23,6 @@ func valueTypes() decode.ValueTypes {
 		"keep": {
 			Type: "string", Rule: "`never`, `failed`, or a span of time: `90s`, `1h30m`, `2d`", Read: keep,
 		},
-		"secrets": {
-			Type: "table of strings", Rule: "each value is `name/key` of a secret in the cluster", Read: secrets,
-		},
 	})
 	return all
 }
@@ -47,7 +44,6 @@ func schemas() map[string]map[string]any {
 	all := types.Schemas()
 	all["processes"] = map[string]any{"type": []any{"string", "integer"}}
 	all["keep"] = map[string]any{"anyOf": []any{map[string]any{"enum": []any{KeepNever, KeepFailed}}, types.Span()}}
-	all["secrets"] = types.Secrets()
 	return all
 }
 
@@ -85,22 +81,4 @@ func keep(v decode.Value) any {
 		return Keep{KeepFor, d}
 	}
 	return nil
-}
-
-func secrets(v decode.Value) any {
-	all := map[string]SecretRef{}
-	for key, value := range v.Entries("a table of strings") {
-		s, ok := value.String()
-		if !ok {
-			continue
-		}
-		types.Variable(key, value)
-		name, inside, _ := strings.Cut(s, "/")
-		if !types.IsObjectName(name) || !types.IsSecretKey(inside) {
-			value.Fault(fault.BadSecret, "not the place of a secret", `write "name/key" of a secret in the cluster, never its value`)
-			continue
-		}
-		all[key.Text] = SecretRef{name, inside}
-	}
-	return all
 }

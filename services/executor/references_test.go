@@ -87,7 +87,7 @@ func TestTheLocalClusterAllowsSecretsAsOthersDo(t *testing.T) {
 		stop := w.start(s)
 		own, other := fetched("r1"), fetched("r2")
 		own.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nimage_pull_secret = \"not-read\"\nsecrets = { TOKEN = \"mine/key\" }", 1)
-		other.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nsecrets = { TOKEN = \"other/key\" }", 1)
+		other.Descriptor = strings.Replace(descriptor, "[env]", "[env]\nsecret_files = { \"/root/key\" = \"other/key\" }", 1)
 		w.publish(own)
 		w.publish(other)
 		time.Sleep(10 * time.Second)

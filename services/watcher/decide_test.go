@@ -155,6 +155,11 @@ func TestDecide(t *testing.T) {
 			events: events("pod-0", "FailedMount", "no such claim"),
 			want:   "pending VolumeError: a volume cannot be mounted: no such claim",
 		},
+		"a file with a secret that is not there is the user's fault": {
+			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerInstall, "PodInitializing", ""))), now: 30 * 60,
+			events: events("pod-0", "FailedMount", `MountVolume.SetUp failed for volume "secret-file-0" : secret "aws" not found`),
+			want:   `failed user VolumeError: a file of env.secret_files cannot be mounted: MountVolume.SetUp failed for volume "secret-file-0" : secret "aws" not found; timed out after 10m0s`,
+		},
 		"a volume that could not be mounted at first is forgotten once a container runs": {
 			job: job(), pods: pods(newPod(scheduled(), runs(cluster.ContainerCollect, 2), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 30,
 			events: events("pod-0", "FailedMount", "no such claim"),

@@ -263,11 +263,21 @@ func volumeFails(s Observation) (Verdict, bool) {
 		}
 		for _, reason := range []string{"FailedMount", "FailedAttachVolume"} {
 			if e, ok := lastEvent(eventsAbout(s.Seen.Events, p), reason); ok {
-				return debounced(s, pendingVerdict(s, scheduled(p), event.ClassInfra, event.VolumeError, "a volume cannot be mounted: "+e.Message), 8*debounce), true
+				class, message := mountFailure(e.Message)
+				return debounced(s, pendingVerdict(s, scheduled(p), class, event.VolumeError, message), 8*debounce), true
 			}
 		}
 	}
 	return Verdict{}, false
+}
+
+// mountFailure returns whose fault a node's message about a volume reports, and what to tell the user. A user names the
+// Secrets of files.
+func mountFailure(message string) (event.Class, string) {
+	if strings.Contains(message, "\""+cluster.VolumeSecretFile) {
+		return event.ClassUser, "a file of env.secret_files cannot be mounted: " + message
+	}
+	return event.ClassInfra, "a volume cannot be mounted: " + message
 }
 
 // debounce is how long a transient state must last to be reported.

@@ -55,6 +55,7 @@ const (
 	// Objects of the cluster that a descriptor names.
 	PlatformObject = "BAI0045"
 	NotAllowed     = "BAI0046"
+	SecretArtifact = "BAI0047"
 
 	// [ml].
 	Quotes      = "BAI0050"

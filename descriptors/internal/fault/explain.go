@@ -256,7 +256,7 @@ func env() []Explanation {
 		},
 		{
 			BadSecret, "not the place of a secret",
-			"The values of env.secrets are name/key: the name of a secret in the cluster, and a key in it. Write no value of a secret into a descriptor: descriptors are kept and shown.",
+			"The values of env.secrets and env.secret_files are name/key: the name of a secret in the cluster, and a key in it. Write no value of a secret into a descriptor: descriptors are kept and shown.",
 			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"hunter2\" }",
 			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
 		},
@@ -274,7 +274,7 @@ func env() []Explanation {
 		},
 		{
 			PlatformObject, "an object of the platform",
-			"Names that begin with bai- are those of the platform's own Secrets and claims: they hold the tokens and the data of runs. No descriptor may name one, in env.secrets, env.image_pull_secret or volumes.claim, and no setting allows it.",
+			"Names that begin with bai- are those of the platform's own Secrets and claims: they hold the tokens and the data of runs. No descriptor may name one, in env.secrets, env.secret_files, env.image_pull_secret or volumes.claim, and no setting allows it.",
 			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"bai-01jd0000000000000000000000-1/collect.json\" }",
 			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
 		},
@@ -283,6 +283,12 @@ func env() []Explanation {
 			"The Secrets and claims of the cluster belong to somebody. Only the platform's settings (executor.pods.allow) say which of them the descriptors of a namespace may name: by name, where * stands for any text, or by label. Without an entry they may name none. So the platform says this at submit and preflight, and validate does not. The operator allows the Secret billing for the namespace default with [executor.pods.allow.default] secrets = [\"billing\"], and for all namespaces with [executor.pods.allow.\"*\"].",
 			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"billing/token\" }",
 			"[env]\ndocker_image = \"alpine:3\"\nsecrets = { TOKEN = \"registry/token\" }",
+		},
+		{
+			SecretArtifact, "an artifact that holds a secret",
+			"Artifacts are stored, and everybody who sees the run can read them. So an artifact is no file of env.secret_files, nor a folder that one lies in.",
+			"[env]\ndocker_image = \"alpine:3\"\nsecret_files = { \"/root/.aws/credentials\" = \"registry/aws\" }\n[output]\nartifacts = [{ path = \"/root\" }]",
+			"[env]\ndocker_image = \"alpine:3\"\nsecret_files = { \"/root/.aws/credentials\" = \"registry/aws\" }\n[output]\nartifacts = [{ path = \"/root/results\" }]",
 		},
 	}
 }

@@ -42,6 +42,11 @@ func Schemas() map[string]map[string]any {
 	loopback := matching(
 		`^[Hh][Tt][Tt][Pp]://(127\.0\.0\.1|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|\[::1\])(:[0-9]{1,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?$`)
 	path := schema{"type": "string", "pattern": `^/` + noControl + `*$`, "not": schema{"pattern": `(^|/)\.\.(/|$)`}}
+	secret := matching(`^` + domainPattern + `/` + secretKeyPattern + `$`)
+	secretFiles := schema{
+		"type": "object", "additionalProperties": secret, "maxProperties": maxSecretFiles,
+		"propertyNames": schema{"pattern": `^/[^:\x00-\x1f\x7f-\x9f]*[^/:\x00-\x1f\x7f-\x9f]$`, "not": schema{"pattern": `(^|/)\.\.(/|$)`}},
+	}
 	return map[string]schema{
 		"line":        matching(`^` + noControl + `*$`),
 		"metric name": {"type": "string", "pattern": `^` + noControl + `+$`, "maxLength": 128},
@@ -56,6 +61,7 @@ func Schemas() map[string]map[string]any {
 		"labels":      labels,
 		"node labels": mapping(`(`+domainPattern+`/)?`+labelPattern, labelValue),
 		"variables":   mapping(variablePattern, schema{"type": "string"}),
+		"secrets":     mapping(variablePattern, secret),
 		"gpus":        integer(0, maxGPUs),
 		"seconds":     integer(0, maxSeconds),
 		"count":       integer(1, maxSeconds),
@@ -87,6 +93,7 @@ func Schemas() map[string]map[string]any {
 		"duration":     Span(),
 		"moment":       matching(`^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?$`),
 		"command":      {"type": "string"},
+		"secret files": secretFiles,
 		"code":         {"type": "string"},
 	}
 }
@@ -94,11 +101,6 @@ func Schemas() map[string]map[string]any {
 // Span is the schema of a span of time.
 func Span() map[string]any {
 	return schema{"type": "string", "pattern": durationPattern, "minLength": 2}
-}
-
-// Secrets is the schema of the places of secrets.
-func Secrets() map[string]any {
-	return mapping(variablePattern, matching(`^`+domainPattern+`/`+secretKeyPattern+`$`))
 }
 
 // remote are the URL schemes of other machines.

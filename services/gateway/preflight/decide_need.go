@@ -189,7 +189,7 @@ func secrets(s corev1.PodSpec) []cluster.SecretKey {
 	}
 	for _, v := range s.Volumes {
 		if v.Secret != nil {
-			all = append(all, cluster.SecretKey{Name: v.Secret.SecretName})
+			all = append(all, secretsOf(*v.Secret)...)
 		}
 	}
 	for _, c := range slices.Concat(s.InitContainers, s.Containers) {
@@ -198,6 +198,18 @@ func secrets(s corev1.PodSpec) []cluster.SecretKey {
 				all = append(all, cluster.SecretKey{Name: e.ValueFrom.SecretKeyRef.Name, Key: e.ValueFrom.SecretKeyRef.Key})
 			}
 		}
+	}
+	return all
+}
+
+// secretsOf returns the values that a volume takes from a Secret, or the Secret as a whole.
+func secretsOf(v corev1.SecretVolumeSource) []cluster.SecretKey {
+	if len(v.Items) == 0 {
+		return []cluster.SecretKey{{Name: v.SecretName}}
+	}
+	var all []cluster.SecretKey
+	for _, i := range v.Items {
+		all = append(all, cluster.SecretKey{Name: v.SecretName, Key: i.Key})
 	}
 	return all
 }

@@ -86,7 +86,10 @@ func objects() []cluster.Object {
 	launcher := job("launcher", nil, func(j *batchv1.Job) {
 		s := &j.Spec.Template.Spec
 		s.PriorityClassName, s.ImagePullSecrets = "urgent", []corev1.LocalObjectReference{{Name: "login"}}
-		s.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "bai-x-1"}}}}
+		s.Volumes = []corev1.Volume{
+			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "bai-x-1"}}},
+			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "aws", Items: []corev1.KeyToPath{{Key: "credentials"}}}}},
+		}
 		s.Containers[0].Command = []string{"/bai/bin/bai-pod", "exec", "--", "/bai/mpi/launch", "mpirun", "-n", "2", "train"}
 		s.Containers[0].Env = []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: "registry"}, Key: "token",
@@ -157,7 +160,7 @@ func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 	q := preflight.NewInquiry(preflight.Requirements{Scope: "benchmarks", Objects: objects()}, preflight.Settings{Executor: "e", Watcher: "w"})
 	got := map[string]any{"secrets": q.Secrets, "classes": q.PriorityClasses, "programs": q.Programs, "kinds": q.Kinds, "scope": q.Scope, "storage": q.StorageClasses}
 	want := map[string]any{
-		"secrets":  []cluster.SecretKey{{Name: "login"}, {Name: "registry", Key: "token"}},
+		"secrets":  []cluster.SecretKey{{Name: "login"}, {Name: "aws", Key: "credentials"}, {Name: "registry", Key: "token"}},
 		"classes":  []string{"urgent"},
 		"programs": []string{"ssh", "sshd", "mpirun", "train", "/usr/bin/env", "python3"},
 		"kinds": []schema.GroupVersionKind{

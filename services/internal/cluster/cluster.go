@@ -18,6 +18,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
+// VolumeSecretFile begins the names of volumes with one file each, whose content is a value of a user's Secret.
+const VolumeSecretFile = "secret-file-"
+
 // Labels that every object of a run carries. The drivers never touch an object without LabelRun.
 const (
 	LabelRun      = "benchmark-ai.dev/run"

@@ -137,10 +137,10 @@ func (b builder) initContainers() []corev1.Container {
 
 func (b builder) podSecurity() *corev1.PodSecurityContext {
 	s := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	s.FSGroup = b.volumeGroup()
 	if b.settings.Security == Restricted {
 		yes := true
 		s.RunAsNonRoot = &yes
-		s.FSGroup = b.sharedGroup()
 	}
 	return s
 }
@@ -300,7 +300,7 @@ func (b builder) mounts() []corev1.VolumeMount {
 	for n := range b.role.data {
 		mounts = append(mounts, b.dataMount(n))
 	}
-	mounts = append(mounts, b.userMounts()...)
+	mounts = slices.Concat(mounts, b.userMounts(), b.secretMounts())
 	if b.role.env.ExtendedShm {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeShm, MountPath: "/dev/shm"})
 	}
@@ -356,7 +356,7 @@ func (b builder) volumes() []corev1.Volume {
 		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.runObjectName("keys"), DefaultMode: &readable}}
 		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.runObjectName("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
 	}
-	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes())
+	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes(), b.secretVolumes())
 	if b.role.env.ExtendedShm {
 		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}
 		volumes = append(volumes, corev1.Volume{Name: volumeShm, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})

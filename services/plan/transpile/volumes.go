@@ -82,7 +82,7 @@ func (b builder) sharedClaimName() string { return b.name() + "-data" }
 
 // runAsVolumeOwner lets a container write to a new volume, which belongs to root: the
 // container runs as root, without other privileges. At the security level restricted,
-// the volume belongs to a group of the pod instead (see sharedGroup).
+// the volume belongs to a group of the pod instead (see volumeGroup).
 func (b builder) runAsVolumeOwner(c *corev1.SecurityContext) {
 	if b.settings.Security == Restricted {
 		return
@@ -91,10 +91,11 @@ func (b builder) runAsVolumeOwner(c *corev1.SecurityContext) {
 	c.RunAsUser, c.RunAsNonRoot = &root, &no
 }
 
-// sharedGroup returns the group of the volumes of a pod that shares data, at the
-// security level restricted, or nil if the pod shares none.
-func (b builder) sharedGroup() *int64 {
-	if len(b.sharedDataSets()) == 0 {
+// volumeGroup returns the group of the volumes of a pod that shares data at the security
+// level restricted, or that has files with secrets, or nil if there is none.
+func (b builder) volumeGroup() *int64 {
+	shares := b.settings.Security == Restricted && len(b.sharedDataSets()) > 0
+	if !shares && !b.groupReadsSecrets() {
 		return nil
 	}
 	group := int64(65532)

@@ -2,6 +2,7 @@ package transpile_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -280,3 +281,73 @@ func collectorMounts(t *testing.T, in transpile.Input, s transpile.Settings) map
 	}
 	return at
 }
+
+// secretFilesOf returns the files with secrets of a role's benchmark, by path, as the mode, the group that may read
+// them, and the place of the content.
+func secretFilesOf(t *testing.T, p transpile.Workload, role string) map[string]string {
+	t.Helper()
+	spec, all := specOf(t, p, role), map[string]string{}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, m := range c.VolumeMounts {
+			i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+			if !strings.HasPrefix(m.Name, cluster.VolumeSecretFile) || !m.ReadOnly || c.Name != cluster.ContainerBenchmark {
+				continue
+			}
+			s := spec.Volumes[i].Secret
+			all[m.MountPath] = fmt.Sprintf("%o %d %s/%s", *s.DefaultMode, rightsOf(spec).Group, s.SecretName, s.Items[0].Key)
+			if s.Items[0].Path != m.SubPath {
+				t.Errorf("%s mounts %q of the volume with %q", m.MountPath, m.SubPath, s.Items[0].Path)
+			}
+		}
+	}
+	return all
+}
+
+// specOf returns the pods of a role.
+func specOf(t *testing.T, p transpile.Workload, role string) corev1.PodSpec {
+	t.Helper()
+	for _, o := range p.Objects {
+		if j, ok := o.(*batchv1.Job); ok && j.Labels[cluster.LabelRole] == role {
+			return j.Spec.Template.Spec
+		}
+	}
+	t.Fatalf("there is no role %s", role)
+	return corev1.PodSpec{}
+}
+
+func TestEveryUserOfAnImageReadsTheFilesWithSecrets(t *testing.T) {
+	restricted, local := settings, settings
+	restricted.Security, local.OneMachine = transpile.Restricted, true
+	files := func(text string) string {
+		return strings.Replace(text, "[env]\n", "[env]\nsecret_files = { \"/root/.aws/credentials\" = \"aws/credentials\", \"/root/key\" = \"aws/key\" }\n", 1)
+	}
+	want := func(rights string) map[string]string {
+		return map[string]string{"/root/.aws/credentials": rights + " aws/credentials", "/root/key": rights + " aws/key"}
+	}
+	claim := "\n[[volumes]]\npath = \"/models\"\nclaim = \"models\"\n"
+	for name, tt := range map[string]struct {
+		text     string
+		settings transpile.Settings
+		role     string
+		want     map[string]string
+	}{
+		"by a group of the pod":                      {plain, settings, "benchmark", want("440 65532")},
+		"as any user, at the level restricted":       {plain, restricted, "benchmark", want("440 65532")},
+		"whose volumes are not a group's":            {plain + claim, settings, "benchmark", want("444 0")},
+		"as the user that owns them, on one machine": {plain + claim, local, "benchmark", want("440 0")},
+		"in each pod of a strategy, by a worker":     {several, settings, "worker", want("440 65532")},
+		"in each pod of a strategy, by a launcher":   {several, settings, "launcher", want("440 65532")},
+	} {
+		in := input(t, "testdata/volumes.toml")
+		in.Run.Descriptor, in.Run.Data = files(tt.text), nil
+		if diff := cmp.Diff(tt.want, secretFilesOf(t, objects(t, newInput(t, in.Run), tt.settings), tt.role)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// plain is a descriptor of one pod, and several one of several.
+const (
+	plain   = "spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"alpine:3\"\n[ml]\nbenchmark_code = \"train\"\n"
+	several = "spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\nstrategy = \"mpi\"\n[env]\ndocker_image = \"alpine:3\"\n[ml]\nbenchmark_code = \"train\"\n"
+)

@@ -42,8 +42,9 @@
 // The bridge of an attempt, a process, connects its pods. It ends with the last of them, and they end with it. If the kernel refuses
 // networks, a Service is refused as NeedsNamespaces.
 //
-// A Secret that a variable names and that was not created is read from Settings.Secrets: a folder for each, with a file for each value,
-// which only its owner may read. The pod waits for a missing value, and its status says so.
+// A Secret that a variable, or a volume whose name begins with cluster.VolumeSecretFile, names and that was not created is read from
+// Settings.Secrets: a folder for each, with a file for each value, which only its owner may read. The pod waits for a missing value, and
+// its status says so.
 //
 // Accepted without effect: image, imagePullPolicy, imagePullSecrets, readinessProbe (a client that waits for a server probes it),
 // serviceAccountName, automountServiceAccountToken, nodeSelector, tolerations, affinity, topologySpreadConstraints, priorityClassName,

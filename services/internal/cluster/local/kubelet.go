@@ -105,7 +105,7 @@ func (k *kubelet) lower(j *job) (lower.Output, *podstatus.Waiting) {
 		Labels: podstatus.Labels(j.record.Job, j.record.Index), Annotations: podstatus.Annotations(j.record.Job, j.record.Index),
 		Network: j.network(), Hosts: env.hosts, IP: j.address(), HostIP: ip, Node: k.node, Env: k.env,
 		Dir: k.folder.Pod(j.id), State: k.folder.StateFile(j.id), Lock: k.folder.LockFile(j.id), Binary: k.runner.Binary,
-		Namespaces: k.runner.NoNamespaces == "", Private: k.private, HasGPUs: k.resources.count > 0, GPUs: gpus, ConfigMaps: env.configMaps, Secrets: env.secrets,
+		Namespaces: k.runner.NoNamespaces == "", Private: k.private, HasGPUs: k.resources.count > 0, GPUs: gpus, ConfigMaps: env.configMaps, Secrets: env.secrets, SecretFiles: env.files,
 	})
 	switch {
 	case missing == nil:
@@ -154,8 +154,8 @@ func (k *kubelet) launchWaiting(scope string) {
 // podEnv returns the objects of a locked job's scope, the user's own secrets,
 // and the names in the network of its attempt.
 func (k *kubelet) podEnv(j *job) podEnv {
-	s := podEnv{configMaps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}}
-	s.remedy = k.secrets.add(j, s.secrets)
+	s := podEnv{configMaps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}, files: map[string]*corev1.Secret{}}
+	s.remedy = k.secrets.add(j, s.secrets, s.files)
 	k.objects.values(j.attempt.Scope, s.configMaps, s.secrets)
 	if j.record.Number > 0 {
 		s.hosts = strings.Join(k.hostLines(j.attempt), "\n") + "\n"

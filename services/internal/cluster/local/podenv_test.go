@@ -54,6 +54,36 @@ func TestAUsersSecretComesFromAFile(t *testing.T) {
 	})
 }
 
+func TestAFileWithASecretIsMountedByteForByteAndCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir(), Secrets: t.TempDir()}
+	file := filepath.Join(t.TempDir(), "out")
+	j := entrypointJob("secretive", "sh", "-c", `{ cat /opt/.aws/credentials; ls -l /opt/.aws/credentials | cut -c1-10; echo x >> /opt/.aws/credentials || echo kept; } > `+file+` 2>/dev/null`)
+	mode, spec := int32(0o440), &j.Spec.Template.Spec
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: cluster.VolumeSecretFile + "0", VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: "registry", DefaultMode: &mode, Items: []corev1.KeyToPath{{Key: "token", Path: "secret"}}},
+	}})
+	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{
+		Name: cluster.VolumeSecretFile + "0", MountPath: "/opt/.aws/credentials", SubPath: "secret", ReadOnly: true,
+	})
+	c := networked(t, s)
+	create(t, c, j)
+	place := filepath.Join(s.Secrets, "registry", "token")
+	await(t, c, j, "it says that there is none", func(seen cluster.Snapshot) bool {
+		w := benchmarkOf(seen).Waiting
+		return w != nil && w.Message == `secret "registry" not found; put its value into the file `+place+", readable by you alone (chmod 600)"
+	})
+	writeSecret(t, s.Secrets, "s3cret\n", 0o600)
+	await(t, c, j, "it ends", hasEnded)
+	if got, err := os.ReadFile(file); err != nil || string(got) != "s3cret\n-r--r-----\nkept\n" {
+		t.Errorf("the job had %q (%v)", got, err)
+	}
+	if _, err := os.Stat("/opt/.aws/credentials"); err == nil {
+		t.Error("the machine has the file")
+	}
+	remove(t, c, j)
+}
+
 func TestASecretThatIsMissingIsSaidWithWhatToDoAndMayComeLater(t *testing.T) {
 	forEachIsolation(t, func(t *testing.T, s local.Settings) {
 		t.Helper()

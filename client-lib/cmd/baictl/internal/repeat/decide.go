@@ -179,9 +179,8 @@ func data(s descriptors.Source, fetched []*baiv1.DataSet) []Gap {
 // environmentGaps are the gaps in the program's environment.
 func environmentGaps(d *descriptors.Descriptor) []Gap {
 	var gaps []Gap
-	if len(d.Env.Secrets) > 0 {
-		gaps = append(gaps, Gap{"the secrets", fmt.Sprintf("%s: their values are not kept",
-			strings.Join(slices.Sorted(maps.Keys(d.Env.Secrets)), ", ")), ""})
+	if names := slices.Concat(slices.Sorted(maps.Keys(d.Env.Secrets)), slices.Sorted(maps.Keys(d.Env.SecretFiles))); len(names) > 0 {
+		gaps = append(gaps, Gap{"the secrets", strings.Join(names, ", ") + ": their values are not kept", ""})
 	}
 	if d.Hardware.InstanceType == "" && len(d.Hardware.NodeSelector) == 0 {
 		gaps = append(gaps, Gap{

@@ -51,6 +51,7 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 		"a server's model": {d: pinned(func(d *descriptors.Descriptor) {
 			d.Server = &descriptors.Server{Models: []descriptors.Source{{Path: "/m"}}}
 		}), want: []string{"the data at /m"}},
+		"secret files":     {d: pinned(func(d *descriptors.Descriptor) { d.Env.SecretFiles = map[string]descriptors.SecretRef{"/root/key": {}} }), want: []string{"the secrets: /root/key:"}},
 		"secrets":          {d: pinned(func(d *descriptors.Descriptor) { d.Env.Secrets = map[string]descriptors.SecretRef{"B": {}, "A": {}} }), want: []string{"the secrets: A, B:"}},
 		"any machine":      {d: pinned(func(d *descriptors.Descriptor) { d.Hardware.InstanceType = "" }), want: []string{"the machine: any"}},
 		"the local engine": {d: pinned(func(d *descriptors.Descriptor) { d.Info.ExecutionEngine = "local" }), want: []string{"the programs:"}},

@@ -47,6 +47,7 @@ type Input struct {
 	GPUs        []int                        // that the pod may use
 	ConfigMaps  map[string]*corev1.ConfigMap // of the Job's namespace, by name
 	Secrets     map[string]*corev1.Secret    // of the Job's namespace, by name
+	SecretFiles map[string]*corev1.Secret    // of the user, for the volumes that are files with secrets, by name
 }
 
 // Output is the result of the translation.
@@ -179,6 +180,9 @@ func (o *Output) addVolume(in Input, v corev1.Volume) *Missing {
 	}
 	o.Pod.Volumes = append(o.Pod.Volumes, made)
 	files, text := contents(in, v)
+	if text != "" && isSecretFile(v) {
+		return &Missing{Container: cluster.ContainerBenchmark, Message: text}
+	}
 	if text != "" {
 		return &Missing{Volume: v.Name, Message: text}
 	}
@@ -204,6 +208,9 @@ func contents(in Input, v corev1.Volume) ([]File, string) {
 	case v.Secret != nil:
 		s := v.Secret
 		c, ok := in.Secrets[s.SecretName]
+		if isSecretFile(v) && in.SecretFiles[s.SecretName] != nil {
+			c, ok = in.SecretFiles[s.SecretName], true
+		}
 		if !ok {
 			return nil, missingUnlessOptional(s.Optional, "secret %q not found", s.SecretName)
 		}
@@ -211,6 +218,9 @@ func contents(in Input, v corev1.Volume) ([]File, string) {
 	}
 	return nil, ""
 }
+
+// isSecretFile reports whether a volume is a file of the benchmark with a secret of the user.
+func isSecretFile(v corev1.Volume) bool { return strings.HasPrefix(v.Name, cluster.VolumeSecretFile) }
 
 // missingUnlessOptional returns the message about a missing object, empty if the object is optional.
 func missingUnlessOptional(optional *bool, format string, args ...any) string {

@@ -3,6 +3,7 @@ package lower_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,33 @@ func TestAPodIsTranslatedWhole(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAFileWithASecretHasTheUsersBytes(t *testing.T) {
+	t.Parallel()
+	in, mode := input(), int32(0o440)
+	in.SecretFiles = map[string]*corev1.Secret{"aws": {Data: map[string][]byte{"credentials": []byte("[default]\n")}}}
+	file := func(secret, key string) corev1.Volume {
+		return corev1.Volume{Name: cluster.VolumeSecretFile + "0", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: secret, DefaultMode: &mode, Items: []corev1.KeyToPath{{Key: key, Path: "secret"}},
+		}}}
+	}
+	for name, tt := range map[string]struct {
+		volume  corev1.Volume
+		files   []lower.File
+		missing *lower.Missing
+	}{
+		"of its secret": {volume: file("aws", "credentials"), files: []lower.File{{Path: "/d/pods/u/volumes/secret-file-0/secret", Data: []byte("[default]\n"), Mode: 0o440}}},
+		"of none":       {volume: file("gone", "credentials"), missing: &lower.Missing{Container: "benchmark", Message: `secret "gone" not found`}},
+		"of no value":   {volume: file("aws", "gone"), missing: &lower.Missing{Container: "benchmark", Message: "references non-existent config key: gone"}},
+	} {
+		in.Job.Spec.Template.Spec.Volumes = append(input().Job.Spec.Template.Spec.Volumes, tt.volume)
+		out, missing := lower.Pod(in)
+		files := slices.DeleteFunc(out.Files, func(f lower.File) bool { return !strings.Contains(f.Path, cluster.VolumeSecretFile) })
+		if diff := cmp.Diff([]any{tt.files, tt.missing}, []any{files, missing}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
