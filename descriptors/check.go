@@ -125,6 +125,7 @@ func (c check) hardware(path string, h *Hardware) {
 		c.r.Fault(path, fault.NoHardware, "says nothing about the machine", "add instance_type, or gpus, cpus, memory or node_selector")
 	}
 	c.zone(path, h)
+	c.nodes(path, *h)
 	c.gpus(path, h)
 }
 

@@ -35,6 +35,10 @@ type Parser struct {
 	// have no other. Nil means that nothing is known of them: any ID is taken.
 	Zones []string
 
+	// NodeSelector are the labels that the nodes of all pods of the platform have; a
+	// descriptor may give none of them another value.
+	NodeSelector map[string]string
+
 	// Engines are those that the platform has; info.execution_engine may name no
 	// other. Nil means that nothing is known of them.
 	Engines []string

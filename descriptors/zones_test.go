@@ -66,3 +66,31 @@ func TestAnAcceptedDescriptorMayNameAMachineThatOnlyThePlatformKnows(t *testing.
 		t.Error("the language alone knows the machine")
 	}
 }
+
+func TestALabelThatSettingsFixHasNoOtherValue(t *testing.T) {
+	fixed := map[string]string{"pool": "benchmarks", "node.kubernetes.io/instance-type": "lab.huge", "topology.kubernetes.io/zone": "b"}
+	const others = "instance_type = \"lab.tiny\"\ngpus = 0\navailability_zone = \"a\"\nnode_selector = { pool = \"services\", disk = \"ssd\" }"
+	for name, tt := range map[string]struct {
+		parser descriptors.Parser
+		keys   string
+		want   []string
+	}{
+		"a file alone may name any node": {descriptors.Parser{}, others, nil},
+		"the settings' own values":       {descriptors.Parser{NodeSelector: fixed}, "instance_type = \"lab.huge\"\ngpus = 0\navailability_zone = \"b\"\nnode_selector = { pool = \"benchmarks\" }", nil},
+		"other values": {descriptors.Parser{NodeSelector: fixed}, others, []string{
+			`BAI0038 hardware.instance_type: all pods of this platform run on nodes with node.kubernetes.io/instance-type=lab.huge (leave it out, or write "lab.huge")`,
+			`BAI0038 hardware.availability_zone: all pods of this platform run on nodes with topology.kubernetes.io/zone=b (leave it out, or write "b")`,
+			`BAI0038 hardware.node_selector.pool: all pods of this platform run on nodes with pool=benchmarks (leave it out, or write "benchmarks")`,
+		}},
+		"a label in place of the key": {
+			descriptors.Parser{NodeSelector: fixed},
+			"node_selector = { \"topology.kubernetes.io/zone\" = \"a\" }",
+			[]string{`BAI0038 hardware.node_selector."topology.kubernetes.io/zone": all pods of this platform run on nodes with topology.kubernetes.io/zone=b (leave it out, or write "b")`},
+		},
+		"what was accepted is not judged again": {descriptors.Parser{NodeSelector: fixed, Accepted: true}, others, nil},
+	} {
+		if diff := cmp.Diff(tt.want, faultsOf(tt.parser, completeDescriptor("[hardware]\n"+tt.keys))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -61,6 +61,7 @@ func (p Planner) engines() []string { return []string{"default", p.Engine} }
 func (p Planner) Parser() descriptors.Parser {
 	parser := descriptors.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed()}
 	if !parser.OneMachine {
+		parser.NodeSelector = p.Pods.NodeSelector
 		parser.Zones = append([]string{}, slices.Sorted(maps.Keys(p.Pods.Zones))...)
 	}
 	return parser

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -58,6 +59,36 @@ func TestSettingsSayWhichSecretsTheParserOfAllLetsDescriptorsName(t *testing.T) 
 		if _, _, err := s.Preview(t.Context(), d, text, false); err != nil {
 			t.Errorf("%s: planned: %v", engine, err)
 		}
+	}
+}
+
+func TestLabelsOfNodesThatSettingsFixHoldForAllPodsAndOnNoSingleMachine(t *testing.T) {
+	pods := transpile.Settings{
+		NodeSelector: map[string]string{"pool": "benchmarks"},
+		Tolerations:  []descriptors.Toleration{{Key: "dedicated", Operator: "Exists"}},
+	}
+	text := func(pool string) []byte {
+		return []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\nstrategy = \"mpi\"\nnode_selector = { pool = \"" + pool + "\" }\n[env]\ndocker_image = \"alpine:3\"\n[ml]\nbenchmark_code = \"train\"\n")
+	}
+	kubernetes, local := plan.New(plan.EngineKubernetes, pods, true), plan.New(plan.EngineLocal, pods, true)
+	if d, faults := kubernetes.Parser().Parse("a.toml", text("services")); d != nil || len(faults) != 1 || faults[0].Code != "BAI0038" {
+		t.Errorf("other nodes at submit: %v", faults)
+	}
+	d, faults := local.Parser().Parse("a.toml", text("services"))
+	if d == nil {
+		t.Fatal(faults)
+	}
+	if _, err := local.Render(d, text("services"), false); err != nil {
+		t.Errorf("other nodes on one machine: %v", err)
+	}
+	_, err := kubernetes.Render(d, text("services"), false)
+	if refused, ok := errors.AsType[*transpile.RefusedError](err); !ok || !strings.Contains(refused.Message, "pool=benchmarks") {
+		t.Errorf("other nodes at launch: %v", err)
+	}
+	same, _ := kubernetes.Parser().Parse("a.toml", text("benchmarks"))
+	manifest, err := kubernetes.Render(same, text("benchmarks"), false)
+	if n := strings.Count(string(manifest), "pool: benchmarks"); err != nil || n != 2 || strings.Count(string(manifest), "- key: dedicated") != 2 {
+		t.Errorf("%d of 2 roles have the labels: %v\n%s", n, err, manifest)
 	}
 }
 

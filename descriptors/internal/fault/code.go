@@ -44,6 +44,7 @@ const (
 	BadToleration = "BAI0035"
 	BadResource   = "BAI0036"
 	UnknownZone   = "BAI0037"
+	OtherNodes    = "BAI0038"
 
 	// [env].
 	BadImage          = "BAI0040"

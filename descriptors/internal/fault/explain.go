@@ -237,6 +237,12 @@ func hardware() []Explanation {
 			"[hardware]\ngpus = 1\naws_zone_id = \"use1-az9\"",
 			"[hardware]\ngpus = 1\navailability_zone = \"us-east-1a\"",
 		},
+		{
+			OtherNodes, "nodes that the platform does not use",
+			"The platform's settings (executor.pods.node_selector) have all pods run on nodes with some labels, and a descriptor cannot give such a label another value, in node_selector, instance_type or availability_zone. So the platform says this at submit and preflight, and validate does not.",
+			"[hardware]\ngpus = 1\nnode_selector = { pool = \"services\" }",
+			"[hardware]\ngpus = 1\nnode_selector = { pool = \"benchmarks\" }",
+		},
 	}
 }
 

@@ -1,6 +1,7 @@
 package transpile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func Images(d *descriptors.Descriptor, s Settings) []cluster.ImageQuery {
 	}
 	var all []cluster.ImageQuery
 	ask := func(e descriptors.Env, h descriptors.Hardware) {
-		q := cluster.ImageQuery{Name: e.DockerImage, Arch: h.NodeSelector[corev1.LabelArchStable], Scope: s.scope(), Secrets: slices.Clone(s.PullSecrets)}
+		q := cluster.ImageQuery{Name: e.DockerImage, Arch: cmp.Or(s.NodeSelector[corev1.LabelArchStable], h.NodeSelector[corev1.LabelArchStable]), Scope: s.scope(), Secrets: slices.Clone(s.PullSecrets)}
 		if e.ImagePullSecret != "" {
 			q.Secrets = append([]string{e.ImagePullSecret}, q.Secrets...)
 		}

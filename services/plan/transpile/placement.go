@@ -1,8 +1,6 @@
 package transpile
 
 import (
-	"maps"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,38 +8,29 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
 
-// nodeSelector returns the labels that a node must have.
+// nodeSelector returns the labels that a node must have. The local cluster is one machine,
+// and the settings fix none there.
 func (b builder) nodeSelector() map[string]string {
-	h, sel := b.role.hardware, map[string]string{}
-	maps.Copy(sel, h.NodeSelector)
-	if h.InstanceType != "" {
-		sel[corev1.LabelInstanceTypeStable] = h.InstanceType
-	}
-	if b.zone != "" {
-		sel[corev1.LabelTopologyZone] = b.zone
-	}
-	if len(sel) == 0 {
-		return nil
+	sel, err := b.settings.selector(b.role.hardware, b.zone)
+	if err != nil {
+		return nil // buildersOf has refused it
 	}
 	return sel
 }
 
-func tolerations(ts []descriptors.Toleration) []corev1.Toleration {
-	var out []corev1.Toleration
-	for _, t := range ts {
-		one := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
-		if t.Key == "" {
-			one.Operator = corev1.TolerationOpExists
-		}
-		if t.Seconds != nil {
-			s := int64(*t.Seconds)
-			one.TolerationSeconds = &s
-		}
-		out = append(out, one)
+func (s Settings) selector(h descriptors.Hardware, zone string) (map[string]string, error) {
+	if s.OneMachine {
+		s.NodeSelector = nil
 	}
-	return out
+	sel, err := placement.NodeSelector(s.NodeSelector, h, zone)
+	if err != nil {
+		return nil, &RefusedError{Reason: event.InvalidDescriptor, Message: err.Error()}
+	}
+	return sel, nil
 }
 
 // affinity returns the affinity that keeps pods of other runs, in any namespace, off

@@ -68,6 +68,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
 
 // Settings are the operator's settings for the objects of every run. The zero value
@@ -102,6 +103,9 @@ type Settings struct {
 	Scheduler     string   `toml:"scheduler"`      // scheduler of all pods; empty means the cluster's own; volcano also gets the gangs
 	Queue         string   `toml:"queue"`          // queue of volcano if that is the scheduler, otherwise of Kueue; empty means none
 
+	NodeSelector map[string]string        `toml:"node_selector"` // labels that the node of every pod must have; a descriptor may name no other value of one
+	Tolerations  []descriptors.Toleration `toml:"tolerations"`   // taints that the node of every pod may have, besides those of the descriptor
+
 	Allow map[string]descriptors.Allowlist `toml:"allow"` // objects that descriptors may name, by namespace; "*" is any; none without an entry
 
 	Shared Shared `toml:"shared"` // data that all pods of a role have in common
@@ -134,6 +138,9 @@ func (s Settings) Validate(name string) error {
 	}
 	if err := descriptors.Allowlists(s.Allow).Check(); err != nil {
 		errs = append(errs, fmt.Errorf("%s.allow: %w", name, err))
+	}
+	if err := placement.Check(name, s.NodeSelector, s.Tolerations); err != nil {
+		errs = append(errs, err)
 	}
 	if s.MaxLog < 0 {
 		errs = append(errs, fmt.Errorf("%s.max_log: must not be negative", name))
@@ -278,6 +285,9 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 		r.otherPods = pods - 1
 		zone, err := zoneOf(r.hardware, s)
 		if err != nil {
+			return nil, err
+		}
+		if _, err := s.selector(r.hardware, zone); err != nil {
 			return nil, err
 		}
 		if r.env.Privileged && s.Security == Restricted {

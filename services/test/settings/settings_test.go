@@ -369,7 +369,7 @@ func wantShared(t *testing.T, tables map[string]*table) {
 			}
 		}
 		for _, top := range tops {
-			if top, _, _ = strings.Cut(top, "."); !slices.Contains(config.Sections(), top) {
+			if top, _, _ = strings.Cut(strings.TrimPrefix(top, "["), "."); !slices.Contains(config.Sections(), top) {
 				t.Errorf("%s: programs without it refuse a folder that has it: it is missing in config.Sections", top)
 			}
 		}
