@@ -262,6 +262,9 @@ func (c check) onePerGPU(at string) {
 const mostVariable = 128<<10 - 1
 
 func (c check) env(at string, env Env) {
+	if own, fixed := env.PullPolicy.Kubernetes(), c.parser.PullPolicy; own != "" && fixed != "" && own != fixed && !c.parser.Accepted {
+		c.r.Fault(at+".pull_policy", fault.OtherPullPolicy, fmt.Sprintf("this platform pulls all images by the policy %s", fixed), "leave it out")
+	}
 	for name := range env.Secrets {
 		if _, ok := env.Vars[name]; ok {
 			c.r.Fault(at+".secrets."+decode.Quoted(name), fault.DuplicateVariable, "is a variable of vars too", "keep one of the two")

@@ -216,6 +216,27 @@ type Env struct {
 	// ImagePullSecret names the secret with which the image is pulled: one that
 	// the platform's settings allow.
 	ImagePullSecret string `toml:"image_pull_secret" kind:"object name"`
+
+	// PullPolicy says when a node pulls the image: for every pod, if the node has none of
+	// the name, or never, for images that are loaded onto nodes. The default is that of
+	// Kubernetes: always for the tag latest and without a tag, else if_not_present. The
+	// platform's settings may fix another (executor.pods.pull_policy).
+	PullPolicy PullPolicy `toml:"pull_policy" one:"always=Always if_not_present=IfNotPresent never=Never"`
+}
+
+// A PullPolicy says when a node pulls an image; the empty one leaves it to Kubernetes.
+type PullPolicy string
+
+// The policies, by the names that Parse gives them.
+const (
+	PullAlways       PullPolicy = "always"
+	PullIfNotPresent PullPolicy = "if_not_present"
+	PullNever        PullPolicy = "never"
+)
+
+// Kubernetes returns the policy as Kubernetes names it.
+func (p PullPolicy) Kubernetes() string {
+	return map[PullPolicy]string{PullAlways: "Always", PullIfNotPresent: "IfNotPresent", PullNever: "Never"}[p]
 }
 
 // A SecretRef points at one value in a secret; written "name/key".

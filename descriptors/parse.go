@@ -39,6 +39,10 @@ type Parser struct {
 	// descriptor may give none of them another value.
 	NodeSelector map[string]string
 
+	// PullPolicy is that of all images of the platform, as Kubernetes names it; a descriptor
+	// may name no other. Empty means that each descriptor may choose.
+	PullPolicy string
+
 	// Engines are those that the platform has; info.execution_engine may name no
 	// other. Nil means that nothing is known of them.
 	Engines []string

@@ -64,7 +64,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			VarOrder:        []string{"OMP_NUM_THREADS", "TARGET"},
 			Secrets:         map[string]descriptors.SecretRef{"TOKEN": {Name: "registry", Key: "token"}},
 			SecretFiles:     map[string]descriptors.SecretRef{"/root/.aws/credentials": {Name: "aws", Key: "credentials"}},
-			ImagePullSecret: "registry-login",
+			ImagePullSecret: "registry-login", PullPolicy: descriptors.PullIfNotPresent,
 		},
 		ML: &descriptors.ML{
 			BenchmarkCode: "python3 $(BAI_SCRIPTS_PATH)/bench.py", Args: "--questions 1000",
@@ -104,7 +104,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 				Env: descriptors.Env{
 					DockerImage: "docker.io/library/nginx:1.27", Vars: map[string]string{"WORKERS": "2"}, VarOrder: []string{"WORKERS"},
 					Secrets:     map[string]descriptors.SecretRef{"CERT": {Name: "tls", Key: "cert.pem"}},
-					SecretFiles: map[string]descriptors.SecretRef{"/etc/nginx/tls.key": {Name: "tls", Key: "key.pem"}}, ImagePullSecret: "registry-login",
+					SecretFiles: map[string]descriptors.SecretRef{"/etc/nginx/tls.key": {Name: "tls", Key: "key.pem"}}, ImagePullSecret: "registry-login", PullPolicy: descriptors.PullIfNotPresent,
 				},
 				Ports: []int{80, 8080}, StartCommand: "nginx", StartCommandArgs: "-g 'daemon off;'",
 				ReadinessProbe: &descriptors.Probe{

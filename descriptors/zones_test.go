@@ -94,3 +94,20 @@ func TestALabelThatSettingsFixHasNoOtherValue(t *testing.T) {
 		}
 	}
 }
+
+func TestAPullPolicyThatSettingsFixIsTheOnlyOne(t *testing.T) {
+	text := completeDescriptor("[env]\ndocker_image = \"alpine:3\"\npull_policy = \"never\"\n")
+	for name, tt := range map[string]struct {
+		parser descriptors.Parser
+		want   []string
+	}{
+		"a file alone may name any":             {descriptors.Parser{}, nil},
+		"the settings' own":                     {descriptors.Parser{PullPolicy: "Never"}, nil},
+		"another":                               {descriptors.Parser{PullPolicy: "Always"}, []string{"BAI0048 env.pull_policy: this platform pulls all images by the policy Always (leave it out)"}},
+		"what was accepted is not judged again": {descriptors.Parser{PullPolicy: "Always", Accepted: true}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, faultsOf(tt.parser, text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 	many := fetched("r1")
 	many.Descriptor = strings.NewReplacer(
 		"cpus = 1", "cpus = 1\nmemory = \"1GiB\"\nnode_selector = { disk = \"ssd\" }\ntolerations = [{ key = \"gpu\" }]",
-		"[env]", "[env]\nprivileged = true\nimage_pull_secret = \"s\"",
+		"[env]", "[env]\nprivileged = true\nimage_pull_secret = \"s\"\npull_policy = \"never\"",
 	).Replace(descriptor)
 	for name, tt := range map[string]struct {
 		run      event.Fetched
@@ -25,7 +25,7 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 		want     string
 	}{
 		"a run whose keys all have an effect": {fetched("r1"), executor.Settings{}, plain},
-		"a run with others":                   {many, executor.Settings{}, plain + "; without effect on this machine: hardware.node_selector, hardware.tolerations, env.privileged, env.image_pull_secret"},
+		"a run with others":                   {many, executor.Settings{}, plain + "; without effect on this machine: hardware.node_selector, hardware.tolerations, env.privileged, env.image_pull_secret, env.pull_policy"},
 		"where nothing enforces limits": {
 			fetched("r1"),
 			executor.Settings{NoLimitsReason: "no cgroups are mounted"},

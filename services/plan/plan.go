@@ -61,7 +61,7 @@ func (p Planner) engines() []string { return []string{"default", p.Engine} }
 func (p Planner) Parser() descriptors.Parser {
 	parser := descriptors.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed()}
 	if !parser.OneMachine {
-		parser.NodeSelector = p.Pods.NodeSelector
+		parser.NodeSelector, parser.PullPolicy = p.Pods.NodeSelector, p.Pods.PullPolicy
 		parser.Zones = append([]string{}, slices.Sorted(maps.Keys(p.Pods.Zones))...)
 	}
 	return parser

@@ -58,6 +58,9 @@ const (
 	NotAllowed     = "BAI0046"
 	SecretArtifact = "BAI0047"
 
+	// Settings of the platform for images.
+	OtherPullPolicy = "BAI0048"
+
 	// [ml].
 	Quotes      = "BAI0050"
 	Interpreter = "BAI0051"

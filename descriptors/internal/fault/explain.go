@@ -296,6 +296,12 @@ func env() []Explanation {
 			"[env]\ndocker_image = \"alpine:3\"\nsecret_files = { \"/root/.aws/credentials\" = \"registry/aws\" }\n[output]\nartifacts = [{ path = \"/root\" }]",
 			"[env]\ndocker_image = \"alpine:3\"\nsecret_files = { \"/root/.aws/credentials\" = \"registry/aws\" }\n[output]\nartifacts = [{ path = \"/root/results\" }]",
 		},
+		{
+			OtherPullPolicy, "a pull policy that the platform does not have",
+			"The platform's settings (executor.pods.pull_policy) fix when nodes pull images, for all pods. So the platform says this at submit and preflight, and validate does not.",
+			"[env]\ndocker_image = \"alpine:3\"\npull_policy = \"always\"",
+			"[env]\ndocker_image = \"alpine:3\"\npull_policy = \"never\"",
+		},
 	}
 }
 

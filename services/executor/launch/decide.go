@@ -172,6 +172,12 @@ func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
 	if d.Env.ImagePullSecret != "" {
 		ignored = append(ignored, "env.image_pull_secret")
 	}
+	if d.Env.PullPolicy != "" {
+		ignored = append(ignored, "env.pull_policy")
+	}
+	if d.Server != nil && d.Server.Env.PullPolicy != "" {
+		ignored = append(ignored, "server.env.pull_policy")
+	}
 	if d.Server != nil {
 		ignored = append(ignored, ignoredHardwareKeys("server.hardware", d.Server.Hardware, noLimits)...)
 	}

@@ -2,6 +2,7 @@ package transpile
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,34 +10,71 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // Images returns the questions to registries before a run is planned: for each role
 // without a command, the entrypoint of its image. There are none for the local cluster,
-// which runs no images, and none if images are never pulled, since then no registry
-// knows which image a node has.
+// which runs no images, and none about an image that is never pulled, since then no
+// registry knows which image a node has.
 func Images(d *descriptors.Descriptor, s Settings) []cluster.ImageQuery {
-	if s.OneMachine || s.NoRegistry || s.PullPolicy == string(corev1.PullNever) || d.Hardware.Strategy == descriptors.MPI {
+	var all []cluster.ImageQuery
+	for _, i := range entrypointImages(d, s) {
+		if i.asked {
+			all = append(all, i.query)
+		}
+	}
+	return all
+}
+
+// entrypointImage is an image whose own entrypoint is run, and whether its registry is asked
+// for it.
+type entrypointImage struct {
+	query cluster.ImageQuery
+	asked bool
+}
+
+func entrypointImages(d *descriptors.Descriptor, s Settings) []entrypointImage {
+	if s.OneMachine || d.Hardware.Strategy == descriptors.MPI {
 		return nil
 	}
-	var all []cluster.ImageQuery
-	ask := func(e descriptors.Env, h descriptors.Hardware) {
-		q := cluster.ImageQuery{Name: e.DockerImage, Arch: cmp.Or(s.NodeSelector[corev1.LabelArchStable], h.NodeSelector[corev1.LabelArchStable]), Scope: s.scope(), Secrets: slices.Clone(s.PullSecrets)}
+	var all []entrypointImage
+	add := func(e descriptors.Env, h descriptors.Hardware) {
+		arch := cmp.Or(s.NodeSelector[corev1.LabelArchStable], h.NodeSelector[corev1.LabelArchStable])
+		q := cluster.ImageQuery{Name: e.DockerImage, Arch: arch, Scope: s.scope(), Secrets: slices.Clone(s.PullSecrets)}
 		if e.ImagePullSecret != "" {
 			q.Secrets = append([]string{e.ImagePullSecret}, q.Secrets...)
 		}
-		all = append(all, q)
+		all = append(all, entrypointImage{q, !s.NoRegistry && s.pullPolicy(e) != corev1.PullNever})
 	}
 	if argv, _, err := d.Command(); err == nil && len(argv) == 0 {
-		ask(d.Env, d.Hardware)
+		add(d.Env, d.Hardware)
 	}
 	if d.Server == nil {
 		return all
 	}
 	if argv, _, err := d.Server.Env.Command(); err == nil && len(argv) == 0 {
-		ask(d.Server.Env.Env, d.Server.Hardware)
+		add(d.Server.Env.Env, d.Server.Hardware)
 	}
 	return all
+}
+
+// pullPolicy returns the policy for the image of an environment: that of the settings, or
+// of the descriptor, which has no other if the settings have one.
+func (s Settings) pullPolicy(e descriptors.Env) corev1.PullPolicy {
+	return corev1.PullPolicy(cmp.Or(s.PullPolicy, e.PullPolicy.Kubernetes()))
+}
+
+// checkPullPolicy refuses an environment with another policy than the settings.
+func (s Settings) checkPullPolicy(e descriptors.Env) error {
+	own := e.PullPolicy.Kubernetes()
+	if own == "" || s.OneMachine || string(s.pullPolicy(e)) == own {
+		return nil
+	}
+	return &RefusedError{
+		Reason:  event.InvalidDescriptor,
+		Message: fmt.Sprintf("env.pull_policy is %q, and this platform pulls all images by the policy %s", e.PullPolicy, s.PullPolicy),
+	}
 }
 
 // image returns the answer about an image, or the zero value if there is no answer.

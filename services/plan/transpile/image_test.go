@@ -94,6 +94,58 @@ func TestAnImageThatItsDigestNamesIsLaunchedByThatName(t *testing.T) {
 	}
 }
 
+// neverPulled is a descriptor whose image is on the nodes.
+var neverPulled = strings.Replace(entrypointDescriptor, "[env]\n", "[env]\npull_policy = \"never\"\n", 1)
+
+func TestTheDescriptorSaysWhenItsImageIsPulledUnlessSettingsDo(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		text, setting string
+		machine       bool
+		want          corev1.PullPolicy
+		refused       bool
+	}{
+		"neither does":               {text: entrypointDescriptor},
+		"the settings do":            {text: entrypointDescriptor, setting: "Always", want: "Always"},
+		"the descriptor does":        {text: neverPulled, want: "Never"},
+		"both say the same":          {text: neverPulled, setting: "Never", want: "Never"},
+		"they differ":                {text: neverPulled, setting: "Always", refused: true},
+		"they differ on one machine": {text: neverPulled, setting: "Always", machine: true, want: "Always"},
+		"the name is of Kubernetes":  {text: strings.Replace(neverPulled, "never", "IfNotPresent", 1), want: "IfNotPresent"},
+	} {
+		s := settings
+		s.PullPolicy, s.OneMachine = tt.setting, tt.machine
+		d := parseDescriptor(t, tt.text)
+		p, err := transpile.Preview(d, []byte(tt.text), false, s)
+		if (err != nil) != tt.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if tt.refused {
+			continue
+		}
+		spec := podOf(t, p)
+		if got := spec.Containers[0].ImagePullPolicy; got != tt.want {
+			t.Errorf("%s: pulled by %q, want %q", name, got, tt.want)
+		}
+		if got := spec.InitContainers[0].ImagePullPolicy; string(got) != tt.setting {
+			t.Errorf("%s: the platform's image is pulled by %q, want %q", name, got, tt.setting)
+		}
+	}
+}
+
+func TestARenderedRunSaysOfEachImageWhoIsAskedForItsEntrypoint(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		entrypointDescriptor: "at launch its registry is asked for its entrypoint",
+		neverPulled:          "its entrypoint is run as it is",
+	} {
+		got, err := transpile.Manifest(parseDescriptor(t, text), []byte(text), false, settings)
+		if comment, _, _ := strings.Cut(string(got), "\n"); err != nil || !strings.Contains(comment, want) {
+			t.Errorf("%q, %v; want %q", comment, err, want)
+		}
+	}
+}
+
 func TestOnlyImagesThatRunByThemselvesAreAskedFor(t *testing.T) {
 	t.Parallel()
 	server := "[hardware]\nstrategy = \"inference\"\ncpus = 1\n[hardware.node_selector]\n\"kubernetes.io/arch\" = \"arm64\"\n[env]\ndocker_image = \"client\"\n[server.env]\ndocker_image = \"server\"\nstart_command = \"\"\nports = [80]\n[server.hardware]\ncpus = 1\n"
@@ -115,6 +167,7 @@ func TestOnlyImagesThatRunByThemselvesAreAskedFor(t *testing.T) {
 		"not on the local cluster":                  {text: entrypointDescriptor, set: func(s *transpile.Settings) { s.OneMachine = true }},
 		"not where settings let none be asked":      {text: entrypointDescriptor, set: func(s *transpile.Settings) { s.NoRegistry = true }},
 		"not where a node has images of its own":    {text: entrypointDescriptor, set: func(s *transpile.Settings) { s.PullPolicy = "Never" }},
+		"not where the descriptor says so":          {text: neverPulled},
 		"with arguments, which an entrypoint takes": {text: entrypointDescriptor + "[ml]\nargs = \"-n 1\"\n", want: []cluster.ImageQuery{{Name: "example.org/bench:1", Scope: "benchmarks", Secrets: []string{"mine"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {

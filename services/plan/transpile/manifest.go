@@ -42,16 +42,14 @@ func Manifest(d *descriptors.Descriptor, text []byte, withCode bool, s Settings)
 
 // entrypoints returns a comment about the images whose own entrypoint is run.
 func entrypoints(d *descriptors.Descriptor, s Settings) string {
-	queries, open := Images(d, s), s
-	open.NoRegistry, open.PullPolicy = false, ""
 	var comment strings.Builder
-	for _, q := range Images(d, open) {
-		if len(queries) > 0 {
+	for _, i := range entrypointImages(d, s) {
+		if i.asked {
 			fmt.Fprintf(&comment, "# image %q: at launch its registry is asked for its entrypoint, which is then run as\n"+
-				"# a command is; where it gives no answer, output is read from the container's log.\n", q.Name)
+				"# a command is; where it gives no answer, output is read from the container's log.\n", i.query.Name)
 			continue
 		}
-		fmt.Fprintf(&comment, "# image %q: its entrypoint is run as it is; its output is read from the container's log.\n", q.Name)
+		fmt.Fprintf(&comment, "# image %q: its entrypoint is run as it is; its output is read from the container's log.\n", i.query.Name)
 	}
 	return comment.String()
 }

@@ -244,7 +244,7 @@ func (b builder) benchmarkContainer() corev1.Container {
 	c := corev1.Container{
 		Name: cluster.ContainerBenchmark, Image: r.env.DockerImage, Args: escapeNonVariables(r.args),
 		Env: b.env(), Resources: b.resources(), VolumeMounts: b.mounts(),
-		ImagePullPolicy:          corev1.PullPolicy(b.settings.PullPolicy),
+		ImagePullPolicy:          b.settings.pullPolicy(r.env),
 		ReadinessProbe:           r.probe,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}

@@ -97,7 +97,7 @@ type Settings struct {
 
 	Placement     string   `toml:"placement"`      // exclusive: no other run on the nodes; spread: elsewhere if possible; anywhere; empty means spread
 	Security      string   `toml:"security"`       // Pod Security level of the pods: baseline or restricted; empty means baseline
-	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty means Kubernetes' default
+	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty means that of the descriptor, else Kubernetes' default
 	PullSecrets   []string `toml:"pull_secrets"`   // pull secrets, besides that of the descriptor
 	PriorityClass string   `toml:"priority_class"` // priority class of all pods; empty means none
 	Scheduler     string   `toml:"scheduler"`      // scheduler of all pods; empty means the cluster's own; volcano also gets the gangs
@@ -288,6 +288,9 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 			return nil, err
 		}
 		if _, err := s.selector(r.hardware, zone); err != nil {
+			return nil, err
+		}
+		if err := s.checkPullPolicy(r.env); err != nil {
 			return nil, err
 		}
 		if r.env.Privileged && s.Security == Restricted {
