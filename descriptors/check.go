@@ -30,6 +30,7 @@ func (c check) all() {
 	c.hardware("hardware", &c.d.Hardware)
 	c.tolerations("hardware", c.d.Hardware.Tolerations)
 	c.distributed()
+	c.severalPods()
 	c.env("env", c.d.Env)
 	c.ml()
 	c.command()

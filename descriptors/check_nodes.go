@@ -10,9 +10,33 @@ import (
 
 // Labels of nodes that keys of their own stand for.
 const (
+	labelNode = "kubernetes.io/hostname"
 	labelType = "node.kubernetes.io/instance-type"
 	labelZone = "topology.kubernetes.io/zone"
 )
+
+// Topology returns the label whose value is the same on all nodes of a run, or "" if there is
+// none.
+func (h Hardware) Topology() string {
+	if h.Together == "zone" {
+		return labelZone
+	}
+	return h.Together
+}
+
+// severalPods checks the keys about the nodes of the pods of a run.
+func (c check) severalPods() {
+	const apart, together = "hardware.apart", "hardware.together"
+	h := c.d.Hardware
+	for _, at := range []string{apart, together} {
+		if c.r.Has(at) && c.r.IsValid(at) && !c.r.HasError("hardware.strategy") && h.Strategy == SingleNode {
+			c.r.Warn(at, fault.NotRead, "strategy single_node has one pod", "leave it out")
+		}
+	}
+	if h.Apart != "" && h.Topology() == labelNode {
+		c.r.Fault(together, fault.ApartTogether, "apart has no two pods on one node", "keep one of the two")
+	}
+}
 
 // NodeLabels returns the labels that a node must have for pods on this hardware, without that
 // of aws_zone_id, whose name only the platform knows. The caller may change the map.

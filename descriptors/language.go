@@ -133,6 +133,16 @@ type Hardware struct {
 
 	// Tolerations are the taints that a node may have.
 	Tolerations []Toleration `toml:"tolerations"`
+
+	// Apart = "node" has each pod of the run on a node of its own, whatever its role, so
+	// that no traffic between them stays on a machine. The run waits for that many nodes.
+	// The local cluster is one machine, where the pods communicate over loopback.
+	Apart string `toml:"apart" one:"node"`
+
+	// Together has all pods of the run on nodes with the same value of a label: zone, for
+	// topology.kubernetes.io/zone, or the key of another label of nodes, as of a rack or a
+	// switch. The first pod chooses the value.
+	Together string `toml:"together" kind:"topology" example:"\"zone\""`
 }
 
 // A Strategy is the number of pods of a run and their roles.
@@ -510,8 +520,8 @@ type Artifact struct {
 // Server is the part of an inference benchmark that answers.
 type Server struct {
 	// Hardware is the machine that the server runs on: the keys of the table
-	// hardware but for strategy and distributed.
-	Hardware Hardware `toml:"hardware" need:"yes" without:"strategy distributed"`
+	// hardware but for strategy, distributed, apart and together.
+	Hardware Hardware `toml:"hardware" need:"yes" without:"strategy distributed apart together"`
 
 	// Env is the server's environment and program.
 	Env ServerEnv `toml:"env" need:"yes"`

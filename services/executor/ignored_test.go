@@ -19,6 +19,8 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 		"cpus = 1", "cpus = 1\nmemory = \"1GiB\"\nnode_selector = { disk = \"ssd\" }\ntolerations = [{ key = \"gpu\" }]",
 		"[env]", "[env]\nprivileged = true\nimage_pull_secret = \"s\"\npull_policy = \"never\"",
 	).Replace(descriptor)
+	apart := fetched("r1")
+	apart.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"zone\"", 1)
 	for name, tt := range map[string]struct {
 		run      event.Fetched
 		settings executor.Settings
@@ -26,6 +28,11 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 	}{
 		"a run whose keys all have an effect": {fetched("r1"), executor.Settings{}, plain},
 		"a run with others":                   {many, executor.Settings{}, plain + "; without effect on this machine: hardware.node_selector, hardware.tolerations, env.privileged, env.image_pull_secret, env.pull_policy"},
+		"a run of several pods that one machine has": {
+			apart,
+			executor.Settings{},
+			plain + "; without effect on this machine: hardware.apart (all pods are on this machine and use loopback), hardware.together",
+		},
 		"where nothing enforces limits": {
 			fetched("r1"),
 			executor.Settings{NoLimitsReason: "no cgroups are mounted"},

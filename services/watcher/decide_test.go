@@ -100,6 +100,11 @@ func TestDecide(t *testing.T) {
 			job: job(), pods: pods(newPod(unscheduled("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."))), now: 602,
 			want: "failed infra Unschedulable: no node can take its pod: Unschedulable: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.; timed out after 10m0s",
 		},
+		"a pod without a node of its own is the user's fault where the cluster has none for it": {
+			job: job(), now: 602,
+			pods: pods(newPod(scheduled()), newPod(apart, unscheduled("0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules."))),
+			want: "failed user Unschedulable: no node can take 1 of its 2 pods: the run lacks 1 node, since each of its 2 pods has a node of its own (hardware.apart), and the cluster has 1 node; Unschedulable: 0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules.; timed out after 10m0s",
+		},
 		"an image that cannot be had now may be had later": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ErrImagePull", "not found"))), now: 30,
 			want: "pending ImagePullBackOff: container benchmark cannot be started: ErrImagePull: not found",

@@ -129,6 +129,10 @@ func unschedulable(s Observation) (Verdict, bool) {
 	case tooLarge(c.Message):
 		class, can = event.ClassUser, "is large enough for"
 	}
+	lacking, tooFew := lackingNodes(c.Message, p, len(without), len(s.Seen.Pods))
+	if tooFew {
+		class = event.ClassUser
+	}
 	scaler := readAutoscaler(eventsAbout(s.Seen.Events, p), s.Now)
 	began := timeOrCreation(c.LastTransitionTime, p).Add(scaler.scalingTime)
 	if scaler.scaleUpMessage != "" {
@@ -138,7 +142,7 @@ func unschedulable(s Observation) (Verdict, bool) {
 		}
 		return v, true
 	}
-	message := fmt.Sprintf("no node %s %s: %s", can, pods, joinReasonMessage(c.Reason, c.Message))
+	message := fmt.Sprintf("no node %s %s: %s%s", can, pods, lacking, joinReasonMessage(c.Reason, c.Message))
 	if scaler.refusalMessage != "" {
 		message += "; the autoscaler adds none: " + scaler.refusalMessage
 	}

@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
 
 // at returns second n after the jobs of these tests were created.
@@ -167,4 +169,10 @@ func unwrapped() func(*corev1.Pod) {
 
 func events(about, reason, message string) []corev1.Event {
 	return []corev1.Event{{InvolvedObject: corev1.ObjectReference{Name: about}, Reason: reason, Message: message}}
+}
+
+// apart keeps the other pods of the run off the pod's node.
+func apart(p *corev1.Pod) {
+	p.Name, p.UID, p.Spec.NodeName = "pod-1", "uid-1", ""
+	p.Spec.Affinity = placement.Affinity("r1", 2, descriptors.Hardware{Apart: "node"}, placement.Anywhere)
 }

@@ -45,6 +45,7 @@ const (
 	BadResource   = "BAI0036"
 	UnknownZone   = "BAI0037"
 	OtherNodes    = "BAI0038"
+	ApartTogether = "BAI0039"
 
 	// [env].
 	BadImage          = "BAI0040"

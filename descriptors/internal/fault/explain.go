@@ -243,6 +243,12 @@ func hardware() []Explanation {
 			"[hardware]\ngpus = 1\nnode_selector = { pool = \"services\" }",
 			"[hardware]\ngpus = 1\nnode_selector = { pool = \"benchmarks\" }",
 		},
+		{
+			ApartTogether, "pods that are to be apart and together",
+			"Each pod cannot have a node of its own (apart) and share one with all others (together with the label of one node).",
+			"[hardware]\ncpus = 1\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"kubernetes.io/hostname\"\n[ml]\nbenchmark_code = \"train\"",
+			"[hardware]\ncpus = 1\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"zone\"\n[ml]\nbenchmark_code = \"train\"",
+		},
 	}
 }
 

@@ -54,6 +54,7 @@ func Schemas() map[string]map[string]any {
 		"label value": labelValue,
 		"task name":   labelValue,
 		"label key":   matching(`^(` + domainPattern + `/)?` + labelPattern + `$`),
+		"topology":    matching(`^(` + domainPattern + `/)?` + labelPattern + `$`),
 		"object name": {"type": "string", "pattern": `^` + domainPattern + `$`, "maxLength": 253},
 		"resource":    matching(`^` + domainPattern + `/` + labelPattern + `$`),
 		"image":       matching(`^[!-~]+$`),

@@ -81,6 +81,13 @@ func names() decode.ValueTypes {
 		"label key": text("the key of a taint", func(v decode.Value, s string) any {
 			return checkName(v, s, fault.BadToleration, isQualified(s))
 		}),
+		"topology": text("`zone`, or the key of a label of nodes", func(v decode.Value, s string) any {
+			if !isQualified(s) {
+				v.Fault(fault.BadLabel, fmt.Sprintf("%q is not the key of a label", s), "write zone, or the key as name or domain/name")
+				return nil
+			}
+			return s
+		}),
 		"object name": text("the name of an object in the cluster", func(v decode.Value, s string) any {
 			if !IsObjectName(s) {
 				v.Fault(fault.BadName, fmt.Sprintf("%q is not the name of an object in a cluster", s),

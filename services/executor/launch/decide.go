@@ -199,6 +199,8 @@ func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) 
 		{"memory", because, h.Memory != "" && because != ""},
 		{"node_selector", "", len(h.NodeSelector) > 0},
 		{"tolerations", "", len(h.Tolerations) > 0},
+		{"apart", " (all pods are on this machine and use loopback)", h.Apart != "" && h.Strategy != descriptors.SingleNode},
+		{"together", "", h.Together != "" && h.Strategy != descriptors.SingleNode},
 	} {
 		if key.set {
 			ignored = append(ignored, table+"."+key.name+key.because)

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
@@ -33,26 +32,9 @@ func (s Settings) selector(h descriptors.Hardware, zone string) (map[string]stri
 	return sel, nil
 }
 
-// affinity returns the affinity that keeps pods of other runs, in any namespace, off
-// this run's nodes, as the settings demand.
+// affinity returns which pods, of this run and of others, may be on the nodes of a pod.
 func (b builder) affinity() *corev1.Affinity {
-	others := corev1.PodAffinityTerm{
-		TopologyKey:       corev1.LabelHostname,
-		NamespaceSelector: &metav1.LabelSelector{},
-		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: cluster.LabelRun, Operator: metav1.LabelSelectorOpExists},
-			{Key: cluster.LabelRun, Operator: metav1.LabelSelectorOpNotIn, Values: []string{b.in.Run.Run}},
-		}},
-	}
-	switch b.settings.Placement {
-	case Exclusive:
-		return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{others}}}
-	case Anywhere:
-		return nil
-	}
-	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: others}},
-	}}
+	return placement.Affinity(b.in.Run.Run, b.role.otherPods+1, b.in.Descriptor.Hardware, b.settings.Placement)
 }
 
 // topologySpread spreads the replicas of a role evenly over the nodes, if possible.

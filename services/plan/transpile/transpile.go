@@ -166,9 +166,9 @@ func (s Settings) Validate(name string) error {
 
 // Values of Settings.Placement.
 const (
-	Exclusive = "exclusive"
-	Spread    = "spread"
-	Anywhere  = "anywhere"
+	Exclusive = placement.Exclusive
+	Spread    = placement.Spread
+	Anywhere  = placement.Anywhere
 )
 
 // Values of Settings.Security.

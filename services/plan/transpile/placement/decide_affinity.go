@@ -1,0 +1,70 @@
+package placement
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+// Placements of the pods of a run beside those of other runs; the empty one is Spread.
+const (
+	Exclusive = "exclusive" // never on a node with a pod of another run
+	Spread    = "spread"    // on other nodes if possible
+	Anywhere  = "anywhere"
+)
+
+// Affinity returns which pods may be on the nodes of a pod: those of other runs by the
+// placement, and those of its own run, which has so many pods, by the run's hardware. It is
+// nil if all may.
+func Affinity(run string, pods int, h descriptors.Hardware, placement string) *corev1.Affinity {
+	var a corev1.Affinity
+	switch placement {
+	case Exclusive:
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{otherRuns(run)}}
+	case Anywhere:
+	default:
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: otherRuns(run)}},
+		}
+	}
+	if pods > 1 {
+		addOwnPods(&a, run, h)
+	}
+	if a == (corev1.Affinity{}) {
+		return nil
+	}
+	return &a
+}
+
+// otherRuns is the term for the pods of other runs, in any namespace.
+func otherRuns(run string) corev1.PodAffinityTerm {
+	return corev1.PodAffinityTerm{
+		TopologyKey:       corev1.LabelHostname,
+		NamespaceSelector: &metav1.LabelSelector{},
+		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: cluster.LabelRun, Operator: metav1.LabelSelectorOpExists},
+			{Key: cluster.LabelRun, Operator: metav1.LabelSelectorOpNotIn, Values: []string{run}},
+		}},
+	}
+}
+
+// addOwnPods keeps the pods of a run apart or together. A scheduler lets the first pod of a
+// run onto any node with the label, because the pod itself is one of those that its term
+// means.
+func addOwnPods(a *corev1.Affinity, run string, h descriptors.Hardware) {
+	own := func(topology string) corev1.PodAffinityTerm {
+		return corev1.PodAffinityTerm{TopologyKey: topology, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{cluster.LabelRun: run}}}
+	}
+	if h.Apart != "" {
+		if a.PodAntiAffinity == nil {
+			a.PodAntiAffinity = &corev1.PodAntiAffinity{}
+		}
+		required := &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		*required = append(*required, own(corev1.LabelHostname))
+	}
+	if topology := h.Topology(); topology != "" {
+		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{own(topology)}}
+	}
+}
