@@ -143,6 +143,10 @@ type Hardware struct {
 	// topology.kubernetes.io/zone, or the key of another label of nodes, as of a rack or a
 	// switch. The first pod chooses the value.
 	Together string `toml:"together" kind:"topology" example:"\"zone\""`
+
+	// AvoidControlPlane prefers nodes that do not run the cluster's control plane, whose
+	// work disturbs a measurement. Tolerations of the control plane's taint undo it.
+	AvoidControlPlane bool `toml:"avoid_control_plane" default:"true"`
 }
 
 // A Strategy is the number of pods of a run and their roles.

@@ -26,7 +26,7 @@ func TestWhatAFileDoesNotSayHasItsDefault(t *testing.T) {
 		SpecVersion: "0.1.0",
 		Info:        descriptors.Info{Description: "x", ExecutionEngine: "default", Scheduling: "single_run", Timezone: "UTC"},
 		Hardware: descriptors.Hardware{
-			InstanceType: "t3.small", Strategy: descriptors.SingleNode, GPUResource: "nvidia.com/gpu",
+			InstanceType: "t3.small", Strategy: descriptors.SingleNode, GPUResource: "nvidia.com/gpu", AvoidControlPlane: true,
 			Distributed: descriptors.Distributed{NumInstances: 2, ProcessesPerInstance: descriptors.Processes{Number: 1}},
 		},
 		Env:      descriptors.Env{DockerImage: "alpine:3", ExtendedShm: true},
@@ -98,8 +98,8 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			Hardware: descriptors.Hardware{
 				InstanceType: "c5.xlarge", AWSZoneID: "use1-az1", AvailabilityZone: "us-east-1a",
 				GPUs: seconds(0), CPUs: "4", Memory: "8Gi", GPUResource: "amd.com/gpu",
-				NodeSelector: map[string]string{"disk": "ssd"},
-				Tolerations:  []descriptors.Toleration{{Key: "dedicated", Operator: "Exists", Effect: "NoExecute", Seconds: seconds(60)}},
+				NodeSelector: map[string]string{"disk": "ssd"}, AvoidControlPlane: true,
+				Tolerations: []descriptors.Toleration{{Key: "dedicated", Operator: "Exists", Effect: "NoExecute", Seconds: seconds(60)}},
 			},
 			Env: descriptors.ServerEnv{
 				Env: descriptors.Env{

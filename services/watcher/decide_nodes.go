@@ -14,8 +14,7 @@ import (
 
 // lackingNodes returns a part of a status: how many nodes a run lacks, if a scheduler's message says that a pod found none because each pod
 // of the run has a node of its own (hardware.apart); waiting is the number of its pods without one. The part is "" if the message has another
-// reason. The result tooFew means
-// that fewer nodes may have its pods than it has pods, busy or not.
+// reason. The result tooFew means that fewer nodes may have its pods than it has pods, busy or not.
 func lackingNodes(message string, p corev1.Pod, waiting, pods int) (lacking string, tooFew bool) {
 	if !isApart(p) || !strings.Contains(message, "didn't match pod anti-affinity rules") {
 		return "", false

@@ -34,7 +34,16 @@ func (s Settings) selector(h descriptors.Hardware, zone string) (map[string]stri
 
 // affinity returns which pods, of this run and of others, may be on the nodes of a pod.
 func (b builder) affinity() *corev1.Affinity {
-	return placement.Affinity(b.in.Run.Run, b.role.otherPods+1, b.in.Descriptor.Hardware, b.settings.Placement)
+	a := placement.Affinity(b.in.Run.Run, b.role.otherPods+1, b.in.Descriptor.Hardware, b.settings.Placement)
+	if !b.role.hardware.AvoidControlPlane {
+		return a
+	}
+	return placement.AvoidControlPlane(a, b.tolerations())
+}
+
+// tolerations returns the taints that a node may have.
+func (b builder) tolerations() []corev1.Toleration {
+	return placement.Tolerations(b.settings.Tolerations, b.role.hardware.Tolerations)
 }
 
 // topologySpread spreads the replicas of a role evenly over the nodes, if possible.

@@ -17,7 +17,6 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
 
 // Volumes of a pod.
@@ -60,7 +59,7 @@ func (b builder) podSpec() corev1.PodSpec {
 		EnableServiceLinks:            &off,
 		SecurityContext:               b.podSecurity(),
 		NodeSelector:                  b.nodeSelector(),
-		Tolerations:                   placement.Tolerations(b.settings.Tolerations, b.role.hardware.Tolerations),
+		Tolerations:                   b.tolerations(),
 		Affinity:                      b.affinity(),
 		TopologySpreadConstraints:     b.topologySpread(),
 		PriorityClassName:             b.settings.PriorityClass,

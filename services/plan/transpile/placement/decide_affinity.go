@@ -68,3 +68,25 @@ func addOwnPods(a *corev1.Affinity, run string, h descriptors.Hardware) {
 		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{own(topology)}}
 	}
 }
+
+// labelControlPlane is the label, and the key of the taint, of the nodes of a control plane.
+const labelControlPlane = "node-role.kubernetes.io/control-plane"
+
+// AvoidControlPlane returns an affinity, which may be nil, that prefers nodes without the
+// cluster's control plane, unless tolerations let the pod onto them.
+func AvoidControlPlane(a *corev1.Affinity, tolerations []corev1.Toleration) *corev1.Affinity {
+	for _, t := range tolerations {
+		if (t.Key == "" || t.Key == labelControlPlane) && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule) {
+			return a
+		}
+	}
+	if a == nil {
+		a = &corev1.Affinity{}
+	}
+	a.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: labelControlPlane, Operator: corev1.NodeSelectorOpDoesNotExist},
+		}},
+	}}}
+	return a
+}

@@ -69,3 +69,25 @@ func TestWhichPodsMayBeOnTheNodesOfAPod(t *testing.T) {
 		}
 	}
 }
+
+func TestNodesOfTheControlPlaneAreAvoidedUnlessTheyAreTolerated(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		toleration corev1.Toleration
+		want       bool
+	}{
+		"of another taint":      {corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpExists}, true},
+		"of the taint":          {corev1.Toleration{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}, false},
+		"of its effect":         {corev1.Toleration{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpEqual, Effect: corev1.TaintEffectNoSchedule}, false},
+		"of every taint":        {corev1.Toleration{Operator: corev1.TolerationOpExists}, false},
+		"of what ends its pods": {corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, true},
+	} {
+		for _, a := range []*corev1.Affinity{nil, placement.Affinity("r1", 1, descriptors.Hardware{}, placement.Exclusive)} {
+			had := len(terms(a))
+			got := placement.AvoidControlPlane(a, []corev1.Toleration{tt.toleration})
+			if avoids := got != nil && got.NodeAffinity != nil; avoids != tt.want || len(terms(got)) != had {
+				t.Errorf("%s: %v, want %v", name, got, tt.want)
+			}
+		}
+	}
+}
