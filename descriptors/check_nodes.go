@@ -3,6 +3,8 @@ package descriptors
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
@@ -32,6 +34,10 @@ func (c check) severalPods() {
 		if c.r.Has(at) && c.r.IsValid(at) && !c.r.HasError("hardware.strategy") && h.Strategy == SingleNode {
 			c.r.Warn(at, fault.NotRead, "strategy single_node has one pod", "leave it out")
 		}
+	}
+	if may := c.parser.Placements; may != nil && h.Placement != "" && !slices.Contains(may, h.Placement) && !c.parser.Accepted && !c.parser.OneMachine {
+		c.r.Fault("hardware.placement", fault.OtherPlacement, "this platform's descriptors may name "+strings.Join(may, ", "),
+			"use one of these, or leave it out")
 	}
 	if h.Apart != "" && h.Topology() == labelNode {
 		c.r.Fault(together, fault.ApartTogether, "apart has no two pods on one node", "keep one of the two")

@@ -111,7 +111,7 @@ func read(t *testing.T, code, example string) descriptors.Faults {
 		text = out
 	}
 	allowed := descriptors.Allowlists{"*": {Secrets: []string{"registry", "my-secret"}}}
-	p := descriptors.Parser{Zones: []string{"use1-az1"}, Allow: allowed, NodeSelector: map[string]string{"pool": "benchmarks"}, PullPolicy: "Never"}
+	p := descriptors.Parser{Zones: []string{"use1-az1"}, Allow: allowed, NodeSelector: map[string]string{"pool": "benchmarks"}, PullPolicy: "Never", Placements: []string{"spread"}}
 	if code == "BAI0029" { // the platform knows it, and BAI0105 does not
 		p.Engines = []string{"default", "local"}
 	}

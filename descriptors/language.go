@@ -144,6 +144,12 @@ type Hardware struct {
 	// switch. The first pod chooses the value.
 	Together string `toml:"together" kind:"topology" example:"\"zone\""`
 
+	// Placement says which nodes the run shares with other runs: none (exclusive), as few
+	// as possible (spread), as many as possible (pack), so that other nodes stay free, or
+	// any (anywhere). The default is in the platform's settings (executor.pods.placement),
+	// which also say which of these a descriptor may name.
+	Placement string `toml:"placement" one:"exclusive spread pack anywhere"`
+
 	// AvoidControlPlane prefers nodes that do not run the cluster's control plane, whose
 	// work disturbs a measurement. Tolerations of the control plane's taint undo it.
 	AvoidControlPlane bool `toml:"avoid_control_plane" default:"true"`
@@ -524,8 +530,8 @@ type Artifact struct {
 // Server is the part of an inference benchmark that answers.
 type Server struct {
 	// Hardware is the machine that the server runs on: the keys of the table
-	// hardware but for strategy, distributed, apart and together.
-	Hardware Hardware `toml:"hardware" need:"yes" without:"strategy distributed apart together"`
+	// hardware but for strategy, distributed, apart, together and placement.
+	Hardware Hardware `toml:"hardware" need:"yes" without:"strategy distributed apart together placement"`
 
 	// Env is the server's environment and program.
 	Env ServerEnv `toml:"env" need:"yes"`

@@ -43,6 +43,9 @@ type Parser struct {
 	// may name no other. Empty means that each descriptor may choose.
 	PullPolicy string
 
+	// Placements are those that a descriptor may name. Nil means that it may name any.
+	Placements []string
+
 	// Engines are those that the platform has; info.execution_engine may name no
 	// other. Nil means that nothing is known of them.
 	Engines []string

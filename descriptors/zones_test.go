@@ -111,3 +111,22 @@ func TestAPullPolicyThatSettingsFixIsTheOnlyOne(t *testing.T) {
 		}
 	}
 }
+
+func TestAPlacementIsOneThatSettingsLetDescriptorsName(t *testing.T) {
+	text := completeDescriptor("[hardware]\ncpus = 1\nplacement = \"exclusive\"\n")
+	some := []string{"spread", "pack"}
+	for name, tt := range map[string]struct {
+		parser descriptors.Parser
+		want   []string
+	}{
+		"a file alone may name any":             {descriptors.Parser{}, nil},
+		"one of the settings":                   {descriptors.Parser{Placements: []string{"exclusive"}}, nil},
+		"another":                               {descriptors.Parser{Placements: some}, []string{"BAI0049 hardware.placement: this platform's descriptors may name spread, pack (use one of these, or leave it out)"}},
+		"one machine does not read it":          {descriptors.Parser{Placements: some, OneMachine: true}, nil},
+		"what was accepted is not judged again": {descriptors.Parser{Placements: some, Accepted: true}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, faultsOf(tt.parser, text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -20,7 +20,7 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 		"[env]", "[env]\nprivileged = true\nimage_pull_secret = \"s\"\npull_policy = \"never\"",
 	).Replace(descriptor)
 	apart := fetched("r1")
-	apart.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"zone\"", 1)
+	apart.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nplacement = \"pack\"\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"zone\"", 1)
 	for name, tt := range map[string]struct {
 		run      event.Fetched
 		settings executor.Settings
@@ -31,7 +31,7 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 		"a run of several pods that one machine has": {
 			apart,
 			executor.Settings{},
-			plain + "; without effect on this machine: hardware.apart (all pods are on this machine and use loopback), hardware.together",
+			plain + "; without effect on this machine: hardware.placement, hardware.apart (all pods are on this machine and use loopback), hardware.together",
 		},
 		"where nothing enforces limits": {
 			fetched("r1"),

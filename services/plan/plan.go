@@ -61,6 +61,9 @@ func (p Planner) engines() []string { return []string{"default", p.Engine} }
 func (p Planner) Parser() descriptors.Parser {
 	parser := descriptors.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed()}
 	if !parser.OneMachine {
+		if len(p.Pods.Placements) > 0 {
+			parser.Placements = p.Pods.Placements
+		}
 		parser.NodeSelector, parser.PullPolicy = p.Pods.NodeSelector, p.Pods.PullPolicy
 		parser.Zones = append([]string{}, slices.Sorted(maps.Keys(p.Pods.Zones))...)
 	}

@@ -147,3 +147,33 @@ func TestTheObjectsOfARunAreRenderedAlike(t *testing.T) {
 		last = string(manifest)
 	}
 }
+
+func TestADescriptorsPlacementWinsWhereSettingsLetItNameOne(t *testing.T) {
+	text := []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\nplacement = \"pack\"\n[env]\ndocker_image = \"alpine:3\"\n")
+	for name, tt := range map[string]struct {
+		engine     string
+		placements []string
+		accepted   bool
+	}{
+		"where they let it name any":    {plan.EngineKubernetes, nil, true},
+		"where they let it name this":   {plan.EngineKubernetes, []string{"anywhere", "pack"}, true},
+		"where they let it name others": {plan.EngineKubernetes, []string{"spread"}, false},
+		"on one machine":                {plan.EngineLocal, []string{"spread"}, true},
+	} {
+		p := plan.New(tt.engine, transpile.Settings{Placement: "exclusive", Placements: tt.placements}, true)
+		if d, faults := p.Parser().Parse("a.toml", text); (d != nil) != tt.accepted {
+			t.Errorf("%s, at submit: %v", name, faults)
+		}
+		d, faults := descriptors.Parse("a.toml", text)
+		if d == nil {
+			t.Fatal(faults)
+		}
+		manifest, err := p.Render(d, text, false)
+		if (err == nil) != tt.accepted {
+			t.Errorf("%s, at launch: %v", name, err)
+		}
+		if tt.accepted && (strings.Contains(string(manifest), "podAntiAffinity") || !strings.Contains(string(manifest), "podAffinity")) {
+			t.Errorf("%s: not packed:\n%s", name, manifest)
+		}
+	}
+}

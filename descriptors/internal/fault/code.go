@@ -59,8 +59,9 @@ const (
 	NotAllowed     = "BAI0046"
 	SecretArtifact = "BAI0047"
 
-	// Settings of the platform for images.
+	// Settings of the platform for images and nodes.
 	OtherPullPolicy = "BAI0048"
+	OtherPlacement  = "BAI0049"
 
 	// [ml].
 	Quotes      = "BAI0050"

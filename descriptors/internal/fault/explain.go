@@ -308,6 +308,12 @@ func env() []Explanation {
 			"[env]\ndocker_image = \"alpine:3\"\npull_policy = \"always\"",
 			"[env]\ndocker_image = \"alpine:3\"\npull_policy = \"never\"",
 		},
+		{
+			OtherPlacement, "a placement that the platform does not let descriptors name",
+			"The platform's settings (executor.pods.placements) say which placements descriptors may name: an exclusive run keeps all others off its nodes. So the platform says this at submit and preflight, and validate does not.",
+			"[hardware]\ncpus = 1\nplacement = \"exclusive\"",
+			"[hardware]\ncpus = 1\nplacement = \"spread\"",
+		},
 	}
 }
 

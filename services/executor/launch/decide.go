@@ -199,6 +199,7 @@ func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) 
 		{"memory", because, h.Memory != "" && because != ""},
 		{"node_selector", "", len(h.NodeSelector) > 0},
 		{"tolerations", "", len(h.Tolerations) > 0},
+		{"placement", "", h.Placement != ""},
 		{"apart", " (all pods are on this machine and use loopback)", h.Apart != "" && h.Strategy != descriptors.SingleNode},
 		{"together", "", h.Together != "" && h.Strategy != descriptors.SingleNode},
 	} {

@@ -1,6 +1,11 @@
 package transpile
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,11 +39,23 @@ func (s Settings) selector(h descriptors.Hardware, zone string) (map[string]stri
 
 // affinity returns which pods, of this run and of others, may be on the nodes of a pod.
 func (b builder) affinity() *corev1.Affinity {
-	a := placement.Affinity(b.in.Run.Run, b.role.otherPods+1, b.in.Descriptor.Hardware, b.settings.Placement)
+	h := b.in.Descriptor.Hardware
+	a := placement.Affinity(b.in.Run.Run, b.role.otherPods+1, h, cmp.Or(h.Placement, b.settings.Placement))
 	if !b.role.hardware.AvoidControlPlane {
 		return a
 	}
 	return placement.AvoidControlPlane(a, b.tolerations())
+}
+
+// checkPlacement refuses a placement that the settings do not let descriptors name.
+func (s Settings) checkPlacement(h descriptors.Hardware) error {
+	if h.Placement == "" || len(s.Placements) == 0 || s.OneMachine || slices.Contains(s.Placements, h.Placement) {
+		return nil
+	}
+	return &RefusedError{
+		Reason:  event.InvalidDescriptor,
+		Message: fmt.Sprintf("hardware.placement is %q, and this platform's descriptors may name %s", h.Placement, strings.Join(s.Placements, ", ")),
+	}
 }
 
 // tolerations returns the taints that a node may have.

@@ -21,6 +21,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/golden"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
+	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
 
 // checkStrict fails if a document has a field that Kubernetes does not know.
@@ -301,7 +302,7 @@ func TestKeysAreInASecretOfTheirOwn(t *testing.T) {
 
 func TestWhatSettingsSayOfPods(t *testing.T) {
 	s := settings
-	s.Placement, s.Security, s.PullPolicy, s.PullSecrets = transpile.Exclusive, transpile.Restricted, "IfNotPresent", []string{"ours"}
+	s.Placement, s.Security, s.PullPolicy, s.PullSecrets = placement.Exclusive, transpile.Restricted, "IfNotPresent", []string{"ours"}
 	s.PriorityClass, s.Queue, s.Gateway = "high", "benchmarks", "http://gateway:8080"
 	p := objects(t, replaceInDescriptor(t, input(t, examples+"/every-key.toml"), `nfs = { server = "nfs.example.org", path = "/export/data" }`, `claim = "nfs"`), s)
 	text := manifest(t, p.Objects)

@@ -95,7 +95,8 @@ type Settings struct {
 	Reserve       int64         `toml:"-"`         // bytes of a pod's disk that its output leaves free; zero means none
 	Gateway       string        `toml:"gateway"`   // URL of the gateway for pods; empty means that no artifacts are stored
 
-	Placement     string   `toml:"placement"`      // exclusive: no other run on the nodes; spread: elsewhere if possible; anywhere; empty means spread
+	Placement     string   `toml:"placement"`      // exclusive: no other run on the nodes; spread: elsewhere if possible; pack: beside others if possible; anywhere; empty means spread
+	Placements    []string `toml:"placements"`     // placements that descriptors may name in place of this one; empty means any
 	Security      string   `toml:"security"`       // Pod Security level of the pods: baseline or restricted; empty means baseline
 	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty means that of the descriptor, else Kubernetes' default
 	PullSecrets   []string `toml:"pull_secrets"`   // pull secrets, besides that of the descriptor
@@ -142,6 +143,11 @@ func (s Settings) Validate(name string) error {
 	if err := placement.Check(name, s.NodeSelector, s.Tolerations); err != nil {
 		errs = append(errs, err)
 	}
+	for i, p := range s.Placements {
+		if !slices.Contains(placement.All(), p) {
+			errs = append(errs, fmt.Errorf("%s.placements[%d]: %q: use %s", name, i, p, strings.Join(placement.All(), ", ")))
+		}
+	}
 	if s.MaxLog < 0 {
 		errs = append(errs, fmt.Errorf("%s.max_log: must not be negative", name))
 	}
@@ -152,7 +158,7 @@ func (s Settings) Validate(name string) error {
 		key, value string
 		of         []string
 	}{
-		{"placement", s.Placement, []string{"", Exclusive, Spread, Anywhere}},
+		{"placement", s.Placement, slices.Concat([]string{""}, placement.All())},
 		{"security", s.Security, []string{"", Baseline, Restricted}},
 		{"pull_policy", s.PullPolicy, []string{"", "Always", "IfNotPresent", "Never"}},
 		{"shared.access", s.Shared.Access, accessModes()},
@@ -163,13 +169,6 @@ func (s Settings) Validate(name string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// Values of Settings.Placement.
-const (
-	Exclusive = placement.Exclusive
-	Spread    = placement.Spread
-	Anywhere  = placement.Anywhere
-)
 
 // Values of Settings.Security.
 const (
@@ -275,6 +274,9 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 		return nil, err
 	}
 	if err := checkVolumes(in, s); err != nil {
+		return nil, err
+	}
+	if err := s.checkPlacement(in.Descriptor.Hardware); err != nil {
 		return nil, err
 	}
 	builders, pods := make([]builder, 0, len(roles)), 0

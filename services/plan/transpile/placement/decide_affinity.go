@@ -12,8 +12,12 @@ import (
 const (
 	Exclusive = "exclusive" // never on a node with a pod of another run
 	Spread    = "spread"    // on other nodes if possible
+	Pack      = "pack"      // on nodes with pods of other runs if possible
 	Anywhere  = "anywhere"
 )
+
+// All returns the placements.
+func All() []string { return []string{Exclusive, Spread, Pack, Anywhere} }
 
 // Affinity returns which pods may be on the nodes of a pod: those of other runs by the
 // placement, and those of its own run, which has so many pods, by the run's hardware. It is
@@ -23,6 +27,10 @@ func Affinity(run string, pods int, h descriptors.Hardware, placement string) *c
 	switch placement {
 	case Exclusive:
 		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{otherRuns(run)}}
+	case Pack:
+		a.PodAffinity = &corev1.PodAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: otherRuns(run)}},
+		}
 	case Anywhere:
 	default:
 		a.PodAntiAffinity = &corev1.PodAntiAffinity{
@@ -65,7 +73,10 @@ func addOwnPods(a *corev1.Affinity, run string, h descriptors.Hardware) {
 		*required = append(*required, own(corev1.LabelHostname))
 	}
 	if topology := h.Topology(); topology != "" {
-		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{own(topology)}}
+		if a.PodAffinity == nil {
+			a.PodAffinity = &corev1.PodAffinity{}
+		}
+		a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{own(topology)}
 	}
 }
 

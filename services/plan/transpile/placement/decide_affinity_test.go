@@ -34,6 +34,9 @@ func terms(a *corev1.Affinity) []string {
 		}
 	}
 	if a.PodAffinity != nil {
+		for _, t := range a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			add("rather on one", t.PodAffinityTerm)
+		}
 		for _, t := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 			add("on one", t)
 		}
@@ -58,6 +61,8 @@ func TestWhichPodsMayBeOnTheNodesOfAPod(t *testing.T) {
 		"those of other runs, if need be":   {pods: 1, want: []string{"rather not on one" + others}},
 		"none of other runs":                {pods: 1, placement: placement.Exclusive, want: []string{"never on one" + others}},
 		"all":                               {pods: 1, placement: placement.Anywhere},
+		"those of other runs, if there are": {pods: 1, placement: placement.Pack, want: []string{"rather on one" + others}},
+		"those of other runs in one zone":   {pods: 2, hardware: descriptors.Hardware{Together: "zone"}, placement: placement.Pack, want: []string{"rather on one" + others, "on one topology.kubernetes.io/zone" + own}},
 		"no other of the run":               {pods: 3, hardware: apart, placement: placement.Anywhere, want: []string{"never on one kubernetes.io/hostname" + own}},
 		"no other at all":                   {pods: 3, hardware: apart, placement: placement.Exclusive, want: []string{"never on one" + others, "never on one kubernetes.io/hostname" + own}},
 		"those of one zone, and none of it": {pods: 3, hardware: both, want: []string{"never on one kubernetes.io/hostname" + own, "rather not on one" + others, "on one topology.kubernetes.io/zone" + own}},
