@@ -42,6 +42,9 @@ func (c check) all() {
 	c.secretFiles("", c.d.Env, c.d.Output)
 	c.server()
 	c.oneMachine()
+	if s := c.d.Sweep; s != nil && s.Order != Random && c.r.Has("sweep.seed") && !c.r.HasError("sweep.order") {
+		c.r.Warn("sweep.seed", fault.NotRead, fmt.Sprintf("order %s has no seed", s.Order), `write order = "random", or leave this out`)
+	}
 	if c.r.Has("custom_params") {
 		c.r.Warn("custom_params", fault.NotRead, "is kept and passed on, but no engine of this platform reads it", "")
 	}

@@ -37,11 +37,11 @@ func Diff(a, b []byte) ([]Difference, error) {
 
 // treeOf is a text as a tree, where it is TOML.
 func treeOf(text []byte) (*syntax.Node, error) {
-	if f, bad := unreadable(text); bad {
-		return nil, Faults{f}.Err()
+	if faults, bad := unreadable("", text); bad {
+		return nil, faults.Err()
 	}
 	tree, broken := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
-	return tree, collect("", broken, nil).Err()
+	return tree, collect("", decode.Broken(broken)).Err()
 }
 
 func nodeText(n *syntax.Node) string {

@@ -53,6 +53,13 @@ type Descriptor struct {
 	// Schedule says how a schedule fires. Without scheduling in info nothing
 	// reads it.
 	Schedule Schedule `toml:"schedule"`
+
+	// Sweep makes a set of runs of the descriptor: a cell for each combination of values,
+	// and in each cell some repetitions.
+	//
+	// In a descriptor with this table {{name}} in a string stands for the cell's value of
+	// the parameter name, and {{{{ for two braces. Without the table braces are braces.
+	Sweep *Sweep `toml:"sweep"`
 }
 
 // Info describes a benchmark, its namespace and its schedule.
@@ -711,4 +718,69 @@ const (
 	SkipMissed   = "skip"
 	LatestMissed = "latest"
 	AllMissed    = "all"
+)
+
+// A Sweep makes a set of runs of one descriptor. A name with a dot is the path of a key,
+// as baictl's --set takes it; the cell sets the key to its value. A name without a dot is a
+// parameter, for {{name}} in strings.
+//
+// In the descriptor that Parse returns, all other fields are those of the first cell.
+// Package sweep expands the table.
+type Sweep struct {
+	// Repetitions is how many runs of each cell are counted.
+	Repetitions int `toml:"repetitions" default:"1" kind:"repetitions"`
+
+	// Warmup is how many runs of each cell come before its repetitions. They are stored as
+	// all runs are, and no result of the set counts them.
+	Warmup int `toml:"warmup" default:"0" kind:"warm-up runs"`
+
+	// Order is the order of the runs. With sequential all runs of a cell follow each
+	// other: its warm-up runs, then its repetitions. With interleaved the warm-up runs of
+	// all cells come first, then the first repetition of every cell, then the second of
+	// every cell, and so on. With random the warm-up runs come first too, then all
+	// repetitions of all cells in an order that seed decides.
+	Order Order `toml:"order" default:"sequential" one:"sequential random interleaved"`
+
+	// Seed decides the order random; the same seed always gives the same order. Without it
+	// the seed is 0.
+	Seed int64 `toml:"seed" kind:"seed"`
+
+	// MaxParallel is how many runs of the set may go on at a time; with 0, as many as the
+	// platform has slots.
+	MaxParallel int `toml:"max_parallel" default:"0" kind:"parallel runs"`
+
+	// OnFailure decides what follows a run that failed: continue makes the other runs all
+	// the same, stop makes no further one.
+	OnFailure string `toml:"on_failure" default:"continue" one:"continue stop"`
+
+	// Product has a list of values for each name; there is a cell for every combination of
+	// them, the last name of the file changing fastest.
+	Product map[string][]any `toml:"product" kind:"axes"`
+
+	// Zip has lists of one length, which advance together: the first values of all lists,
+	// then the second ones. Beside product they are one more axis, the fastest.
+	Zip map[string][]any `toml:"zip" kind:"axes"`
+
+	// Explicit are further cells, after the combinations of product and zip. A key of the
+	// descriptor that a row does not name is as the file has it.
+	Explicit []map[string]any `toml:"explicit" kind:"rows"`
+
+	// Exclude leaves out the cells that have all values of one of its rows.
+	Exclude []map[string]any `toml:"exclude" kind:"rows"`
+}
+
+// An Order is the order of the runs of a set.
+type Order string
+
+// The orders.
+const (
+	Sequential  Order = "sequential"
+	Random      Order = "random"
+	Interleaved Order = "interleaved"
+)
+
+// The values of Sweep.OnFailure.
+const (
+	Continue = "continue"
+	Stop     = "stop"
 )

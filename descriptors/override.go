@@ -51,8 +51,8 @@ func (p Parser) ParseWith(file string, text []byte, set []Override) (d *Descript
 		d, faults = p.Parse(file, text)
 		return d, text, faults
 	}
-	if f, bad := unreadable(text); bad {
-		return nil, nil, Faults{f.inFile(file)}
+	if faults, bad := unreadable(file, text); bad {
+		return nil, nil, faults
 	}
 	mark := text[:len(text)-len(bytes.TrimPrefix(text, []byte("\ufeff")))]
 	body := text[len(mark):]
@@ -79,7 +79,7 @@ func (p Parser) overrideFaults(set []Override) Faults {
 	tree, _ := syntax.Parse(edited.Bytes())
 	tree.Damage()
 	_, found := p.read(tree, true)
-	return slices.Concat(mapToOrigins(collect("", nil, found).Errors(), nil, edited, set), refused)
+	return slices.Concat(mapToOrigins(collect("", found).Errors(), nil, edited, set), refused)
 }
 
 // applyOverrides puts overrides into a text that is TOML. Those that cannot be put in are
@@ -127,7 +127,7 @@ func (o Override) applyTo(text *edit.Text, i int) (Fault, bool) {
 	if o.Value == "" {
 		err = text.Remove(path)
 	} else {
-		err = text.Set(path, o.Value, i, isList)
+		err = text.Set(path, o.Value, i, lists())
 	}
 	if e, ok := errors.AsType[*edit.PathNotFoundError](err); ok {
 		at := display(path[:max(e.Step+1, 0)])
@@ -136,7 +136,7 @@ func (o Override) applyTo(text *edit.Text, i int) (Fault, bool) {
 		return f, true
 	}
 	if e, ok := errors.AsType[*edit.BrokenError](err); ok {
-		f := o.fault(codeOf(e.Fault.Code), e.Fault.Message, e.Fault.Remedy)
+		f := o.fault(decode.Code(e.Fault), e.Fault.Message, e.Fault.Remedy)
 		f.Path = display(path)
 		return f, true
 	}
@@ -145,16 +145,6 @@ func (o Override) applyTo(text *edit.Text, i int) (Fault, bool) {
 
 func (o Override) fault(code, message, remedy string) Fault {
 	return Fault{File: o.file(), Line: 1, Column: 1, Path: o.Path, Code: code, Message: message, Remedy: remedy}
-}
-
-// isList reports whether the language has a list at a path of keys.
-func isList(keys string) bool {
-	for _, row := range decode.KeySpecs(&Descriptor{}, valueTypes()) {
-		if strings.ReplaceAll(row.Path, "[]", "") == keys {
-			return strings.HasPrefix(row.Type, "list")
-		}
-	}
-	return false
 }
 
 // display is a path as faults have it.
@@ -176,13 +166,12 @@ func display(path []edit.Step) string {
 // mapToOrigins gives faults of an edited text the places where these come from.
 func mapToOrigins(faults Faults, body []byte, edited *edit.Text, set []Override) Faults {
 	origins := edited.Origins()
-	text := edited.Bytes()
-	starts := lineStarts(text)
+	lines := syntax.NewLines(edited.Bytes())
 	var inFile, inOverrides Faults
 	for _, f := range faults {
 		from, at := edit.File, 0
 		if !isRootFault(f) {
-			from, at = origins.Of(offset(text, starts, f.Line, f.Column))
+			from, at = origins.Of(lines.Offset(syntax.Position{Line: f.Line, Column: f.Column}))
 		}
 		if from == edit.File {
 			f.Line, f.Column = position(body, at)
@@ -216,24 +205,4 @@ func (o Override) remedy(f Fault) string {
 		return fmt.Sprintf("write --set '%s=%q'", o.Path, o.Value)
 	}
 	return f.Remedy
-}
-
-func lineStarts(text []byte) []int {
-	starts := []int{0}
-	for i, b := range text {
-		if b == '\n' {
-			starts = append(starts, i+1)
-		}
-	}
-	return starts
-}
-
-// offset is that of a place in text whose lines start at starts.
-func offset(text []byte, starts []int, line, column int) int {
-	at := starts[min(line, len(starts))-1]
-	for range column - 1 {
-		_, size := utf8.DecodeRune(text[at:])
-		at += size
-	}
-	return at
 }

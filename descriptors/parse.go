@@ -7,13 +7,12 @@ package descriptors
 
 import (
 	"bytes"
-	"fmt"
+	"cmp"
 	"slices"
 	_ "time/tzdata" // the zones of Info.Timezone load on every machine
 	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
-	"github.com/benchmark-ai/bai/descriptors/internal/fault"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
@@ -62,6 +61,9 @@ type Parser struct {
 	// Namespace is the team that the descriptor belongs to; empty means default.
 	Namespace string
 
+	// MaxRuns is how many runs a sweep may make; 0 means DefaultMaxRuns.
+	MaxRuns int
+
 	// Accepted means that the platform has accepted the descriptor already: values that
 	// only its settings know are no faults.
 	Accepted bool
@@ -75,12 +77,17 @@ func (p Parser) In(namespace string) Parser {
 
 // Parse is as the function Parse.
 func (p Parser) Parse(name string, text []byte) (*Descriptor, Faults) {
-	if f, bad := unreadable(text); bad {
-		return nil, Faults{f.inFile(name)}
+	if faults, bad := unreadable(name, text); bad {
+		return nil, faults
 	}
-	tree, broken := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
-	d, found := p.read(tree, len(broken) > 0)
-	faults := collect(name, broken, found)
+	body := bytes.TrimPrefix(text, []byte("\ufeff"))
+	tree, broken := syntax.Parse(body)
+	read := p.read
+	if tree.Get("sweep") != nil {
+		read = p.sweep(body)
+	}
+	d, found := read(tree, len(broken) > 0)
+	faults := collect(name, slices.Concat(decode.Broken(broken), found))
 	if len(faults.Errors()) > 0 {
 		return nil, faults
 	}
@@ -97,46 +104,10 @@ func (p Parser) read(tree *syntax.Node, damaged bool) (*Descriptor, []decode.Fau
 	return d, report.Faults
 }
 
-// inFile is f in a file.
-func (f Fault) inFile(name string) Fault {
-	f.File = name
-	return f
-}
-
 // unreadable reports a text that is not worth being looked at more closely.
-func unreadable(text []byte) (f Fault, bad bool) {
-	f = Fault{Line: 1, Column: 1}
-	switch {
-	case len(text) > MaxSize:
-		f.Code = fault.TooLarge
-		f.Message = fmt.Sprintf("the file is larger than %d KiB, the most that is taken", MaxSize>>10)
-		f.Remedy = "name data and code in [data] or [ml.script] instead of writing them here"
-	case bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")):
-		f.Code, f.Message, f.Remedy = fault.NotUTF8, "the file is UTF-16", "save it as UTF-8"
-	case bytes.IndexByte(text, 0) >= 0:
-		f.Line, f.Column = position(text, bytes.IndexByte(text, 0))
-		f.Code, f.Message, f.Remedy = fault.Binary, "the file holds a NUL byte: it is no text", "name a TOML file"
-	case !utf8.Valid(text):
-		f.Line, f.Column = position(text, invalid(text))
-		f.Code, f.Message, f.Remedy = fault.NotUTF8, "the file is not UTF-8 from here on", "save it as UTF-8"
-	case len(bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))) == 0:
-		f.Code, f.Message, f.Remedy = fault.Empty, "the file is empty", `begin with spec_version = "1.0"`
-	default:
-		return Fault{}, false
-	}
-	return f, true
-}
-
-// invalid is the offset of the first byte of text that is not UTF-8.
-func invalid(text []byte) int {
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRune(text[i:])
-		if r == utf8.RuneError && size == 1 {
-			return i
-		}
-		i += size
-	}
-	return len(text)
+func unreadable(name string, text []byte) (f Faults, bad bool) {
+	one, bad := decode.Unreadable(text, MaxSize)
+	return collect(name, []decode.Fault{one}), bad
 }
 
 func position(text []byte, offset int) (line, column int) {
@@ -146,13 +117,8 @@ func position(text []byte, offset int) (line, column int) {
 }
 
 // collect gives the faults of name in the order of their places.
-func collect(name string, broken []syntax.Fault, found []decode.Fault) Faults {
-	faults := make(Faults, 0, len(broken)+len(found))
-	for _, f := range broken {
-		faults = append(faults, Fault{
-			File: name, Line: f.At.Line, Column: f.At.Column, Code: codeOf(f.Code), Message: f.Message, Remedy: f.Remedy,
-		})
-	}
+func collect(name string, found []decode.Fault) Faults {
+	faults := make(Faults, 0, len(found))
 	for _, f := range found {
 		faults = append(faults, Fault{
 			File: name, Line: f.At.Line, Column: f.At.Column, Path: f.Path, Code: f.Code,
@@ -160,29 +126,15 @@ func collect(name string, broken []syntax.Fault, found []decode.Fault) Faults {
 		})
 	}
 	slices.SortStableFunc(faults, func(a, b Fault) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
 	return faults
-}
-
-func codeOf(c syntax.Code) string {
-	switch c {
-	case syntax.Duplicate:
-		return fault.Duplicate
-	case syntax.TooDeep:
-		return fault.TooDeep
-	case syntax.Malformed:
-	}
-	return fault.Syntax
 }
 
 // LimitsOf returns the limits of a descriptor as far as they can be read, whatever is
 // wrong with the rest of it: for one that was written for a newer parser.
 func LimitsOf(text []byte) Limits {
-	if _, bad := unreadable(text); bad {
+	if _, bad := unreadable("", text); bad {
 		return Limits{}
 	}
 	tree, _ := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))

@@ -136,6 +136,13 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			Concurrency: descriptors.Forbid, Missed: descriptors.AllMissed, MissedWindow: 6 * time.Hour, Jitter: 5 * time.Minute,
 			Suspend: new(false), History: 50, Start: "2026-12-01", End: "2027-12-01T03:00:00Z",
 		},
+		Sweep: &descriptors.Sweep{
+			Repetitions: 5, Warmup: 1, Order: descriptors.Random, Seed: 7, MaxParallel: 4, OnFailure: descriptors.Stop,
+			Product:  map[string][]any{"questions": {int64(1000), int64(2000)}, "hardware.gpus": {int64(2), int64(4)}},
+			Zip:      map[string][]any{"hardware.cpus": {"3500m", "7"}, "hardware.memory": {"24GiB", "48GiB"}},
+			Explicit: []map[string]any{{"questions": int64(10), "limits.retries": int64(0)}},
+			Exclude:  []map[string]any{{"questions": int64(2000), "hardware.gpus": int64(2)}},
+		},
 	}
 	if diff := cmp.Diff(want, parse(t, string(files(t, name)[name]))); diff != "" {
 		t.Error(diff)

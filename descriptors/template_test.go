@@ -36,6 +36,7 @@ func TestATemplateIsOfItsKind(t *testing.T) {
 		"mpi":         func(d *descriptors.Descriptor) bool { return d.Hardware.Strategy == descriptors.MPI },
 		"inference":   func(d *descriptors.Descriptor) bool { return d.Hardware.Strategy == descriptors.Inference },
 		"scheduled":   func(d *descriptors.Descriptor) bool { return d.Info.Scheduled() },
+		"sweep":       func(d *descriptors.Descriptor) bool { return d.Sweep != nil },
 	} {
 		text, _ := descriptors.Template(kind)
 		if d, faults := descriptors.Parse(kind, text); d == nil || !is(d) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
+	"github.com/benchmark-ai/bai/descriptors/internal/edit"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
 	"github.com/benchmark-ai/bai/descriptors/internal/suggest"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
@@ -26,6 +27,9 @@ func valueTypes() decode.ValueTypes {
 	})
 	return all
 }
+
+// lists tell the lists of the language.
+func lists() edit.Lists { return decode.Lists(&Descriptor{}, valueTypes()) }
 
 // valueTypesOf are the kinds of a file: those of version 0.1 take more.
 func valueTypesOf(tree *syntax.Node) decode.ValueTypes {

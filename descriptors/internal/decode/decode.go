@@ -289,39 +289,9 @@ func (d *decoder) list(v Value, f field, target reflect.Value) {
 func (d *decoder) anything(v Value, target reflect.Value) {
 	all := map[string]any{}
 	for key, value := range v.Entries(syntax.Table.String()) {
-		all[key.Text] = plain(value)
+		all[key.Text] = value.Plain()
 	}
 	target.Set(reflect.ValueOf(all))
-}
-
-// plain is a value as Go has it. Times are texts.
-func plain(v Value) any {
-	switch v.Kind {
-	case syntax.Bool:
-		return v.Text == "true"
-	case syntax.Integer:
-		n, err := v.Node.Int()
-		if err != nil {
-			return nil
-		}
-		return n
-	case syntax.Float:
-		return number(v.Text)
-	case syntax.List:
-		all := make([]any, 0, len(v.Node.Items))
-		for _, item := range v.Items("") {
-			all = append(all, plain(item))
-		}
-		return all
-	case syntax.Table:
-		all := map[string]any{}
-		for key, value := range v.Entries("") {
-			all[key.Text] = plain(value)
-		}
-		return all
-	case syntax.String, syntax.Time:
-	}
-	return v.Text
 }
 
 // list is "a, b or c".

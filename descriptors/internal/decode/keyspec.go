@@ -20,6 +20,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A KeySpec is one key of a language.
@@ -40,6 +41,19 @@ type KeySpec struct {
 // fields, each table before its keys.
 func KeySpecs(root any, kinds ValueTypes) []KeySpec {
 	return keySpecs(reflect.TypeOf(root).Elem(), "", nil, kinds)
+}
+
+// Lists is a function that reports whether the struct that root points to has a list at a
+// path of keys.
+func Lists(root any, kinds ValueTypes) func(keys string) bool {
+	lists := sync.OnceValue(func() map[string]bool {
+		all := map[string]bool{}
+		for _, row := range KeySpecs(root, kinds) {
+			all[strings.ReplaceAll(row.Path, "[]", "")] = strings.HasPrefix(row.Type, "list")
+		}
+		return all
+	})
+	return func(keys string) bool { return lists()[keys] }
 }
 
 func keySpecs(t reflect.Type, path string, without []string, kinds ValueTypes) []KeySpec {

@@ -3,7 +3,6 @@ package decode
 import (
 	"fmt"
 	"iter"
-	"math"
 	"strconv"
 	"strings"
 
@@ -167,13 +166,4 @@ func Quoted(name string) string {
 		return `""`
 	}
 	return name
-}
-
-// number is the value of a Float.
-func number(text string) float64 {
-	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
-	if err != nil {
-		return math.Inf(1) // too large: ParseFloat agrees
-	}
-	return f
 }

@@ -122,3 +122,19 @@ func (p piece) cut(from, to int) piece {
 	}
 	return piece{p.text[from:to], p.origin, at}
 }
+
+// A Piece is a part of a Text that comes from one origin.
+type Piece struct {
+	Text   []byte
+	Origin int // File, or the number of the value
+	At     int // the offset of Text in its origin; -1 for bytes that were written around a value
+}
+
+// Pieces are the parts of the text as it is now. They share the memory of the file.
+func (t *Text) Pieces() []Piece {
+	all := make([]Piece, len(t.pieces))
+	for i, p := range t.pieces {
+		all[i] = Piece{p.text, p.origin, p.at}
+	}
+	return all
+}

@@ -100,6 +100,15 @@ const (
 	VolumeKind     = "BAI0091"
 	NoRole         = "BAI0092"
 
+	// [sweep].
+	BadSweep       = "BAI0093"
+	NoParameter    = "BAI0094"
+	NotVaried      = "BAI0095"
+	NotSubstituted = "BAI0096"
+	EqualCells     = "BAI0097"
+	NoCells        = "BAI0098"
+	ManyRuns       = "BAI0099"
+
 	// Warnings.
 	NotRead       = "BAI0101"
 	UnknownType   = "BAI0103"
@@ -109,4 +118,6 @@ const (
 	OneCommand    = "BAI0107"
 	SecretInURL   = "BAI0108"
 	LegacyValue   = "BAI0109"
+	NotUsed       = "BAI0110"
+	NotExcluded   = "BAI0111"
 )

@@ -17,7 +17,7 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), warnings())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings())
 }
 
 func file() []Explanation {
@@ -513,6 +513,53 @@ func volumes() []Explanation {
 	}
 }
 
+func sweep() []Explanation {
+	return []Explanation{
+		{
+			BadSweep, "a list or row of a sweep that is none",
+			"Each name in product and zip has a list of one value or more, and all lists of zip have as many. A name without a dot is a parameter: letters, digits and _. The path of a key is in quotes, since a dot outside of quotes begins a table in TOML. No two names set one key.",
+			"[ml]\nargs = \"{{size}}\"\n[sweep.product]\nsize = []",
+			"[ml]\nargs = \"{{size}}\"\n[sweep.product]\nsize = [\"1K\", \"1M\"]",
+		},
+		{
+			NoParameter, "a name that has no value",
+			"In a descriptor with [sweep], {{name}} stands for the cell's value of the parameter name. Either no list or row has this name, or a row of explicit or the combinations of product and zip leave it out. Two braces that are no name are written as four: {{{{.",
+			"[ml]\nargs = \"{{size}} {{count}}\"\n[sweep.product]\nsize = [\"1K\", \"1M\"]",
+			"[ml]\nargs = \"{{size}} {{{{count}}\"\n[sweep.product]\nsize = [\"1K\", \"1M\"]",
+		},
+		{
+			NotVaried, "a key that is the same in all cells",
+			"spec_version, info.scheduling, info.timezone and the keys of [schedule] and [sweep] belong to the whole file: the set is submitted once, or at each firing of the schedule.",
+			"[sweep.product]\n\"info.timezone\" = [\"UTC\", \"Europe/Berlin\"]",
+			"[sweep.product]\n\"info.description\" = [\"one\", \"two\"]",
+		},
+		{
+			NotSubstituted, "a value that cannot stand in a string",
+			"{{name}} in a string becomes the content of a string, or the text of a number, a bool or a time. A list or a table has no such text: set the whole key by its path.",
+			"[ml]\nargs = \"{{size}}\"\n[sweep.product]\nsize = [[1, 2], [3, 4]]",
+			"[ml]\nargs = \"{{size}}\"\n[sweep.product]\nsize = [\"1 2\", \"3 4\"]",
+		},
+		{
+			EqualCells, "two cells with the same values",
+			"Two combinations or rows have the same value for every name. Results are kept by cell, so that each is there once; repetitions says how often it runs.",
+			"[sweep.product]\n\"hardware.cpus\" = [1, 2, 2]",
+			"[sweep]\nrepetitions = 2\n[sweep.product]\n\"hardware.cpus\" = [1, 2]",
+		},
+		{
+			NoCells, "a sweep without cells",
+			"[sweep] needs product, zip or explicit, and exclude may not leave out all cells.",
+			"[sweep]\nrepetitions = 3",
+			"[sweep]\nrepetitions = 3\n[sweep.product]\n\"hardware.cpus\" = [1, 2]",
+		},
+		{
+			ManyRuns, "too many runs",
+			"A set has as many runs as cells times repetitions and warm-up runs: 100,000 at most, if the platform sets no other limit. Combinations count before exclude leaves some out. A sweep with very many values in a long descriptor is refused too, as checking it would take too long.",
+			"[sweep]\nrepetitions = 10000\nwarmup = 10000\n[sweep.product]\n\"hardware.cpus\" = [1, 2, 3, 4, 5, 6]",
+			"[sweep]\nrepetitions = 100\nwarmup = 1\n[sweep.product]\n\"hardware.cpus\" = [1, 2, 3, 4, 5, 6]",
+		},
+	}
+}
+
 func warnings() []Explanation {
 	return []Explanation{
 		{
@@ -562,6 +609,18 @@ func warnings() []Explanation {
 			"Whoever may see a run sees its descriptor, and with it this URL as it is. In statuses, errors and logs the value of such a parameter is left out. An HTTP server has no other way to be told who asks: where that matters, keep the data where the platform reads them with a right of its own.",
 			"[[data.sources]]\nsrc = \"https://example.org/set?access_token=4e1c\"\npath = \"/data\"",
 			"[[data.sources]]\nsrc = \"s3://team/set\"\npath = \"/data\"",
+		},
+		{
+			NotUsed, "a parameter that no string uses",
+			"The name has no dot, so that it is a parameter, and no string of the descriptor has it in double braces: the cells differ in nothing but their labels. Write {{name}} without blanks, or the path of a key with its dots.",
+			"[sweep.product]\ncpus = [1, 2]",
+			"[sweep.product]\n\"hardware.cpus\" = [1, 2]",
+		},
+		{
+			NotExcluded, "a row of exclude that leaves out nothing",
+			"No cell has all values of the row. Values are compared by their TOML text: \"1\" is not 1, and 1_000 is not 1000.",
+			"[sweep.product]\n\"hardware.cpus\" = [1, 2]\n[[sweep.exclude]]\n\"hardware.cpus\" = \"2\"",
+			"[sweep.product]\n\"hardware.cpus\" = [1, 2]\n[[sweep.exclude]]\n\"hardware.cpus\" = 2",
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,8 @@ const ID = "https://raw.githubusercontent.com/benchmark-ai/bai/main/descriptors/
 type schema = map[string]any
 
 // Schema is the JSON Schema (2020-12) of the language. It accepts every descriptor that
-// Parse accepts, and refuses faults that a schema can express.
+// Parse accepts, unless its sweep gives a required key that is missing or replaces a value
+// that is refused, and refuses faults that a schema can express.
 func Schema() ([]byte, error) {
 	root := table(schema{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": ID,
@@ -27,6 +29,9 @@ func Schema() ([]byte, error) {
 		"description": "One benchmark: what runs, on what, with which data, and which numbers are read from it.",
 		"type":        "object",
 	})
+	root["$defs"] = schema{"parameter": schema{
+		"description": "Text with {{name}}, a parameter of [sweep].", "type": "string", "pattern": `\{\{[A-Za-z_][A-Za-z0-9_]*\}\}`,
+	}}
 	tables := map[string]schema{"": root}
 	for _, key := range descriptors.Keys() {
 		parent, name := cut(key.Path)
@@ -77,11 +82,14 @@ func cut(path string) (parent, name string) {
 
 func property(key descriptors.Key) schema {
 	p := maps.Clone(key.Schema)
+	if key.Path != "sweep" && !strings.HasPrefix(key.Path, "sweep.") {
+		p = withParameters(p)
+	}
 	p["description"] = key.Doc
 	if key.Default == "" {
 		return p
 	}
-	switch p["type"] {
+	switch key.Schema["type"] {
 	case "integer":
 		n, err := strconv.Atoi(key.Default)
 		if err == nil {
@@ -93,6 +101,24 @@ func property(key descriptors.Key) schema {
 		p["default"] = key.Default
 	}
 	return p
+}
+
+// withParameters is s with {{name}} in each string that may not be any text.
+func withParameters(s schema) schema {
+	parameter := schema{"$ref": "#/$defs/parameter"}
+	if some, ok := s["anyOf"].([]any); ok {
+		return schema{"anyOf": append(slices.Clone(some), parameter)}
+	}
+	if s["type"] == "string" && len(s) > 1 {
+		return schema{"anyOf": []any{s, parameter}}
+	}
+	all := maps.Clone(s)
+	for _, key := range []string{"additionalProperties", "items"} {
+		if inner, ok := s[key].(schema); ok {
+			all[key] = withParameters(inner)
+		}
+	}
+	return all
 }
 
 // tableRules are the rules between the keys of a table.

@@ -3,7 +3,9 @@
 package syntax
 
 import (
+	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -103,6 +105,46 @@ func (n *Node) Get(name string) *Node {
 
 // Int is the value of an Integer.
 func (n *Node) Int() (int64, error) { return strconv.ParseInt(n.Text, 0, 64) }
+
+// Plain is the value as Go has it: a string, int64, float64, bool, []any or
+// map[string]any. Times are strings.
+func (n *Node) Plain() any {
+	switch n.Kind {
+	case Bool:
+		return n.Text == "true"
+	case Integer:
+		i, err := n.Int()
+		if err != nil {
+			return nil
+		}
+		return i
+	case Float:
+		return n.float()
+	case List:
+		all := make([]any, len(n.Items))
+		for i, item := range n.Items {
+			all[i] = item.Plain()
+		}
+		return all
+	case Table:
+		all := make(map[string]any, len(n.Entries))
+		for _, e := range n.Entries {
+			all[e.Name] = e.Value.Plain()
+		}
+		return all
+	case String, Time:
+	}
+	return n.Text
+}
+
+// float is the value of a Float.
+func (n *Node) float() float64 {
+	f, err := strconv.ParseFloat(strings.ReplaceAll(n.Text, "_", ""), 64)
+	if err != nil {
+		return math.Inf(1) // too large: ParseFloat agrees
+	}
+	return f
+}
 
 // Headed reports whether a Table was opened by a [header], or a List by
 // [[headers]].

@@ -1,0 +1,102 @@
+// Package sweep expands the table [sweep] of a descriptor into its cells and their
+// runs. It is pure: the same text always has the same cells, names, IDs and order.
+package sweep
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
+	"github.com/benchmark-ai/bai/descriptors/internal/grid"
+	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
+	"github.com/benchmark-ai/bai/descriptors/internal/types"
+)
+
+// Read reads the [sweep] of a descriptor after overrides: a text as ParseWith returns it.
+// The faults are those of p.Parse. The plan is nil if one of them is an error, and for a
+// descriptor without [sweep].
+func Read(p descriptors.Parser, file string, text []byte) (*Plan, descriptors.Faults) {
+	d, faults := p.Parse(file, text)
+	if d == nil || d.Sweep == nil {
+		return nil, faults
+	}
+	body := bytes.Clone(bytes.TrimPrefix(text, []byte(mark)))
+	tree, _ := syntax.Parse(body)
+	g, _ := grid.Read(grid.Source{
+		Text: body, Tree: tree, Lists: decode.Lists(&descriptors.Descriptor{}, types.All()),
+		RunsPerCell: d.Sweep.Warmup + d.Sweep.Repetitions, MostRuns: p.MostRuns(),
+	})
+	plan := &Plan{sweep: *d.Sweep, grid: g, mark: text[:len(text)-len(body)]}
+	if plan.sweep.Order == descriptors.Random {
+		plan.shuffled = shuffled(g.Len()*plan.sweep.Repetitions, uint64(plan.sweep.Seed)) //nolint:gosec // its bits are the seed
+	}
+	return plan, faults
+}
+
+// mark is the byte order mark of UTF-8.
+const mark = "\ufeff"
+
+// A Plan is the runs of a sweep. It computes cells, texts and runs when they are asked
+// for. It is not changed, and may be used by many goroutines at a time.
+type Plan struct {
+	sweep    descriptors.Sweep
+	grid     *grid.Grid
+	mark     []byte   // with which the text begins
+	shuffled []uint32 // the repetitions of all cells, as interleaved numbers them
+}
+
+// A Cell is one combination of values.
+type Cell struct {
+	// ID is the first 12 hexadecimal digits of the SHA-256 of the lines name=value, sorted
+	// by their names, each with its line feed, and the values as in Parameter.Text. It
+	// depends on nothing else: on no other cell, no order and no number of repetitions.
+	ID string
+
+	// Name is for people, as num_instances=2,size=1K. No other cell of the plan has it, and
+	// it has at most 120 bytes.
+	Name string
+
+	Parameters []Parameter // in the order in which the file has them first
+}
+
+// A Parameter is one value of a cell.
+type Parameter struct {
+	Name  string // a parameter, or the path of a key
+	Text  string // the value as TOML on one line
+	Value any    // a string, int64, float64, bool, []any or map[string]any; times are strings
+}
+
+// A Run is one run of a set.
+type Run struct {
+	Cell       int
+	Repetition int // from 1, of warm-up runs too
+	Warmup     bool
+}
+
+// Sweep is the table as it was read, with its defaults.
+func (p *Plan) Sweep() descriptors.Sweep { return p.sweep }
+
+// Cells is the number of cells: 1 or more.
+func (p *Plan) Cells() int { return p.grid.Len() }
+
+// Cell is a cell by its number, from 0: the combinations of product and zip come first, then
+// the rows of explicit. It panics for a number that is none.
+func (p *Plan) Cell(i int) Cell {
+	one := p.grid.Point(i)
+	c := Cell{ID: one.ID, Name: one.Name, Parameters: make([]Parameter, len(one.Settings))}
+	for i, s := range one.Settings {
+		c.Parameters[i] = Parameter(s)
+	}
+	return c
+}
+
+// Descriptor is the text of cell i, for Parse: an ordinary descriptor, which differs from
+// the text of the plan in the keys that the cell sets and in the names in its strings, and
+// which has no [sweep].
+func (p *Plan) Descriptor(i int) []byte {
+	if len(p.mark) == 0 {
+		return p.grid.Text(i)
+	}
+	return slices.Concat(p.mark, p.grid.Text(i))
+}
