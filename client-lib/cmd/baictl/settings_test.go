@@ -149,7 +149,7 @@ func TestAFileOfContextsThatIsFaultyIsSaidWithItsPlace(t *testing.T) {
 
 func TestWhatIsBegunWithInitIsValid(t *testing.T) {
 	h := home{t, t.TempDir()}
-	for _, kind := range []string{"single_node", "gpu", "mpi", "inference", "scheduled"} {
+	for _, kind := range []string{"single_node", "gpu", "mpi", "inference", "scheduled", "sweep"} {
 		h.must("init", "--kind", kind, kind+".toml")
 		if got := h.run(nil, "validate", "--strict", kind+".toml"); got.code != 0 {
 			t.Errorf("%s: %s", kind, got)

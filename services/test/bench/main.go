@@ -70,6 +70,7 @@ type measurement struct {
 func measurements() []measurement {
 	return []measurement{
 		{"validate", validate},
+		{"expand", expand},
 		{"start", submitToStart},
 		{"idle", idle},
 		{"runs", runsPerSecond},

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/sweep"
 )
 
 // validate measures a descriptor of 1,000 lines with 20 faults.
@@ -40,6 +41,36 @@ func validate(context.Context, bench) ([]result, error) {
 		}
 	}
 	return []result{atMost("Validate", median(times), "ms", 10, "20 of 20 faults in 1,000 lines found")}, nil
+}
+
+// expand measures a sweep of 10,000 cells: their texts, names and IDs, and the order of 50,000
+// runs.
+func expand(context.Context, bench) ([]result, error) {
+	const cells, rounds = 10_000, 20
+	values := make([]string, cells/100)
+	for i := range values {
+		values[i] = strconv.Itoa(i + 1)
+	}
+	list := strings.Join(values, ", ")
+	text := "spec_version = \"1.0\"\n[info]\ndescription = \"{{size}}\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"x\"\n" +
+		"[sweep]\nrepetitions = 5\norder = \"random\"\n[sweep.product]\nsize = [" + list + "]\n\"hardware.cpus\" = [" + list + "]\n"
+	plan, faults := sweep.Read(descriptors.Parser{}, "bench.toml", []byte(text))
+	if plan == nil || plan.Cells() != cells {
+		return nil, fmt.Errorf("read the sweep: %w", faults.Err())
+	}
+	var times []float64
+	for range rounds {
+		begin := time.Now()
+		for i := range plan.Cells() {
+			plan.Descriptor(i)
+			plan.Cell(i)
+		}
+		for i := range plan.Runs() {
+			plan.Run(i)
+		}
+		times = append(times, ms(time.Since(begin)))
+	}
+	return []result{atMost("Expand", median(times), "ms", 100, "a sweep of 10,000 cells and 50,000 runs")}, nil
 }
 
 // submitToStart measures from the call of SubmitRun to the first action of the

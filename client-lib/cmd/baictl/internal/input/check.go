@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -13,6 +14,15 @@ type CheckResult struct {
 	Descriptor *descriptors.Descriptor // nil where a fault is an error
 	Effective  []byte                  // the text with the overrides in it; nil where they cannot be put in
 	Faults     []*baiv1.Fault
+}
+
+// Plan is that of the sweep of a document; nil if it has none, or a fault that is an error.
+func (c CheckResult) Plan() *sweep.Plan {
+	if c.Descriptor == nil || c.Descriptor.Sweep == nil {
+		return nil
+	}
+	plan, _ := sweep.Read(descriptors.Parser{Accepted: true}, "", c.Effective) // the faults are known
+	return plan
 }
 
 // Check returns all that is wrong with a document that has values put in place

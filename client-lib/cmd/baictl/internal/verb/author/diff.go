@@ -17,12 +17,16 @@ import (
 // Diff is the verb diff.
 func Diff(s *session.Session) *cobra.Command {
 	var set []string
+	var cell string
 	cmd := &cobra.Command{
 		Use:   "diff FILE RUN",
 		Short: "Compare a descriptor with an earlier run",
 		Long: `Lists the keys with different values in a descriptor and an earlier run: the
 run's value, and the descriptor's. Order, comments and what is a default anyway
 are no difference. It exits with 0 whether there are any or not.
+
+A run of a set has the descriptor of its cell: --cell says which cell of a FILE
+with [sweep] is compared, else it is the first one, which standard error says.
 
 ` + session.Sources + `
 
@@ -36,13 +40,14 @@ With -o name: the keys.`,
 			}
 			return s.OneRun(cmd, args[1:], toComplete)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return diff(cmd, s, set, args[0], args[1]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return diff(cmd, s, set, cell, args[0], args[1]) },
 	}
+	cellFlag(cmd, &cell)
 	session.SetFlag(cmd, &set)
 	return session.WithNoun(cmd)
 }
 
-func diff(cmd *cobra.Command, s *session.Session, assignments []string, file, name string) error {
+func diff(cmd *cobra.Command, s *session.Session, assignments []string, cell, file, name string) error {
 	set, err := session.Overrides(cmd, assignments)
 	if err != nil {
 		return err
@@ -60,6 +65,13 @@ func diff(cmd *cobra.Command, s *session.Session, assignments []string, file, na
 	}
 	if _, broken := descriptors.Diff(checked.Effective, checked.Effective); broken != nil { // it is not TOML
 		return s.FailWithFaults(checked.Faults)
+	}
+	if cell != "" || checked.Plan() != nil {
+		one, err := oneCell(s, doc.Name, checked, cell)
+		if err != nil {
+			return err
+		}
+		checked.Effective = one.text
 	}
 	c, err := s.Client()
 	if err != nil {

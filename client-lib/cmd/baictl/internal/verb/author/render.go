@@ -20,6 +20,7 @@ type rendering struct {
 	session *session.Session
 	server  bool
 	script  string
+	cell    string
 	set     []string
 }
 
@@ -40,6 +41,9 @@ with, as it is in any case where the descriptor has ml.script.
 With --server they are those under the settings of the running platform; give
 its address as --server=ADDRESS where it is not that of the context.
 
+A descriptor with [sweep] is many runs: --cell says which of its cells is
+rendered, else it is the first one, which standard error says.
+
 ` + session.Sources,
 		Example: `  baictl render resnet.toml --set hardware.gpus=4 | kubectl diff -f -
   baictl render --server resnet.toml`,
@@ -49,6 +53,7 @@ its address as --server=ADDRESS where it is not that of the context.
 	}
 	session.SetFlag(cmd, &r.set)
 	cmd.Flags().StringVar(&r.script, "script", "", "`DIR` with code that would be sent along, or an archive of it")
+	cellFlag(cmd, &r.cell)
 	flag := cmd.Flags().VarPF(serverFlag{r}, "server", "", "under the settings of the running platform; `ADDRESS` may be left out")
 	flag.NoOptDefVal = "context"
 	return cmd
@@ -97,39 +102,51 @@ func (r *rendering) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	manifest := offline
+	manifest := r.offline
 	if r.server {
-		manifest = online
+		manifest = r.online
 	}
-	text, err := manifest(ctx, s, doc, set, code)
+	text, err := manifest(ctx, doc, set, code)
 	if err != nil {
 		return err
 	}
 	return session.WriteText(s.Env.Out, text)
 }
 
-func offline(_ context.Context, s *session.Session, doc input.Document, set []*baiv1.Override, code bool) (string, error) {
+func (r *rendering) offline(_ context.Context, doc input.Document, set []*baiv1.Override, code bool) (string, error) {
 	checked := doc.Check(set, false)
 	if checked.Descriptor == nil {
-		return "", s.FailWithFaults(checked.Faults)
+		return "", r.session.FailWithFaults(checked.Faults)
 	}
-	s.PrintFaults(checked.Faults)
-	text, err := transpile.Manifest(checked.Descriptor, checked.Effective, code, transpile.Settings{})
+	r.session.PrintFaults(checked.Faults)
+	one, err := oneCell(r.session, doc.Name, checked, r.cell)
+	if err != nil {
+		return "", err
+	}
+	text, err := transpile.Manifest(one.descriptor, one.text, code, transpile.Settings{})
 	if e, ok := errors.AsType[*transpile.RefusedError](err); ok {
 		return "", &exitcode.UsageError{Message: fmt.Sprintf("render %q: %s", doc.Name, e)}
 	}
 	return string(text), err
 }
 
-func online(ctx context.Context, s *session.Session, doc input.Document, set []*baiv1.Override, code bool) (string, error) {
-	c, err := s.Client()
+func (r *rendering) online(ctx context.Context, doc input.Document, set []*baiv1.Override, code bool) (string, error) {
+	c, err := r.session.Client()
 	if err != nil {
 		return "", err
 	}
-	team, err := s.Team("")
+	team, err := r.session.Team("")
 	if err != nil {
 		return "", err
 	}
-	text, err := c.Render(ctx, bai.Draft{Text: doc.Text, File: doc.Name, Namespace: team, Overrides: set, WithScript: code})
-	return text, s.FailIfInvalid(err)
+	draft := bai.Draft{Text: doc.Text, File: doc.Name, Namespace: team, Overrides: set, WithScript: code}
+	if checked := doc.Check(set, false); r.cell != "" || checked.Plan() != nil {
+		one, err := oneCell(r.session, doc.Name, checked, r.cell)
+		if err != nil {
+			return "", err
+		}
+		draft.Text, draft.Overrides = one.text, nil
+	}
+	text, err := c.Render(ctx, draft)
+	return text, r.session.FailIfInvalid(err)
 }

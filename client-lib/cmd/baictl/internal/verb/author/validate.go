@@ -59,6 +59,7 @@ type checkedFile struct {
 	name    string
 	skipped bool
 	faults  []*baiv1.Fault
+	set     string // how many cells and runs its sweep makes; "" without one
 }
 
 func (v checkedFile) valid() bool { return !v.skipped && input.CountErrors(v.faults) == 0 }
@@ -96,7 +97,12 @@ func (v validation) check(ctx context.Context, s *session.Session, entry input.E
 	if entry.Found && input.IsForeign(doc.Text) {
 		return checkedFile{name: doc.Name, skipped: true}, nil
 	}
-	return checkedFile{name: doc.Name, faults: doc.Check(set, v.strict).Faults}, nil
+	checked := doc.Check(set, v.strict)
+	one := checkedFile{name: doc.Name, faults: checked.Faults}
+	if plan := checked.Plan(); plan != nil {
+		one.set = size(plan)
+	}
+	return one, nil
 }
 
 func printChecked(s *session.Session, all []checkedFile) error {
@@ -138,10 +144,15 @@ func (v checkedFile) line(output string) string {
 		return ""
 	case output == "name":
 		return v.name
-	case len(v.faults) > 0:
-		return v.name + ": valid, " + exitcode.Plural(len(v.faults), "warning")
 	}
-	return v.name + ": valid"
+	text := v.name + ": valid"
+	if v.set != "" {
+		text += ", " + v.set
+	}
+	if len(v.faults) > 0 {
+		text += ", " + exitcode.Plural(len(v.faults), "warning")
+	}
+	return text
 }
 
 func printSARIF(s *session.Session, all []checkedFile) error {
