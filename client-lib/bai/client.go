@@ -77,6 +77,7 @@ type Client struct {
 	transfer    baiv1.TransferServiceClient
 
 	schedules      baiv1.ScheduleServiceClient
+	sets           baiv1.SetServiceClient
 	serverRevision atomic.Int32 // the platform's revision, once it has answered; 0 before
 }
 
@@ -112,7 +113,7 @@ func (s Settings) Dial(target string) (*Client, error) {
 		target: target, settings: s, conn: conn,
 		rpc: baiv1.NewRunServiceClient(conn), descriptors: baiv1.NewDescriptorServiceClient(conn),
 		scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn),
-		transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
+		transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn), sets: baiv1.NewSetServiceClient(conn),
 	}, nil
 }
 

@@ -19,6 +19,8 @@ type Filter struct {
 	Since     time.Time         // only those submitted then or later
 	Until     time.Time         // only those submitted before
 	Schedule  string            // only the firings of the schedule of this ID
+	Set       string            // only the runs of the set of this ID
+	Cell      string            // only the runs of the cell of Set with this name
 	Text      string            // only those whose ID, name or file begins so, or whose task is this
 	Oldest    bool              // the oldest first, instead of the newest
 	Page      int               // runs in one request, at most 1000; 0 means 50
@@ -56,8 +58,8 @@ func (f Filter) request() *baiv1.ListRunsRequest {
 		Namespace: f.Namespace,
 		Text:      f.Text,
 
-		ScheduleId: f.Schedule,
-		Framework:  f.Framework, FrameworkVersion: f.FrameworkVersion, DataId: f.DataID,
+		ScheduleId: f.Schedule, SetId: f.Set, Cell: f.Cell,
+		Framework: f.Framework, FrameworkVersion: f.FrameworkVersion, DataId: f.DataID,
 	}
 	if f.Oldest {
 		req.Order = baiv1.Order_ORDER_OLDEST_FIRST
@@ -74,5 +76,6 @@ func (f Filter) requiredFeatures() []requiredFeature {
 		{3, "a list of a schedule's runs", f.Schedule != ""},
 		{6, "a list by framework", f.Framework != "" || f.FrameworkVersion != ""},
 		{6, "a list by the ID of data", f.DataID != ""},
+		{7, "a list of a set's runs", f.Set != ""},
 	}
 }

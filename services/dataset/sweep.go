@@ -90,6 +90,9 @@ func (c *Cache) pinExpired(ctx context.Context, key string, p store.Pin) (bool, 
 		return false, err
 	}
 	referenced, err := c.pinnedBySchedule(ctx, key, p)
+	if err == nil && !referenced {
+		referenced, err = c.pinnedBySet(ctx, p)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -108,6 +111,12 @@ func (c *Cache) pinExpired(ctx context.Context, key string, p store.Pin) (bool, 
 func (c *Cache) pinnedBySchedule(ctx context.Context, key string, p store.Pin) (bool, error) {
 	plan, _, found, err := store.Find[store.ScheduleRetention](ctx, c.store, store.KindSchedule, p.Run)
 	return found && plan.Deleted.IsZero() && key == store.PinKey(plan.Script, p.Run), err
+}
+
+// pinnedBySet reports whether a pin keeps the code that a set sends along with its runs.
+func (c *Cache) pinnedBySet(ctx context.Context, p store.Pin) (bool, error) {
+	set, _, found, err := store.Find[store.SetRetention](ctx, c.store, store.KindSet, p.Run)
+	return found && set.Ended.IsZero(), err
 }
 
 // deleteOrphans removes objects without a document, and documents without an object.

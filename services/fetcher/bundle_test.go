@@ -152,6 +152,31 @@ func TestCodeStaysForTheScheduleThatNamesItUntilThatIsDeleted(t *testing.T) {
 	}
 }
 
+func TestCodeStaysForASetUntilItsRunsHaveEnded(t *testing.T) {
+	w := newFixture(t)
+	running, finished := w.uploadCode(t, "running", ""), w.uploadCode(t, "finished", "")
+	for id, code := range map[string]event.Bundle{"s1": running, "s2": finished} {
+		w.pin(t, code.SHA256, id, time.Now().Add(-2*time.Hour))
+		set := store.SetRetention{Script: code.SHA256}
+		if id == "s2" {
+			set.Ended = time.Now()
+		}
+		if err := store.Create(t.Context(), w.docs, store.KindSet, id, set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.cache(t, quick()).Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range w.docsOf(t, store.KindPin) {
+		got = append(got, d.Key)
+	}
+	if diff := cmp.Diff([]string{store.PinKey(running.SHA256, "s1")}, got); diff != "" {
+		t.Errorf("pins (-want +got):\n%s", diff)
+	}
+}
+
 func TestNoLimitEvictsCodeThatARunNeedsBeforeAnybodyHearsOfIt(t *testing.T) {
 	w := newFixture(t)
 	code := w.uploadCode(t, "code", "ann", "r1")

@@ -3,7 +3,7 @@
 //
 // It has these packages: submit (a request → bai.submitted), projection (events → runs
 // in the store), catalog, artifact and bundle (stored descriptors, files of runs, code
-// of users), schedule (repeated runs), archive (export and import of runs), api (all
+// of users), schedule (repeated runs), set (runs of a sweep), archive (export and import of runs), api (all
 // gRPC handlers) and rest (the same over HTTP, on the same port).
 package gateway
 
@@ -28,6 +28,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/rest"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -46,11 +47,12 @@ type Settings struct {
 	Scripts     bundle.Settings    `toml:"scripts"`
 	Preflight   preflight.Settings `toml:"preflight"`
 	Schedules   schedule.Settings  `toml:"schedules"`
+	Sets        set.Settings       `toml:"sets"`
 }
 
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
-	return errors.Join(s.Submit.Validate(), s.Projection.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate(), s.Scripts.Validate(), s.Schedules.Validate())
+	return errors.Join(s.Submit.Validate(), s.Projection.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate(), s.Scripts.Validate(), s.Schedules.Validate(), s.Sets.Validate())
 }
 
 // Bus carries events.
@@ -116,17 +118,23 @@ type DatasetCache interface {
 // services, so one process can run several services.
 func New(s Settings, d Deps) map[string]service.Runnable {
 	scripts := bundle.New(s.Scripts, d.Objects, d.Store, time.Now)
-	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: submit.NewIDs(d.Entropy), StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
+	ids := submit.NewIDs(d.Entropy)
+	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: ids, StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
 	scheduleDeps := schedule.Deps{
 		Store: d.Store, Submitter: submitter, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log,
 	}
 	runner := schedule.NewRunner(s.Schedules, scheduleDeps)
+	setDeps := set.Deps{
+		Store: d.Store, Submitter: submitter, Parser: d.Parser, NewID: ids.New, StorageFull: d.StorageFull, Sync: d.Sync,
+		Holder: rand.Text(), Now: time.Now, Log: d.Log,
+	}
+	sets := set.NewRunner(s.Sets, setDeps)
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
 		Submitter: submitter, Store: d.Store, Catalog: catalog.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
 		Preflight: newPreflight(s.Preflight, d.Preflight), Parser: d.Parser,
 		Archiver: archive.New(archive.Deps{Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter, Version: d.Version.Version, Now: time.Now}),
-		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, runner.Wake),
+		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, runner.Wake), Sets: set.New(setDeps, sets),
 		Ready: d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
@@ -134,12 +142,13 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	parts := map[string]service.Runnable{
 		"gateway/outbox":    submitter.RunOutboxRelay,
 		"gateway/schedules": runner.Run,
+		"gateway/sets":      sets.Run,
 		"gateway/reconcile": projection.NewReconciler(s.Projection, d.Store, d.Bus, d.Log).Run,
 		"gateway/port":      split,
 		"gateway/api":       server.Serve(http2, inProcess),
 		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inProcess, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready, Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
-	for _, step := range projection.NewProjector(d.Store).Steps() {
+	for _, step := range projection.NewProjector(d.Store, sets.RunEnded).Steps() {
 		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)
 	}
 	return parts

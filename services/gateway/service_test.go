@@ -178,7 +178,7 @@ func TestTheServiceHasItsParts(t *testing.T) {
 	want := []string{
 		"gateway/api", "gateway/outbox", "gateway/port", "gateway/reconcile", "gateway/record/bai.commands", "gateway/record/bai.fetched",
 		"gateway/record/bai.finished", "gateway/record/bai.launched", "gateway/record/bai.retried", "gateway/record/bai.status",
-		"gateway/record/bai.submitted", "gateway/rest", "gateway/schedules",
+		"gateway/record/bai.submitted", "gateway/rest", "gateway/schedules", "gateway/sets",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(parts))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -90,6 +90,7 @@ func newFixture(t *testing.T, begin time.Time) *baitest.Platform {
 		Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_CANCELED,
 	})
 	addSchedules(p)
+	addSets(p, begin)
 	return p
 }
 
@@ -176,6 +177,37 @@ func addHistory(p *baitest.Platform, id string, at func(int) *timestamppb.Timest
 }
 
 const nightlyID = "7rp0wrv5k2m8v1xqd3sj4thb6n"
+
+// sizesID is the set sizes.
+const sizesID = "6kq3w8r2v5m1x7d4j9thb0pzcn"
+
+// addSets adds two sets: one that runs, one that a failure has stopped.
+func addSets(p *baitest.Platform, begin time.Time) {
+	run := func(id string, repetition int32, phase baiv1.Phase, outcome baiv1.Outcome) *baiv1.CellRun {
+		return &baiv1.CellRun{RunId: id, Repetition: repetition, Phase: phase, Outcome: outcome}
+	}
+	p.AddSet(&baiv1.Set{
+		Id: sizesID, Name: "sizes", Namespace: "pets", Owner: "ann", Description: "All sizes \x1b[31m", DescriptorFile: "sweep.toml", DescriptorToml: helloText,
+		Labels: map[string]string{"task_name": "sizes"}, CellCount: 3, RunCount: 9, Repetitions: 2, Warmup: 1, Order: "interleaved", MaxParallel: 2, OnFailure: "continue",
+		State: baiv1.SetState_SET_STATE_RUNNING, Submitted: 6, Active: 1, Succeeded: 4, Failed: 1, FailureClasses: map[string]int32{"infra": 1},
+		Failures:   []*baiv1.SetFailure{{RunId: failedID, Cell: "size=1M", Message: "the process exited with 3"}},
+		ActiveRuns: []string{runningID}, CreateTime: timestamppb.New(begin), UpdateTime: timestamppb.New(begin.Add(time.Minute)),
+	},
+		&baiv1.Cell{Id: "0123456789ab", Name: "size=1K", Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"1K"`}}, Runs: []*baiv1.CellRun{
+			{RunId: "w", Repetition: 1, Warmup: true, Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED},
+			run("r1", 1, baiv1.Phase_PHASE_FINISHED, baiv1.Outcome_OUTCOME_SUCCEEDED), run(runningID, 2, baiv1.Phase_PHASE_RUNNING, 0),
+		}},
+		&baiv1.Cell{Id: "123456789abc", Name: "size=1M", Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"1M"`}}, Runs: []*baiv1.CellRun{
+			run(failedID, 1, baiv1.Phase_PHASE_FINISHED, baiv1.Outcome_OUTCOME_FAILED), run("r2", 2, baiv1.Phase_PHASE_FINISHED, baiv1.Outcome_OUTCOME_CANCELED),
+		}},
+		&baiv1.Cell{Id: "23456789abcd", Name: "size=1G", Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"1G"`}}},
+	)
+	p.AddSet(&baiv1.Set{
+		Id: "7sq3w8r2v5m1x7d4j9thb0pzcn", Owner: "bob", Namespace: "cars", CellCount: 1, RunCount: 5, Repetitions: 5, Order: "sequential", OnFailure: "stop",
+		State: baiv1.SetState_SET_STATE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_FAILED, Message: "a run failed, and sweep.on_failure is stop",
+		Submitted: 2, Succeeded: 1, Failed: 1, CreateTime: timestamppb.New(begin.Add(-time.Hour)), UpdateTime: timestamppb.New(begin), EndTime: timestamppb.New(begin),
+	})
+}
 
 // addSchedules adds two schedules: one with a history, one that is paused.
 func addSchedules(p *baitest.Platform) {

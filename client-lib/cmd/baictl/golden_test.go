@@ -62,6 +62,7 @@ func allCommands() map[string]string {
 	maps.Copy(all, resultCommands())
 	maps.Copy(all, dataCommands())
 	maps.Copy(all, scheduleCommands())
+	maps.Copy(all, setCommands())
 	maps.Copy(all, transferCommands())
 	for verb, line := range formattedCommands() {
 		for _, format := range []string{"table", "wide", "json", "yaml", "name"} {
@@ -106,6 +107,13 @@ func formattedCommands() map[string]string {
 		"schedule":  "schedule get nightly",
 		"pause":     "schedule pause nightly",
 		"backfill":  "schedule backfill nightly --from 2025-12-22 --to 2025-12-27",
+
+		"sets":       "set list",
+		"set":        "set get sizes",
+		"watch-set":  "set watch 7sq3w8r2v5m1x7d4j9thb0pzcn",
+		"cancel-set": "set cancel sizes",
+		"submit-set": "submit sizes.toml --idempotency-key k",
+		"run-set":    "run sizes.toml --idempotency-key k",
 
 		"data":     "data list",
 		"verify":   "data verify 9f86 " + damagedSHA256,
@@ -274,6 +282,26 @@ func scheduleCommands() map[string]string {
 	}
 }
 
+// setCommands are the command lines that manage sets.
+func setCommands() map[string]string {
+	return map[string]string{
+		"set-nothing":     "set",
+		"set-list-all":    "set list -A",
+		"set-list-none":   "set list --namespace nobody",
+		"set-get-stopped": "set get 7sq3w8r2v5m1x7d4j9thb0pzcn",
+		"set-get-limit":   "set get sizes --limit 1",
+		"set-get-none":    "set get colours",
+		"set-resume":      "set resume 7sq3w8r2v5m1x7d4j9thb0pzcn",
+		"set-cancel-none": "set cancel colours",
+		"list-set":        "list -A --set sizes -o name",
+		"list-set-cell":   "list -A --set sizes --cell size=1M -o name",
+		"list-set-none":   "list --set colours",
+		"list-cell":       "list --cell size=1M",
+		"submit-set-wait": "submit sizes.toml good.toml --wait",
+		"completion-set":  "__complete set get s",
+	}
+}
+
 // transferCommands are the command lines that export and import runs.
 func transferCommands() map[string]string {
 	return map[string]string{
@@ -308,6 +336,9 @@ func normalizeOutput(text string, p *baitest.Platform) string {
 // finishSubmitted makes each submitted run live for ten seconds of the platform's.
 func finishSubmitted(p *baitest.Platform) {
 	p.OnSubmit(func(id string) {
+		for n := range int32(4) {
+			p.ChangeSet(id, func(s *baiv1.Set) { addRun(s, n) })
+		}
 		addHistory(p, id, func(s int) *timestamppb.Timestamp {
 			return timestamppb.New(newYear.Add(245*time.Second + time.Duration(s)*time.Second))
 		})
@@ -315,9 +346,22 @@ func finishSubmitted(p *baitest.Platform) {
 	})
 }
 
+// addRun lets a run of a set end, of which one fails, and the last ends the set.
+func addRun(s *baiv1.Set, n int32) {
+	s.Submitted, s.UpdateTime = n+1, timestamppb.New(s.GetCreateTime().AsTime().Add(time.Duration(n+1)*time.Minute))
+	if n == 1 {
+		s.Failed++
+	} else {
+		s.Succeeded++
+	}
+	if s.GetSubmitted() == s.GetRunCount() {
+		s.State, s.Outcome, s.EndTime = baiv1.SetState_SET_STATE_FINISHED, baiv1.Outcome_OUTCOME_FAILED, s.GetUpdateTime()
+	}
+}
+
 // submitTime is when a run was submitted whose age is shown in minutes.
 func submitTime(name string) time.Time {
-	if strings.HasPrefix(name, "list-table") || strings.HasPrefix(name, "list-wide") {
+	if strings.HasPrefix(name, "list-table") || strings.HasPrefix(name, "list-wide") || name == "sets-table" || name == "sets-wide" || name == "set-list-all" {
 		return time.Now().Add(-5*time.Minute - 10*time.Second)
 	}
 	return newYear
@@ -328,7 +372,9 @@ func TestOutputInAPipe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newFixture(t, submitTime(name))
-			finishSubmitted(p)
+			if !strings.HasPrefix(name, "submit-set-") || name == "submit-set-wait" { // the set is shown as it is after the submission
+				finishSubmitted(p)
+			}
 			cmd := command(t, p.Addr(), strings.Fields(line)...)
 			cmd.Stdin = strings.NewReader("[info]\nfoo = 1\n")
 			golden.Check(t, filepath.Join("testdata", "pipe", name+".txt"), normalizeOutput(finish(t, cmd).String(), p))
@@ -338,7 +384,7 @@ func TestOutputInAPipe(t *testing.T) {
 
 func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	for _, name := range []string{
-		"schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "get-wide", "validate-folder",
+		"sets-table", "sets-wide", "set-table", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "get-wide", "validate-folder",
 		"list-table", "list-wide", "get-table", "watch-table", "run-table", "run-json", "metrics-table", "metrics-wide", "logs-table",
 		"submit-wide", "validate-two", "version-table", "cancel-table", "get-missing", "list-none",
 	} {

@@ -25,6 +25,8 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 		"validate stored:x":                      "is older than this client: it has no DescriptorService",
 		"render --server good.toml":              "is older than this client: it has no DescriptorService",
 		"descriptors list":                       "is older than this client: it has no DescriptorService",
+		"set list":                               "is older than this client: it has no SetService",
+		"set get x":                              "is older than this client: it has no SetService",
 	} {
 		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 3, says)
 	}
@@ -34,14 +36,14 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range []string{"submit good.toml", "list", "get r", "why " + id, "repro r", "logs r", "metrics r", "cancel r"} {
 		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, runPiped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 6")
+	expect(t, runPiped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 7")
 }
 
 func TestANewerPlatformWorks(t *testing.T) {
 	p := newFixture(t, newYear)
-	p.SetRevision(7)
+	p.SetRevision(8)
 	for _, args := range []string{"submit good.toml --set hardware.gpus=1", "list --text hello", "rerun hello", "metrics --task hello"} {
 		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, runPiped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 6 of the API, the platform 7; everything that it has works")
+	expect(t, runPiped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 7 of the API, the platform 8; everything that it has works")
 }

@@ -28,6 +28,7 @@ type Platform struct {
 	changed       chan struct{}     // closed and made anew at each change
 	runs          []*record         // in order of submission
 	schedules     []*baiv1.Schedule // in order
+	sets          []*storedSet      // in order
 	keys          map[string]*record
 	failures      map[string][]error // method → results of its next calls
 	calls         map[string]int
@@ -108,7 +109,7 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		scripts:       map[string]string{},
 		exports:       map[string]transfer{},
 		imported:      map[string][]Transferred{},
-		revision:      6,
+		revision:      baiv1.Revision,
 		now:           time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	if old {
@@ -123,6 +124,7 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		baiv1.RegisterResultServiceServer(server, resultService{p: p})
 		baiv1.RegisterDataServiceServer(server, dataService{p: p})
 		baiv1.RegisterScheduleServiceServer(server, scheduleService{p: p})
+		baiv1.RegisterSetServiceServer(server, setService{p: p})
 		baiv1.RegisterTransferServiceServer(server, transferService{p: p})
 	}
 	done := make(chan error, 1)

@@ -45,6 +45,9 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 	if res, ok := p.submitSchedule(req, text); ok {
 		return res, nil
 	}
+	if res, ok := p.submitSet(req, text); ok {
+		return res, nil
+	}
 	run := &baiv1.Run{
 		Name: req.GetName(), Namespace: req.GetNamespace(), Owner: req.GetOwner(), Labels: req.GetLabels(),
 		DescriptorFile: req.GetDescriptorFile(), DescriptorToml: text, Overrides: req.GetOverrides(), Origination: req.GetOrigination(),
@@ -148,6 +151,8 @@ func selected(run *baiv1.Run, req *baiv1.ListRunsRequest) bool {
 		(len(req.GetPhases()) == 0 || slices.Contains(req.GetPhases(), run.GetPhase())) &&
 		(len(req.GetOutcomes()) == 0 || slices.Contains(req.GetOutcomes(), run.GetOutcome())) &&
 		uses(run, req) &&
+		(req.GetSetId() == "" || req.GetSetId() == run.GetLineage().GetSetId()) &&
+		(req.GetCell() == "" || req.GetCell() == run.GetLineage().GetCell()) &&
 		(req.GetScheduleId() == "" || req.GetScheduleId() == run.GetLineage().GetScheduleId()) &&
 		len(labels) == len(req.GetLabels()) && within(run.GetCreateTime(), req.GetSince(), req.GetUntil()) && begins(run, req.GetText())
 }

@@ -18,13 +18,15 @@ package baiv1
 //	5  search of StreamLogs
 //	6  with_script of PreflightDescriptor; framework, framework_version and data_id
 //	   of ListRuns
+//	7  the table sweep, and set_id of SubmitRun's answer; SetService; set_id and cell of
+//	   ListRuns
 //
 // A server ignores fields that it does not know. A client that must be
 // understood in something newer than revision 1 sends the revision that it needs
 // as RevisionMetadata: a server that is older than this refuses the call with
 // FAILED_PRECONDITION instead of doing half of what was asked. Servers of
 // revision 1 do not know RevisionMetadata either: for them, GetVersion tells.
-const Revision = 6
+const Revision = 7
 
 // RevisionMetadata is the metadata, over HTTP the header, in which a client says
 // which revision a call needs: a decimal number. GetVersion answers whatever it

@@ -220,7 +220,8 @@ func (x *SubmitRunRequest) GetScriptSha256() string {
 type SubmitRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One of these, by what the descriptor asks for. Sets and schedules are
-	// refused as UNIMPLEMENTED by servers that do not have them.
+	// refused as UNIMPLEMENTED by servers that do not have them. The rules of the
+	// idempotency key and of the name are the same for all three.
 	//
 	// Types that are valid to be assigned to Result:
 	//
@@ -324,7 +325,7 @@ type SubmitRunResponse_RunId struct {
 }
 
 type SubmitRunResponse_SetId struct {
-	// A set of runs.
+	// A set of runs, for a descriptor with a table sweep. See SetService.
 	SetId string `protobuf:"bytes,2,opt,name=set_id,json=setId,proto3,oneof"`
 }
 
@@ -473,7 +474,11 @@ type ListRunsRequest struct {
 	// Only runs whose descriptor names this version of a framework.
 	FrameworkVersion string `protobuf:"bytes,14,opt,name=framework_version,json=frameworkVersion,proto3" json:"framework_version,omitempty"`
 	// Only runs with a data source or model of this ID.
-	DataId        string `protobuf:"bytes,15,opt,name=data_id,json=dataId,proto3" json:"data_id,omitempty"`
+	DataId string `protobuf:"bytes,15,opt,name=data_id,json=dataId,proto3" json:"data_id,omitempty"`
+	// Only runs of the set of this ID.
+	SetId string `protobuf:"bytes,16,opt,name=set_id,json=setId,proto3" json:"set_id,omitempty"`
+	// Only runs of the cell with this name. Needs set_id.
+	Cell          string `protobuf:"bytes,17,opt,name=cell,proto3" json:"cell,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -609,6 +614,20 @@ func (x *ListRunsRequest) GetFrameworkVersion() string {
 func (x *ListRunsRequest) GetDataId() string {
 	if x != nil {
 		return x.DataId
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetSetId() string {
+	if x != nil {
+		return x.SetId
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetCell() string {
+	if x != nil {
+		return x.Cell
 	}
 	return ""
 }
@@ -1578,7 +1597,7 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"/\n" +
 	"\x0eGetRunResponse\x12\x1d\n" +
-	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\xef\x04\n" +
+	"\x03run\x18\x01 \x01(\v2\v.bai.v1.RunR\x03run\"\x9a\x05\n" +
 	"\x0fListRunsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1597,7 +1616,9 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"scheduleId\x12\x1c\n" +
 	"\tframework\x18\r \x01(\tR\tframework\x12+\n" +
 	"\x11framework_version\x18\x0e \x01(\tR\x10frameworkVersion\x12\x17\n" +
-	"\adata_id\x18\x0f \x01(\tR\x06dataId\x1a9\n" +
+	"\adata_id\x18\x0f \x01(\tR\x06dataId\x12\x15\n" +
+	"\x06set_id\x18\x10 \x01(\tR\x05setId\x12\x12\n" +
+	"\x04cell\x18\x11 \x01(\tR\x04cell\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +

@@ -166,6 +166,7 @@ func faultsOf(faults descriptors.Faults) []*baiv1.Fault {
 func filterOf(req *baiv1.ListRunsRequest) store.RunFilter {
 	f := store.RunFilter{
 		Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels(), Text: req.GetText(), Schedule: strings.ToLower(req.GetScheduleId()),
+		Set: strings.ToLower(req.GetSetId()), Cell: req.GetCell(),
 		Oldest:    req.GetOrder() == baiv1.Order_ORDER_OLDEST_FIRST,
 		Framework: req.GetFramework(), FrameworkVersion: req.GetFrameworkVersion(), DataID: req.GetDataId(),
 	}

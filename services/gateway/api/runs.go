@@ -33,6 +33,9 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 	if scheduled := new(submit.ScheduleError); errors.As(err, &scheduled) && s.schedules != nil {
 		return s.submitSchedule(ctx, request, scheduled)
 	}
+	if asked := new(submit.SetError); errors.As(err, &asked) && s.sets != nil {
+		return s.submitSet(ctx, request, asked)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +52,17 @@ func (s *Server) submitSchedule(ctx context.Context, req submit.Request, schedul
 	}
 	return &baiv1.SubmitRunResponse{
 		Result: &baiv1.SubmitRunResponse_ScheduleId{ScheduleId: one.ID}, Repeated: repeated, Warnings: faultsOf(scheduled.Warnings),
+	}, nil
+}
+
+// submitSet creates a set from a request whose descriptor has a sweep.
+func (s *Server) submitSet(ctx context.Context, req submit.Request, asked *submit.SetError) (*baiv1.SubmitRunResponse, error) {
+	one, repeated, err := s.sets.Put(ctx, req, asked)
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.SubmitRunResponse{
+		Result: &baiv1.SubmitRunResponse_SetId{SetId: one.ID}, Repeated: repeated, Warnings: faultsOf(asked.Warnings),
 	}, nil
 }
 
@@ -129,6 +143,9 @@ func checkFilter(req *baiv1.ListRunsRequest) error {
 	}
 	if _, known := baiv1.Order_name[int32(req.GetOrder())]; !known {
 		return invalidArgument("order", fmt.Sprintf("%s is not an order that this server knows", req.GetOrder()), "leave it out for the newest first")
+	}
+	if req.GetCell() != "" && req.GetSetId() == "" {
+		return invalidArgument("cell", "needs set_id: cells of several sets have one name", "give the ID of the set too")
 	}
 	if n := len(req.GetText()); n > maxFilterText {
 		return invalidArgument("text", fmt.Sprintf("has %d bytes, %d at most", n, maxFilterText), "")

@@ -28,6 +28,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -115,6 +116,7 @@ type Deps struct {
 	Data      baiv1.DataServiceServer         // nil: the server has no dataset cache
 	Archiver  Archiver                        // nil: this server neither exports nor imports runs
 	Schedules *schedule.Schedules             // nil: this server has no schedules
+	Sets      *set.Sets                       // nil: this server has no sets
 	Ready     func(ctx context.Context) error // returns an error with the reason why calls would fail now; a nil func means always ready
 	Version   Version
 	Log       *zap.Logger
@@ -134,6 +136,7 @@ type Server struct {
 	data        baiv1.DataServiceServer
 	archiver    Archiver
 	schedules   *schedule.Schedules
+	sets        *set.Sets
 	ready       func(ctx context.Context) error
 	version     Version
 	streams     *limiter
@@ -151,7 +154,7 @@ func New(s Settings, d Deps) *Server {
 	return &Server{
 		settings: s, submitter: d.Submitter, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{catalog: d.Catalog, renderer: d.Renderer, parser: d.Parser},
 		preflight: &preflightServer{preflight: d.Preflight, parser: d.Parser},
-		scripts:   &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver, schedules: d.Schedules, ready: d.Ready, version: d.Version, log: d.Log,
+		scripts:   &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver, schedules: d.Schedules, sets: d.Sets, ready: d.Ready, version: d.Version, log: d.Log,
 		streams: newLimiter("calls that stream", "gateway.api.max_streams", s.MaxStreams, max(1, s.MaxStreams/2)),
 		imports: newLimiter("imports", "gateway.api.max_imports", s.MaxImports, s.MaxImports),
 	}
@@ -176,6 +179,9 @@ func (s *Server) Serve(ls ...net.Listener) service.Runnable {
 		}
 		if s.schedules != nil {
 			baiv1.RegisterScheduleServiceServer(g, &scheduleServer{schedules: s.schedules})
+		}
+		if s.sets != nil {
+			baiv1.RegisterSetServiceServer(g, &setServer{sets: s.sets})
 		}
 		if s.archiver != nil {
 			baiv1.RegisterTransferServiceServer(g, &transferServer{runs: s, archiver: s.archiver, idleTimeout: s.settings.CallTimeout})
@@ -251,6 +257,9 @@ func (s *Server) watchHealth(ctx context.Context, h *health.Server) {
 		}
 		if s.schedules != nil {
 			h.SetServingStatus(baiv1.ScheduleService_ServiceDesc.ServiceName, servingStatus)
+		}
+		if s.sets != nil {
+			h.SetServingStatus(baiv1.SetService_ServiceDesc.ServiceName, servingStatus)
 		}
 		select {
 		case <-ctx.Done():

@@ -83,7 +83,7 @@ func newFixture(t *testing.T, o options) *fixture {
 		o.bus = w.bus
 	}
 	if !o.noProjection {
-		for _, step := range projection.NewProjector(w.store).Steps() {
+		for _, step := range projection.NewProjector(w.store, func(store.Run) {}).Steps() {
 			w.bus.Consume("gateway", step)
 		}
 	}

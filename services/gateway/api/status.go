@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -32,17 +33,18 @@ func statusOf(err error) error {
 		invalid     *submit.InvalidError
 		unsupported *submit.UnsupportedError
 		scheduled   *submit.ScheduleError
+		asked       *submit.SetError
 		taken       *submit.NotUniqueError
 		full        *submit.StorageFullError
 		unavailable *submit.UnavailableError
 	)
-	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err)); userErr != nil {
+	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err), setErrorStatus(err)); userErr != nil {
 		return userErr
 	}
 	switch {
 	case errors.As(err, &invalid):
 		return faultsStatus(faultsOf(invalid.Faults))
-	case errors.As(err, &unsupported), errors.As(err, &scheduled):
+	case errors.As(err, &unsupported), errors.As(err, &scheduled), errors.As(err, &asked):
 		return status.Error(codes.Unimplemented, err.Error())
 	case errors.As(err, &taken):
 		return failureStatus(codes.AlreadyExists, err.Error(), &baiv1.RunFailure{RunId: taken.Run, Reason: "AlreadyExists"})
@@ -146,6 +148,26 @@ func scheduleErrorStatus(err error) error {
 		return status.Error(codes.FailedPrecondition, unrunnable.Error())
 	case errors.As(err, &span):
 		return invalidArgument("from", span.Message, span.Remedy)
+	}
+	return nil
+}
+
+// setErrorStatus returns the status of an error about a set, or nil for another error.
+func setErrorStatus(err error) error {
+	var (
+		missing *set.MissingError
+		state   *set.StateError
+		token   *set.TokenError
+	)
+	switch {
+	case errors.As(err, &missing) && missing.Ref == "":
+		return invalidArgument("set", "is empty", "give the ID or the name of a set")
+	case errors.As(err, &missing):
+		return status.Error(codes.NotFound, missing.Error())
+	case errors.As(err, &state):
+		return status.Error(codes.FailedPrecondition, state.Error())
+	case errors.As(err, &token):
+		return invalidPageToken(" for this set")
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ type Store interface {
 // processes on one store. Each event is applied once, whichever process consumes it.
 type Projector struct {
 	store Store
+	ended func(run store.Run)
 	locks [64]sync.Mutex // each is shared by some runs; without locks, the topics of one process would often conflict
 }
 
@@ -38,8 +39,11 @@ func (r *Projector) lockOf(run string) *sync.Mutex {
 	return &r.locks[int(run[len(run)-1])%len(r.locks)]
 }
 
-// NewProjector returns a Projector.
-func NewProjector(s Store) *Projector { return &Projector{store: s} }
+// NewProjector returns a Projector that calls ended for each run that it has stored as
+// finished. Another process may project the end of a run instead.
+func NewProjector(s Store, ended func(run store.Run)) *Projector {
+	return &Projector{store: s, ended: ended}
+}
 
 // Steps returns the consumer of each topic that has events of runs.
 func (r *Projector) Steps() []service.Step {
@@ -83,6 +87,9 @@ func (r *Projector) project(ctx context.Context, cache map[string]store.Run, ev 
 		switch {
 		case err == nil:
 			cache[id] = run
+			if run.Phase == event.PhaseFinished {
+				r.ended(run)
+			}
 			return nil
 		case errors.Is(err, store.ErrExists):
 			return nil

@@ -45,12 +45,23 @@ func lifecycle() []event.Event {
 
 func TestEventsBecomeARunAndItsHistoryAndReplayChangesNothing(t *testing.T) {
 	s, bus := open(t), eventtest.NewBus(t)
-	for _, step := range projection.NewProjector(s).Steps() {
+	var mu sync.Mutex
+	var ended []event.Phase
+	for _, step := range projection.NewProjector(s, func(run store.Run) {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = append(ended, run.Phase)
+	}).Steps() {
 		bus.Consume("gateway", step)
 	}
 	for _, ev := range lifecycle() {
 		bus.PublishAndWait(ev)
 	}
+	mu.Lock()
+	if diff := cmp.Diff([]event.Phase{event.PhaseFinished, event.PhaseFinished}, ended); diff != "" { // the second end is late
+		t.Errorf("the projector tells of the ends (-want +got):\n%s", diff)
+	}
+	mu.Unlock()
 	run, changes := storedRun(t, s)
 	if len(changes) != len(lifecycle()) || run.Revision != int64(len(lifecycle())) {
 		t.Errorf("%d changes, revision %d, of %d events", len(changes), run.Revision, len(lifecycle()))
@@ -101,7 +112,7 @@ func TestConsumersOfAllTopicsWriteOneRunAtOnce(t *testing.T) {
 	s := open(t)
 	var wg sync.WaitGroup
 	for range 3 {
-		for _, step := range projection.NewProjector(s).Steps() {
+		for _, step := range projection.NewProjector(s, func(store.Run) {}).Steps() {
 			wg.Go(func() { handleAll(t, step, lifecycle()) })
 		}
 	}
@@ -140,7 +151,7 @@ func TestWhatTheStoreSaysIsPassedOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bus := eventtest.NewBus(t)
-			for _, step := range projection.NewProjector(failingStore{storetest.NewMemory(), tt.err}).Steps() {
+			for _, step := range projection.NewProjector(failingStore{storetest.NewMemory(), tt.err}, func(store.Run) {}).Steps() {
 				bus.Consume("gateway", step)
 			}
 			if err := bus.TryPublish(submitted()); !errors.Is(err, tt.want) {
@@ -167,7 +178,7 @@ type fixture struct {
 func newFixture(t *testing.T, events ...event.Event) *fixture {
 	t.Helper()
 	sc := &fixture{store: storetest.NewMemory(), bus: eventtest.NewBus(t)}
-	for _, step := range projection.NewProjector(sc.store).Steps() {
+	for _, step := range projection.NewProjector(sc.store, func(store.Run) {}).Steps() {
 		sc.bus.Consume("gateway", step)
 	}
 	for _, ev := range events {

@@ -133,6 +133,7 @@ func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 			gen.RegisterPreflightServiceHandlerClient(ctx, server.json, baiv1.NewPreflightServiceClient(conn)),
 			gen.RegisterScriptServiceHandlerClient(ctx, server.json, baiv1.NewScriptServiceClient(conn)),
 			gen.RegisterScheduleServiceHandlerClient(ctx, server.json, baiv1.NewScheduleServiceClient(conn)),
+			gen.RegisterSetServiceHandlerClient(ctx, server.json, baiv1.NewSetServiceClient(conn)),
 			gen.RegisterDataServiceHandlerClient(ctx, server.json, baiv1.NewDataServiceClient(conn)))
 		if err == nil {
 			err = server.serve(ctx, l)

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/cron"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
@@ -416,10 +414,7 @@ func idOf(owner, name, words string) string {
 	if name != "" {
 		words = ""
 	}
-	sum := sha256.Sum256([]byte(event.Derive("schedule", owner, name, words)))
-	var id ulid.ULID
-	copy(id[:], sum[:])
-	return strings.ToLower(id.String())
+	return submit.DeriveID("schedule", owner, name, words)
 }
 
 // trimRecords returns the newest records, up to the history limit, and all records of

@@ -47,6 +47,7 @@ const (
 	CodeOverrides = "BAI9008" // the overrides are too long
 	CodeOrigin    = "BAI9009" // the origin of the descriptor
 	CodeScript    = "BAI9010" // the code that is sent along
+	CodeSweep     = "BAI9011" // the sweep, in a request that cannot be a set
 )
 
 // Request is a user's request for a run.
@@ -64,6 +65,7 @@ type Request struct {
 	RerunOf    string            // run that this run repeats; empty for none
 	Script     string            // digest of the code that is sent along, in hex; empty for none
 	Firing     *Firing           // firing of a schedule that this request makes; nil for none
+	Cell       *CellRun          // place in a set of the run that this request makes; nil for none
 }
 
 // Firing is a firing of a schedule. Under one key it is one run, even if the content of
@@ -71,6 +73,15 @@ type Request struct {
 type Firing struct {
 	Schedule string
 	Time     time.Time // firing time
+}
+
+// CellRun is the place of a run in a set. Under one key of the set it is one run, even if
+// the content of the request changes.
+type CellRun struct {
+	Set        string
+	Cell       string // name of the cell
+	Repetition int    // from 1, within the cell
+	Warmup     bool
 }
 
 // Submission is the plan for a valid request.
@@ -84,37 +95,48 @@ type Submission struct {
 // decide returns the plan for a request, with that run ID and time; p checks the
 // descriptor. The error is *InvalidError with every fault of the request and the
 // descriptor, *UnsupportedError for a feature that this platform does not have, and
-// *ScheduleError for a schedule. A firing of a schedule and a repetition of its run are
-// not schedules.
+// *ScheduleError for a schedule and *SetError for a set. A firing of a schedule and a
+// repetition of its run are not schedules.
 func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
-	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), faults)
+	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), checkSweep(req, d), faults)
 	if len(faults.Errors()) > 0 {
 		return Submission{}, &InvalidError{Faults: TruncateFaults(faults)}
 	}
 	if d.Info.Scheduled() && req.Firing == nil && req.RerunOf == "" {
 		return Submission{}, &ScheduleError{Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings())}
 	}
+	if d.Sweep != nil {
+		return Submission{}, &SetError{Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings())}
+	}
 	labels := maps.Clone(d.Info.Labels)
 	if labels == nil {
 		labels = make(map[string]string)
 	}
 	maps.Copy(labels, req.Labels)
-	h := event.NewHeader(event.Derive("submitted", run), run, req.Namespace, req.Owner, at)
-	h.RerunOf = strings.ToLower(req.RerunOf)
-	if req.Firing != nil {
-		h.Schedule, h.Firing = req.Firing.Schedule, &req.Firing.Time
-	}
 	return Submission{
 		Submitted: event.Submitted{
-			Header: h, Name: req.Name, File: req.File, Descriptor: string(text), Labels: labels,
+			Header: header(req, run, at), Name: req.Name, File: req.File, Descriptor: string(text), Labels: labels,
 			Overrides: req.Overrides, Provenance: withoutCredentials(req.Provenance), Bundle: scriptOf(req.Script), Use: useOf(d),
 		},
 		Original: originalOf(req.Descriptor, text),
 		Digest:   digest(req, text),
 		Warnings: TruncateFaults(faults.Warnings()),
 	}, nil
+}
+
+// header returns the header of the submission of a run.
+func header(req Request, run string, at time.Time) event.Header {
+	h := event.NewHeader(event.Derive("submitted", run), run, req.Namespace, req.Owner, at)
+	h.RerunOf = strings.ToLower(req.RerunOf)
+	if req.Firing != nil {
+		h.Schedule, h.Firing = req.Firing.Schedule, &req.Firing.Time
+	}
+	if c := req.Cell; c != nil {
+		h.Set, h.Cell, h.Repetition, h.Warmup = c.Set, c.Cell, c.Repetition, c.Warmup
+	}
+	return h
 }
 
 // maxDescription is the maximum number of bytes of a description outside the
@@ -208,6 +230,20 @@ func checkScript(req Request, d *descriptors.Descriptor) descriptors.Faults {
 	return nil
 }
 
+// checkSweep returns the fault of a descriptor with a sweep that the request does not allow;
+// d is nil if the descriptor has faults.
+func checkSweep(req Request, d *descriptors.Descriptor) descriptors.Faults {
+	switch {
+	case d == nil || d.Sweep == nil:
+		return nil
+	case d.Info.Scheduled():
+		return descriptors.Faults{{Path: "sweep", Code: CodeSweep, Message: "a schedule cannot submit sets yet", Remedy: "remove info.scheduling, or the table sweep"}}
+	case req.RerunOf != "":
+		return descriptors.Faults{{Path: "sweep", Code: CodeSweep, Message: "a set does not repeat a run", Remedy: "leave out rerun_of, or remove the table sweep"}}
+	}
+	return nil
+}
+
 // scriptNotFound returns the error for code that is not stored.
 func scriptNotFound(digest string) error {
 	return &InvalidError{Faults: descriptors.Faults{{
@@ -219,8 +255,12 @@ func scriptNotFound(digest string) error {
 // deriveKey returns the key of the document that maps an owner's idempotency key to a run.
 func deriveKey(owner, key string) string { return event.Derive("key", owner, key) }
 
-// keyOf returns deriveKey for a request. Firings have a separate set of keys.
+// keyOf returns deriveKey for a request. The firings of each schedule have keys of their
+// own, and so have the runs of each set.
 func keyOf(req Request) string {
+	if req.Cell != nil {
+		return event.Derive("cell", req.Cell.Set, req.Key)
+	}
 	if req.Firing != nil {
 		return event.Derive("firing", req.Firing.Schedule, req.Key)
 	}

@@ -254,3 +254,38 @@ func TestTheLargestDescriptorTravels(t *testing.T) {
 		t.Errorf("the event has %d bytes", n)
 	}
 }
+
+// swept is a descriptor with a sweep.
+const swept = valid + `
+[sweep.product]
+"hardware.cpus" = [1, 2]
+`
+
+func TestADescriptorWithASweepIsASetAndACellOfItIsARun(t *testing.T) {
+	_, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor = []byte(swept) }), runID, noon())
+	var asked *submit.SetError
+	if !errors.As(err, &asked) || string(asked.Text) != swept || asked.Digest == "" || asked.Descriptor.Sweep == nil {
+		t.Fatalf("decided with %v, want *SetError", err)
+	}
+	plan, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) {
+		r.Cell = &submit.CellRun{Set: "s", Cell: "cpus=1", Repetition: 2, Warmup: true}
+	}), runID, noon())
+	if diff := cmp.Diff(event.Lineage{Set: "s", Cell: "cpus=1", Repetition: 2, Warmup: true}, plan.Submitted.Lineage); err != nil || diff != "" {
+		t.Errorf("%v, lineage (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestASweepIsRefusedWhereThereCanBeNoSet(t *testing.T) {
+	for name, change := range map[string]func(*submit.Request){
+		"in a schedule": func(r *submit.Request) {
+			r.Descriptor = []byte(strings.Replace(swept, "[info]", "[info]\nscheduling = \"@daily\"", 1))
+		},
+		"in a repetition of a run": func(r *submit.Request) { r.Descriptor, r.RerunOf = []byte(swept), runID },
+	} {
+		_, err := submit.Decide(descriptors.Parser{}, request(change), runID, noon())
+		var invalid *submit.InvalidError
+		if !errors.As(err, &invalid) || invalid.Faults[0].Path != "sweep" || invalid.Faults[0].Code != submit.CodeSweep {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

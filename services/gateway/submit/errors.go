@@ -40,17 +40,33 @@ func (e *ScheduleError) Error() string {
 	return fmt.Sprintf("this platform does not have schedules (info.scheduling = %q)", e.Descriptor.Info.Scheduling)
 }
 
-// NotUniqueError refuses a key or name that belongs to another run.
+// SetError is the error for a valid request that asks for a set of runs and not for a run.
+type SetError struct {
+	Descriptor *descriptors.Descriptor // that of the first cell
+	Text       []byte                  // text of the descriptor with the overrides applied, and its sweep
+	Digest     string                  // equal for requests that ask for the same set
+	Provenance *event.Provenance       // origin of the descriptor, without credentials
+	Warnings   descriptors.Faults      // warnings about the descriptor
+}
+
+// Error implements error.
+func (e *SetError) Error() string { return "this platform does not have sets (table sweep)" }
+
+// NotUniqueError refuses a key or name that belongs to another run, or to a set.
 type NotUniqueError struct {
 	Field string // idempotency_key or name
 	Value string
 	Run   string // run that has the key or name
+	Set   string // set that has the name; empty if a run has it
 }
 
 // Error implements error.
 func (e *NotUniqueError) Error() string {
 	if e.Field == "idempotency_key" {
 		return fmt.Sprintf("idempotency key %q was used before, for another request: use another key, or send what run %s was made of", e.Value, e.Run)
+	}
+	if e.Set != "" {
+		return fmt.Sprintf("set %s has the %s %q: choose another, or leave it empty", e.Set, e.Field, e.Value)
 	}
 	return fmt.Sprintf("run %s has the %s %q: choose another, or leave it empty", e.Run, e.Field, e.Value)
 }

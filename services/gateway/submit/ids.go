@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // IDs makes the IDs of runs. Several goroutines may use it.
@@ -29,4 +32,12 @@ func (i *IDs) New(at time.Time) (string, error) {
 		return "", fmt.Errorf("make a run's ID: %w", err)
 	}
 	return strings.ToLower(id.String()), nil
+}
+
+// DeriveID returns an ID that parts identify: the same parts always have the same ID.
+func DeriveID(parts ...string) string {
+	sum := sha256.Sum256([]byte(event.Derive(parts...)))
+	var id ulid.ULID
+	copy(id[:], sum[:])
+	return strings.ToLower(id.String())
 }

@@ -144,7 +144,7 @@ type claim struct {
 }
 
 // Submit accepts a request. The errors are *InvalidError, *UnsupportedError,
-// *ScheduleError, *NotUniqueError, *StorageFullError and *UnavailableError. Equal
+// *ScheduleError, *SetError, *NotUniqueError, *StorageFullError and *UnavailableError. Equal
 // requests under one key are one run, however often and concurrently they are sent.
 func (in *Submitter) Submit(ctx context.Context, req Request) (Accepted, error) {
 	at := in.now().UTC().Round(0)
@@ -254,7 +254,7 @@ func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Subm
 	if err != nil {
 		return claim{}, &UnavailableError{Err: err}
 	}
-	if first.Digest != plan.Digest && req.Firing == nil {
+	if first.Digest != plan.Digest && req.Firing == nil && req.Cell == nil {
 		return claim{}, &NotUniqueError{Field: "idempotency_key", Value: req.Key, Run: first.Run}
 	}
 	return first, nil

@@ -27,6 +27,9 @@ const (
 	KindScheduleVersion    Kind = "edition"     // gateway: schedule, version → the request that each firing makes
 	KindFirings            Kind = "firings"     // gateway, under a lease: schedule → firings that were submitted, and missed ones
 	KindBackfill           Kind = "backfill"    // gateway: schedule, span → past firings whose runs are being created
+	KindSet                Kind = "set"         // gateway, and under a lease: set → how far its runs have come
+	KindSetRequest         Kind = "sweep"       // gateway: set, digest → the request that its runs are made of
+	KindOpenSet            Kind = "openset"     // gateway: set → it has not finished, or finished a short time ago
 	KindOrder              Kind = "order"       // gateway: run → the data sets to fetch for it
 	KindDownload           Kind = "transfer"    // fetcher: source → the transfer under way or done
 	KindObject             Kind = "object"      // fetcher, and gateway for code that is sent along: digest → object in the object store

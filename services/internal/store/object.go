@@ -36,6 +36,13 @@ type ScheduleRetention struct {
 	Deleted time.Time `json:"deleted,omitzero"` // when the schedule was deleted; zero if it was not
 }
 
+// SetRetention has the fields of a document of KindSet that decide how long the data of its runs are retained. Its pin names the set in
+// place of a run.
+type SetRetention struct {
+	Script string    `json:"script,omitempty"` // digest of the code of each run, hex; empty for none
+	Ended  time.Time `json:"ended,omitzero"`   // when all of its runs had ended; zero if they have not
+}
+
 // PinKey is the key of the pin of an object to a run. PinKey(sha256, "") is the prefix of all pins of one object.
 func PinKey(sha256, run string) string { return sha256 + "!" + run }
 

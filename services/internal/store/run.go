@@ -75,6 +75,8 @@ type RunFilter struct {
 	Namespace string
 	Name      string
 	Schedule  string // ID of the schedule that fired them
+	Set       string // ID of the set that they belong to
+	Cell      string // name of a cell of Set; has no effect without Set
 	Phases    []event.Phase
 	Outcomes  []event.Outcome
 	Labels    map[string]string // all of these
@@ -88,10 +90,10 @@ type RunFilter struct {
 	DataID           string // one of Run.Use
 }
 
-// Terms returns the labels of a run, and its framework and data sets under keys that no label has: all of them are searched alike. The
-// caller must not change them.
+// Terms returns the labels of a run, and its framework, data sets, set and cell under keys that no label has: all of them are searched
+// alike. The caller must not change them.
 func (r Run) Terms() map[string]string {
-	return terms(r.Labels, r.Framework, r.FrameworkVersion, r.DataIDs)
+	return terms(r.Labels, useTerms(r.Framework, r.FrameworkVersion, r.DataIDs), setTerms(r.Set, r.Cell))
 }
 
 // Terms returns the terms that a run must have.
@@ -100,24 +102,62 @@ func (f RunFilter) Terms() map[string]string {
 	if f.DataID != "" {
 		ids = append(ids, f.DataID)
 	}
-	return terms(f.Labels, f.Framework, f.FrameworkVersion, ids)
+	set := setTerms(f.Set, f.Cell)
+	if len(set) > 1 {
+		delete(set, termSet) // the term of the cell has the set too
+	}
+	return terms(f.Labels, useTerms(f.Framework, f.FrameworkVersion, ids), set)
 }
 
-// terms adds the framework and data sets to labels. No key of a label contains "=".
-func terms(labels map[string]string, framework, version string, ids []string) map[string]string {
-	if framework == "" && version == "" && len(ids) == 0 {
+// Keys of terms. No key of a label contains "=".
+const (
+	termFramework        = "=framework"
+	termFrameworkVersion = "=framework_version"
+	termDataID           = "=data_id="
+	termSet              = "=set"
+	termCell             = "=cell"
+)
+
+// terms adds other terms to labels.
+func terms(labels map[string]string, others ...map[string]string) map[string]string {
+	n := 0
+	for _, some := range others {
+		n += len(some)
+	}
+	if n == 0 {
 		return labels
 	}
-	all := make(map[string]string, len(labels)+2+len(ids))
+	all := make(map[string]string, len(labels)+n)
 	maps.Copy(all, labels)
+	for _, some := range others {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+// useTerms returns the terms of a framework and of data sets.
+func useTerms(framework, version string, ids []string) map[string]string {
+	all := make(map[string]string)
 	if framework != "" {
-		all["=framework"] = framework
+		all[termFramework] = framework
 	}
 	if version != "" {
-		all["=framework_version"] = version
+		all[termFrameworkVersion] = version
 	}
 	for _, id := range ids {
-		all["=data_id="+id] = ""
+		all[termDataID+id] = ""
+	}
+	return all
+}
+
+// setTerms returns the terms of a set and of one of its cells. Cells of two sets may have one name.
+func setTerms(set, cell string) map[string]string {
+	all := make(map[string]string)
+	if set != "" {
+		all[termSet] = set
+	}
+	if set != "" && cell != "" {
+		all[termCell] = set + "/" + cell
 	}
 	return all
 }

@@ -81,6 +81,7 @@ func (m *model) run(rt *rapid.T) {
 	r.Owner, r.Namespace = rapid.SampledFrom([]string{"ann", "bob"}).Draw(rt, "owner"), m.prefix
 	r.Phase = rapid.SampledFrom(event.Phases()).Draw(rt, "phase")
 	r.Schedule = rapid.SampledFrom([]string{"", "night"}).Draw(rt, "schedule")
+	r.Set, r.Cell = rapid.SampledFrom([]string{"", "s"}).Draw(rt, "set"), rapid.SampledFrom([]string{"", "x=1"}).Draw(rt, "cell")
 	r.Labels = rapid.MapOf(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"})).Draw(rt, "labels")
 	before, _ := m.memory.Run(rt.Context(), r.ID)
 	r.Revision = before.Revision + rapid.SampledFrom([]int64{1, 1, 1, 0, 2}).Draw(rt, "step")
@@ -155,6 +156,7 @@ func line(rt *rapid.T) event.Line {
 func (m *model) list(rt *rapid.T) {
 	f := store.RunFilter{
 		Namespace: m.prefix, Owner: rapid.SampledFrom([]string{"", "ann"}).Draw(rt, "owner"), Schedule: rapid.SampledFrom([]string{"", "", "night"}).Draw(rt, "schedule"),
+		Set: rapid.SampledFrom([]string{"", "", "s"}).Draw(rt, "set"), Cell: rapid.SampledFrom([]string{"", "x=1"}).Draw(rt, "cell"),
 		Phases: rapid.SliceOfN(rapid.SampledFrom(event.Phases()), 0, 3).Draw(rt, "phases"),
 		Labels: rapid.MapOf(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"})).Draw(rt, "labels"),
 		Text:   rapid.SampledFrom([]string{"", "", "T", m.prefix + "A"}).Draw(rt, "text"), Oldest: rapid.Bool().Draw(rt, "oldest"),

@@ -83,6 +83,7 @@ func testFilters(t *testing.T, s Store) {
 		r.Phase, r.Outcome = pickOne(i, event.PhaseFinished, event.PhaseRunning, event.PhaseFinished, event.PhasePending), pickOne(i, event.Succeeded, "", event.Failed, "")
 		r.File = pickOne(i, "Bench.toml", "", "größe/Ä.toml", "x\x00y")
 		r.Schedule = pickOne(i, "", "night", "day", "", "night")
+		r.Set, r.Cell = pickOne(i, "", "s1", "s2", "s1"), pickOne(i, "", "size=1K", "size=1K", "n=2,size=1M")
 		r.Labels = map[string]string{"i": strconv.Itoa(i), store.LabelTask: pickOne(i, "Train", "", "n"), "même": pickOne(i, "é", ""), "odd": pickOne(i, "no", "yes")}
 		r.Framework, r.FrameworkVersion = pickOne(i, "", "PyTorch", "jax"), pickOne(i, "", "2.4", "2.4", "1")
 		r.DataIDs = pickOne(i, nil, []string{"mnist", "größe x"}, []string{"mnist"})
@@ -96,7 +97,13 @@ func testFilters(t *testing.T, s Store) {
 		"of a namespace":    {Namespace: "cars"},
 		"of a name":         {Name: "nightly"},
 		"of a schedule":     {Schedule: "night"},
-		"of a schedule, the oldest first, in a phase":    {Schedule: "night", Oldest: true, Phases: []event.Phase{event.PhaseFinished}},
+		"of a schedule, the oldest first, in a phase": {Schedule: "night", Oldest: true, Phases: []event.Phase{event.PhaseFinished}},
+		"of a set":           {Set: "s1"},
+		"of a cell of a set": {Set: "s1", Cell: "size=1K"},
+		"of a cell of a set, oldest first, with a label": {Set: "s1", Cell: "n=2,size=1M", Oldest: true, Labels: map[string]string{"odd": "yes"}},
+		"of a cell that the set lacks":                   {Set: "s2", Cell: "n=2,size=1M"},
+		"of a cell, which means nothing without a set":   {Cell: "size=1K"},
+		"of no set that there is":                        {Set: "s"},
 		"of no schedule that there is":                   {Schedule: "nigh"},
 		"in a phase":                                     {Phases: []event.Phase{event.PhaseFinished}},
 		"in one of some phases":                          {Phases: []event.Phase{event.PhasePending, event.PhaseRunning}},

@@ -87,6 +87,7 @@ func fill(t *testing.T, r *rand.Rand, s storetest.Store) {
 			run.Owner, run.Namespace, run.Name = pickOne(r, "ann", "bob", "ann b"), pickOne(r, "pets", "cars"), pickOne(r, "", "nightly", "Nächtlich", "x\x00y")
 			run.File, run.Phase, run.Outcome = pickOne(r, "", "Bench.toml", "größe/Ä.toml"), pickOne(r, event.Phases()...), pickOne(r, "", event.Failed, event.Succeeded)
 			run.Schedule = pickOne(r, "", "", "night", "ünï")
+			run.Set, run.Cell = pickOne(r, "", "", "s"), pickOne(r, "", "x=1", "ü=2")
 			run.Labels = map[string]string{store.LabelTask: pickOne(r, "train", "Test", ""), "k": pickOne(r, "1", "2"), pickOne(r, "a.b", "", "ü"): pickOne(r, "", "x")}
 			run.Revision, c.Revision, c.Event, c.Phase = revision+1, revision+1, fmt.Sprint("e", revision), run.Phase
 			check(t, s.PutRun(t.Context(), run, c))
@@ -155,7 +156,7 @@ func query(t *testing.T, r *rand.Rand) (string, func(s storetest.Store) (any, er
 	run, limit := pickOne(r, runIDs()...), 1+r.IntN(60)
 	switch r.IntN(9) {
 	case 0, 1:
-		f := store.RunFilter{Owner: pickOne(r, "", "ann"), Namespace: pickOne(r, "", "", "pets"), Name: pickOne(r, "", "", "nightly"), Schedule: pickOne(r, "", "", "", "night", "ünï", "nigh"), Since: randomTimeOrZero(r), Until: randomTimeOrZero(r), Oldest: r.IntN(2) == 0, Text: pickOne(r, "", "", "N", "nä", "BENCH", "größe", "GRÖSSE", "test", "tes", "x\x00", "01KDVR")}
+		f := store.RunFilter{Owner: pickOne(r, "", "ann"), Namespace: pickOne(r, "", "", "pets"), Name: pickOne(r, "", "", "nightly"), Schedule: pickOne(r, "", "", "", "night", "ünï", "nigh"), Set: pickOne(r, "", "", "", "s"), Cell: pickOne(r, "", "x=1"), Since: randomTimeOrZero(r), Until: randomTimeOrZero(r), Oldest: r.IntN(2) == 0, Text: pickOne(r, "", "", "N", "nä", "BENCH", "größe", "GRÖSSE", "test", "tes", "x\x00", "01KDVR")}
 		if r.IntN(3) == 0 {
 			f.Phases, f.Outcomes = event.Phases()[r.IntN(4):], pickOne(r, nil, []event.Outcome{event.Failed}, []event.Outcome{event.Failed, event.Succeeded})
 		}

@@ -28,6 +28,9 @@ func Code(err error) int {
 	if e, ok := errors.AsType[*OutcomeError](err); ok {
 		return outcomeCode(e.Outcome, e.Class)
 	}
+	if e, ok := errors.AsType[*SetError](err); ok {
+		return outcomeCode(e.Outcome, 0)
+	}
 	_, timedOut := errors.AsType[*TimeoutError](err)
 	switch {
 	case timedOut || errors.Is(err, ErrDetached):
@@ -86,6 +89,14 @@ func FromRun(run *baiv1.Run) error {
 	})
 }
 
+// FromSet is the error after a set that has finished, nil if all of its runs succeeded.
+func FromSet(set *baiv1.Set) error {
+	if outcomeCode(set.GetOutcome(), 0) == OK {
+		return nil
+	}
+	return &SetError{ID: set.GetId(), Outcome: set.GetOutcome(), Counts: printer.SetCounts(set), Message: set.GetMessage()}
+}
+
 // Line is an error on one line, with the remedy.
 func Line(err error) string {
 	text := printer.Clean(strings.TrimSpace(err.Error()))
@@ -106,13 +117,16 @@ func remedy(err error) string {
 	if e, ok := errors.AsType[*OutcomeError](err); ok && e.Outcome != baiv1.Outcome_OUTCOME_CANCELED {
 		return fmt.Sprintf("see baictl %s %s", diagnosticVerb(e.Reason), e.ID)
 	}
+	if e, ok := errors.AsType[*SetError](err); ok {
+		return "see baictl set get " + e.ID
+	}
 	if e, ok := errors.AsType[*DataError](err); ok {
 		return "look again: baictl get " + e.ID
 	}
 	if e, ok := errors.AsType[*bai.NotFoundError](err); ok {
 		return map[string]string{
 			"": "see baictl list", "descriptor": "see baictl descriptors list", "data": "see baictl data list",
-			"schedule": "see baictl schedule list",
+			"schedule": "see baictl schedule list", "set": "see baictl set list",
 		}[e.What]
 	}
 	if e, ok := errors.AsType[*bai.ExistsError](err); ok && e.RunID != "" {
@@ -136,6 +150,8 @@ func diagnosticVerb(reason string) string {
 
 func resumeHint(e *DetachedError) string {
 	switch {
+	case e.Set:
+		return fmt.Sprintf("come back: baictl set watch %s, end it: baictl set cancel %s", e.ID, e.ID)
 	case e.Lines:
 		return "come back: baictl logs -f " + e.ID
 	case e.Others:

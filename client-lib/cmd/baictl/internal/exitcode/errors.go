@@ -60,6 +60,26 @@ func (e *OutcomeError) Error() string {
 	return fmt.Sprintf("run %s failed: %s", e.ID, FailureText(e.Reason, e.Class, e.Message))
 }
 
+// A SetError says that a set did not succeed.
+type SetError struct {
+	ID      string
+	Outcome baiv1.Outcome
+	Counts  string // of its runs
+	Message string // why the set stopped; may be empty
+}
+
+// Error says how the set ended, and why.
+func (e *SetError) Error() string {
+	text := fmt.Sprintf("set %s %s: %s", e.ID, printer.Word(e.Outcome), e.Counts)
+	if e.Outcome == baiv1.Outcome_OUTCOME_CANCELED {
+		text = fmt.Sprintf("set %s was canceled: %s", e.ID, e.Counts)
+	}
+	if e.Message != "" {
+		text += " (" + e.Message + ")"
+	}
+	return text
+}
+
 // A MissingError is a run whose needs are not met. It does not list them: the printed
 // checks do.
 type MissingError struct {
@@ -93,12 +113,16 @@ type DetachedError struct {
 	Lines bool // it was the run's log that was waited for
 
 	Others bool // there are other runs, which may go on too
+	Set    bool // it is a set
 }
 
 // Error is why, and which run.
 func (e *DetachedError) Error() string {
 	if e.Lines {
 		return fmt.Sprintf("%s: reading the log of run %s", e.Cause, e.ID)
+	}
+	if e.Set {
+		return fmt.Sprintf("%s: set %s goes on", e.Cause, e.ID)
 	}
 	if e.Others {
 		return fmt.Sprintf("%s: run %s and others go on", e.Cause, e.ID)

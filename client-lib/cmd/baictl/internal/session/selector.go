@@ -24,6 +24,8 @@ type RunSelector struct {
 	task      string
 	text      string
 	schedule  string
+	set       string
+	cell      string
 	framework string
 	version   string
 	data      string
@@ -45,6 +47,8 @@ func (ch *RunSelector) Flags(cmd *cobra.Command, done string) {
 	flags.StringVar(&ch.task, "task", "", "only runs of this `TASK`: those with label task_name=TASK")
 	flags.StringVar(&ch.text, "text", "", "only runs whose ID, name or file begins with `TEXT`, or whose task it is")
 	flags.StringVar(&ch.schedule, "schedule", "", "only the firings of this `SCHEDULE`: its ID, or the name that its owner gave it")
+	flags.StringVar(&ch.set, "set", "", "only the runs of this `SET`: its ID, or the name that its owner gave it")
+	flags.StringVar(&ch.cell, "cell", "", "only the runs of the cell with this `NAME` of the set")
 	flags.StringVar(&ch.framework, "framework", "", "only runs whose descriptor names this framework: `NAME`")
 	flags.StringVar(&ch.version, "framework-version", "", "only runs whose descriptor names this `VERSION` of a framework")
 	flags.StringVar(&ch.data, "data-id", "", "only runs with a data source or model of this `ID`")
@@ -77,12 +81,18 @@ func (ch *RunSelector) Filter(cmd *cobra.Command, s *Session, now time.Time) (ba
 	}
 	f := bai.Filter{
 		Namespace: ch.namespace, Labels: labels, Text: ch.text, Framework: ch.framework, FrameworkVersion: ch.version,
-		DataID: ch.data,
+		DataID: ch.data, Cell: ch.cell,
+	}
+	if ch.cell != "" && ch.set == "" {
+		return f, UsageErrorf(cmd, "--cell needs --set: cells of several sets have one name")
 	}
 	if f.Phases, err = values[baiv1.Phase](cmd, "phase", ch.phases); err != nil {
 		return bai.Filter{}, err
 	}
 	if f.Outcomes, err = values[baiv1.Outcome](cmd, "outcome", ch.outcomes); err != nil {
+		return f, err
+	}
+	if f.Set, err = s.set(cmd, ch.set); err != nil {
 		return f, err
 	}
 	if f.Schedule, err = s.schedule(cmd, ch.schedule); err != nil || ch.everybody {
@@ -97,7 +107,7 @@ func (ch *RunSelector) Filter(cmd *cobra.Command, s *Session, now time.Time) (ba
 func (ch *RunSelector) ChangedFlags(cmd *cobra.Command) []string {
 	var changed []string
 	for _, name := range []string{
-		"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule", "framework",
+		"all", "all-owners", "namespace", "phase", "outcome", "label", "task", "text", "schedule", "set", "cell", "framework",
 		"framework-version", "data-id",
 	} {
 		if cmd.Flags().Changed(name) {
@@ -133,6 +143,19 @@ func (s *Session) schedule(cmd *cobra.Command, name string) (string, error) {
 		return "", err
 	}
 	found, err := c.Schedule(cmd.Context(), name)
+	return found.GetId(), err
+}
+
+// set is the ID of the set that a user names; empty for none.
+func (s *Session) set(cmd *cobra.Command, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	c, err := s.Client()
+	if err != nil {
+		return "", err
+	}
+	found, err := c.Set(cmd.Context(), name)
 	return found.GetId(), err
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/results"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/runs"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/schedule"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/set"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/setup"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/transfer"
 )
@@ -71,7 +72,7 @@ func commandGroups(s *session.Session) []commandGroup {
 		}},
 		{"launch", "Making runs:", []*cobra.Command{
 			launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s),
-			schedule.Schedule(s),
+			schedule.Schedule(s), set.Set(s),
 		}},
 		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), explain.Why(s), explain.Repro(s), runs.Cancel(s)}},
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
@@ -99,14 +100,14 @@ The platform is that of --server, --context, BAI_SERVER, BAI_CONTEXT or the
 current context, in this order (see baictl config).
 
 Exit codes:
-  0  fine; of run, watch and --wait: the run succeeded
-  1  the run failed
+  0  fine; of run, watch and --wait: the run, or all runs of the set, succeeded
+  1  the run, or a run of the set, failed
   2  wrong usage, an invalid descriptor, a run that is not there, a name or key
      that is taken
   3  the platform cannot be reached or failed, or a run's data stayed incomplete
   4  time is over: of --timeout, of the run (a deadline), or the user's (Ctrl-C
      while following a run: it goes on)
-  5  the run was canceled`
+  5  the run, the set or a run of the set was canceled`
 
 func rootCommand(s *session.Session) *cobra.Command {
 	root := &cobra.Command{

@@ -133,7 +133,7 @@ func runFields() []Field {
 		number("find.created", "long", "`@timestamp` in ns, also outside of its range"),
 		keyword("find.begin", "prefixes for a search by text: ID, name and file, lower case, the first 1024 bytes"),
 		keyword("find.task", "the task, lower case, for a search by text"),
-		keyword("find.labels", "digest of each label's key and value, and of framework, its version and the IDs of data"),
+		keyword("find.labels", "digest of each label's key and value, and of framework, its version, the IDs of data, set and cell"),
 		storedObject("doc", "the whole run"),
 		storedObject("change", "the whole of its newest change"),
 	}

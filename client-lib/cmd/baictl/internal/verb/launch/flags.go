@@ -86,7 +86,8 @@ type submitResult struct {
 	file string
 	bai.Submitted
 
-	schedule *baiv1.Schedule // nil for a run
+	schedule *baiv1.Schedule // nil for a run or a set
+	set      *baiv1.Set      // nil for a run or a schedule
 }
 
 // submitFile submits one descriptor. It prints the faults for which that is
@@ -138,9 +139,9 @@ func submitOne(ctx context.Context, s *session.Session, c *bai.Client, submissio
 	case got.ScheduleID != "":
 		made, err := c.Schedule(ctx, got.ScheduleID)
 		return submitResult{file: submission.File, Submitted: got, schedule: made}, err
-	case got.RunID == "":
-		return submitResult{}, fmt.Errorf(
-			"submit %q: the platform made set %s, which this baictl does not know: it is older than the platform", submission.File, got.SetID)
+	case got.SetID != "":
+		made, err := c.Set(ctx, got.SetID)
+		return submitResult{file: submission.File, Submitted: got, set: made}, err
 	}
 	return submitResult{file: submission.File, Submitted: got}, nil
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,10 @@ exits with 3 if the run succeeded.
 
 ` + session.Detaching + `
 
-A descriptor with info.scheduling makes a schedule, as baictl submit does.
+A descriptor with info.scheduling makes a schedule, as baictl submit does. One
+with a table sweep makes a set, whose progress is shown until it has finished:
+the exit code is 0 if all runs succeeded, 1 if a run failed, 5 if the set or a
+run was canceled. Data are not waited for, and -o json or yaml prints the set.
 
 With -o json, yaml or name the run is printed at the end, as baictl get does,
 and what happens to it goes to standard error.`,
@@ -76,6 +80,9 @@ func runOne(cmd *cobra.Command, s *session.Session, w submitFlags, file string, 
 	if err != nil {
 		return err
 	}
+	if got.set != nil {
+		return followSet(ctx, s, client, got.set)
+	}
 	f := &follow.Follower{Screen: s.Screen, Watcher: client, ID: got.RunID, Begin: begin}
 	if s.Output != "table" && s.Output != "wide" {
 		f.OnChange = func(c *baiv1.Change) { s.Screen.Note(follow.Line(s.Screen, c)) }
@@ -87,6 +94,32 @@ func runOne(cmd *cobra.Command, s *session.Session, w submitFlags, file string, 
 		return err
 	}
 	return waitAndPrint(ctx, s, client, got.RunID, last, dataTimeout)
+}
+
+// followSet shows the progress of a set until it has finished, and prints the set.
+func followSet(ctx context.Context, s *session.Session, client *bai.Client, made *baiv1.Set) error {
+	f := &follow.SetFollower{Screen: s.Screen, Watcher: client, ID: made.GetId()}
+	plain := s.Output == "table" || s.Output == "wide"
+	if plain {
+		s.Screen.Line("set " + made.GetId())
+	} else {
+		f.OnChange = func(one *baiv1.Set) { s.Screen.Note(follow.SetLine(s.Screen, one)) }
+	}
+	last, err := f.Follow(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Structured():
+		err = s.Print(printer.JSON(last))
+	case s.Output == "name":
+		err = session.WriteText(s.Env.Out, last.GetId()+"\n")
+	default:
+		status := printer.SetStatus(last)
+		s.Screen.Line(fmt.Sprintf("set %s %s after %s, %s", last.GetId(), s.Screen.Paint(follow.Style(status), status),
+			printer.Span(last.GetCreateTime(), last.GetEndTime()), printer.SetCounts(last)))
+	}
+	return cmp.Or(err, exitcode.FromSet(last))
 }
 
 // waitAndPrint waits for a run's data, prints the run, and returns its failure: first its

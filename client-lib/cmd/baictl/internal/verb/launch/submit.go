@@ -39,7 +39,10 @@ With -o json or yaml: {"runs": [{"file", "runId", "repeated", "idempotencyKey",
 
 A descriptor with info.scheduling makes a schedule, or the next version of the
 one with that --name: its ID is printed, and when it fires (baictl schedule).
-With -o json or yaml it is in "schedules", with "schedule" for "runId".`,
+With -o json or yaml it is in "schedules", with "schedule" for "runId".
+
+A descriptor with a table sweep makes a set of runs: its ID is printed (baictl
+set). With -o json or yaml it is in "sets", with "set" for "runId".`,
 		Example: `  baictl submit resnet.toml --name nightly-7 --label model=resnet
   baictl submit stored:resnet --set hardware.gpus=4 --wait --timeout 2h`,
 		Args:              session.Arguments(0, -1, ""),
@@ -115,21 +118,32 @@ func await(cmd *cobra.Command, s *session.Session, all []submitResult) error {
 		if a.schedule != nil {
 			continue // it has no end
 		}
-		s.Screen.Live("waiting for run " + a.RunID)
-		run, err := client.Wait(ctx, a.RunID)
+		s.Screen.Live("waiting for " + a.title())
+		note, outcome, err := a.wait(ctx, client)
 		s.Screen.Live("")
 		if ctx.Err() != nil {
-			return &exitcode.DetachedError{ID: a.RunID, Cause: context.Cause(ctx), Others: len(all) > 1}
+			return &exitcode.DetachedError{ID: a.id(), Cause: context.Cause(ctx), Others: len(all) > 1 && a.set == nil, Set: a.set != nil}
 		}
 		if err != nil {
 			return err
 		}
-		s.Screen.Note(fmt.Sprintf("run %s %s after %s", a.RunID, printer.Status(run), printer.Span(run.GetCreateTime(), run.GetEndTime())))
-		if ended := exitcode.FromRun(run); ended != nil && first == nil {
-			first = ended
-		}
+		s.Screen.Note(note)
+		first = cmp.Or(first, outcome)
 	}
 	return first
+}
+
+// wait waits for the end of a run or a set. It returns the text about that, and the error
+// of a run or set that did not succeed.
+func (a submitResult) wait(ctx context.Context, client *bai.Client) (note string, outcome, err error) {
+	if a.set != nil {
+		set, err := client.WaitSet(ctx, a.SetID)
+		return fmt.Sprintf("%s %s after %s, %s", a.title(), printer.SetStatus(set), printer.Span(set.GetCreateTime(), set.GetEndTime()),
+			printer.SetCounts(set)), exitcode.FromSet(set), err
+	}
+	run, err := client.Wait(ctx, a.RunID)
+	return fmt.Sprintf("%s %s after %s", a.title(), printer.Status(run), printer.Span(run.GetCreateTime(), run.GetEndTime())),
+		exitcode.FromRun(run), err
 }
 
 func printSubmitted(s *session.Session, all []submitResult) error {
@@ -144,7 +158,7 @@ func printSubmitted(s *session.Session, all []submitResult) error {
 		if err := s.PrintTable(t); err != nil {
 			return err
 		}
-		noteSchedules(s, all)
+		noteDetails(s, all)
 		return nil
 	}
 	for _, a := range all {
@@ -153,29 +167,43 @@ func printSubmitted(s *session.Session, all []submitResult) error {
 		}
 	}
 	if s.Output != "name" {
-		noteSchedules(s, all)
+		noteDetails(s, all)
 	}
 	return nil
 }
 
-// id is that of the run, or of the schedule.
-func (a submitResult) id() string { return cmp.Or(a.RunID, a.ScheduleID) }
+// id is that of the run, the set or the schedule.
+func (a submitResult) id() string { return cmp.Or(a.RunID, a.SetID, a.ScheduleID) }
 
-// noteSchedules says of schedules when they fire.
-func noteSchedules(s *session.Session, all []submitResult) {
+// title names the run or the set.
+func (a submitResult) title() string {
+	if a.set != nil {
+		return "set " + a.SetID
+	}
+	return "run " + a.RunID
+}
+
+// noteDetails says of schedules when they fire, and of sets how many runs they have.
+func noteDetails(s *session.Session, all []submitResult) {
 	for _, a := range all {
-		if a.schedule != nil {
+		switch {
+		case a.schedule != nil:
 			s.Screen.Note("baictl: " + printer.Schedule(a.schedule))
+		case a.set != nil:
+			s.Screen.Note("baictl: " + printer.SetSize(a.set))
 		}
 	}
 }
 
 func printSubmittedObjects(s *session.Session, all []submitResult) error {
-	runs, schedules := []json.RawMessage{}, []json.RawMessage{}
+	runs, sets, schedules := []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}
 	for _, a := range all {
 		idEntry := session.Entry{Name: "runId", Value: a.RunID}
-		if a.schedule != nil {
+		switch {
+		case a.schedule != nil:
 			idEntry = session.Entry{Name: "schedule", Value: printer.JSON(a.schedule)}
+		case a.set != nil:
+			idEntry = session.Entry{Name: "set", Value: printer.JSON(a.set)}
 		}
 		one, err := session.Object(session.Entry{Name: "file", Value: a.file}, idEntry, session.Entry{Name: "repeated", Value: a.Repeated},
 			session.Entry{Name: "idempotencyKey", Value: a.Key}, session.Entry{Name: "warnings", Value: session.Array(a.Warnings)})
@@ -184,11 +212,16 @@ func printSubmittedObjects(s *session.Session, all []submitResult) error {
 			return err
 		case a.schedule != nil:
 			schedules = append(schedules, one)
+		case a.set != nil:
+			sets = append(sets, one)
 		default:
 			runs = append(runs, one)
 		}
 	}
 	entries := []session.Entry{{Name: "runs", Value: runs}}
+	if len(sets) > 0 {
+		entries = append(entries, session.Entry{Name: "sets", Value: sets})
+	}
 	if len(schedules) > 0 {
 		entries = append(entries, session.Entry{Name: "schedules", Value: schedules})
 	}

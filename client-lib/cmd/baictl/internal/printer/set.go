@@ -1,0 +1,48 @@
+package printer
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// SetStatus is how a set stands in one word: its outcome, or else its state.
+func SetStatus(s *baiv1.Set) string {
+	if s.GetState() == baiv1.SetState_SET_STATE_FINISHED && s.GetOutcome() != 0 {
+		return Word(s.GetOutcome())
+	}
+	return Word(s.GetState())
+}
+
+// SetCounts are the numbers of a set's runs: "5 of 12 runs ended, 1 failed, 4 active".
+func SetCounts(s *baiv1.Set) string {
+	parts := []string{fmt.Sprintf("%d of %s ended", s.GetSucceeded()+s.GetFailed()+s.GetCanceled(), plural(s.GetRunCount(), "run"))}
+	for _, part := range []struct {
+		n    int32
+		word string
+	}{{s.GetFailed(), "failed"}, {s.GetCanceled(), "canceled"}, {s.GetActive(), "active"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int32, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// SetSize is the numbers of a set's cells and runs: "set sizes, 6 cells, 12 runs".
+func SetSize(s *baiv1.Set) string {
+	return Clean(fmt.Sprintf("set %s, %s, %s", cmp.Or(s.GetName(), s.GetId()), plural(s.GetCellCount(), "cell"), plural(s.GetRunCount(), "run")))
+}
+
+// Set is a set on one line.
+func Set(s *baiv1.Set) string {
+	return Clean(fmt.Sprintf("set %s, %s, %s: %s", cmp.Or(s.GetName(), s.GetId()), plural(s.GetCellCount(), "cell"), SetStatus(s), SetCounts(s)))
+}

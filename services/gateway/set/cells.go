@@ -1,0 +1,87 @@
+package set
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// maxPageRuns is the number of runs in one page of cells.
+const maxPageRuns = 1000
+
+// CellRuns is a cell of a set with its runs.
+type CellRuns struct {
+	sweep.Cell
+
+	Index int         // place in the sweep, from 0
+	Runs  []store.Run // oldest first, without descriptors
+}
+
+// Cells returns up to n cells of a set with their runs, and the token of the next page, empty
+// after the last one. Token "" is the first page. A page has at most maxPageRuns runs; a cell
+// whose runs do not all fit is continued by the next page. The error is *TokenError for a
+// token that Cells did not return, and *StateError for a set that has no cells by the rules
+// of this release.
+func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []CellRuns, next string, err error) {
+	l, err := k.plans.get(ctx, s)
+	if err != nil {
+		return nil, "", err
+	}
+	if l.invalid != "" {
+		return nil, "", &StateError{Message: fmt.Sprintf("set %s has no cells any more: %s", s.ID, l.invalid)}
+	}
+	at, inner, err := parseToken(token, s.Cells)
+	if err != nil {
+		return nil, "", err
+	}
+	room := maxPageRuns
+	for ; at < s.Cells && len(cells) < n && room > 0; at++ {
+		c := CellRuns{Cell: l.plan.Cell(at), Index: at}
+		c.Runs, inner, err = k.cellRuns(ctx, s, c.Name, inner, room)
+		if err != nil {
+			return nil, "", err
+		}
+		cells, room = append(cells, c), room-len(c.Runs)
+		if inner != "" {
+			return cells, formatToken(at, inner), nil
+		}
+	}
+	if at == s.Cells {
+		return cells, "", nil
+	}
+	return cells, formatToken(at, ""), nil
+}
+
+// cellRuns returns up to n runs of a cell, oldest first, and the token of the next ones.
+func (k *Sets) cellRuns(ctx context.Context, s Set, cell, token string, n int) ([]store.Run, string, error) {
+	runs, next, err := k.deps.Store.Runs(ctx, store.RunFilter{Set: s.ID, Cell: cell, Oldest: true}, token, n)
+	if errors.Is(err, store.ErrCursor) {
+		return nil, "", &TokenError{}
+	}
+	for i := range runs {
+		runs[i].Descriptor = ""
+	}
+	return runs, next, err
+}
+
+// formatToken returns the token of the page that begins with a cell, after its runs up to an
+// inner token.
+func formatToken(cell int, inner string) string { return strconv.Itoa(cell) + "." + inner }
+
+// parseToken returns the cell with which a page begins, and the token of its runs.
+func parseToken(token string, cells int) (cell int, inner string, err error) {
+	if token == "" {
+		return 0, "", nil
+	}
+	first, inner, found := strings.Cut(token, ".")
+	cell, err = strconv.Atoi(first)
+	if err != nil || !found || cell < 0 || cell >= cells {
+		return 0, "", &TokenError{}
+	}
+	return cell, inner, nil
+}

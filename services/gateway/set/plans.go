@@ -1,0 +1,72 @@
+package set
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/sweep"
+)
+
+// maxPlans is the number of plans that a process keeps in memory.
+const maxPlans = 16
+
+// loaded is the request of a set, with its plan.
+type loaded struct {
+	request request
+	plan    *sweep.Plan
+	invalid string // reason why the request has no plan; empty if it has one
+}
+
+// planCache has the plans of sets that were used last. Several goroutines may use it.
+type planCache struct {
+	docs   documents
+	parser descriptors.Parser
+
+	mu    sync.Mutex
+	plans map[string]loaded // by set
+	order []string          // sets whose plans are kept, the oldest first
+}
+
+func newPlanCache(d documents, p descriptors.Parser) *planCache {
+	return &planCache{docs: d, parser: p, plans: make(map[string]loaded)}
+}
+
+// get returns the request of a set with its plan. A descriptor that was accepted once may
+// have no plan by the current rules, or another one.
+func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
+	c.mu.Lock()
+	l, ok := c.plans[s.ID]
+	c.mu.Unlock()
+	if ok {
+		return l, nil
+	}
+	r, err := c.docs.request(ctx, s)
+	if err != nil {
+		return loaded{}, err
+	}
+	plan, faults := sweep.Read(c.parser.In(r.Namespace), r.File, []byte(r.Descriptor))
+	l = loaded{request: r, plan: plan}
+	switch {
+	case plan == nil:
+		l.invalid = (&descriptors.InvalidError{Faults: faults.Errors()}).Error()
+	case plan.Runs() != s.Runs || plan.Cells() != s.Cells:
+		l.invalid = fmt.Sprintf("the sweep has %d runs of %d cells by the rules of this release, and had %d of %d when the set was submitted", plan.Runs(), plan.Cells(), s.Runs, s.Cells)
+	}
+	c.add(s.ID, l)
+	return l, nil
+}
+
+func (c *planCache) add(id string, l loaded) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.plans[id]; !ok {
+		c.order = append(c.order, id)
+	}
+	c.plans[id] = l
+	if len(c.order) > maxPlans {
+		delete(c.plans, c.order[0])
+		c.order = c.order[1:]
+	}
+}
