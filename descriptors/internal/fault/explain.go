@@ -529,7 +529,7 @@ func sweep() []Explanation {
 		},
 		{
 			NotVaried, "a key that is the same in all cells",
-			"spec_version, info.scheduling, info.timezone and the keys of [schedule] and [sweep] belong to the whole file: the set is submitted once, or at each firing of the schedule.",
+			"spec_version, info.scheduling, info.timezone and the keys of [schedule] and [sweep] belong to the whole file.",
 			"[sweep.product]\n\"info.timezone\" = [\"UTC\", \"Europe/Berlin\"]",
 			"[sweep.product]\n\"info.description\" = [\"one\", \"two\"]",
 		},
