@@ -82,6 +82,27 @@ func (c *Client) cellPages(ctx context.Context, name string) iter.Seq2[*baiv1.Ce
 	}
 }
 
+// SetResults returns the results of the cells of a set, in the order of the sweep, of all
+// metrics or of those with the given names. It asks for pages as they are needed. After an
+// error there is nothing more.
+func (c *Client) SetResults(ctx context.Context, name string, metrics ...string) iter.Seq2[*baiv1.CellResult, error] {
+	return func(yield func(*baiv1.CellResult, error) bool) {
+		for req := (&baiv1.GetSetResultsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500, Metrics: metrics}); ; {
+			res, err := callWithRetry(ctx, c, c.sets.GetSetResults, req)
+			if err != nil {
+				yield(nil, fmt.Errorf("get the results of set %q: %w", name, withNotFoundKind("set", err)))
+				return
+			}
+			if !yieldAll(res.GetCells(), yield) {
+				return
+			}
+			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
+				return
+			}
+		}
+	}
+}
+
 // CancelSet ends a set: no more of its runs are submitted, and those that have not ended
 // are canceled. It does not wait for that. A second call, or one after the end, changes
 // nothing.

@@ -48,6 +48,28 @@ func TestSetsAreListedPageByPage(t *testing.T) {
 	}
 }
 
+func TestResultsOfASetAreReadPageByPage(t *testing.T) {
+	c, p := clientWithSets(t)
+	p.SetResults("a", &baiv1.CellResult{Name: "x=1", Metrics: []*baiv1.MetricResult{{Metric: "m"}, {Metric: "other"}}}, &baiv1.CellResult{Name: "x=2"})
+	for name, metrics := range map[string][]string{"x=1 2 x=2 0 ": nil, "x=1 1 x=2 0 ": {"m"}} {
+		got := ""
+		for cell, err := range c.SetResults(t.Context(), "na", metrics...) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += fmt.Sprintf("%s %d ", cell.GetName(), len(cell.GetMetrics()))
+		}
+		if got != name {
+			t.Errorf("of metrics %q: got %q, want %q", metrics, got, name)
+		}
+	}
+	for _, err := range c.SetResults(t.Context(), "none") {
+		if !errors.As(err, new(*bai.NotFoundError)) {
+			t.Errorf("of a set that does not exist: %v", err)
+		}
+	}
+}
+
 func TestACellThatIsContinuedByTheNextPageComesOnce(t *testing.T) {
 	c, _ := clientWithSets(t)
 	var got []string

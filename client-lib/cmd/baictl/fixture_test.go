@@ -3,6 +3,7 @@ package main_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +92,7 @@ func newFixture(t *testing.T, begin time.Time) *baitest.Platform {
 	})
 	addSchedules(p)
 	addSets(p, begin)
+	addSetResults(p)
 	return p
 }
 
@@ -207,6 +209,74 @@ func addSets(p *baitest.Platform, begin time.Time) {
 		State: baiv1.SetState_SET_STATE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_FAILED, Message: "a run failed, and sweep.on_failure is stop",
 		Submitted: 2, Succeeded: 1, Failed: 1, CreateTime: timestamppb.New(begin.Add(-time.Hour)), UpdateTime: timestamppb.New(begin), EndTime: timestamppb.New(begin),
 	})
+}
+
+// addSetResults adds results to the set sizes.
+func addSetResults(p *baitest.Platform) {
+	p.SetResults(sizesID,
+		&baiv1.CellResult{
+			Id: "0123456789ab", Name: "size=1K", Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"1K"`}}, Succeeded: 2, Unsummarised: 1,
+			Metrics: []*baiv1.MetricResult{metricResult("loss", "", "", 0.25)},
+		},
+		&baiv1.CellResult{Id: "123456789abc", Name: "size=1M", Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"1M"`}}},
+		&baiv1.CellResult{Id: "23456789abcd", Name: "size=1G", Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"1G"`}}},
+	)
+}
+
+// gridID is a set with results of all kinds.
+const gridID = "8aq3w8r2v5m1x7d4j9thb0pzcn"
+
+// addGrid adds a set of four cells with 6 repetitions each.
+func addGrid(p *baitest.Platform, begin time.Time) {
+	p.AddSet(&baiv1.Set{
+		Id: gridID, Owner: "eve", Namespace: "cars", CellCount: 4, RunCount: 24, Repetitions: 6, Order: "interleaved", OnFailure: "continue",
+		State: baiv1.SetState_SET_STATE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED, Submitted: 24, Succeeded: 24,
+		CreateTime: timestamppb.New(begin.Add(-2 * time.Hour)), UpdateTime: timestamppb.New(begin), EndTime: timestamppb.New(begin),
+	})
+	var cells []*baiv1.CellResult
+	for i, size := range []string{"1K", "1|M"} {
+		for j, threads := range []string{"1", "2"} {
+			at := float64(100*i + 40*j)
+			c := &baiv1.CellResult{
+				Id: fmt.Sprintf("%012x", 2*i+j+1), Name: "size=" + size + ",num_threads=" + threads, Succeeded: 6, Incomplete: int32(i * j),
+				Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"` + size + `"`}, {Name: "env.num_threads", Value: threads}},
+				Metrics: []*baiv1.MetricResult{
+					metricResult("latency", "ms", "lower", 212.5-at, 214-at, 213-at, 211.25-at, 212-at, 215-at),
+					metricResult("run.duration", "s", "", 1, 2, 3, 4, 5, 6),
+					metricResult("system.cpu", "cores", "", 1.5, 1.25),
+					metricResult("throughput", "req/s \x1b[31m", "higher", 1000+at, 1001+at, 1002+at, math.Inf(1)),
+				},
+			}
+			if i == 1 {
+				c.Metrics = slices.Delete(c.GetMetrics(), 3, 4)
+				labeled := metricResult("p99", "ms", "lower", 3, 4, 5, 6)
+				labeled.Labels = map[string]string{"op": "read"}
+				c.Metrics = append(c.Metrics, labeled)
+			}
+			cells = append(cells, c)
+		}
+	}
+	p.SetResults(gridID, cells...)
+}
+
+// metricResult is the result of a metric in one cell, as a platform computes it. Of 6 values the
+// interval goes from the smallest to the largest.
+func metricResult(metric, unit, direction string, values ...float64) *baiv1.MetricResult {
+	m := &baiv1.MetricResult{Metric: metric, Unit: unit, Direction: direction}
+	var sorted []float64
+	for i, v := range values {
+		m.Values = append(m.Values, &baiv1.RepetitionValue{Repetition: int32(i + 1), Value: v})
+		if !math.IsInf(v, 0) {
+			sorted = append(sorted, v)
+		}
+	}
+	slices.Sort(sorted)
+	n := len(sorted)
+	m.N, m.Excluded, m.Median, m.Lacking = int32(n), int32(len(values)-n), (sorted[(n-1)/2]+sorted[n/2])/2, int32(max(0, 6-n))
+	if n >= 6 {
+		m.Interval = &baiv1.Interval{Low: sorted[0], High: sorted[n-1], Level: 0.96875}
+	}
+	return m
 }
 
 // addSchedules adds two schedules: one with a history, one that is paused.

@@ -112,6 +112,7 @@ func formattedCommands() map[string]string {
 		"set":        "set get sizes",
 		"watch-set":  "set watch 7sq3w8r2v5m1x7d4j9thb0pzcn",
 		"cancel-set": "set cancel sizes",
+		"results":    "set results sizes",
 		"submit-set": "submit sizes.toml --idempotency-key k",
 		"run-set":    "run sizes.toml --idempotency-key k",
 
@@ -285,20 +286,38 @@ func scheduleCommands() map[string]string {
 // setCommands are the command lines that manage sets.
 func setCommands() map[string]string {
 	return map[string]string{
-		"set-nothing":     "set",
-		"set-list-all":    "set list -A",
-		"set-list-none":   "set list --namespace nobody",
-		"set-get-stopped": "set get 7sq3w8r2v5m1x7d4j9thb0pzcn",
-		"set-get-limit":   "set get sizes --limit 1",
-		"set-get-none":    "set get colours",
-		"set-resume":      "set resume 7sq3w8r2v5m1x7d4j9thb0pzcn",
-		"set-cancel-none": "set cancel colours",
-		"list-set":        "list -A --set sizes -o name",
-		"list-set-cell":   "list -A --set sizes --cell size=1M -o name",
-		"list-set-none":   "list --set colours",
-		"list-cell":       "list --cell size=1M",
-		"submit-set-wait": "submit sizes.toml good.toml --wait",
-		"completion-set":  "__complete set get s",
+		"set-nothing":           "set",
+		"set-list-all":          "set list -A",
+		"set-list-none":         "set list --namespace nobody",
+		"set-get-stopped":       "set get 7sq3w8r2v5m1x7d4j9thb0pzcn",
+		"set-get-limit":         "set get sizes --limit 1",
+		"set-get-none":          "set get colours",
+		"set-results-many":      "set results " + gridID,
+		"set-results-metric":    "set results " + gridID + " --metric latency --metric p99",
+		"set-results-system":    "set results " + gridID + " --metric system.cpu",
+		"set-results-none":      "set results 7sq3w8r2v5m1x7d4j9thb0pzcn",
+		"set-results-no-metric": "set results sizes --metric speed",
+		"set-results-no-set":    "set results colours",
+		"set-results-by":        "set results " + gridID + " --metric latency --by size,num_threads",
+		"set-results-by-one":    "set results " + gridID + " --metric latency --by env.num_threads",
+		"set-results-by-which":  "set results " + gridID + " --by size",
+		"set-results-by-none":   "set results " + gridID + " --metric latency --by colour",
+		"set-results-by-same":   "set results " + gridID + " --by size,size",
+		"set-results-by-three":  "set results " + gridID + " --by a,b,c",
+		"set-results-by-csv":    "set results " + gridID + " --by size -o csv",
+		"set-results-many-md":   "set results " + gridID + " -o md",
+		"set-results-by-md":     "set results " + gridID + " --metric latency --by size,num_threads -o md",
+		"set-results-many-csv":  "set results " + gridID + " -o csv",
+		"set-results-jsonl":     "set results " + gridID + " --metric latency -o jsonl",
+		"set-results-many-name": "set results " + gridID + " -o name",
+		"set-resume":            "set resume 7sq3w8r2v5m1x7d4j9thb0pzcn",
+		"set-cancel-none":       "set cancel colours",
+		"list-set":              "list -A --set sizes -o name",
+		"list-set-cell":         "list -A --set sizes --cell size=1M -o name",
+		"list-set-none":         "list --set colours",
+		"list-cell":             "list --cell size=1M",
+		"submit-set-wait":       "submit sizes.toml good.toml --wait",
+		"completion-set":        "__complete set get s",
 	}
 }
 
@@ -367,11 +386,19 @@ func submitTime(name string) time.Time {
 	return newYear
 }
 
+// addGridFor adds the set grid for the tests that show it.
+func addGridFor(p *baitest.Platform, name string) {
+	if strings.HasPrefix(name, "set-results") {
+		addGrid(p, newYear)
+	}
+}
+
 func TestOutputInAPipe(t *testing.T) {
 	for name, line := range allCommands() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newFixture(t, submitTime(name))
+			addGridFor(p, name)
 			if !strings.HasPrefix(name, "submit-set-") || name == "submit-set-wait" { // the set is shown as it is after the submission
 				finishSubmitted(p)
 			}
@@ -384,13 +411,14 @@ func TestOutputInAPipe(t *testing.T) {
 
 func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	for _, name := range []string{
-		"sets-table", "sets-wide", "set-table", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "get-wide", "validate-folder",
+		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "get-wide", "validate-folder",
 		"list-table", "list-wide", "get-table", "watch-table", "run-table", "run-json", "metrics-table", "metrics-wide", "logs-table",
 		"submit-wide", "validate-two", "version-table", "cancel-table", "get-missing", "list-none",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newFixture(t, submitTime(name))
+			addGridFor(p, name)
 			finishSubmitted(p)
 			s := open(t, command(t, p.Addr(), strings.Fields(allCommands()[name])...), 80)
 			s.end()

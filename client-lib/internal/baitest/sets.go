@@ -20,9 +20,10 @@ import (
 
 // storedSet is a set with its cells.
 type storedSet struct {
-	set    *baiv1.Set
-	cells  []*baiv1.Cell
-	states []*baiv1.Set // the set after each change; its revision is the number of states
+	set     *baiv1.Set
+	cells   []*baiv1.Cell
+	results []*baiv1.CellResult
+	states  []*baiv1.Set // the set after each change; its revision is the number of states
 }
 
 // apply changes the set.
@@ -56,6 +57,17 @@ func (p *Platform) ChangeSet(id string, change func(*baiv1.Set)) {
 		}
 	}
 	p.notifyWaiters()
+}
+
+// SetResults sets the results of a set. It does nothing if there is no set with that ID.
+func (p *Platform) SetResults(id string, cells ...*baiv1.CellResult) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.sets {
+		if s.set.GetId() == id {
+			s.results = cells
+		}
+	}
 }
 
 // setService is the part of a platform that has sets.
@@ -168,6 +180,29 @@ func (c setService) ListCells(_ context.Context, req *baiv1.ListCellsRequest) (*
 	at, _ := strconv.Atoi(req.GetPageToken()) // empty: 0
 	res := &baiv1.ListCellsResponse{Cells: pages[min(at, len(pages)):min(at+1, len(pages))]}
 	if at+1 < len(pages) {
+		res.NextPageToken = strconv.Itoa(at + 1)
+	}
+	return res, nil
+}
+
+// GetSetResults returns one cell a page, with the metrics that were asked for.
+func (c setService) GetSetResults(_ context.Context, req *baiv1.GetSetResultsRequest) (*baiv1.GetSetResultsResponse, error) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	s, err := c.find(req.GetSet(), req.GetOwner())
+	if err != nil {
+		return nil, err
+	}
+	at, _ := strconv.Atoi(req.GetPageToken()) // empty: 0
+	res := &baiv1.GetSetResultsResponse{}
+	for _, cell := range s.results[min(at, len(s.results)):min(at+1, len(s.results))] {
+		cell = proto.CloneOf(cell)
+		cell.Metrics = slices.DeleteFunc(cell.GetMetrics(), func(m *baiv1.MetricResult) bool {
+			return len(req.GetMetrics()) > 0 && !slices.Contains(req.GetMetrics(), m.GetMetric())
+		})
+		res.Cells = append(res.Cells, cell)
+	}
+	if at+1 < len(s.results) {
 		res.NextPageToken = strconv.Itoa(at + 1)
 	}
 	return res, nil

@@ -18,8 +18,8 @@ package baiv1
 //	5  search of StreamLogs
 //	6  with_script of PreflightDescriptor; framework, framework_version and data_id
 //	   of ListRuns
-//	7  the table sweep, and set_id of SubmitRun's answer; SetService; set_id and cell of
-//	   ListRuns
+//	7  the table sweep, and set_id of SubmitRun's answer; SetService, with the results of
+//	   sets; set_id and cell of ListRuns
 //
 // A server ignores fields that it does not know. A client that must be
 // understood in something newer than revision 1 sends the revision that it needs

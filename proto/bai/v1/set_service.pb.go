@@ -1046,6 +1046,430 @@ func (x *ListCellsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// GetSetResultsRequest names a set.
+type GetSetResultsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ID, or name.
+	Set string `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`
+	// Owner of the name; empty means the caller.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Cells, at most 1000; 0 means 50. A page has fewer cells if these have many
+	// runs or metrics.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// As the last response gave it; empty for the first page.
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only metrics with these names; none means all.
+	Metrics       []string `protobuf:"bytes,5,rep,name=metrics,proto3" json:"metrics,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSetResultsRequest) Reset() {
+	*x = GetSetResultsRequest{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSetResultsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSetResultsRequest) ProtoMessage() {}
+
+func (x *GetSetResultsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSetResultsRequest.ProtoReflect.Descriptor instead.
+func (*GetSetResultsRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetSetResultsRequest) GetSet() string {
+	if x != nil {
+		return x.Set
+	}
+	return ""
+}
+
+func (x *GetSetResultsRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *GetSetResultsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *GetSetResultsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *GetSetResultsRequest) GetMetrics() []string {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
+// GetSetResultsResponse is one page.
+type GetSetResultsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of the sweep.
+	Cells []*CellResult `protobuf:"bytes,1,rep,name=cells,proto3" json:"cells,omitempty"`
+	// Empty after the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSetResultsResponse) Reset() {
+	*x = GetSetResultsResponse{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSetResultsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSetResultsResponse) ProtoMessage() {}
+
+func (x *GetSetResultsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSetResultsResponse.ProtoReflect.Descriptor instead.
+func (*GetSetResultsResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetSetResultsResponse) GetCells() []*CellResult {
+	if x != nil {
+		return x.Cells
+	}
+	return nil
+}
+
+func (x *GetSetResultsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// CellResult is the results of a cell.
+type CellResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in Cell.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// As in Cell.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The values of the cell.
+	Parameters []*CellParameter `protobuf:"bytes,3,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// Number of repetitions that succeeded.
+	Succeeded int32 `protobuf:"varint,4,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
+	// Number of these whose samples are not summarised yet, or that have none.
+	Unsummarised int32 `protobuf:"varint,5,opt,name=unsummarised,proto3" json:"unsummarised,omitempty"`
+	// Number of these whose summary lacks samples that never came.
+	Incomplete int32 `protobuf:"varint,6,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	// By metric, unit and labels. The metric run.duration is the time from the
+	// start of the benchmark's process to the end of the run, in s, unless the
+	// benchmark has a metric of this name and unit without labels.
+	Metrics       []*MetricResult `protobuf:"bytes,7,rep,name=metrics,proto3" json:"metrics,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CellResult) Reset() {
+	*x = CellResult{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CellResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CellResult) ProtoMessage() {}
+
+func (x *CellResult) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CellResult.ProtoReflect.Descriptor instead.
+func (*CellResult) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CellResult) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CellResult) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CellResult) GetParameters() []*CellParameter {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *CellResult) GetSucceeded() int32 {
+	if x != nil {
+		return x.Succeeded
+	}
+	return 0
+}
+
+func (x *CellResult) GetUnsummarised() int32 {
+	if x != nil {
+		return x.Unsummarised
+	}
+	return 0
+}
+
+func (x *CellResult) GetIncomplete() int32 {
+	if x != nil {
+		return x.Incomplete
+	}
+	return 0
+}
+
+func (x *CellResult) GetMetrics() []*MetricResult {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
+// MetricResult is the result of one metric, with one unit and one set of labels, in
+// one cell.
+type MetricResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the metric.
+	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
+	// Unit of the samples; may be empty.
+	Unit string `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
+	// Labels of the samples.
+	Labels map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Which values are better: "higher" or "lower"; empty if the descriptor does not
+	// say.
+	Direction string `protobuf:"bytes,4,opt,name=direction,proto3" json:"direction,omitempty"`
+	// Number of repetitions whose values count.
+	N int32 `protobuf:"varint,5,opt,name=n,proto3" json:"n,omitempty"`
+	// Number of repetitions whose values are NaN or infinite: they do not count.
+	Excluded int32 `protobuf:"varint,6,opt,name=excluded,proto3" json:"excluded,omitempty"`
+	// Median of the values that count; NaN without any.
+	Median float64 `protobuf:"fixed64,7,opt,name=median,proto3" json:"median,omitempty"`
+	// Interval of the median; absent while repetitions are lacking.
+	Interval *Interval `protobuf:"bytes,8,opt,name=interval,proto3" json:"interval,omitempty"`
+	// Number of repetitions without which there is no interval.
+	Lacking int32 `protobuf:"varint,9,opt,name=lacking,proto3" json:"lacking,omitempty"`
+	// Values of the repetitions, in their order, with those that do not count.
+	Values        []*RepetitionValue `protobuf:"bytes,10,rep,name=values,proto3" json:"values,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MetricResult) Reset() {
+	*x = MetricResult{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MetricResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MetricResult) ProtoMessage() {}
+
+func (x *MetricResult) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MetricResult.ProtoReflect.Descriptor instead.
+func (*MetricResult) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *MetricResult) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *MetricResult) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *MetricResult) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *MetricResult) GetDirection() string {
+	if x != nil {
+		return x.Direction
+	}
+	return ""
+}
+
+func (x *MetricResult) GetN() int32 {
+	if x != nil {
+		return x.N
+	}
+	return 0
+}
+
+func (x *MetricResult) GetExcluded() int32 {
+	if x != nil {
+		return x.Excluded
+	}
+	return 0
+}
+
+func (x *MetricResult) GetMedian() float64 {
+	if x != nil {
+		return x.Median
+	}
+	return 0
+}
+
+func (x *MetricResult) GetInterval() *Interval {
+	if x != nil {
+		return x.Interval
+	}
+	return nil
+}
+
+func (x *MetricResult) GetLacking() int32 {
+	if x != nil {
+		return x.Lacking
+	}
+	return 0
+}
+
+func (x *MetricResult) GetValues() []*RepetitionValue {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+// RepetitionValue is the value of a metric in one repetition.
+type RepetitionValue struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// From 1.
+	Repetition int32 `protobuf:"varint,1,opt,name=repetition,proto3" json:"repetition,omitempty"`
+	// Median of the samples.
+	Value         float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RepetitionValue) Reset() {
+	*x = RepetitionValue{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RepetitionValue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RepetitionValue) ProtoMessage() {}
+
+func (x *RepetitionValue) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RepetitionValue.ProtoReflect.Descriptor instead.
+func (*RepetitionValue) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RepetitionValue) GetRepetition() int32 {
+	if x != nil {
+		return x.Repetition
+	}
+	return 0
+}
+
+func (x *RepetitionValue) GetValue() float64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
 // WatchSetRequest names a set.
 type WatchSetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1061,7 +1485,7 @@ type WatchSetRequest struct {
 
 func (x *WatchSetRequest) Reset() {
 	*x = WatchSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[11]
+	mi := &file_bai_v1_set_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1073,7 +1497,7 @@ func (x *WatchSetRequest) String() string {
 func (*WatchSetRequest) ProtoMessage() {}
 
 func (x *WatchSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[11]
+	mi := &file_bai_v1_set_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1510,7 @@ func (x *WatchSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSetRequest.ProtoReflect.Descriptor instead.
 func (*WatchSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{11}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchSetRequest) GetSet() string {
@@ -1121,7 +1545,7 @@ type WatchSetResponse struct {
 
 func (x *WatchSetResponse) Reset() {
 	*x = WatchSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[12]
+	mi := &file_bai_v1_set_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1557,7 @@ func (x *WatchSetResponse) String() string {
 func (*WatchSetResponse) ProtoMessage() {}
 
 func (x *WatchSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[12]
+	mi := &file_bai_v1_set_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1570,7 @@ func (x *WatchSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSetResponse.ProtoReflect.Descriptor instead.
 func (*WatchSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{12}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchSetResponse) GetSet() *Set {
@@ -1169,7 +1593,7 @@ type CancelSetRequest struct {
 
 func (x *CancelSetRequest) Reset() {
 	*x = CancelSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[13]
+	mi := &file_bai_v1_set_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1605,7 @@ func (x *CancelSetRequest) String() string {
 func (*CancelSetRequest) ProtoMessage() {}
 
 func (x *CancelSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[13]
+	mi := &file_bai_v1_set_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1618,7 @@ func (x *CancelSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelSetRequest.ProtoReflect.Descriptor instead.
 func (*CancelSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{13}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelSetRequest) GetSet() string {
@@ -1222,7 +1646,7 @@ type CancelSetResponse struct {
 
 func (x *CancelSetResponse) Reset() {
 	*x = CancelSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[14]
+	mi := &file_bai_v1_set_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1658,7 @@ func (x *CancelSetResponse) String() string {
 func (*CancelSetResponse) ProtoMessage() {}
 
 func (x *CancelSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[14]
+	mi := &file_bai_v1_set_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1671,7 @@ func (x *CancelSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelSetResponse.ProtoReflect.Descriptor instead.
 func (*CancelSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{14}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelSetResponse) GetSet() *Set {
@@ -1270,7 +1694,7 @@ type ResumeSetRequest struct {
 
 func (x *ResumeSetRequest) Reset() {
 	*x = ResumeSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[15]
+	mi := &file_bai_v1_set_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1706,7 @@ func (x *ResumeSetRequest) String() string {
 func (*ResumeSetRequest) ProtoMessage() {}
 
 func (x *ResumeSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[15]
+	mi := &file_bai_v1_set_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1719,7 @@ func (x *ResumeSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSetRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{15}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ResumeSetRequest) GetSet() string {
@@ -1323,7 +1747,7 @@ type ResumeSetResponse struct {
 
 func (x *ResumeSetResponse) Reset() {
 	*x = ResumeSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[16]
+	mi := &file_bai_v1_set_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1759,7 @@ func (x *ResumeSetResponse) String() string {
 func (*ResumeSetResponse) ProtoMessage() {}
 
 func (x *ResumeSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[16]
+	mi := &file_bai_v1_set_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1772,7 @@ func (x *ResumeSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSetResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{16}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResumeSetResponse) GetSet() *Set {
@@ -1362,7 +1786,7 @@ var File_bai_v1_set_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\n" +
-	"\x18bai/v1/set_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\t\n" +
+	"\x18bai/v1/set_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\t\n" +
 	"\x03Set\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1454,7 +1878,50 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"_\n" +
 	"\x11ListCellsResponse\x12\"\n" +
 	"\x05cells\x18\x01 \x03(\v2\f.bai.v1.CellR\x05cells\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"`\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x94\x01\n" +
+	"\x14GetSetResultsRequest\x12\x10\n" +
+	"\x03set\x18\x01 \x01(\tR\x03set\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x18\n" +
+	"\ametrics\x18\x05 \x03(\tR\ametrics\"i\n" +
+	"\x15GetSetResultsResponse\x12(\n" +
+	"\x05cells\x18\x01 \x03(\v2\x12.bai.v1.CellResultR\x05cells\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf9\x01\n" +
+	"\n" +
+	"CellResult\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x125\n" +
+	"\n" +
+	"parameters\x18\x03 \x03(\v2\x15.bai.v1.CellParameterR\n" +
+	"parameters\x12\x1c\n" +
+	"\tsucceeded\x18\x04 \x01(\x05R\tsucceeded\x12\"\n" +
+	"\funsummarised\x18\x05 \x01(\x05R\funsummarised\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x06 \x01(\x05R\n" +
+	"incomplete\x12.\n" +
+	"\ametrics\x18\a \x03(\v2\x14.bai.v1.MetricResultR\ametrics\"\x88\x03\n" +
+	"\fMetricResult\x12\x16\n" +
+	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
+	"\x04unit\x18\x02 \x01(\tR\x04unit\x128\n" +
+	"\x06labels\x18\x03 \x03(\v2 .bai.v1.MetricResult.LabelsEntryR\x06labels\x12\x1c\n" +
+	"\tdirection\x18\x04 \x01(\tR\tdirection\x12\f\n" +
+	"\x01n\x18\x05 \x01(\x05R\x01n\x12\x1a\n" +
+	"\bexcluded\x18\x06 \x01(\x05R\bexcluded\x12\x16\n" +
+	"\x06median\x18\a \x01(\x01R\x06median\x12,\n" +
+	"\binterval\x18\b \x01(\v2\x10.bai.v1.IntervalR\binterval\x12\x18\n" +
+	"\alacking\x18\t \x01(\x05R\alacking\x12/\n" +
+	"\x06values\x18\n" +
+	" \x03(\v2\x17.bai.v1.RepetitionValueR\x06values\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"G\n" +
+	"\x0fRepetitionValue\x12\x1e\n" +
+	"\n" +
+	"repetition\x18\x01 \x01(\x05R\n" +
+	"repetition\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\"`\n" +
 	"\x0fWatchSetRequest\x12\x10\n" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12%\n" +
@@ -1476,12 +1943,13 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\x11SET_STATE_RUNNING\x10\x01\x12\x16\n" +
 	"\x12SET_STATE_STOPPING\x10\x02\x12\x17\n" +
 	"\x13SET_STATE_CANCELING\x10\x03\x12\x16\n" +
-	"\x12SET_STATE_FINISHED\x10\x042\x8b\x03\n" +
+	"\x12SET_STATE_FINISHED\x10\x042\xd9\x03\n" +
 	"\n" +
 	"SetService\x12=\n" +
 	"\bListSets\x12\x17.bai.v1.ListSetsRequest\x1a\x18.bai.v1.ListSetsResponse\x127\n" +
 	"\x06GetSet\x12\x15.bai.v1.GetSetRequest\x1a\x16.bai.v1.GetSetResponse\x12@\n" +
-	"\tListCells\x12\x18.bai.v1.ListCellsRequest\x1a\x19.bai.v1.ListCellsResponse\x12?\n" +
+	"\tListCells\x12\x18.bai.v1.ListCellsRequest\x1a\x19.bai.v1.ListCellsResponse\x12L\n" +
+	"\rGetSetResults\x12\x1c.bai.v1.GetSetResultsRequest\x1a\x1d.bai.v1.GetSetResultsResponse\x12?\n" +
 	"\bWatchSet\x12\x17.bai.v1.WatchSetRequest\x1a\x18.bai.v1.WatchSetResponse0\x01\x12@\n" +
 	"\tCancelSet\x12\x18.bai.v1.CancelSetRequest\x1a\x19.bai.v1.CancelSetResponse\x12@\n" +
 	"\tResumeSet\x12\x18.bai.v1.ResumeSetRequest\x1a\x19.bai.v1.ResumeSetResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
@@ -1499,7 +1967,7 @@ func file_bai_v1_set_service_proto_rawDescGZIP() []byte {
 }
 
 var file_bai_v1_set_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bai_v1_set_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_bai_v1_set_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_bai_v1_set_service_proto_goTypes = []any{
 	(SetState)(0),                 // 0: bai.v1.SetState
 	(*Set)(nil),                   // 1: bai.v1.Set
@@ -1513,56 +1981,71 @@ var file_bai_v1_set_service_proto_goTypes = []any{
 	(*GetSetResponse)(nil),        // 9: bai.v1.GetSetResponse
 	(*ListCellsRequest)(nil),      // 10: bai.v1.ListCellsRequest
 	(*ListCellsResponse)(nil),     // 11: bai.v1.ListCellsResponse
-	(*WatchSetRequest)(nil),       // 12: bai.v1.WatchSetRequest
-	(*WatchSetResponse)(nil),      // 13: bai.v1.WatchSetResponse
-	(*CancelSetRequest)(nil),      // 14: bai.v1.CancelSetRequest
-	(*CancelSetResponse)(nil),     // 15: bai.v1.CancelSetResponse
-	(*ResumeSetRequest)(nil),      // 16: bai.v1.ResumeSetRequest
-	(*ResumeSetResponse)(nil),     // 17: bai.v1.ResumeSetResponse
-	nil,                           // 18: bai.v1.Set.LabelsEntry
-	nil,                           // 19: bai.v1.Set.FailureClassesEntry
-	(Outcome)(0),                  // 20: bai.v1.Outcome
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(Phase)(0),                    // 22: bai.v1.Phase
-	(FailureClass)(0),             // 23: bai.v1.FailureClass
+	(*GetSetResultsRequest)(nil),  // 12: bai.v1.GetSetResultsRequest
+	(*GetSetResultsResponse)(nil), // 13: bai.v1.GetSetResultsResponse
+	(*CellResult)(nil),            // 14: bai.v1.CellResult
+	(*MetricResult)(nil),          // 15: bai.v1.MetricResult
+	(*RepetitionValue)(nil),       // 16: bai.v1.RepetitionValue
+	(*WatchSetRequest)(nil),       // 17: bai.v1.WatchSetRequest
+	(*WatchSetResponse)(nil),      // 18: bai.v1.WatchSetResponse
+	(*CancelSetRequest)(nil),      // 19: bai.v1.CancelSetRequest
+	(*CancelSetResponse)(nil),     // 20: bai.v1.CancelSetResponse
+	(*ResumeSetRequest)(nil),      // 21: bai.v1.ResumeSetRequest
+	(*ResumeSetResponse)(nil),     // 22: bai.v1.ResumeSetResponse
+	nil,                           // 23: bai.v1.Set.LabelsEntry
+	nil,                           // 24: bai.v1.Set.FailureClassesEntry
+	nil,                           // 25: bai.v1.MetricResult.LabelsEntry
+	(Outcome)(0),                  // 26: bai.v1.Outcome
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(Phase)(0),                    // 28: bai.v1.Phase
+	(FailureClass)(0),             // 29: bai.v1.FailureClass
+	(*Interval)(nil),              // 30: bai.v1.Interval
 }
 var file_bai_v1_set_service_proto_depIdxs = []int32{
-	18, // 0: bai.v1.Set.labels:type_name -> bai.v1.Set.LabelsEntry
+	23, // 0: bai.v1.Set.labels:type_name -> bai.v1.Set.LabelsEntry
 	0,  // 1: bai.v1.Set.state:type_name -> bai.v1.SetState
-	20, // 2: bai.v1.Set.outcome:type_name -> bai.v1.Outcome
-	19, // 3: bai.v1.Set.failure_classes:type_name -> bai.v1.Set.FailureClassesEntry
+	26, // 2: bai.v1.Set.outcome:type_name -> bai.v1.Outcome
+	24, // 3: bai.v1.Set.failure_classes:type_name -> bai.v1.Set.FailureClassesEntry
 	2,  // 4: bai.v1.Set.failures:type_name -> bai.v1.SetFailure
-	21, // 5: bai.v1.Set.create_time:type_name -> google.protobuf.Timestamp
-	21, // 6: bai.v1.Set.update_time:type_name -> google.protobuf.Timestamp
-	21, // 7: bai.v1.Set.end_time:type_name -> google.protobuf.Timestamp
+	27, // 5: bai.v1.Set.create_time:type_name -> google.protobuf.Timestamp
+	27, // 6: bai.v1.Set.update_time:type_name -> google.protobuf.Timestamp
+	27, // 7: bai.v1.Set.end_time:type_name -> google.protobuf.Timestamp
 	4,  // 8: bai.v1.Cell.parameters:type_name -> bai.v1.CellParameter
 	5,  // 9: bai.v1.Cell.runs:type_name -> bai.v1.CellRun
-	22, // 10: bai.v1.CellRun.phase:type_name -> bai.v1.Phase
-	20, // 11: bai.v1.CellRun.outcome:type_name -> bai.v1.Outcome
-	23, // 12: bai.v1.CellRun.failure_class:type_name -> bai.v1.FailureClass
+	28, // 10: bai.v1.CellRun.phase:type_name -> bai.v1.Phase
+	26, // 11: bai.v1.CellRun.outcome:type_name -> bai.v1.Outcome
+	29, // 12: bai.v1.CellRun.failure_class:type_name -> bai.v1.FailureClass
 	1,  // 13: bai.v1.ListSetsResponse.sets:type_name -> bai.v1.Set
 	1,  // 14: bai.v1.GetSetResponse.set:type_name -> bai.v1.Set
 	3,  // 15: bai.v1.ListCellsResponse.cells:type_name -> bai.v1.Cell
-	1,  // 16: bai.v1.WatchSetResponse.set:type_name -> bai.v1.Set
-	1,  // 17: bai.v1.CancelSetResponse.set:type_name -> bai.v1.Set
-	1,  // 18: bai.v1.ResumeSetResponse.set:type_name -> bai.v1.Set
-	6,  // 19: bai.v1.SetService.ListSets:input_type -> bai.v1.ListSetsRequest
-	8,  // 20: bai.v1.SetService.GetSet:input_type -> bai.v1.GetSetRequest
-	10, // 21: bai.v1.SetService.ListCells:input_type -> bai.v1.ListCellsRequest
-	12, // 22: bai.v1.SetService.WatchSet:input_type -> bai.v1.WatchSetRequest
-	14, // 23: bai.v1.SetService.CancelSet:input_type -> bai.v1.CancelSetRequest
-	16, // 24: bai.v1.SetService.ResumeSet:input_type -> bai.v1.ResumeSetRequest
-	7,  // 25: bai.v1.SetService.ListSets:output_type -> bai.v1.ListSetsResponse
-	9,  // 26: bai.v1.SetService.GetSet:output_type -> bai.v1.GetSetResponse
-	11, // 27: bai.v1.SetService.ListCells:output_type -> bai.v1.ListCellsResponse
-	13, // 28: bai.v1.SetService.WatchSet:output_type -> bai.v1.WatchSetResponse
-	15, // 29: bai.v1.SetService.CancelSet:output_type -> bai.v1.CancelSetResponse
-	17, // 30: bai.v1.SetService.ResumeSet:output_type -> bai.v1.ResumeSetResponse
-	25, // [25:31] is the sub-list for method output_type
-	19, // [19:25] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	14, // 16: bai.v1.GetSetResultsResponse.cells:type_name -> bai.v1.CellResult
+	4,  // 17: bai.v1.CellResult.parameters:type_name -> bai.v1.CellParameter
+	15, // 18: bai.v1.CellResult.metrics:type_name -> bai.v1.MetricResult
+	25, // 19: bai.v1.MetricResult.labels:type_name -> bai.v1.MetricResult.LabelsEntry
+	30, // 20: bai.v1.MetricResult.interval:type_name -> bai.v1.Interval
+	16, // 21: bai.v1.MetricResult.values:type_name -> bai.v1.RepetitionValue
+	1,  // 22: bai.v1.WatchSetResponse.set:type_name -> bai.v1.Set
+	1,  // 23: bai.v1.CancelSetResponse.set:type_name -> bai.v1.Set
+	1,  // 24: bai.v1.ResumeSetResponse.set:type_name -> bai.v1.Set
+	6,  // 25: bai.v1.SetService.ListSets:input_type -> bai.v1.ListSetsRequest
+	8,  // 26: bai.v1.SetService.GetSet:input_type -> bai.v1.GetSetRequest
+	10, // 27: bai.v1.SetService.ListCells:input_type -> bai.v1.ListCellsRequest
+	12, // 28: bai.v1.SetService.GetSetResults:input_type -> bai.v1.GetSetResultsRequest
+	17, // 29: bai.v1.SetService.WatchSet:input_type -> bai.v1.WatchSetRequest
+	19, // 30: bai.v1.SetService.CancelSet:input_type -> bai.v1.CancelSetRequest
+	21, // 31: bai.v1.SetService.ResumeSet:input_type -> bai.v1.ResumeSetRequest
+	7,  // 32: bai.v1.SetService.ListSets:output_type -> bai.v1.ListSetsResponse
+	9,  // 33: bai.v1.SetService.GetSet:output_type -> bai.v1.GetSetResponse
+	11, // 34: bai.v1.SetService.ListCells:output_type -> bai.v1.ListCellsResponse
+	13, // 35: bai.v1.SetService.GetSetResults:output_type -> bai.v1.GetSetResultsResponse
+	18, // 36: bai.v1.SetService.WatchSet:output_type -> bai.v1.WatchSetResponse
+	20, // 37: bai.v1.SetService.CancelSet:output_type -> bai.v1.CancelSetResponse
+	22, // 38: bai.v1.SetService.ResumeSet:output_type -> bai.v1.ResumeSetResponse
+	32, // [32:39] is the sub-list for method output_type
+	25, // [25:32] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_set_service_proto_init() }
@@ -1570,6 +2053,7 @@ func file_bai_v1_set_service_proto_init() {
 	if File_bai_v1_set_service_proto != nil {
 		return
 	}
+	file_bai_v1_result_service_proto_init()
 	file_bai_v1_run_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1577,7 +2061,7 @@ func file_bai_v1_set_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_set_service_proto_rawDesc), len(file_bai_v1_set_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SetService_ListSets_FullMethodName  = "/bai.v1.SetService/ListSets"
-	SetService_GetSet_FullMethodName    = "/bai.v1.SetService/GetSet"
-	SetService_ListCells_FullMethodName = "/bai.v1.SetService/ListCells"
-	SetService_WatchSet_FullMethodName  = "/bai.v1.SetService/WatchSet"
-	SetService_CancelSet_FullMethodName = "/bai.v1.SetService/CancelSet"
-	SetService_ResumeSet_FullMethodName = "/bai.v1.SetService/ResumeSet"
+	SetService_ListSets_FullMethodName      = "/bai.v1.SetService/ListSets"
+	SetService_GetSet_FullMethodName        = "/bai.v1.SetService/GetSet"
+	SetService_ListCells_FullMethodName     = "/bai.v1.SetService/ListCells"
+	SetService_GetSetResults_FullMethodName = "/bai.v1.SetService/GetSetResults"
+	SetService_WatchSet_FullMethodName      = "/bai.v1.SetService/WatchSet"
+	SetService_CancelSet_FullMethodName     = "/bai.v1.SetService/CancelSet"
+	SetService_ResumeSet_FullMethodName     = "/bai.v1.SetService/ResumeSet"
 )
 
 // SetServiceClient is the client API for SetService service.
@@ -44,6 +45,10 @@ type SetServiceClient interface {
 	// ListCells returns the cells of a set with their runs, in the order of the
 	// sweep.
 	ListCells(ctx context.Context, in *ListCellsRequest, opts ...grpc.CallOption) (*ListCellsResponse, error)
+	// GetSetResults returns for each cell, in the order of the sweep, the median of
+	// each metric over the repetitions that succeeded. Warm-ups do not count. Each
+	// repetition is one value: the median of its samples.
+	GetSetResults(ctx context.Context, in *GetSetResultsRequest, opts ...grpc.CallOption) (*GetSetResultsResponse, error)
 	// WatchSet sends a set as it is, then again after it has changed, and ends after
 	// it has finished. Changes that follow each other quickly may be sent as one.
 	WatchSet(ctx context.Context, in *WatchSetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSetResponse], error)
@@ -89,6 +94,16 @@ func (c *setServiceClient) ListCells(ctx context.Context, in *ListCellsRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListCellsResponse)
 	err := c.cc.Invoke(ctx, SetService_ListCells_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *setServiceClient) GetSetResults(ctx context.Context, in *GetSetResultsRequest, opts ...grpc.CallOption) (*GetSetResultsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetSetResultsResponse)
+	err := c.cc.Invoke(ctx, SetService_GetSetResults_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +166,10 @@ type SetServiceServer interface {
 	// ListCells returns the cells of a set with their runs, in the order of the
 	// sweep.
 	ListCells(context.Context, *ListCellsRequest) (*ListCellsResponse, error)
+	// GetSetResults returns for each cell, in the order of the sweep, the median of
+	// each metric over the repetitions that succeeded. Warm-ups do not count. Each
+	// repetition is one value: the median of its samples.
+	GetSetResults(context.Context, *GetSetResultsRequest) (*GetSetResultsResponse, error)
 	// WatchSet sends a set as it is, then again after it has changed, and ends after
 	// it has finished. Changes that follow each other quickly may be sent as one.
 	WatchSet(*WatchSetRequest, grpc.ServerStreamingServer[WatchSetResponse]) error
@@ -180,6 +199,9 @@ func (UnimplementedSetServiceServer) GetSet(context.Context, *GetSetRequest) (*G
 }
 func (UnimplementedSetServiceServer) ListCells(context.Context, *ListCellsRequest) (*ListCellsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListCells not implemented")
+}
+func (UnimplementedSetServiceServer) GetSetResults(context.Context, *GetSetResultsRequest) (*GetSetResultsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSetResults not implemented")
 }
 func (UnimplementedSetServiceServer) WatchSet(*WatchSetRequest, grpc.ServerStreamingServer[WatchSetResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchSet not implemented")
@@ -265,6 +287,24 @@ func _SetService_ListCells_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SetService_GetSetResults_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSetResultsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SetServiceServer).GetSetResults(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SetService_GetSetResults_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SetServiceServer).GetSetResults(ctx, req.(*GetSetResultsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SetService_WatchSet_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchSetRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -330,6 +370,10 @@ var SetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListCells",
 			Handler:    _SetService_ListCells_Handler,
+		},
+		{
+			MethodName: "GetSetResults",
+			Handler:    _SetService_GetSetResults_Handler,
 		},
 		{
 			MethodName: "CancelSet",

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
@@ -90,6 +91,33 @@ func (s *setServer) ListCells(ctx context.Context, req *baiv1.ListCellsRequest) 
 			return resp, nil
 		}
 	}
+}
+
+// GetSetResults implements bai.v1.SetService.
+func (s *setServer) GetSetResults(ctx context.Context, req *baiv1.GetSetResultsRequest) (*baiv1.GetSetResultsResponse, error) {
+	limit, err := pageSize(req)
+	if err != nil {
+		return nil, err
+	}
+	one, err := s.sets.Find(ctx, owner(ctx, req), req.GetSet())
+	if err != nil {
+		return nil, err
+	}
+	cells, next, err := s.sets.Results(ctx, one, req.GetPageToken(), limit, req.GetMetrics())
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.GetSetResultsResponse{NextPageToken: next}
+	size := 0
+	for i, c := range cells {
+		out := cellResultOf(c)
+		if size += proto.Size(out); i > 0 && size > maxResponse {
+			resp.NextPageToken = c.Token()
+			break
+		}
+		resp.Cells = append(resp.Cells, out)
+	}
+	return resp, nil
 }
 
 // WatchSet implements bai.v1.SetService.
@@ -179,14 +207,44 @@ func classCounts(all map[event.Class]int) map[string]int32 {
 }
 
 func cellOf(c set.CellRuns) *baiv1.Cell {
-	out := &baiv1.Cell{Id: c.ID, Name: c.Name}
-	for _, p := range c.Parameters {
-		out.Parameters = append(out.Parameters, &baiv1.CellParameter{Name: p.Name, Value: p.Text})
-	}
+	out := &baiv1.Cell{Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell)}
 	for _, r := range c.Runs {
 		out.Runs = append(out.Runs, &baiv1.CellRun{
 			RunId: r.ID, Repetition: int32Of(r.Repetition), Warmup: r.Warmup, Phase: phaseOf(r.Phase), Outcome: outcomeOf(r.Outcome), FailureClass: classOf(r.Class),
 		})
+	}
+	return out
+}
+
+func parametersOf(c sweep.Cell) []*baiv1.CellParameter {
+	var out []*baiv1.CellParameter
+	for _, p := range c.Parameters {
+		out = append(out, &baiv1.CellParameter{Name: p.Name, Value: p.Text})
+	}
+	return out
+}
+
+func cellResultOf(c set.CellResults) *baiv1.CellResult {
+	out := &baiv1.CellResult{
+		Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell),
+		Succeeded: int32Of(c.Succeeded), Unsummarised: int32Of(c.Unsummarised), Incomplete: int32Of(c.Incomplete),
+	}
+	for i := range c.Metrics {
+		out.Metrics = append(out.Metrics, metricResultOf(&c.Metrics[i]))
+	}
+	return out
+}
+
+func metricResultOf(m *set.MetricResult) *baiv1.MetricResult {
+	out := &baiv1.MetricResult{
+		Metric: m.Metric, Unit: m.Unit, Labels: m.Labels, Direction: string(m.Direction),
+		N: int32Of(m.N), Excluded: int32Of(m.Excluded), Median: m.Median, Lacking: int32Of(m.Lacking),
+	}
+	if i := m.Interval; i != nil {
+		out.Interval = &baiv1.Interval{Low: i.Low, High: i.High, Level: i.Level}
+	}
+	for _, v := range m.Values {
+		out.Values = append(out.Values, &baiv1.RepetitionValue{Repetition: int32Of(v.Repetition), Value: v.Value})
 	}
 	return out
 }

@@ -158,6 +158,7 @@ func setErrorStatus(err error) error {
 		missing *set.MissingError
 		state   *set.StateError
 		token   *set.TokenError
+		size    *set.SizeError
 	)
 	switch {
 	case errors.As(err, &missing) && missing.Ref == "":
@@ -168,6 +169,8 @@ func setErrorStatus(err error) error {
 		return status.Error(codes.FailedPrecondition, state.Error())
 	case errors.As(err, &token):
 		return invalidPageToken(" for this set")
+	case errors.As(err, &size):
+		return invalidArgument("metrics", size.Error(), "name fewer metrics")
 	}
 	return nil
 }

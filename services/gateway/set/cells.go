@@ -28,12 +28,9 @@ type CellRuns struct {
 // token that Cells did not return, and *StateError for a set that has no cells by the rules
 // of this release.
 func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []CellRuns, next string, err error) {
-	l, err := k.plans.get(ctx, s)
+	plan, err := k.cellPlan(ctx, s)
 	if err != nil {
 		return nil, "", err
-	}
-	if l.invalid != "" {
-		return nil, "", &StateError{Message: fmt.Sprintf("set %s has no cells any more: %s", s.ID, l.invalid)}
 	}
 	at, inner, err := parseToken(token, s.Cells)
 	if err != nil {
@@ -41,7 +38,7 @@ func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []C
 	}
 	room := maxPageRuns
 	for ; at < s.Cells && len(cells) < n && room > 0; at++ {
-		c := CellRuns{Cell: l.plan.Cell(at), Index: at}
+		c := CellRuns{Cell: plan.Cell(at), Index: at}
 		c.Runs, inner, err = k.cellRuns(ctx, s, c.Name, inner, room)
 		if err != nil {
 			return nil, "", err
@@ -55,6 +52,19 @@ func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []C
 		return cells, "", nil
 	}
 	return cells, formatToken(at, ""), nil
+}
+
+// cellPlan returns the plan of a set. The error is *StateError if it has none by the rules
+// of this release.
+func (k *Sets) cellPlan(ctx context.Context, s Set) (*sweep.Plan, error) {
+	l, err := k.plans.get(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if l.invalid != "" {
+		return nil, &StateError{Message: fmt.Sprintf("set %s has no cells any more: %s", s.ID, l.invalid)}
+	}
+	return l.plan, nil
 }
 
 // cellRuns returns up to n runs of a cell, oldest first, and the token of the next ones.

@@ -28,3 +28,11 @@ type TokenError struct{}
 
 // Error implements error.
 func (*TokenError) Error() string { return "not a page token of this list" }
+
+// SizeError refuses a request for results of a cell that are too large for one response.
+type SizeError struct{ Cell string }
+
+// Error implements error.
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("the results of cell %.200q are too large for a response", e.Cell)
+}

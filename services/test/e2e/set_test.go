@@ -54,6 +54,36 @@ func TestASetRunsEachRepetitionOfEachCellOnceWhenItsPlatformIsKilled(t *testing.
 	p.wantSetRuns("sizes")
 }
 
+// The results of a set are the medians of its repetitions' samples, without warm-ups, and the
+// durations of the runs.
+func TestResultsOfASetAreTheMediansOfItsRepetitions(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--slots", "3")
+	file := filepath.Join(t.TempDir(), "sweep.toml")
+	text := script("for n in 1 2 3; do echo speed {{base}}$n; done", "[output]", "[[output.metrics]]", `name = "speed"`, `units = "MB/s"`,
+		`pattern = 'speed (\d+)'`, `direction = "higher"`, "[sweep]", "repetitions = 2", "warmup = 1", "[sweep.product]", "base = [1, 20]")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := p.baictl("run", file, "--name", "speeds"); code != 0 {
+		t.Fatalf("run exits with %d: %s%s", code, out, errs)
+	}
+	eventually(t, func() error {
+		out, errs, code := p.baictl("set", "results", "speeds", "--metric", "speed", "--metric", "run.duration", "-o", "csv")
+		if code != 0 {
+			t.Fatalf("set results exits with %d: %s", code, errs)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if len(lines) != 5 || !strings.Contains(lines[4], ",speed,MB/s,,higher,2,0,4,202,,,,false,20") {
+			return fmt.Errorf("the results are not complete: %s", out)
+		}
+		if !strings.Contains(lines[3], ",speed,MB/s,,higher,2,0,4,12,,,,false,1") || !strings.Contains(lines[1], ",run.duration,s,,,2,0,4,") {
+			t.Errorf("the results are %s", out)
+		}
+		return nil
+	})
+}
+
 // startRun starts a baictl that submits a set with the name sizes, and follows it.
 func startRun(t *testing.T, p *platform, file string) *exec.Cmd {
 	t.Helper()

@@ -176,6 +176,17 @@ ID  NAME    WHY       N
 	}
 }
 
+func TestATableInMarkdownIsNotCut(t *testing.T) {
+	table := printer.Table{
+		Columns: []printer.Column{{Title: "NAME", Flex: true}, {Title: "N", Right: true}},
+		Rows:    [][]string{{"a|b \x1b[31m", "1"}, {strings.Repeat("x", 200), ""}},
+	}
+	want := "| NAME | N |\n|---|---:|\n| a\\|b �[31m | 1 |\n| " + strings.Repeat("x", 200) + " | - |\n"
+	if got := table.Markdown(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestPaintDoesNotMoveColumns(t *testing.T) {
 	table := printer.Table{
 		Columns: []printer.Column{{Title: "A"}, {Title: "B"}},

@@ -64,6 +64,30 @@ func (t Table) Render(width int) string {
 	return s.String()
 }
 
+// Markdown is the table in Markdown, with nothing cut or left out. Empty cells are "-".
+func (t Table) Markdown() string {
+	var s strings.Builder
+	line := func(texts []string) {
+		for _, text := range texts {
+			s.WriteString("| " + strings.ReplaceAll(text, "|", `\|`) + " ")
+		}
+		s.WriteString("|\n")
+	}
+	line(cells(titles(t.Columns)))
+	for _, c := range t.Columns {
+		if c.Right {
+			s.WriteString("|---:")
+		} else {
+			s.WriteString("|---")
+		}
+	}
+	s.WriteString("|\n")
+	for _, row := range t.Rows {
+		line(cells(row))
+	}
+	return s.String()
+}
+
 // above is a row with the text of its last column on lines of its own below it,
 // where there is no room beside it.
 func (t Table) above(row int, cells []string, widths []int, width int) string {

@@ -28,7 +28,7 @@ sweep, and is made by submitting that (baictl submit sweep.toml --name sizes).
 Its runs are listed by baictl list --set sizes.
 
 A SET is named by its ID, or by the name that its owner gave it.`,
-	}, list(s), get(s), watch(s), cancel(s), resume(s))
+	}, list(s), get(s), results(s), watch(s), cancel(s), resume(s))
 	cmd.Aliases = []string{"sets"}
 	return cmd
 }

@@ -177,6 +177,59 @@ func local_request_SetService_ListCells_0(ctx context.Context, marshaler runtime
 	return msg, metadata, err
 }
 
+var filter_SetService_GetSetResults_0 = &utilities.DoubleArray{Encoding: map[string]int{"set": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
+
+func request_SetService_GetSetResults_0(ctx context.Context, marshaler runtime.Marshaler, client extBaiv1.SetServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq extBaiv1.GetSetResultsRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["set"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "set")
+	}
+	protoReq.Set, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "set", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_SetService_GetSetResults_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.GetSetResults(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_SetService_GetSetResults_0(ctx context.Context, marshaler runtime.Marshaler, server extBaiv1.SetServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq extBaiv1.GetSetResultsRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["set"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "set")
+	}
+	protoReq.Set, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "set", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_SetService_GetSetResults_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	msg, err := server.GetSetResults(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 var filter_SetService_WatchSet_0 = &utilities.DoubleArray{Encoding: map[string]int{"set": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
 func request_SetService_WatchSet_0(ctx context.Context, marshaler runtime.Marshaler, client extBaiv1.SetServiceClient, req *http.Request, pathParams map[string]string) (extBaiv1.SetService_WatchSetClient, runtime.ServerMetadata, error) {
@@ -370,6 +423,26 @@ func RegisterSetServiceHandlerServer(ctx context.Context, mux *runtime.ServeMux,
 		}
 		forward_SetService_ListCells_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_SetService_GetSetResults_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/bai.v1.SetService/GetSetResults", runtime.WithHTTPPathPattern("/v1/sets/{set}/results"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_SetService_GetSetResults_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_SetService_GetSetResults_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 
 	mux.Handle(http.MethodGet, pattern_SetService_WatchSet_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		err := status.Error(codes.Unimplemented, "streaming calls are not yet supported in the in-process transport")
@@ -508,6 +581,23 @@ func RegisterSetServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux,
 		}
 		forward_SetService_ListCells_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_SetService_GetSetResults_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/bai.v1.SetService/GetSetResults", runtime.WithHTTPPathPattern("/v1/sets/{set}/results"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_SetService_GetSetResults_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_SetService_GetSetResults_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_SetService_WatchSet_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -563,19 +653,21 @@ func RegisterSetServiceHandlerClient(ctx context.Context, mux *runtime.ServeMux,
 }
 
 var (
-	pattern_SetService_ListSets_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "sets"}, ""))
-	pattern_SetService_GetSet_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "sets", "set"}, ""))
-	pattern_SetService_ListCells_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "sets", "set", "cells"}, ""))
-	pattern_SetService_WatchSet_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "sets", "set"}, "watch"))
-	pattern_SetService_CancelSet_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "sets", "set"}, "cancel"))
-	pattern_SetService_ResumeSet_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "sets", "set"}, "resume"))
+	pattern_SetService_ListSets_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "sets"}, ""))
+	pattern_SetService_GetSet_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "sets", "set"}, ""))
+	pattern_SetService_ListCells_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "sets", "set", "cells"}, ""))
+	pattern_SetService_GetSetResults_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "sets", "set", "results"}, ""))
+	pattern_SetService_WatchSet_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "sets", "set"}, "watch"))
+	pattern_SetService_CancelSet_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "sets", "set"}, "cancel"))
+	pattern_SetService_ResumeSet_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "sets", "set"}, "resume"))
 )
 
 var (
-	forward_SetService_ListSets_0  = runtime.ForwardResponseMessage
-	forward_SetService_GetSet_0    = runtime.ForwardResponseMessage
-	forward_SetService_ListCells_0 = runtime.ForwardResponseMessage
-	forward_SetService_WatchSet_0  = runtime.ForwardResponseStream
-	forward_SetService_CancelSet_0 = runtime.ForwardResponseMessage
-	forward_SetService_ResumeSet_0 = runtime.ForwardResponseMessage
+	forward_SetService_ListSets_0      = runtime.ForwardResponseMessage
+	forward_SetService_GetSet_0        = runtime.ForwardResponseMessage
+	forward_SetService_ListCells_0     = runtime.ForwardResponseMessage
+	forward_SetService_GetSetResults_0 = runtime.ForwardResponseMessage
+	forward_SetService_WatchSet_0      = runtime.ForwardResponseStream
+	forward_SetService_CancelSet_0     = runtime.ForwardResponseMessage
+	forward_SetService_ResumeSet_0     = runtime.ForwardResponseMessage
 )
