@@ -47,7 +47,7 @@ func shots() []shot {
 		{"A run that the platform failed (class platform)", "why resnet-5"},
 		{"A run that took too long (class timeout)", "why resnet-6"},
 		{"A run that was canceled", "why resnet-8"},
-		{"A run that waits for its data", "watch resnet-9 --timeout 300ms"},
+		{"A run that waits for its data", "watch resnet-9 --timeout 10s"},
 		{"Schedules", "schedule list"},
 		{"A schedule and its runs", "schedule get nightly"},
 		{"Data sets that are stored", "data list"},
