@@ -13,19 +13,13 @@ import (
 // element.
 func (c *Client) Data(ctx context.Context) iter.Seq2[*baiv1.StoredData, error] {
 	return func(yield func(*baiv1.StoredData, error) bool) {
-		for req := (&baiv1.ListDataRequest{PageSize: 1000}); ; {
-			res, err := callWithRetry(ctx, c, c.data.ListData, req)
+		yieldPages(yield, func(token string) (*baiv1.ListDataResponse, error) {
+			res, err := callWithRetry(ctx, c, c.data.ListData, &baiv1.ListDataRequest{PageSize: 1000, PageToken: token})
 			if err != nil {
-				yield(nil, fmt.Errorf("list data: %w", err))
-				return
+				return nil, fmt.Errorf("list data: %w", err)
 			}
-			if !yieldAll(res.GetData(), yield) {
-				return
-			}
-			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
-				return
-			}
-		}
+			return res, nil
+		}, (*baiv1.ListDataResponse).GetData)
 	}
 }
 

@@ -70,19 +70,13 @@ func (c *Client) Push(ctx context.Context, namespace, name string, d Draft) (Pus
 // there is nothing more.
 func (c *Client) Kept(ctx context.Context, namespace, name string) iter.Seq2[*baiv1.StoredDescriptor, error] {
 	return func(yield func(*baiv1.StoredDescriptor, error) bool) {
-		for req := (&baiv1.ListDescriptorsRequest{Namespace: namespace, Name: name, PageSize: 500}); ; {
-			res, err := callWithRetry(ctx, c, c.descriptors.ListDescriptors, req)
+		yieldPages(yield, func(token string) (*baiv1.ListDescriptorsResponse, error) {
+			res, err := callWithRetry(ctx, c, c.descriptors.ListDescriptors, &baiv1.ListDescriptorsRequest{Namespace: namespace, Name: name, PageSize: 500, PageToken: token})
 			if err != nil {
-				yield(nil, fmt.Errorf("list descriptors: %w", err))
-				return
+				return nil, fmt.Errorf("list descriptors: %w", err)
 			}
-			if !yieldAll(res.GetDescriptors(), yield) {
-				return
-			}
-			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
-				return
-			}
-		}
+			return res, nil
+		}, (*baiv1.ListDescriptorsResponse).GetDescriptors)
 	}
 }
 

@@ -193,3 +193,22 @@ func yieldAll[T any](all []T, yield func(T, error) bool) bool {
 	}
 	return true
 }
+
+// yieldPages hands the items of a list to yield, page by page, and an error as the last element. The function ask requests the page of a
+// token; "" is the first page.
+func yieldPages[T any, Res interface{ GetNextPageToken() string }](yield func(T, error) bool, ask func(token string) (Res, error), items func(Res) []T) {
+	for token := ""; ; {
+		res, err := ask(token)
+		if err != nil {
+			var none T
+			yield(none, err)
+			return
+		}
+		if !yieldAll(items(res), yield) {
+			return
+		}
+		if token = res.GetNextPageToken(); token == "" {
+			return
+		}
+	}
+}

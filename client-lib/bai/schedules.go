@@ -16,19 +16,13 @@ import (
 // there is nothing more.
 func (c *Client) Schedules(ctx context.Context, owner, namespace string) iter.Seq2[*baiv1.Schedule, error] {
 	return func(yield func(*baiv1.Schedule, error) bool) {
-		for req := (&baiv1.ListSchedulesRequest{Owner: owner, Namespace: namespace, PageSize: 500}); ; {
-			res, err := callWithRetry(ctx, c, c.schedules.ListSchedules, req)
+		yieldPages(yield, func(token string) (*baiv1.ListSchedulesResponse, error) {
+			res, err := callWithRetry(ctx, c, c.schedules.ListSchedules, &baiv1.ListSchedulesRequest{Owner: owner, Namespace: namespace, PageSize: 500, PageToken: token})
 			if err != nil {
-				yield(nil, fmt.Errorf("list schedules: %w", err))
-				return
+				return nil, fmt.Errorf("list schedules: %w", err)
 			}
-			if !yieldAll(res.GetSchedules(), yield) {
-				return
-			}
-			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
-				return
-			}
-		}
+			return res, nil
+		}, (*baiv1.ListSchedulesResponse).GetSchedules)
 	}
 }
 

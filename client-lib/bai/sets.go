@@ -2,9 +2,7 @@ package bai
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -14,19 +12,13 @@ import (
 // their descriptors; an empty name means all. After an error there is nothing more.
 func (c *Client) Sets(ctx context.Context, owner, namespace string) iter.Seq2[*baiv1.Set, error] {
 	return func(yield func(*baiv1.Set, error) bool) {
-		for req := (&baiv1.ListSetsRequest{Owner: owner, Namespace: namespace, PageSize: 500}); ; {
-			res, err := callWithRetry(ctx, c, c.sets.ListSets, req)
+		yieldPages(yield, func(token string) (*baiv1.ListSetsResponse, error) {
+			res, err := callWithRetry(ctx, c, c.sets.ListSets, &baiv1.ListSetsRequest{Owner: owner, Namespace: namespace, PageSize: 500, PageToken: token})
 			if err != nil {
-				yield(nil, fmt.Errorf("list sets: %w", err))
-				return
+				return nil, fmt.Errorf("list sets: %w", err)
 			}
-			if !yieldAll(res.GetSets(), yield) {
-				return
-			}
-			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
-				return
-			}
-		}
+			return res, nil
+		}, (*baiv1.ListSetsResponse).GetSets)
 	}
 }
 
@@ -66,19 +58,9 @@ func (c *Client) Cells(ctx context.Context, name string) iter.Seq2[*baiv1.Cell, 
 // cellPages returns the cells of all pages, as the platform sends them.
 func (c *Client) cellPages(ctx context.Context, name string) iter.Seq2[*baiv1.Cell, error] {
 	return func(yield func(*baiv1.Cell, error) bool) {
-		for req := (&baiv1.ListCellsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500}); ; {
-			res, err := callWithRetry(ctx, c, c.sets.ListCells, req)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yieldAll(res.GetCells(), yield) {
-				return
-			}
-			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
-				return
-			}
-		}
+		yieldPages(yield, func(token string) (*baiv1.ListCellsResponse, error) {
+			return callWithRetry(ctx, c, c.sets.ListCells, &baiv1.ListCellsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500, PageToken: token})
+		}, (*baiv1.ListCellsResponse).GetCells)
 	}
 }
 
@@ -87,19 +69,13 @@ func (c *Client) cellPages(ctx context.Context, name string) iter.Seq2[*baiv1.Ce
 // error there is nothing more.
 func (c *Client) SetResults(ctx context.Context, name string, metrics ...string) iter.Seq2[*baiv1.CellResult, error] {
 	return func(yield func(*baiv1.CellResult, error) bool) {
-		for req := (&baiv1.GetSetResultsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500, Metrics: metrics}); ; {
-			res, err := callWithRetry(ctx, c, c.sets.GetSetResults, req)
+		yieldPages(yield, func(token string) (*baiv1.GetSetResultsResponse, error) {
+			res, err := callWithRetry(ctx, c, c.sets.GetSetResults, &baiv1.GetSetResultsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500, Metrics: metrics, PageToken: token})
 			if err != nil {
-				yield(nil, fmt.Errorf("get the results of set %q: %w", name, withNotFoundKind("set", err)))
-				return
+				return nil, fmt.Errorf("get the results of set %q: %w", name, withNotFoundKind("set", err))
 			}
-			if !yieldAll(res.GetCells(), yield) {
-				return
-			}
-			if req.PageToken = res.GetNextPageToken(); req.GetPageToken() == "" {
-				return
-			}
-		}
+			return res, nil
+		}, (*baiv1.GetSetResultsResponse).GetCells)
 	}
 }
 
@@ -167,22 +143,17 @@ func (w *setWatch) open(ctx context.Context, p streamWatchdog) error {
 		return err
 	}
 	p.onHeader(stream.Header())
-	for {
-		p.beforeRecv()
-		res, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return &UnavailableError{Target: w.client.target, Message: "it ended the watch before the set had finished"}
-		}
-		if err != nil {
-			return err
-		}
-		p.afterRecv()
+	finished := false
+	err = receiveAll(stream.Recv, p, func(res *baiv1.WatchSetResponse) bool {
 		w.last = res.GetSet().GetRevision()
-		if !w.yield(res.GetSet(), nil) {
-			return errStopped
-		}
-		if res.GetSet().GetState() == baiv1.SetState_SET_STATE_FINISHED {
-			return nil
-		}
+		finished = res.GetSet().GetState() == baiv1.SetState_SET_STATE_FINISHED
+		return w.yield(res.GetSet(), nil) && !finished
+	})
+	switch {
+	case finished:
+		return nil
+	case err == nil:
+		return &UnavailableError{Target: w.client.target, Message: "it ended the watch before the set had finished"}
 	}
+	return err
 }

@@ -32,42 +32,45 @@ type Follower struct {
 	meter meter
 }
 
-// update is a change of a run, or why there are no more.
-type update struct {
-	change *baiv1.Change
-	err    error
-}
-
 // Follow shows the progress until the run's end, and returns the terminal change. If ctx
 // ends before, it returns a DetachedError.
 func (f *Follower) Follow(ctx context.Context) (*baiv1.Change, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changes := make(chan update)
-	go f.watch(ctx, changes)
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
 	defer f.Screen.Live("")
-	for {
-		select {
-		case n, ok := <-changes:
-			if !ok || n.err != nil {
-				return f.last, f.detachedError(ctx, n.err)
-			}
-			f.handle(n.change)
-		case <-tick.C:
-			f.refresh()
-		}
-	}
+	err := handleEach(ctx, f.Watcher.Watch(ctx, f.ID, 0), f.handle, f.refresh)
+	return f.last, f.detachedError(ctx, err)
 }
 
-func (f *Follower) watch(ctx context.Context, changes chan<- update) {
-	defer close(changes)
-	for change, err := range f.Watcher.Watch(ctx, f.ID, 0) {
+// handleEach hands each element of a sequence to handle, and calls refresh in between, until the sequence ends or has an error, which it
+// returns. The sequence ends with ctx.
+func handleEach[T any](ctx context.Context, all iter.Seq2[T, error], handle func(T), refresh func()) error {
+	type element struct {
+		value T
+		err   error
+	}
+	elements := make(chan element)
+	go func() {
+		defer close(elements)
+		for value, err := range all {
+			select {
+			case elements <- element{value, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
 		select {
-		case changes <- update{change, err}:
-		case <-ctx.Done():
-			return
+		case e, ok := <-elements:
+			if !ok || e.err != nil {
+				return e.err
+			}
+			handle(e.value)
+		case <-tick.C:
+			refresh()
 		}
 	}
 }

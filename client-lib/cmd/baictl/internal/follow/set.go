@@ -29,44 +29,14 @@ type SetFollower struct {
 	last *baiv1.Set
 }
 
-// setUpdate is a set after a change, or why there are no more.
-type setUpdate struct {
-	set *baiv1.Set
-	err error
-}
-
 // Follow shows the progress until the set has finished, and returns the set. If ctx ends
 // before, it returns a DetachedError.
 func (f *SetFollower) Follow(ctx context.Context) (*baiv1.Set, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changes := make(chan setUpdate)
-	go f.watch(ctx, changes)
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
 	defer f.Screen.Live("")
-	for {
-		select {
-		case n, ok := <-changes:
-			if !ok || n.err != nil {
-				return f.last, f.detachedError(ctx, n.err)
-			}
-			f.handle(n.set)
-		case <-tick.C:
-			f.refresh()
-		}
-	}
-}
-
-func (f *SetFollower) watch(ctx context.Context, changes chan<- setUpdate) {
-	defer close(changes)
-	for set, err := range f.Watcher.WatchSet(ctx, f.ID) {
-		select {
-		case changes <- setUpdate{set, err}:
-		case <-ctx.Done():
-			return
-		}
-	}
+	err := handleEach(ctx, f.Watcher.WatchSet(ctx, f.ID), f.handle, f.refresh)
+	return f.last, f.detachedError(ctx, err)
 }
 
 // detachedError is the error of a set that is not followed any longer.

@@ -18,7 +18,7 @@ import (
 
 func get(s *session.Session) *cobra.Command {
 	var limit int
-	cmd := oneSetCommand(s, &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "get SET",
 		Short: "Show a set and its cells",
 		Long: `Shows a set, its first failures, and its cells with the numbers of their runs,
@@ -27,7 +27,8 @@ without warm-ups.
 With -o json or yaml: the set, with its descriptor and "cells": [{"id", "name",
 "parameters": [{"name", "value"}], "runs": [{"runId", "repetition", "warmup",
 "phase", "outcome", "failureClass"}]}]; values are TOML. With -o name: its ID.`,
-	}, nil)
+	}
+	takeSet(s, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if limit < 0 {
 			return session.UsageErrorf(cmd, "--limit must not be negative")

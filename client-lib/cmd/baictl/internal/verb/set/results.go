@@ -22,7 +22,7 @@ type resultFlags struct {
 
 func results(s *session.Session) *cobra.Command {
 	var flags resultFlags
-	cmd := oneSetCommand(s, &cobra.Command{
+	cmd := &cobra.Command{
 		Use:         "results SET",
 		Short:       "Show the medians of a set's metrics, cell by cell",
 		Annotations: session.ExtraFormats("csv", "jsonl", "md"),
@@ -51,7 +51,8 @@ the metrics.`,
 		Example: `  baictl set results sizes
   baictl set results sizes --metric throughput --by size,threads
   baictl set results sizes -o csv`,
-	}, nil)
+	}
+	takeSet(s, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := flags.validate(cmd, s); err != nil {
 			return err

@@ -165,8 +165,7 @@ func complete(s *session.Session) session.Completion {
 
 // oneSetCommand is a verb about one set.
 func oneSetCommand(s *session.Session, cmd *cobra.Command, run func(ctx context.Context, c *bai.Client, name string) error) *cobra.Command {
-	cmd.Args = session.Arguments(1, 1, "a SET")
-	cmd.ValidArgsFunction = complete(s)
+	takeSet(s, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := s.Client()
 		if err != nil {
@@ -175,6 +174,12 @@ func oneSetCommand(s *session.Session, cmd *cobra.Command, run func(ctx context.
 		return run(cmd.Context(), c, args[0])
 	}
 	return cmd
+}
+
+// takeSet has a verb take one set as its argument.
+func takeSet(s *session.Session, cmd *cobra.Command) {
+	cmd.Args = session.Arguments(1, 1, "a SET")
+	cmd.ValidArgsFunction = complete(s)
 }
 
 // printOne prints a set that was changed.
