@@ -10,15 +10,15 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 )
 
-// place is what a test looks at of a ranked cell.
-type place struct {
+// rankedCell has the fields of a judge.RankedCell that a test compares.
+type rankedCell struct {
 	Index, Lacking int
 	Best           bool
 }
 
-func places(r judge.Ranking) (all []place) {
+func rankedCells(r judge.Ranking) (all []rankedCell) {
 	for _, c := range r.Cells {
-		all = append(all, place{c.Index, c.Lacking, c.Best})
+		all = append(all, rankedCell{c.Index, c.Lacking, c.Best})
 	}
 	return all
 }
@@ -34,46 +34,46 @@ func TestRank(t *testing.T) {
 		direction judge.Direction
 		cells     [][]float64
 		needed    int
-		want      []place
+		want      []rankedCell
 	}{
 		"the largest median comes first if higher is better": {
 			judge.Higher,
 			[][]float64{around(10), around(50), around(30)},
 			5,
-			[]place{{Index: 1, Best: true}, {Index: 2}, {Index: 0}},
+			[]rankedCell{{Index: 1, Best: true}, {Index: 2}, {Index: 0}},
 		},
 		"the smallest median comes first if lower is better": {
 			judge.Lower,
 			[][]float64{around(10), around(50), around(30)},
 			5,
-			[]place{{Index: 0, Best: true}, {Index: 2}, {Index: 1}},
+			[]rankedCell{{Index: 0, Best: true}, {Index: 2}, {Index: 1}},
 		},
 		"a cell that cannot be told from the first one is among the best": {
 			judge.Higher,
 			[][]float64{around(10), around(50), around(51)},
 			5,
-			[]place{{Index: 2, Best: true}, {Index: 1, Best: true}, {Index: 0}},
+			[]rankedCell{{Index: 2, Best: true}, {Index: 1, Best: true}, {Index: 0}},
 		},
 		"cells with equal medians are in the order of the input": {
 			judge.Lower,
 			[][]float64{around(5), around(5), around(5)},
 			5,
-			[]place{{Index: 0, Best: true}, {Index: 1, Best: true}, {Index: 2, Best: true}},
+			[]rankedCell{{Index: 0, Best: true}, {Index: 1, Best: true}, {Index: 2, Best: true}},
 		},
 		"cells with too few repetitions come last and are not compared": {
 			judge.Higher,
 			[][]float64{few, around(10), nil, around(50)},
 			4,
-			[]place{{Index: 3, Best: true}, {Index: 1}, {Index: 0, Lacking: 1}, {Index: 2, Lacking: 4}},
+			[]rankedCell{{Index: 3, Best: true}, {Index: 1}, {Index: 0, Lacking: 1}, {Index: 2, Lacking: 4}},
 		},
 		"the adjustment for many comparisons takes more repetitions": {
 			judge.Higher,
 			[][]float64{around(0)[:5], around(100)[:5], around(200)[:5], around(300)[:5], around(400)[:5]},
 			6,
-			[]place{{Index: 4, Best: true}, {Index: 3, Best: true}, {Index: 2, Best: true}, {Index: 1, Best: true}, {Index: 0, Best: true}},
+			[]rankedCell{{Index: 4, Best: true}, {Index: 3, Best: true}, {Index: 2, Best: true}, {Index: 1, Best: true}, {Index: 0, Best: true}},
 		},
 		"one cell is the best": {
-			judge.Higher, [][]float64{around(1)}, 4, []place{{Index: 0, Best: true}},
+			judge.Higher, [][]float64{around(1)}, 4, []rankedCell{{Index: 0, Best: true}},
 		},
 		"without cells none is the best": {
 			judge.Higher, nil, 4, nil,
@@ -85,7 +85,7 @@ func TestRank(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, places(got)); diff != "" {
+			if diff := cmp.Diff(tt.want, rankedCells(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if got.Needed != tt.needed {

@@ -9,7 +9,6 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
-	"github.com/benchmark-ai/bai/services/gateway/submit"
 )
 
 // maxKey is the maximum number of bytes in an idempotency key.
@@ -24,17 +23,11 @@ type scheduleServer struct {
 
 // ListSchedules implements bai.v1.ScheduleService.
 func (s *scheduleServer) ListSchedules(ctx context.Context, req *baiv1.ListSchedulesRequest) (*baiv1.ListSchedulesResponse, error) {
-	limit, err := pageSize(req)
+	after, limit, err := idPage(req)
 	if err != nil {
 		return nil, err
 	}
-	after := req.GetPageToken()
-	if after != "" && !submit.IsRunID(after) {
-		return nil, invalidPageToken("")
-	}
-	all, err := s.schedules.List(ctx, after, limit+1, func(one schedule.Schedule) bool {
-		return (req.GetOwner() == "" || one.Owner == req.GetOwner()) && (req.GetNamespace() == "" || one.Namespace == req.GetNamespace())
-	})
+	all, err := s.schedules.List(ctx, after, limit+1, func(one schedule.Schedule) bool { return wantsOwned(req, one.Owner, one.Namespace) })
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/set"
-	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
@@ -24,17 +23,11 @@ type setServer struct {
 
 // ListSets implements bai.v1.SetService.
 func (s *setServer) ListSets(ctx context.Context, req *baiv1.ListSetsRequest) (*baiv1.ListSetsResponse, error) {
-	limit, err := pageSize(req)
+	after, limit, err := idPage(req)
 	if err != nil {
 		return nil, err
 	}
-	after := req.GetPageToken()
-	if after != "" && !submit.IsRunID(after) {
-		return nil, invalidPageToken("")
-	}
-	all, err := s.sets.List(ctx, after, limit+1, func(one set.Set) bool {
-		return (req.GetOwner() == "" || one.Owner == req.GetOwner()) && (req.GetNamespace() == "" || one.Namespace == req.GetNamespace())
-	})
+	all, err := s.sets.List(ctx, after, limit+1, func(one set.Set) bool { return wantsOwned(req, one.Owner, one.Namespace) })
 	if err != nil {
 		return nil, err
 	}

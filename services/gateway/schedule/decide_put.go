@@ -1,11 +1,11 @@
 package schedule
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/gateway/submit"
 )
 
 // maxKeys is the number of requests whose keys a schedule stores.
@@ -36,7 +36,7 @@ func (w desiredSchedule) apply(old Schedule, now time.Time) (s Schedule, same bo
 	d := w.descriptor
 	s.ID, s.Name, s.Namespace, s.Owner = w.id, w.name, w.edition.Namespace, w.owner
 	s.Version, s.Digest, s.Script, s.Updated = old.Version+1, w.digest, w.edition.Script, now
-	s.Rules, s.Description, s.File, s.Labels = rulesOf(w.id, d), d.Info.Description, w.edition.File, mergeLabels(d, w.edition.Labels)
+	s.Rules, s.Description, s.File, s.Labels = rulesOf(w.id, d), d.Info.Description, w.edition.File, submit.MergeLabels(d, w.edition.Labels)
 	if !exists {
 		s.Created, s.Deleted, s.Paused, s.PausedBy = now, time.Time{}, false, ""
 	}
@@ -47,12 +47,4 @@ func (w desiredSchedule) apply(old Schedule, now time.Time) (s Schedule, same bo
 		s.From = now
 	}
 	return s, false
-}
-
-// mergeLabels returns the labels of the descriptor with those of the request over them.
-func mergeLabels(d *descriptors.Descriptor, over map[string]string) map[string]string {
-	all := make(map[string]string, len(d.Info.Labels)+len(over))
-	maps.Copy(all, d.Info.Labels)
-	maps.Copy(all, over)
-	return all
 }

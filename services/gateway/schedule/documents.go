@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -157,15 +156,11 @@ func refID(owner, ref string) string {
 // list returns up to n schedules for which want is true, with IDs after an ID.
 func (d documents) list(ctx context.Context, after string, n int, want func(Schedule) bool) ([]Schedule, error) {
 	var all []Schedule
-	for doc, err := range store.DocsAfter(ctx, d.store, store.KindSchedule, "", after) {
-		var s Schedule
-		if err == nil {
-			err = json.Unmarshal(doc.Value, &s)
-		}
+	for doc, err := range store.AllAfter[Schedule](ctx, d.store, store.KindSchedule, after) {
 		if err != nil {
-			return nil, fmt.Errorf("read schedule %q: %w", doc.Key, err)
+			return nil, err
 		}
-		if s.Deleted.IsZero() && want(s) {
+		if s := doc.Value; s.Deleted.IsZero() && want(s) {
 			all = append(all, s)
 		}
 		if len(all) == n {

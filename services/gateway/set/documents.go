@@ -2,7 +2,6 @@ package set
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -123,15 +122,12 @@ func keyID(owner, key string) string { return submit.DeriveID("set", "key", owne
 // list returns up to n sets for which want is true, with IDs after an ID.
 func (d documents) list(ctx context.Context, after string, n int, want func(Set) bool) ([]Set, error) {
 	var all []Set
-	for doc, err := range store.DocsAfter(ctx, d.store, store.KindSet, "", after) {
-		s := Set{Version: doc.Version}
-		if err == nil {
-			err = json.Unmarshal(doc.Value, &s)
-		}
+	for doc, err := range store.AllAfter[Set](ctx, d.store, store.KindSet, after) {
 		if err != nil {
-			return nil, fmt.Errorf("read set %q: %w", doc.Key, err)
+			return nil, err
 		}
-		if want(s) {
+		s := doc.Value
+		if s.Version = doc.Version; want(s) {
 			all = append(all, s)
 		}
 		if len(all) == n {

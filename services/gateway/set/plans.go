@@ -46,7 +46,7 @@ func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
-	plan, faults := sweep.Read(c.parser.In(r.Namespace), r.File, []byte(r.Descriptor))
+	plan, faults := sweep.Read(acceptedParser(c.parser, r.Namespace), r.File, []byte(r.Descriptor))
 	l = loaded{request: r, plan: plan}
 	switch {
 	case plan == nil:
@@ -56,6 +56,14 @@ func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
 	}
 	c.add(s.ID, l)
 	return l, nil
+}
+
+// acceptedParser returns the parser for a descriptor that submit has accepted: it does not
+// check every cell again, nor by settings that have changed since.
+func acceptedParser(p descriptors.Parser, namespace string) descriptors.Parser {
+	p = p.In(namespace)
+	p.Accepted = true
+	return p
 }
 
 func (c *planCache) add(id string, l loaded) {

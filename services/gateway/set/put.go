@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -44,7 +42,7 @@ func (k *Sets) Put(ctx context.Context, req submit.Request, asked *submit.SetErr
 // plan returns the set that a request asks for, and what its runs are made of.
 func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, error) {
 	namespace := cmp.Or(req.Namespace, "default")
-	plan, faults := sweep.Read(k.deps.Parser.In(namespace), req.File, asked.Text)
+	plan, faults := sweep.Read(acceptedParser(k.deps.Parser, namespace), req.File, asked.Text) // submit has checked all cells
 	if plan == nil {
 		return Set{}, request{}, &submit.InvalidError{Faults: submit.TruncateFaults(faults)}
 	}
@@ -57,7 +55,7 @@ func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, e
 	s := Set{
 		ID: id, Name: req.Name, Namespace: namespace, Owner: req.Owner, Key: req.Key, Digest: asked.Digest,
 		SetRetention: store.SetRetention{Script: strings.ToLower(req.Script)},
-		Labels:       mergeLabels(asked.Descriptor, req.Labels), File: req.File, Description: asked.Descriptor.Info.Description,
+		Labels:       submit.MergeLabels(asked.Descriptor, req.Labels), File: req.File, Description: asked.Descriptor.Info.Description,
 		Cells: plan.Cells(), Runs: plan.Runs(), Repetitions: table.Repetitions, Warmup: table.Warmup, Order: string(table.Order),
 		MaxParallel: table.MaxParallel, OnFailure: table.OnFailure, State: StateRunning, Created: now, Updated: now,
 	}
@@ -121,12 +119,4 @@ func (k *Sets) create(ctx context.Context, s Set, r request) (_ Set, repeated bo
 		return Set{}, false, &submit.UnavailableError{Err: err}
 	}
 	return s, false, nil
-}
-
-// mergeLabels returns the labels of the descriptor with those of the request over them.
-func mergeLabels(d *descriptors.Descriptor, over map[string]string) map[string]string {
-	all := make(map[string]string, len(d.Info.Labels)+len(over))
-	maps.Copy(all, d.Info.Labels)
-	maps.Copy(all, over)
-	return all
 }

@@ -110,20 +110,23 @@ func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submis
 	if d.Sweep != nil {
 		return Submission{}, &SetError{Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings())}
 	}
-	labels := maps.Clone(d.Info.Labels)
-	if labels == nil {
-		labels = make(map[string]string)
-	}
-	maps.Copy(labels, req.Labels)
 	return Submission{
 		Submitted: event.Submitted{
-			Header: header(req, run, at), Name: req.Name, File: req.File, Descriptor: string(text), Labels: labels,
+			Header: header(req, run, at), Name: req.Name, File: req.File, Descriptor: string(text), Labels: MergeLabels(d, req.Labels),
 			Overrides: req.Overrides, Provenance: withoutCredentials(req.Provenance), Bundle: scriptOf(req.Script), Use: useOf(d),
 		},
 		Original: originalOf(req.Descriptor, text),
 		Digest:   digest(req, text),
 		Warnings: TruncateFaults(faults.Warnings()),
 	}, nil
+}
+
+// MergeLabels returns the labels of a descriptor with those of a request over them.
+func MergeLabels(d *descriptors.Descriptor, over map[string]string) map[string]string {
+	all := make(map[string]string, len(d.Info.Labels)+len(over))
+	maps.Copy(all, d.Info.Labels)
+	maps.Copy(all, over)
+	return all
 }
 
 // header returns the header of the submission of a run.

@@ -21,11 +21,11 @@ type Document[T any] struct {
 // AllDocs yields the documents of kind whose keys begin with prefix, in the byte order of their keys, without the one whose key is prefix
 // itself. It reads pages as they are needed; documents may be written and deleted meanwhile. It yields an error of the store last.
 func AllDocs(ctx context.Context, docs Lister, kind Kind, prefix string) iter.Seq2[Doc, error] {
-	return DocsAfter(ctx, docs, kind, prefix, prefix)
+	return docsAfter(ctx, docs, kind, prefix, prefix)
 }
 
-// DocsAfter is AllDocs for keys greater than after, which begins with prefix.
-func DocsAfter(ctx context.Context, docs Lister, kind Kind, prefix, after string) iter.Seq2[Doc, error] {
+// docsAfter is AllDocs for keys greater than after, which begins with prefix.
+func docsAfter(ctx context.Context, docs Lister, kind Kind, prefix, after string) iter.Seq2[Doc, error] {
 	return func(yield func(Doc, error) bool) {
 		for after, more := after, true; more; {
 			page, err := docs.Docs(ctx, kind, after, pageOfDocs)
@@ -47,8 +47,18 @@ func DocsAfter(ctx context.Context, docs Lister, kind Kind, prefix, after string
 // All is AllDocs with each value decoded as a T. An error beside a key means that this document cannot be decoded, and others follow; an
 // error without a key is that of the store, and the last.
 func All[T any](ctx context.Context, docs Lister, kind Kind, prefix string) iter.Seq2[Document[T], error] {
+	return decoded[T](kind, AllDocs(ctx, docs, kind, prefix))
+}
+
+// AllAfter is All for keys greater than after, whatever they begin with.
+func AllAfter[T any](ctx context.Context, docs Lister, kind Kind, after string) iter.Seq2[Document[T], error] {
+	return decoded[T](kind, docsAfter(ctx, docs, kind, "", after))
+}
+
+// decoded decodes each value of documents.
+func decoded[T any](kind Kind, all iter.Seq2[Doc, error]) iter.Seq2[Document[T], error] {
 	return func(yield func(Document[T], error) bool) {
-		for d, err := range AllDocs(ctx, docs, kind, prefix) {
+		for d, err := range all {
 			v := Document[T]{Key: d.Key, Version: d.Version}
 			if err == nil {
 				if err = json.Unmarshal(d.Value, &v.Value); err != nil {

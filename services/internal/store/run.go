@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,7 +94,8 @@ type RunFilter struct {
 // Terms returns the labels of a run, and its framework, data sets, set and cell under keys that no label has: all of them are searched
 // alike. The caller must not change them.
 func (r Run) Terms() map[string]string {
-	return terms(r.Labels, useTerms(r.Framework, r.FrameworkVersion, r.DataIDs), setTerms(r.Set, r.Cell))
+	return addTerms(r.Labels, r.DataIDs, term{termSet, r.Set}, term{termCell, cellTerm(r.Set, r.Cell)},
+		term{termFramework, r.Framework}, term{termFrameworkVersion, r.FrameworkVersion})
 }
 
 // Terms returns the terms that a run must have.
@@ -102,12 +104,15 @@ func (f RunFilter) Terms() map[string]string {
 	if f.DataID != "" {
 		ids = append(ids, f.DataID)
 	}
-	set := setTerms(f.Set, f.Cell)
-	if len(set) > 1 {
-		delete(set, termSet) // the term of the cell has the set too
+	within := term{termSet, f.Set}
+	if cell := cellTerm(f.Set, f.Cell); cell != "" {
+		within = term{termCell, cell}
 	}
-	return terms(f.Labels, useTerms(f.Framework, f.FrameworkVersion, ids), set)
+	return addTerms(f.Labels, ids, within, term{termFramework, f.Framework}, term{termFrameworkVersion, f.FrameworkVersion})
 }
+
+// A term is searched like a label.
+type term struct{ key, value string }
 
 // Keys of terms. No key of a label contains "=".
 const (
@@ -118,46 +123,27 @@ const (
 	termCell             = "=cell"
 )
 
-// terms adds other terms to labels.
-func terms(labels map[string]string, others ...map[string]string) map[string]string {
-	n := 0
-	for _, some := range others {
-		n += len(some)
+// cellTerm returns the value of the term of a cell, or "" without one. Cells of two sets may have one name.
+func cellTerm(set, cell string) string {
+	if set == "" || cell == "" {
+		return ""
 	}
-	if n == 0 {
-		return labels
-	}
-	all := make(map[string]string, len(labels)+n)
-	maps.Copy(all, labels)
-	for _, some := range others {
-		maps.Copy(all, some)
-	}
-	return all
+	return set + "/" + cell
 }
 
-// useTerms returns the terms of a framework and of data sets.
-func useTerms(framework, version string, ids []string) map[string]string {
-	all := make(map[string]string)
-	if framework != "" {
-		all[termFramework] = framework
+// addTerms adds the IDs of data sets, and the terms that have a value, to labels.
+func addTerms(labels map[string]string, ids []string, others ...term) map[string]string {
+	others = slices.DeleteFunc(others, func(t term) bool { return t.value == "" })
+	if len(ids)+len(others) == 0 {
+		return labels
 	}
-	if version != "" {
-		all[termFrameworkVersion] = version
+	all := make(map[string]string, len(labels)+len(ids)+len(others))
+	maps.Copy(all, labels)
+	for _, t := range others {
+		all[t.key] = t.value
 	}
 	for _, id := range ids {
 		all[termDataID+id] = ""
-	}
-	return all
-}
-
-// setTerms returns the terms of a set and of one of its cells. Cells of two sets may have one name.
-func setTerms(set, cell string) map[string]string {
-	all := make(map[string]string)
-	if set != "" {
-		all[termSet] = set
-	}
-	if set != "" && cell != "" {
-		all[termCell] = set + "/" + cell
 	}
 	return all
 }
