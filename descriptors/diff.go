@@ -40,7 +40,7 @@ func treeOf(text []byte) (*syntax.Node, error) {
 	if faults, bad := unreadable("", text); bad {
 		return nil, faults.Err()
 	}
-	tree, broken := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+	tree, broken := syntax.Parse(bytes.TrimPrefix(text, []byte(byteOrderMark)))
 	return tree, collect("", decode.Broken(broken)).Err()
 }
 

@@ -54,7 +54,7 @@ func (p Parser) ParseWith(file string, text []byte, set []Override) (d *Descript
 	if faults, bad := unreadable(file, text); bad {
 		return nil, nil, faults
 	}
-	mark := text[:len(text)-len(bytes.TrimPrefix(text, []byte("\ufeff")))]
+	mark := text[:len(text)-len(bytes.TrimPrefix(text, []byte(byteOrderMark)))]
 	body := text[len(mark):]
 	if _, broken := syntax.Parse(body); len(broken) > 0 {
 		_, faults = p.Parse(file, text)
@@ -166,7 +166,7 @@ func display(path []edit.Step) string {
 // mapToOrigins gives faults of an edited text the places where these come from.
 func mapToOrigins(faults Faults, body []byte, edited *edit.Text, set []Override) Faults {
 	origins := edited.Origins()
-	lines := syntax.NewLines(edited.Bytes())
+	lines, inBody := syntax.NewLines(edited.Bytes()), syntax.NewLines(body)
 	var inFile, inOverrides Faults
 	for _, f := range faults {
 		from, at := edit.File, 0
@@ -174,13 +174,13 @@ func mapToOrigins(faults Faults, body []byte, edited *edit.Text, set []Override)
 			from, at = origins.Of(lines.Offset(syntax.Position{Line: f.Line, Column: f.Column}))
 		}
 		if from == edit.File {
-			f.Line, f.Column = position(body, at)
+			f = f.at(inBody.Position(at))
 			inFile = append(inFile, f)
 			continue
 		}
 		o := set[from]
 		f.File = o.file()
-		f.Line, f.Column = position([]byte(o.Value), min(at, len(o.Value)))
+		f = f.at(syntax.NewLines([]byte(o.Value)).Position(min(at, len(o.Value))))
 		f.Remedy = o.remedy(f)
 		inOverrides = append(inOverrides, f)
 	}
@@ -188,6 +188,12 @@ func mapToOrigins(faults Faults, body []byte, edited *edit.Text, set []Override)
 		return slices.IndexFunc(set, a.isFrom) - slices.IndexFunc(set, b.isFrom)
 	})
 	return append(inFile, inOverrides...)
+}
+
+// at is f at a position.
+func (f Fault) at(p syntax.Position) Fault {
+	f.Line, f.Column = p.Line, p.Column
+	return f
 }
 
 // isRootFault reports whether f is about the outermost table, which is the file's.

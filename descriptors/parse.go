@@ -10,9 +10,9 @@ import (
 	"cmp"
 	"slices"
 	_ "time/tzdata" // the zones of Info.Timezone load on every machine
-	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
+	"github.com/benchmark-ai/bai/descriptors/internal/grid"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
@@ -77,22 +77,28 @@ func (p Parser) In(namespace string) Parser {
 
 // Parse is as the function Parse.
 func (p Parser) Parse(name string, text []byte) (*Descriptor, Faults) {
-	if faults, bad := unreadable(name, text); bad {
-		return nil, faults
-	}
-	body := bytes.TrimPrefix(text, []byte("\ufeff"))
-	tree, broken := syntax.Parse(body)
-	read := p.read
-	if tree.Get("sweep") != nil {
-		read = p.sweep(body)
-	}
-	d, found := read(tree, len(broken) > 0)
-	faults := collect(name, slices.Concat(decode.Broken(broken), found))
-	if len(faults.Errors()) > 0 {
-		return nil, faults
-	}
+	d, _, faults := p.Expand(name, text)
 	return d, faults
 }
+
+// Expand is Parse that also returns the cells of the sweep, for package sweep: nil without a
+// sweep, and if one of the faults is an error. The cells refer to text, which must not change.
+func (p Parser) Expand(name string, text []byte) (*Descriptor, *grid.Grid, Faults) {
+	if faults, bad := unreadable(name, text); bad {
+		return nil, nil, faults
+	}
+	body := bytes.TrimPrefix(text, []byte(byteOrderMark))
+	tree, broken := syntax.Parse(body)
+	d, g, found := p.readCells(body, tree, len(broken) > 0)
+	faults := collect(name, slices.Concat(decode.Broken(broken), found))
+	if len(faults.Errors()) > 0 {
+		return nil, nil, faults
+	}
+	return d, g, faults
+}
+
+// byteOrderMark is that of UTF-8, with which a text may begin.
+const byteOrderMark = "\ufeff"
 
 // read is the descriptor in tree, and its faults. A damaged file has no missing keys, as
 // its unreadable parts may hold them.
@@ -108,12 +114,6 @@ func (p Parser) read(tree *syntax.Node, damaged bool) (*Descriptor, []decode.Fau
 func unreadable(name string, text []byte) (f Faults, bad bool) {
 	one, bad := decode.Unreadable(text, MaxSize)
 	return collect(name, []decode.Fault{one}), bad
-}
-
-func position(text []byte, offset int) (line, column int) {
-	before := text[:offset]
-	line = bytes.Count(before, []byte("\n")) + 1
-	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
 // collect gives the faults of name in the order of their places.
@@ -137,7 +137,7 @@ func LimitsOf(text []byte) Limits {
 	if _, bad := unreadable("", text); bad {
 		return Limits{}
 	}
-	tree, _ := syntax.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+	tree, _ := syntax.Parse(bytes.TrimPrefix(text, []byte(byteOrderMark)))
 	d, _ := Parser{}.read(tree, true)
 	return d.Limits
 }

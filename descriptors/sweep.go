@@ -18,43 +18,39 @@ const DefaultMaxRuns = 100_000
 // settings are now.
 const mostRuns = 10 * DefaultMaxRuns
 
-// sweep returns the function that reads the tree of a text with the table sweep: the
-// descriptor of the first cell, and the faults of the sweep and of its cells.
-func (p Parser) sweep(text []byte) func(tree *syntax.Node, damaged bool) (*Descriptor, []decode.Fault) {
-	return func(tree *syntax.Node, damaged bool) (*Descriptor, []decode.Fault) {
-		tree.Damage() // the cells may have the keys that are missing
-		whole, all := p.read(tree, true)
-		ofSweep := slices.DeleteFunc(slices.Clone(all), func(f decode.Fault) bool {
-			return f.Path != "sweep" && !strings.HasPrefix(f.Path, "sweep.")
-		})
-		if damaged || hasError(ofSweep) {
-			return whole, grid.Outside(text, tree, all)
-		}
-		g, found := grid.Read(p.source(text, tree, whole.Sweep))
-		if g == nil {
-			return whole, append(grid.Outside(text, tree, all), found...)
-		}
-		first, ofCells := p.cells(g)
-		first.Sweep = whole.Sweep
-		return first, slices.Concat(ofSweep, found, ofCells)
+// readCells is read for a text that may have the table sweep: then the descriptor is that of
+// the first cell, and the faults are those of the sweep and of its cells.
+func (p Parser) readCells(text []byte, tree *syntax.Node, damaged bool) (*Descriptor, *grid.Grid, []decode.Fault) {
+	if tree.Get("sweep") == nil {
+		d, found := p.read(tree, damaged)
+		return d, nil, found
 	}
+	tree.Damage() // the cells may have the keys that are missing
+	whole, all := p.read(tree, true)
+	ofSweep := slices.DeleteFunc(slices.Clone(all), func(f decode.Fault) bool {
+		return f.Path != "sweep" && !strings.HasPrefix(f.Path, "sweep.")
+	})
+	if damaged || decode.HasError(ofSweep) {
+		return whole, nil, grid.Outside(text, tree, all)
+	}
+	g, found := grid.Read(grid.Source{
+		Text: text, Tree: tree, Lists: lists(), RunsPerCell: whole.Sweep.Warmup + whole.Sweep.Repetitions, MostRuns: p.runLimit(),
+	})
+	if g == nil {
+		return whole, nil, append(grid.Outside(text, tree, all), found...)
+	}
+	first, ofCells := p.cells(g)
+	first.Sweep = whole.Sweep
+	return first, g, slices.Concat(ofSweep, found, ofCells)
 }
 
-func hasError(faults []decode.Fault) bool {
-	return slices.ContainsFunc(faults, func(f decode.Fault) bool { return !f.Warning })
-}
-
-// MostRuns is how many runs a sweep may make, those for warming up included.
-func (p Parser) MostRuns() int {
+// runLimit is how many runs a sweep may make, those for warming up included.
+func (p Parser) runLimit() int {
 	most := cmp.Or(p.MaxRuns, DefaultMaxRuns)
 	if p.Accepted {
 		return max(most, mostRuns)
 	}
 	return most
-}
-
-func (p Parser) source(text []byte, tree *syntax.Node, s *Sweep) grid.Source {
-	return grid.Source{Text: text, Tree: tree, Lists: lists(), RunsPerCell: s.Warmup + s.Repetitions, MostRuns: p.MostRuns()}
 }
 
 // cells are the descriptor of the first cell, and the faults of all. Of a sweep that a

@@ -7,27 +7,19 @@ import (
 	"slices"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/grid"
-	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
-	"github.com/benchmark-ai/bai/descriptors/internal/types"
 )
 
 // Read reads the [sweep] of a descriptor after overrides: a text as ParseWith returns it.
 // The faults are those of p.Parse. The plan is nil if one of them is an error, and for a
 // descriptor without [sweep].
 func Read(p descriptors.Parser, file string, text []byte) (*Plan, descriptors.Faults) {
-	d, faults := p.Parse(file, text)
-	if d == nil || d.Sweep == nil {
+	text = bytes.Clone(text)
+	d, g, faults := p.Expand(file, text)
+	if g == nil {
 		return nil, faults
 	}
-	body := bytes.Clone(bytes.TrimPrefix(text, []byte(mark)))
-	tree, _ := syntax.Parse(body)
-	g, _ := grid.Read(grid.Source{
-		Text: body, Tree: tree, Lists: decode.Lists(&descriptors.Descriptor{}, types.All()),
-		RunsPerCell: d.Sweep.Warmup + d.Sweep.Repetitions, MostRuns: p.MostRuns(),
-	})
-	plan := &Plan{sweep: *d.Sweep, grid: g, mark: text[:len(text)-len(body)]}
+	plan := &Plan{sweep: *d.Sweep, grid: g, mark: text[:len(text)-len(bytes.TrimPrefix(text, []byte(mark)))]}
 	if plan.sweep.Order == descriptors.Random {
 		plan.shuffled = shuffled(g.Len()*plan.sweep.Repetitions, uint64(plan.sweep.Seed)) //nolint:gosec // its bits are the seed
 	}

@@ -3,6 +3,7 @@ package decode
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
@@ -64,4 +65,9 @@ func Code(f syntax.Fault) string {
 	case syntax.Malformed:
 	}
 	return fault.Syntax
+}
+
+// HasError reports whether one of some faults is an error, and no warning.
+func HasError(faults []Fault) bool {
+	return slices.ContainsFunc(faults, func(f Fault) bool { return !f.Warning })
 }

@@ -62,7 +62,7 @@ func (r *reader) exclude() {
 	}
 	for i, one := range r.g.exclude {
 		if !matched[i] {
-			r.warn(one.at, one.place, fault.NotExcluded, "leaves out no cell", "no cell has all of these values")
+			r.warn(one.at, one.keyPath, fault.NotExcluded, "leaves out no cell", "no cell has all of these values")
 		}
 	}
 	if len(r.g.cells) == 0 {
@@ -118,14 +118,14 @@ func (r *reader) identify() {
 
 // equal reports a cell that has the values of an earlier one, at its last value.
 func (r *reader) equal(cell, first uint32) {
-	at, place := r.g.source.Tree.Get("sweep").At, "sweep"
+	at, keyPath := r.g.source.Tree.Get("sweep").At, "sweep"
 	if cell >= r.g.combinations {
 		one := r.g.explicit[cell-r.g.combinations]
-		at, place = one.at, one.place
+		at, keyPath = one.at, one.keyPath
 	} else if c, ok := r.g.repeated(cell, first); ok {
-		at, place = c.at, r.g.parameters[c.parameter].place
+		at, keyPath = c.at, r.g.parameters[c.parameter].keyPath
 	}
-	r.fault(at, place, fault.EqualCells, fmt.Sprintf("the cell %s is there already", cut(r.g.name(r.g.choices(cell, nil)), maxName)),
+	r.fault(at, keyPath, fault.EqualCells, fmt.Sprintf("the cell %s is there already", cut(r.g.name(r.g.choices(cell, nil)), maxName)),
 		"keep one of the two; for more runs of a cell raise repetitions")
 }
 

@@ -104,7 +104,7 @@ func (c *checker) cell(i int, read func(text []byte) []decode.Fault) {
 	t := c.g.template(choices)
 	for _, e := range t.errs {
 		p := c.g.parameters[e.parameter]
-		c.add(i, false, decode.Fault{At: p.at, Path: p.place, Code: fault.BadSweep, Message: e.message(p.path)})
+		c.add(i, false, decode.Fault{At: p.at, Path: p.keyPath, Code: fault.BadSweep, Message: e.message(p.path)})
 	}
 	text := t.write(c.g.given(choices))
 	found := read(text)
@@ -116,8 +116,8 @@ func (c *checker) cell(i int, read func(text []byte) []decode.Fault) {
 		if f.Warning && i > 0 {
 			continue
 		}
-		place, isValue := c.place(o, &f)
-		f.At = place
+		at, isValue := c.locate(o, &f)
+		f.At = at
 		c.add(i, isValue || i > 0, f)
 	}
 }
@@ -167,10 +167,10 @@ func (t *template) origins(g *Grid, whole []byte, choices []choice) origins {
 	return o
 }
 
-// place is the place of f in the file, and whether this is the value of a cell. The place
+// locate returns the position of f in the file, and whether this is the value of a cell. The place
 // of an error in a string is the value in it, unless no string at all is taken. The path of
 // an unknown key becomes that of the name which sets it.
-func (c *checker) place(o origins, f *decode.Fault) (at syntax.Position, isValue bool) {
+func (c *checker) locate(o origins, f *decode.Fault) (at syntax.Position, isValue bool) {
 	if f.At == (syntax.Position{Line: 1, Column: 1}) && (f.Code == fault.Missing || f.Path == "") {
 		return f.At, false
 	}
@@ -181,7 +181,7 @@ func (c *checker) place(o origins, f *decode.Fault) (at syntax.Position, isValue
 	switch {
 	case p.around:
 		if f.Code == fault.UnknownKey {
-			f.Code, f.Path, f.Message = fault.BadSweep, c.g.parameters[parameter].place, "there is no such key"
+			f.Code, f.Path, f.Message = fault.BadSweep, c.g.parameters[parameter].keyPath, "there is no such key"
 		}
 		return c.g.parameters[parameter].at, false
 	case p.text != nil && !f.Warning && f.Code != fault.WrongType && len(p.text.names()) > 0:

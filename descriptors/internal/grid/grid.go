@@ -38,13 +38,13 @@ type Grid struct {
 
 // parameter is a name that cells give a value.
 type parameter struct {
-	name   string
-	place  string // path of its first list or row
-	at     syntax.Position
-	path   []edit.Step // of the key that it sets; nil for {{name}}
-	label  string      // its name in those of cells
-	values []value
-	byText map[string]int
+	name    string
+	keyPath string // path of its first list or row
+	at      syntax.Position
+	path    []edit.Step // of the key that it sets; nil for {{name}}
+	label   string      // its name in those of cells
+	values  []value
+	byText  map[string]int
 }
 
 // value is one value of a parameter.
@@ -68,7 +68,7 @@ type axis [][]choice
 // row is a row of explicit or exclude.
 type row struct {
 	at      syntax.Position
-	place   string
+	keyPath string
 	choices []choice // in the order of the parameters
 }
 

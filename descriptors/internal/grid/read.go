@@ -22,9 +22,7 @@ type reader struct {
 	faults []decode.Fault
 }
 
-func (r *reader) failed() bool {
-	return slices.ContainsFunc(r.faults, func(f decode.Fault) bool { return !f.Warning })
-}
+func (r *reader) failed() bool { return decode.HasError(r.faults) }
 
 func (r *reader) fault(at syntax.Position, path, code, message, remedy string) {
 	r.faults = append(r.faults, decode.Fault{At: at, Path: path, Code: code, Message: message, Remedy: remedy})
@@ -49,7 +47,7 @@ func (r *reader) read(sweep *syntax.Node) {
 	}
 	if n := len(r.g.parameters); n > MaxParameters {
 		p := r.g.parameters[MaxParameters]
-		r.fault(p.at, p.place, fault.BadSweep, fmt.Sprintf("is name %d; %d at most are taken", MaxParameters+1, MaxParameters),
+		r.fault(p.at, p.keyPath, fault.BadSweep, fmt.Sprintf("is name %d; %d at most are taken", MaxParameters+1, MaxParameters),
 			"vary less, or move values that change together into zip")
 	}
 }
@@ -96,9 +94,9 @@ func (r *reader) rows(sweep *syntax.Node, name string, read func(table, name str
 	}
 	var all []row
 	for i, item := range list.Items {
-		one := row{at: item.At, place: fmt.Sprintf("sweep.%s[%d]", name, i)}
+		one := row{at: item.At, keyPath: fmt.Sprintf("sweep.%s[%d]", name, i)}
 		for _, e := range item.Entries {
-			one.choices = append(one.choices, read(one.place, e.Name, e.At, e.Value))
+			one.choices = append(one.choices, read(one.keyPath, e.Name, e.At, e.Value))
 		}
 		slices.SortFunc(one.choices, func(a, b choice) int { return a.parameter - b.parameter })
 		all = append(all, one)
@@ -126,7 +124,7 @@ func (r *reader) choice(table, name string, at syntax.Position, v *syntax.Node) 
 }
 
 func newParameter(table, name string, at syntax.Position) parameter {
-	p := parameter{name: name, place: table + "." + decode.Quoted(name), at: at, byText: map[string]int{}}
+	p := parameter{name: name, keyPath: table + "." + decode.Quoted(name), at: at, byText: map[string]int{}}
 	if strings.Contains(name, ".") {
 		p.path, _ = edit.ReadPath(name) // the language takes nothing else
 	}
@@ -186,7 +184,7 @@ func (r *reader) paths() {
 		for n := range p.path {
 			outer, ok := byPath[join(p.path[:n+1], separator)]
 			if ok && outer != p.name {
-				r.fault(p.at, p.place, fault.BadSweep, fmt.Sprintf("sets a key that %s sets too", outer), "keep one of the two")
+				r.fault(p.at, p.keyPath, fault.BadSweep, fmt.Sprintf("sets a key that %s sets too", outer), "keep one of the two")
 				break
 			}
 		}

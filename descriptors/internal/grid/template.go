@@ -250,13 +250,13 @@ func (f *finder) parameter(p parameter, used bool) {
 		return
 	}
 	if !used {
-		f.warn(p.at, p.place, fault.NotUsed, fmt.Sprintf("no string has {{%s}}", p.name),
+		f.warn(p.at, p.keyPath, fault.NotUsed, fmt.Sprintf("no string has {{%s}}", p.name),
 			"write the name in double braces, without blanks, or the path of a key with its dots")
 		return
 	}
 	for _, v := range p.values {
 		if v.node.Kind == syntax.List || v.node.Kind == syntax.Table {
-			f.fault(v.node.At, p.place, fault.NotSubstituted, fmt.Sprintf("%s cannot stand in a string", v.node.Kind),
+			f.fault(v.node.At, p.keyPath, fault.NotSubstituted, fmt.Sprintf("%s cannot stand in a string", v.node.Kind),
 				"write a string or a number, or vary a key by its path")
 		}
 	}
