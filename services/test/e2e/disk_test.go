@@ -28,6 +28,12 @@ func TestAFullDiskDelaysRunsAndLosesNothing(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
 	before := p.submit(script("i=0; while [ ! -e " + gate + " ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end $i"))
 	p.awaitPhase(before, baiv1.Phase_PHASE_RUNNING)
+	eventually(t, func() error {
+		if len(p.lines(before)) == 0 {
+			return errors.New("the first run has written nothing yet")
+		}
+		return nil
+	})
 	filler := fill(t, disk)
 
 	if _, err := p.submitUnder("while-full", 2*time.Second, script("echo hello")); err != nil && !isRetryable(err) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,8 +177,11 @@ func benchmarkOf(s cluster.Snapshot) corev1.ContainerState {
 
 func running(s cluster.Snapshot) bool { return benchmarkOf(s).Running != nil }
 
+// hasEnded reports whether the Job has ended, which is after the last of its pods.
 func hasEnded(s cluster.Snapshot) bool {
-	return s.Job != nil && s.Job.Status.Succeeded+s.Job.Status.Failed > 0
+	return s.Job != nil && slices.ContainsFunc(s.Job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
 }
 
 func isGone(t *testing.T, c *local.Cluster, j *batchv1.Job) func() bool {

@@ -145,8 +145,8 @@ func TestEachPodOfARunHasANetworkAndNamesOfItsOwn(t *testing.T) {
 				t.Errorf("pod %d told %q, without %q", n, text, want)
 			}
 		}
-		if strings.Count(text[strings.Index(text, "Inter-"):], ":") != 2 {
-			t.Errorf("pod %d has more links than its own: %s", n, text)
+		if _, links, _ := strings.Cut(text, "Inter-"); strings.Count(links, ":") != 2 {
+			t.Errorf("pod %d has other links than its own: %s", n, text)
 		}
 	}
 	if text := logsByPod(t, s.Dir, late)[0]; !strings.Contains(text, "10.0.0.3 launcher.names-pods") || !strings.Contains(text, "names-1") {
