@@ -3,8 +3,8 @@
 //
 // It has these packages: submit (a request → bai.submitted), projection (events → runs
 // in the store), catalog, artifact and bundle (stored descriptors, files of runs, code
-// of users), schedule (repeated runs), set (runs of a sweep), archive (export and import of runs), api (all
-// gRPC handlers) and rest (the same over HTTP, on the same port).
+// of users), schedule (repeated runs), set (runs of a sweep), archive (export and import of runs), api and data (the
+// handlers of gRPC), rpc (the server that calls them) and rest (the same over HTTP, on the same port).
 package gateway
 
 import (
@@ -24,9 +24,11 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
+	"github.com/benchmark-ai/bai/services/gateway/data"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/rest"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
@@ -97,7 +99,7 @@ type Deps struct {
 	Entropy      io.Reader                        // crypto/rand.Reader except in tests
 	Ready        func(ctx context.Context) error  // returns an error with the reason why calls would fail now; nil: they never fail
 	Notes        func(ctx context.Context) string // returns a note for the readiness response, or ""; nil: there is no note
-	Version      api.Version
+	Version      rpc.Version
 	Log          *zap.Logger
 }
 
@@ -110,8 +112,8 @@ type Objects interface {
 
 // DatasetCache lists, verifies, evicts and prefetches data sets.
 type DatasetCache interface {
-	api.DatasetCache
-	api.Prefetcher
+	data.Cache
+	data.Prefetcher
 }
 
 // New returns the runnables of the service, by name. The names are unique among all
@@ -167,5 +169,5 @@ func newDataServer(s DatasetCache) baiv1.DataServiceServer { //nolint:ireturn //
 	if s == nil {
 		return nil
 	}
-	return api.NewDataServer(s, s)
+	return data.NewServer(s, s)
 }

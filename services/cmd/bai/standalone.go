@@ -27,7 +27,7 @@ import (
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
 	"github.com/benchmark-ai/bai/services/gateway"
-	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
@@ -373,7 +373,7 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 	return gateway.New(p.settings.Gateway, gateway.Deps{
 		Preflight: flight,
 		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source, Parser: planner.Parser(), Renderer: planner,
-		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().RefusalReason, Sync: syncOf(p.sqlite), Version: api.Version{Version: version}, Log: p.log,
+		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().RefusalReason, Sync: syncOf(p.sqlite), Version: rpc.Version{Version: version}, Log: p.log,
 	}), nil
 }
 

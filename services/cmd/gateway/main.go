@@ -16,7 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/gateway"
-	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/git"
@@ -59,7 +59,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	planner := s.Executor.Planner(s.Registry.Off)
 	deps := gateway.Deps{
 		Bus: c.Bus, Store: c.Store, Parser: planner.Parser(), Renderer: planner, Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
-		Entropy: rand.Reader, Ready: c.Bus.Ready, Notes: c.Bus.UnsignedWarning, Version: api.Version{Version: version}, Log: c.Log,
+		Entropy: rand.Reader, Ready: c.Bus.Ready, Notes: c.Bus.UnsignedWarning, Version: rpc.Version{Version: version}, Log: c.Log,
 	}
 	s.Fetcher.Sources.ObjectStoreURL = s.Objects.URL
 	source, err := wiring.NewSource(s.Fetcher.Sources, s.Buckets)

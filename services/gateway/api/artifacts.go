@@ -10,6 +10,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -49,7 +50,7 @@ func (s *Server) GetArtifact(req *baiv1.GetArtifactRequest, stream grpc.ServerSt
 	}
 	_, r, err := s.artifacts.Open(stream.Context(), run.ID, req.GetName(), req.GetOffset())
 	if errors.Is(err, store.ErrNotFound) {
-		return notFound(fmt.Sprintf("artifact %.100q of run %s", req.GetName(), run.ID))
+		return rpc.NotFound(fmt.Sprintf("artifact %.100q of run %s", req.GetName(), run.ID))
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -52,7 +53,7 @@ func (s *descriptorServer) ValidateDescriptor(_ context.Context, req *baiv1.Vali
 func truncateFaults(faults []*baiv1.Fault) []*baiv1.Fault {
 	size := 0
 	for i, f := range faults {
-		if size += proto.Size(f) + 8; size > maxResponse {
+		if size += proto.Size(f) + 8; size > rpc.MaxResponse {
 			return faults[:i]
 		}
 	}
@@ -70,7 +71,7 @@ func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.Render
 	}
 	manifest, err := s.renderer.Render(d, text, req.GetWithScript())
 	if err != nil {
-		return nil, invalidArgument("", err.Error(), "")
+		return nil, rpc.InvalidArgument("", err.Error(), "")
 	}
 	return &baiv1.RenderDescriptorResponse{Manifest: string(manifest)}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -15,7 +16,7 @@ import (
 // StreamLogs implements bai.v1.RunService.
 func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStreamingServer[baiv1.StreamLogsResponse]) error {
 	if req.GetTail() < 0 || req.GetAttempt() < 0 {
-		return invalidArgument("tail", "or attempt is less than 0", "leave it out for all")
+		return rpc.InvalidArgument("tail", "or attempt is less than 0", "leave it out for all")
 	}
 	words, err := searchTerms(req.GetSearch())
 	if err != nil {
@@ -50,9 +51,9 @@ func searchTerms(search string) ([]string, error) {
 	words := store.Words(search)
 	switch {
 	case search != "" && len(words) == 0:
-		return nil, invalidArgument("search", "has neither a letter nor a digit", "give words that lines have, or leave it out for all lines")
+		return nil, rpc.InvalidArgument("search", "has neither a letter nor a digit", "give words that lines have, or leave it out for all lines")
 	case len(words) > store.MaxWords:
-		return nil, invalidArgument("search", fmt.Sprintf("has %d words", len(words)), fmt.Sprintf("give %d at most", store.MaxWords))
+		return nil, rpc.InvalidArgument("search", fmt.Sprintf("has %d words", len(words)), fmt.Sprintf("give %d at most", store.MaxWords))
 	}
 	return words, nil
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -19,7 +20,7 @@ func (s *Server) QueryMetrics(req *baiv1.QueryMetricsRequest, stream grpc.Server
 		return s.queryRun(req, m)
 	}
 	if req.GetFilter() == nil {
-		return invalidArgument("run", "is empty, and there is no filter", "give the ID or the name of a run, or a filter of runs, which may be empty for all")
+		return rpc.InvalidArgument("run", "is empty, and there is no filter", "give the ID or the name of a run, or a filter of runs, which may be empty for all")
 	}
 	if err := checkFilter(req.GetFilter()); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 )
 
@@ -17,7 +18,7 @@ const (
 // pageSize returns the number of items in a page of a list.
 func pageSize(req interface{ GetPageSize() int32 }) (int, error) {
 	if req.GetPageSize() < 0 {
-		return 0, invalidArgument("page_size", "must be 0 or more", "leave it out")
+		return 0, rpc.InvalidArgument("page_size", "must be 0 or more", "leave it out")
 	}
 	return min(cmp.Or(int(req.GetPageSize()), defaultPageSize), maxPageSize), nil
 }
@@ -25,7 +26,7 @@ func pageSize(req interface{ GetPageSize() int32 }) (int, error) {
 // invalidPageToken refuses a page token that this server did not issue; list is
 // appended to the message and names the list.
 func invalidPageToken(list string) error {
-	return invalidArgument("page_token", "is not one that this server gave"+list, "leave it empty for the first page")
+	return rpc.InvalidArgument("page_token", "is not one that this server gave"+list, "leave it empty for the first page")
 }
 
 // ownedRequest asks for a page of a list of documents, in the order of their IDs.
@@ -70,7 +71,7 @@ func readPage[T any, R proto.Message](at *pageCursor, read func(cursor string, l
 		if err != nil {
 			return resp, false, err
 		}
-		if proto.Size(resp) > maxResponse && at.limit > 1 {
+		if proto.Size(resp) > rpc.MaxResponse && at.limit > 1 {
 			at.limit = max(at.limit/2, 1) // read the page again
 			continue
 		}

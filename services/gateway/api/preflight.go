@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 )
 
@@ -41,7 +42,7 @@ func (s *preflightServer) PreflightDescriptor(ctx context.Context, req *baiv1.Pr
 	size := 0
 	for _, c := range s.preflight.Check(ctx, d, text, req.GetWithScript()) {
 		check := checkOf(c)
-		if size += proto.Size(check) + 8; size > maxResponse/2 {
+		if size += proto.Size(check) + 8; size > rpc.MaxResponse/2 {
 			break
 		}
 		resp.Checks = append(resp.Checks, check)

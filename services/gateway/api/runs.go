@@ -13,6 +13,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -74,7 +75,7 @@ func (s *Server) checkRerun(ctx context.Context, id string) error {
 	}
 	_, err := s.run(ctx, strings.ToLower(id))
 	if status.Code(err) == codes.NotFound {
-		return invalidArgument("rerun_of", "run "+id+" does not exist", "leave it out where the run is no repetition")
+		return rpc.InvalidArgument("rerun_of", "run "+id+" does not exist", "leave it out where the run is no repetition")
 	}
 	return err
 }
@@ -119,7 +120,7 @@ func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*bai
 			r.Descriptor, r.Overrides = "", nil
 			resp.Runs = append(resp.Runs, runOf(r))
 		}
-		if limit == 1 || proto.Size(resp) <= maxResponse {
+		if limit == 1 || proto.Size(resp) <= rpc.MaxResponse {
 			return resp, nil
 		}
 	}
@@ -133,22 +134,22 @@ const maxFilterText = 1024
 func checkFilter(req *baiv1.ListRunsRequest) error {
 	for _, p := range req.GetPhases() {
 		if _, known := baiv1.Phase_name[int32(p)]; !known || p == baiv1.Phase_PHASE_UNSPECIFIED {
-			return invalidArgument("phases", fmt.Sprintf("%s is not a phase that this server knows", p), "leave it out")
+			return rpc.InvalidArgument("phases", fmt.Sprintf("%s is not a phase that this server knows", p), "leave it out")
 		}
 	}
 	for _, o := range req.GetOutcomes() {
 		if _, known := baiv1.Outcome_name[int32(o)]; !known || o == baiv1.Outcome_OUTCOME_UNSPECIFIED {
-			return invalidArgument("outcomes", fmt.Sprintf("%s is not an outcome that this server knows", o), "leave it out")
+			return rpc.InvalidArgument("outcomes", fmt.Sprintf("%s is not an outcome that this server knows", o), "leave it out")
 		}
 	}
 	if _, known := baiv1.Order_name[int32(req.GetOrder())]; !known {
-		return invalidArgument("order", fmt.Sprintf("%s is not an order that this server knows", req.GetOrder()), "leave it out for the newest first")
+		return rpc.InvalidArgument("order", fmt.Sprintf("%s is not an order that this server knows", req.GetOrder()), "leave it out for the newest first")
 	}
 	if req.GetCell() != "" && req.GetSetId() == "" {
-		return invalidArgument("cell", "needs set_id: cells of several sets have one name", "give the ID of the set too")
+		return rpc.InvalidArgument("cell", "needs set_id: cells of several sets have one name", "give the ID of the set too")
 	}
 	if n := len(req.GetText()); n > maxFilterText {
-		return invalidArgument("text", fmt.Sprintf("has %d bytes, %d at most", n, maxFilterText), "")
+		return rpc.InvalidArgument("text", fmt.Sprintf("has %d bytes, %d at most", n, maxFilterText), "")
 	}
 	return nil
 }
@@ -186,14 +187,14 @@ type runRequest interface {
 func (s *Server) find(ctx context.Context, req runRequest) (store.Run, error) {
 	ref := req.GetRun()
 	if ref == "" {
-		return store.Run{}, invalidArgument("run", "is empty", "give the ID or the name of a run")
+		return store.Run{}, rpc.InvalidArgument("run", "is empty", "give the ID or the name of a run")
 	}
 	if submit.IsRunID(ref) {
 		return s.run(ctx, strings.ToLower(ref))
 	}
 	id, err := s.submitter.RunByName(ctx, owner(ctx, req), ref)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Run{}, notFound(fmt.Sprintf("run %.100q of owner %.100q", ref, owner(ctx, req)))
+		return store.Run{}, rpc.NotFound(fmt.Sprintf("run %.100q of owner %.100q", ref, owner(ctx, req)))
 	}
 	if err != nil {
 		return store.Run{}, err
@@ -220,7 +221,7 @@ func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 		return run, nil
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Run{}, notFound("run " + id)
+		return store.Run{}, rpc.NotFound("run " + id)
 	}
 	var sub event.Submitted
 	if err == nil {

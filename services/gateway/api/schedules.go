@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 )
 
@@ -99,7 +100,7 @@ func (s *scheduleServer) DeleteSchedule(ctx context.Context, req *baiv1.DeleteSc
 // TriggerSchedule implements bai.v1.ScheduleService.
 func (s *scheduleServer) TriggerSchedule(ctx context.Context, req *baiv1.TriggerScheduleRequest) (*baiv1.TriggerScheduleResponse, error) {
 	if n := len(req.GetIdempotencyKey()); n > maxKey {
-		return nil, invalidArgument("idempotency_key", fmt.Sprintf("has %d bytes, %d at most", n, maxKey), "")
+		return nil, rpc.InvalidArgument("idempotency_key", fmt.Sprintf("has %d bytes, %d at most", n, maxKey), "")
 	}
 	run, repeated, err := s.schedules.Trigger(ctx, owner(ctx, req), req.GetSchedule(), req.GetIdempotencyKey())
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *scheduleServer) TriggerSchedule(ctx context.Context, req *baiv1.Trigger
 // BackfillSchedule implements bai.v1.ScheduleService.
 func (s *scheduleServer) BackfillSchedule(ctx context.Context, req *baiv1.BackfillScheduleRequest) (*baiv1.BackfillScheduleResponse, error) {
 	if req.GetFrom() == nil {
-		return nil, invalidArgument("from", "is missing", "give the first time that is to be looked at")
+		return nil, rpc.InvalidArgument("from", "is missing", "give the first time that is to be looked at")
 	}
 	from, to := timeFrom(req.GetFrom()), timeFrom(req.GetTo())
 	missing, present, err := s.schedules.Backfill(ctx, owner(ctx, req), req.GetSchedule(), from, to, caller(ctx))

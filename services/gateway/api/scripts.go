@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -36,7 +37,7 @@ func (s *scriptServer) GetScript(ctx context.Context, req *baiv1.GetScriptReques
 	digest := strings.ToLower(req.GetSha256())
 	code, err := s.scripts.Find(ctx, digest)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, notFound("code with sha256 " + digest)
+		return nil, rpc.NotFound("code with sha256 " + digest)
 	}
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -100,7 +101,7 @@ func newFixture(t *testing.T, o options) *fixture {
 	server := api.New(o.settings, api.Deps{
 		Archiver:  archiver,
 		Submitter: in, Store: w.store, Catalog: catalog.New(catalog.Settings{}, w.store, o.source, o.parser, time.Now), Parser: o.parser, Renderer: upperRenderer{}, Artifacts: w.files, Scripts: scripts,
-		Preflight: o.preflight, Ready: o.ready, Version: api.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
+		Preflight: o.preflight, Ready: o.ready, Version: rpc.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
 	})
 
 	l := bufconn.Listen(1 << 20)

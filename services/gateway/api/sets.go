@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -33,7 +34,7 @@ func (s *setServer) ListSets(ctx context.Context, req *baiv1.ListSetsRequest) (*
 	}
 	resp := &baiv1.ListSetsResponse{}
 	for i, one := range all {
-		if out := setOf(one); i < limit && proto.Size(resp)+proto.Size(out) <= maxResponse {
+		if out := setOf(one); i < limit && proto.Size(resp)+proto.Size(out) <= rpc.MaxResponse {
 			resp.Sets = append(resp.Sets, out)
 			continue
 		}
@@ -80,7 +81,7 @@ func (s *setServer) ListCells(ctx context.Context, req *baiv1.ListCellsRequest) 
 		for _, c := range cells {
 			resp.Cells = append(resp.Cells, cellOf(c))
 		}
-		if limit == 1 || proto.Size(resp) <= maxResponse {
+		if limit == 1 || proto.Size(resp) <= rpc.MaxResponse {
 			return resp, nil
 		}
 	}
@@ -104,7 +105,7 @@ func (s *setServer) GetSetResults(ctx context.Context, req *baiv1.GetSetResultsR
 	size := 0
 	for i, c := range cells {
 		out := cellResultOf(c)
-		if size += proto.Size(out); i > 0 && size > maxResponse {
+		if size += proto.Size(out); i > 0 && size > rpc.MaxResponse {
 			resp.NextPageToken = c.Token()
 			break
 		}
@@ -121,7 +122,7 @@ func (s *setServer) WatchSet(req *baiv1.WatchSetRequest, stream grpc.ServerStrea
 		return err
 	}
 	if after < 0 || after > one.Version {
-		return invalidArgument("after_revision", fmt.Sprintf("is %d, but the set has %d changes", after, one.Version), "begin with 0")
+		return rpc.InvalidArgument("after_revision", fmt.Sprintf("is %d, but the set has %d changes", after, one.Version), "begin with 0")
 	}
 	if err := stream.SendHeader(nil); err != nil { // the header tells the client that the call has begun
 		return err

@@ -8,6 +8,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -63,7 +64,7 @@ func (s *transferServer) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 	}
 	announced := first.GetImport()
 	if announced == nil {
-		return invalidArgument("import", "is missing in the first request", "say first which files there are")
+		return rpc.InvalidArgument("import", "is missing in the first request", "say first which files there are")
 	}
 	begin := archive.Begin{Format: int(announced.GetFormat()), Run: announced.GetRunId(), By: caller(stream.Context())}
 	for _, f := range announced.GetFiles() {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -27,7 +28,7 @@ func (s *Server) WatchRun(req *baiv1.WatchRunRequest, stream grpc.ServerStreamin
 		return err
 	}
 	if after < 0 || after > run.Revision {
-		return invalidArgument("after_revision", fmt.Sprintf("is %d, but the run has %d changes", after, run.Revision), "begin with 0")
+		return rpc.InvalidArgument("after_revision", fmt.Sprintf("is %d, but the run has %d changes", after, run.Revision), "begin with 0")
 	}
 	if err := stream.SendHeader(nil); err != nil { // the header tells the client that the call has begun
 		return err

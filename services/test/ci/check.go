@@ -59,7 +59,7 @@ func (c *check) everyStage(o options) []stage.Stage {
 		{Name: "build", Budget: 2 * time.Minute, Run: c.command("build", "make", "--silent", "build")},
 		{Name: "lint", Budget: 5 * time.Minute, Run: c.command("lint", "make", "--silent", "lint")},
 		{Name: "make demo", Budget: time.Minute, After: []string{"build"}, Run: c.command("demo", "make", "--silent", "demo")},
-		{Name: "make test", Budget: 8 * time.Minute, After: []string{"build"}, Run: c.unitTests},
+		{Name: "make test", Budget: 10 * time.Minute, After: []string{"build"}, Run: c.unitTests},
 	}
 	for i := range plain {
 		plain[i].Lane = lanePlain

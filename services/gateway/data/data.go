@@ -1,4 +1,5 @@
-package api
+// Package data has the handlers of bai.v1.DataService: stored data sets and prefetches.
+package data
 
 import (
 	"cmp"
@@ -17,12 +18,13 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/dataset/source"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// DatasetCache lists, verifies and evicts stored data sets. It is a part of
+// Cache lists, verifies and evicts stored data sets. It is a part of
 // dataset.Cache.
-type DatasetCache interface {
+type Cache interface {
 	List(ctx context.Context) ([]dataset.Stored, error)
 	Verify(ctx context.Context, sha256 string, onProgress func(done, total int64)) (whole bool, err error)
 	Evict(ctx context.Context, sha256 string) error
@@ -34,26 +36,26 @@ type Prefetcher interface {
 	PrefetchResult(ctx context.Context, name string) (ending *dataset.Ending, waitReason string, err error)
 }
 
-// DataServer implements bai.v1.DataService.
-type DataServer struct {
+// Server implements bai.v1.DataService.
+type Server struct {
 	baiv1.UnimplementedDataServiceServer
 
-	cache      DatasetCache
+	cache      Cache
 	prefetcher Prefetcher
 }
 
-// NewDataServer returns a server for the data sets of a cache.
-func NewDataServer(cache DatasetCache, prefetcher Prefetcher) *DataServer {
-	return &DataServer{cache: cache, prefetcher: prefetcher}
+// NewServer returns a server for the data sets of a cache.
+func NewServer(cache Cache, prefetcher Prefetcher) *Server {
+	return &Server{cache: cache, prefetcher: prefetcher}
 }
 
 // ListData implements bai.v1.DataService.
-func (s *DataServer) ListData(ctx context.Context, req *baiv1.ListDataRequest) (*baiv1.ListDataResponse, error) {
+func (s *Server) ListData(ctx context.Context, req *baiv1.ListDataRequest) (*baiv1.ListDataResponse, error) {
 	if req.GetPageSize() < 0 {
-		return nil, invalidArgument("page_size", "must be 0 or more", "leave it out")
+		return nil, rpc.InvalidArgument("page_size", "must be 0 or more", "leave it out")
 	}
 	if checkDigest("page_token", req.GetPageToken(), sha256Digits) != nil {
-		return nil, invalidArgument("page_token", "is not one that this server gave for this list", "leave it empty for the first page")
+		return nil, rpc.InvalidArgument("page_token", "is not one that this server gave for this list", "leave it empty for the first page")
 	}
 	all, err := s.cache.List(ctx)
 	if err != nil {
@@ -103,7 +105,7 @@ func pageOfData(all []dataset.Stored, after string, limit int) (page []dataset.S
 const verifyInterval = time.Second
 
 // VerifyData implements bai.v1.DataService.
-func (s *DataServer) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.ServerStreamingServer[baiv1.VerifyDataResponse]) error {
+func (s *Server) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.ServerStreamingServer[baiv1.VerifyDataResponse]) error {
 	if err := needDigest(req); err != nil {
 		return err
 	}
@@ -135,7 +137,7 @@ func (s *DataServer) VerifyData(req *baiv1.VerifyDataRequest, stream grpc.Server
 }
 
 // EvictData implements bai.v1.DataService.
-func (s *DataServer) EvictData(ctx context.Context, req *baiv1.EvictDataRequest) (*baiv1.EvictDataResponse, error) {
+func (s *Server) EvictData(ctx context.Context, req *baiv1.EvictDataRequest) (*baiv1.EvictDataResponse, error) {
 	if err := needDigest(req); err != nil {
 		return nil, err
 	}
@@ -153,14 +155,14 @@ func (s *DataServer) EvictData(ctx context.Context, req *baiv1.EvictDataRequest)
 }
 
 // PrefetchData implements bai.v1.DataService.
-func (s *DataServer) PrefetchData(ctx context.Context, req *baiv1.PrefetchDataRequest) (*baiv1.PrefetchDataResponse, error) {
+func (s *Server) PrefetchData(ctx context.Context, req *baiv1.PrefetchDataRequest) (*baiv1.PrefetchDataResponse, error) {
 	from, err := sourceOf(req)
 	if err != nil {
 		return nil, err
 	}
 	name, err := s.prefetcher.Prefetch(ctx, from)
 	if refused, ok := errors.AsType[*source.Error](err); ok {
-		return nil, invalidArgument("src", refused.Message, "")
+		return nil, rpc.InvalidArgument("src", refused.Message, "")
 	}
 	if err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func (s *DataServer) PrefetchData(ctx context.Context, req *baiv1.PrefetchDataRe
 }
 
 // GetPrefetch implements bai.v1.DataService.
-func (s *DataServer) GetPrefetch(ctx context.Context, req *baiv1.GetPrefetchRequest) (*baiv1.GetPrefetchResponse, error) {
+func (s *Server) GetPrefetch(ctx context.Context, req *baiv1.GetPrefetchRequest) (*baiv1.GetPrefetchResponse, error) {
 	if !isPrefetchName(req.GetPrefetch()) {
 		return nil, status.Errorf(codes.NotFound, "there is no prefetch %.100q", req.GetPrefetch())
 	}
@@ -226,7 +228,7 @@ func checkDigest(field, text string, digits int) error {
 }
 
 func invalidDigest(field, text string, digits int) error {
-	return invalidArgument(field, fmt.Sprintf("%.100q is not %d hexadecimal digits in lower case", text, digits), "")
+	return rpc.InvalidArgument(field, fmt.Sprintf("%.100q is not %d hexadecimal digits in lower case", text, digits), "")
 }
 
 // sourceOf returns the source that a request names, without checking that the source
@@ -235,9 +237,9 @@ func sourceOf(req *baiv1.PrefetchDataRequest) (dataset.Source, error) {
 	s := dataset.Source{URL: req.GetSrc(), MD5: strings.ToLower(req.GetMd5()), SHA256: strings.ToLower(req.GetSha256())}
 	switch {
 	case s.URL == "":
-		return s, invalidArgument("src", "is missing", "give the URL of the data")
+		return s, rpc.InvalidArgument("src", "is missing", "give the URL of the data")
 	case len(s.URL) > maxSourceURL:
-		return s, invalidArgument("src", fmt.Sprintf("has %d bytes, %d at most", len(s.URL), maxSourceURL), "")
+		return s, rpc.InvalidArgument("src", fmt.Sprintf("has %d bytes, %d at most", len(s.URL), maxSourceURL), "")
 	}
 	return s, cmp.Or(checkDigest("md5", s.MD5, md5Digits), checkDigest("sha256", s.SHA256, sha256Digits))
 }

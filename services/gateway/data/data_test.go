@@ -1,4 +1,4 @@
-package api_test
+package data_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/dataset/source"
-	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/gateway/data"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -30,10 +30,10 @@ type fakeDatasetCache struct {
 	endings    map[string]*dataset.Ending
 }
 
-// List implements api.DatasetCache.
+// List implements data.Cache.
 func (h *fakeDatasetCache) List(context.Context) ([]dataset.Stored, error) { return h.stored, nil }
 
-// Verify implements api.DatasetCache.
+// Verify implements data.Cache.
 func (h *fakeDatasetCache) Verify(_ context.Context, sha256 string, read func(done, total int64)) (bool, error) {
 	for _, d := range h.stored {
 		if d.SHA256 == sha256 {
@@ -44,7 +44,7 @@ func (h *fakeDatasetCache) Verify(_ context.Context, sha256 string, read func(do
 	return false, fmt.Errorf("verify %s: %w", sha256, store.ErrNotFound)
 }
 
-// Evict implements api.DatasetCache.
+// Evict implements data.Cache.
 func (h *fakeDatasetCache) Evict(_ context.Context, sha256 string) error {
 	for _, d := range h.stored {
 		switch {
@@ -58,7 +58,7 @@ func (h *fakeDatasetCache) Evict(_ context.Context, sha256 string) error {
 	return store.ErrNotFound
 }
 
-// Prefetch implements api.Prefetcher.
+// Prefetch implements data.Prefetcher.
 func (h *fakeDatasetCache) Prefetch(_ context.Context, s dataset.Source) (string, error) {
 	if strings.HasPrefix(s.URL, "ftp:") {
 		return "", &source.Error{Message: "nothing is read by ftp"}
@@ -67,7 +67,7 @@ func (h *fakeDatasetCache) Prefetch(_ context.Context, s dataset.Source) (string
 	return "prefetch-1", nil
 }
 
-// PrefetchResult implements api.Prefetcher.
+// PrefetchResult implements data.Prefetcher.
 func (h *fakeDatasetCache) PrefetchResult(_ context.Context, name string) (*dataset.Ending, string, error) {
 	ending, ok := h.endings[name]
 	if !ok {
@@ -91,7 +91,7 @@ func serveData(t *testing.T, h *fakeDatasetCache) baiv1.DataServiceClient {
 		t.Fatal(err)
 	}
 	g := grpc.NewServer()
-	baiv1.RegisterDataServiceServer(g, api.NewDataServer(h, h))
+	baiv1.RegisterDataServiceServer(g, data.NewServer(h, h))
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(l) }()
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
