@@ -19,7 +19,8 @@ const DefaultMaxRuns = 100_000
 const mostRuns = 10 * DefaultMaxRuns
 
 // readCells is read for a text that may have the table sweep: then the descriptor is that of
-// the first cell, and the faults are those of the sweep and of its cells.
+// the first cell, with the description and labels that the file has for all of them, and the
+// faults are those of the sweep and of its cells.
 func (p Parser) readCells(text []byte, tree *syntax.Node, damaged bool) (*Descriptor, *grid.Grid, []decode.Fault) {
 	if tree.Get("sweep") == nil {
 		d, found := p.read(tree, damaged)
@@ -40,7 +41,7 @@ func (p Parser) readCells(text []byte, tree *syntax.Node, damaged bool) (*Descri
 		return whole, nil, append(grid.Outside(text, tree, all), found...)
 	}
 	first, ofCells := p.cells(g)
-	first.Sweep = whole.Sweep
+	first.Sweep, first.Info.Description, first.Info.Labels = whole.Sweep, whole.Info.Description, whole.Info.Labels
 	return first, g, slices.Concat(ofSweep, found, ofCells)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/internal/reference"
+	"github.com/benchmark-ai/bai/descriptors/sweep"
 )
 
 func read(t *testing.T, name string) []byte {
@@ -174,7 +175,12 @@ func agree(schema *jsonschema.Schema, text []byte) string {
 	mended := slices.ContainsFunc(faults, func(f descriptors.Fault) bool { return f.Code == "BAI0109" }) // for which the schema knows better values only
 	faults = faults.Errors()
 	if why != "" && len(faults) == 0 && !mended {
-		return "the schema alone refuses: " + why
+		if plan, _ := sweep.Read(descriptors.Parser{}, "f.toml", text); plan != nil { // each cell has the keys that the file lacks
+			why, _ = refused(schema, plan.Descriptor(0))
+		}
+		if why != "" {
+			return "the schema alone refuses: " + why
+		}
 	}
 	for _, f := range faults {
 		if why == "" && slices.Contains(expressible(), f.Code) && !beyond(f) {
@@ -237,6 +243,20 @@ func TestTheSchemaAgreesWithTheParserOnEveryExampleOfAFault(t *testing.T) {
 				t.Errorf("%s: %s", code, why)
 			}
 		}
+	}
+}
+
+func TestTheSchemaTakesTheCellsOfASweepThatGivesAKeyThatItsFileLacks(t *testing.T) {
+	text, _ := descriptors.Template("sweep")
+	head, tail, _ := strings.Cut(string(text), "[hardware]\n")
+	_, tail, _ = strings.Cut(tail, "[env]\n")
+	lacking := []byte(head + "[env]\n" + tail)
+	schema := compiled(t)
+	if why, _ := refused(schema, lacking); !strings.Contains(why, "hardware") {
+		t.Errorf("the schema says %q, want that hardware is missing", why)
+	}
+	if why := agree(schema, lacking); why != "" {
+		t.Error(why)
 	}
 }
 

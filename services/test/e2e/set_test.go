@@ -187,6 +187,26 @@ func (p *platform) wantSetRuns(name string) {
 	}
 }
 
+// The descriptor that baictl init writes for a sweep works as it is, also the second time: no
+// run finds what an earlier one left on the machine.
+func TestTheSweepThatInitWritesRunsTwice(t *testing.T) {
+	t.Parallel()
+	p, file := start(t, "--slots", "3"), filepath.Join(t.TempDir(), "sweep.toml")
+	if _, errs, code := p.baictl("init", "--kind", "sweep", file); code != 0 {
+		t.Fatalf("init exits with %d: %s", code, errs)
+	}
+	for range 2 {
+		out, errs, code := p.baictl("run", file, "--set", "sweep.repetitions=1", "--set", "sweep.warmup=0", "--set", "sweep.max_parallel=3")
+		if code != 0 || !strings.Contains(out, "6 of 6 runs ended\n") {
+			t.Fatalf("run exits with %d: %s%s", code, out, errs)
+		}
+	}
+	out, errs, code := p.baictl("set", "list", "-o", "json")
+	if code != 0 || strings.Count(out, `"description": "Compresses {{size}} with level {{level}}"`) != 2 {
+		t.Errorf("set list exits with %d: %s%s, want two sets with the description of all cells", code, out, errs)
+	}
+}
+
 func TestACanceledSetEndsItsRuns(t *testing.T) {
 	t.Parallel()
 	p, dir := start(t, "--slots", "3"), t.TempDir()
