@@ -17,7 +17,7 @@ type Process struct {
 	PID        int
 	Parent     int
 	StartTicks uint64 // ticks since the machine's start; with PID it is unique
-	Zombie     bool   // it has ended, and its parent has not reaped it
+	Zombie     bool   // it has ended with all of its threads, and its parent has not reaped it
 	Frozen     bool   // a signal or a debugger has stopped it
 }
 
@@ -39,10 +39,17 @@ func ReadProcess(pid string) (Process, error) {
 	id, err1 := strconv.Atoi(string(b[:open]))
 	parent, err2 := strconv.Atoi(string(fields[1]))
 	startTicks, err3 := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	threads, err4 := strconv.Atoi(string(fields[17]))
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return Process{}, fmt.Errorf("process %s: %w", pid, err)
 	}
-	return Process{PID: id, Parent: parent, StartTicks: startTicks, Zombie: fields[0][0] == 'Z' || fields[0][0] == 'X', Frozen: fields[0][0] == 'T' || fields[0][0] == 't'}, nil
+	state := fields[0][0]
+	return Process{
+		PID: id, Parent: parent, StartTicks: startTicks, Frozen: state == 'T' || state == 't',
+		// The state is that of the first thread, which may end before the others. Only the
+		// last thread of the first process of a PID namespace ends the namespace's processes.
+		Zombie: (state == 'Z' || state == 'X') && threads <= 1,
+	}, nil
 }
 
 // Processes returns all visible processes.

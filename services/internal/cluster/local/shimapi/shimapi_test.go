@@ -3,17 +3,89 @@
 package shimapi_test
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 )
+
+// envFirstThreadEnds has this program end its first thread and go on until its input ends.
+const envFirstThreadEnds = "BAI_TEST_FIRST_THREAD_ENDS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envFirstThreadEnds) == "" {
+		os.Exit(m.Run())
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	for range 64 {
+		go endIfFirstThread()
+	}
+	endIfFirstThread()
+}
+
+// endIfFirstThread keeps a thread to itself, and ends it if it is the first one.
+func endIfFirstThread() {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+	}
+	select {}
+}
+
+func TestAProcessWhoseFirstThreadHasEndedIsNoZombieWhileOthersRun(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), envFirstThreadEnds+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := strconv.Itoa(cmd.Process.Pid)
+	eventually(t, "the first thread has ended", func() bool {
+		b, _ := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "stat"))
+		return bytes.Contains(b, []byte(") Z "))
+	})
+	if p, err := shimapi.ReadProcess(pid); err != nil || p.Zombie {
+		t.Errorf("the process is %+v (%v), want that it runs", p, err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the process is a zombie", func() bool {
+		p, err := shimapi.ReadProcess(pid)
+		return err == nil && p.Zombie
+	})
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// eventually waits until ok.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for late := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
 
 func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	t.Parallel()
