@@ -3,6 +3,7 @@ package collect_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -38,11 +39,24 @@ func (c *countingPublisher) Publish(_ context.Context, events ...event.Event) er
 			c.samples += int64(len(ev.Samples))
 		}
 	}
-	runtime.GC() // when garbage is collected depends on the machine
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	c.most = max(c.most, m.HeapAlloc)
+	c.most = max(c.most, reachable(c.most))
 	return nil
+}
+
+// reachable returns how much memory is reachable, where it seems to be more than most. Each
+// collection also counts what other goroutines allocate meanwhile, which depends on the
+// machine: of several the least is true.
+func reachable(most uint64) uint64 {
+	var m runtime.MemStats
+	n := uint64(math.MaxUint64)
+	for range 10 {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		if n = min(n, m.HeapAlloc); n <= most {
+			break
+		}
+	}
+	return n
 }
 
 func TestMemoryIsBoundedWhateverIsWritten(t *testing.T) {
