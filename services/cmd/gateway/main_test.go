@@ -19,6 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 const descriptor = `spec_version = "0.1.0"
@@ -36,7 +37,7 @@ benchmark_code = "echo hello"
 // submitted, is projected from the topics, ends, and is still there after a restart.
 func TestProcess(t *testing.T) {
 	broker := kafkatest.Start(t, event.Topics()...)
-	addr := freeAddr(t)
+	addr := port.Addr(t)
 	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\n", addr, filepath.Join(t.TempDir(), "bai.db"), broker.Addrs[0], writeFile(t, "0123456789abcdef")))
 
 	client, stop := start(t, file, addr)
@@ -93,18 +94,6 @@ func start(t *testing.T, file, addr string) (baiv1.RunServiceClient, func()) {
 			t.Errorf("stopped with %v, want nil", err)
 		}
 	}
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
 }
 
 func TestSettings(t *testing.T) {

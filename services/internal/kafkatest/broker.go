@@ -4,14 +4,15 @@ package kafkatest
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 // Broker is a broker on a loopback port that keeps everything in memory.
@@ -45,20 +46,8 @@ func StartWide(tb testing.TB, partitions int, topics ...string) *Broker {
 // one there. It may start one again after Stop, which then knows nothing.
 func StartLater(tb testing.TB, topics ...string) (addr string, begin func() *Broker) {
 	tb.Helper()
-	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	addr = l.Addr().String()
-	_, port, err := net.SplitHostPort(addr)
-	if err := errors.Join(err, l.Close()); err != nil {
-		tb.Fatal(err)
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return addr, func() *Broker {
+	n := port.ForTest(tb, 1)[0]
+	return fmt.Sprintf("127.0.0.1:%d", n), func() *Broker {
 		tb.Helper()
 		return start(tb, 1, topics, kfake.Ports(n))
 	}

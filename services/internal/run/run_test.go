@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 func wait(ctx context.Context) error {
@@ -72,7 +73,7 @@ func profilesAreForLoopback(t *testing.T, addr string) {
 }
 
 func TestHealthSaysWhatIsNotReady(t *testing.T) {
-	addr := freeAddr(t)
+	addr := port.Addr(t)
 	var fault atomic.Pointer[error]
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -111,7 +112,7 @@ func TestHealthSaysWhatIsNotReady(t *testing.T) {
 }
 
 func TestHealthNotesWhatIsToBeKnownOfWhatIsReady(t *testing.T) {
-	addr := freeAddr(t)
+	addr := port.Addr(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -180,18 +181,6 @@ func TestALogThatCannotBeIsRefused(t *testing.T) {
 	if _, err := (run.Log{Level: "loud"}).New(io.Discard); err == nil {
 		t.Error("made a log of level loud")
 	}
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
 }
 
 // get retries until the server answers.

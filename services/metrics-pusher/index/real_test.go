@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,6 +32,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 	realkafka "github.com/benchmark-ai/bai/services/test/testbed/kafka"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 	"github.com/benchmark-ai/bai/services/test/testbed/process"
 )
 
@@ -173,9 +173,9 @@ func (p *harness) index(t *testing.T, docs int) (float64, []int) {
 	if err := p.bus.Rewind(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	prefix, port := p.prefix(t), freePort(t)
-	file := filepath.Join(t.TempDir(), fmt.Sprintf("settings%s.toml", port))
-	text := fmt.Sprintf("health = \"127.0.0.1:%s\"\n[log]\nlevel = \"warn\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nsession = \"10s\"\n[elasticsearch]\naddresses = [%q]\nprefix = %q\n", port, p.broker, file+".key", p.server, prefix)
+	prefix, health := p.prefix(t), port.Addr(t)
+	file := filepath.Join(t.TempDir(), "settings.toml")
+	text := fmt.Sprintf("health = %q\n[log]\nlevel = \"warn\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nsession = \"10s\"\n[elasticsearch]\naddresses = [%q]\nprefix = %q\n", health, p.broker, file+".key", p.server, prefix)
 	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(file+".key", []byte(key), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (p *harness) index(t *testing.T, docs int) (float64, []int) {
 			t.Errorf("end the program: %v", err)
 		}
 	}()
-	return p.waitIndexed(t, "http://127.0.0.1:"+port+"/metrics", cmd.Process.Pid, prefix, docs)
+	return p.waitIndexed(t, "http://"+health+"/metrics", cmd.Process.Pid, prefix, docs)
 }
 
 // waitIndexed waits until docs documents are stored. A document that is handled twice, after consumers were rebalanced, counts once.
@@ -290,19 +290,6 @@ func (p *harness) do(t *testing.T, method, path string, into any) {
 	if err != nil || resp.StatusCode >= http.StatusBadRequest {
 		t.Fatalf("%s %s: %s: %v", method, path, resp.Status, err)
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err := errors.Join(err, l.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // document is one action of a bulk request and its document.

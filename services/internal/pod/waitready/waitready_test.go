@@ -2,7 +2,6 @@ package waitready_test
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/internal/pod/waitready"
+	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
 func TestTheCommandLine(t *testing.T) {
@@ -56,19 +56,12 @@ func TestItWaitsUntilAProbeIsContentAsOftenAsAskedFor(t *testing.T) {
 
 func TestItWaitsForAllTargets(t *testing.T) {
 	t.Parallel()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	closed := port.Addr(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	s := quick("tcp://"+server.Listener.Addr().String(), "tcp://"+closed, server.URL)
 	s.Within = 50 * time.Millisecond
-	err = waitready.Run(t.Context(), s)
+	err := waitready.Run(t.Context(), s)
 	if err == nil || !strings.HasPrefix(err.Error(), "2 of 3 did not answer within 50ms; the first of them is tcp://"+closed) {
 		t.Errorf("got %v", err)
 	}
