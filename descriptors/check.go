@@ -33,6 +33,7 @@ func (c check) all() {
 	c.severalPods()
 	c.env("env", c.d.Env)
 	c.ml()
+	c.roles()
 	c.command()
 	c.variables()
 	c.sources("data.sources", c.d.Data.Sources)
@@ -219,7 +220,7 @@ func (c check) distributed() {
 	case c.d.Hardware.Strategy != MPI:
 		c.r.Drop(at, fault.UnknownKey, fault.WrongType)
 		if c.r.Has(at) && !c.r.HasError(at) {
-			c.r.Warn(at, fault.NotRead, fmt.Sprintf("strategy %s does not read it", c.d.Hardware.Strategy), "")
+			c.r.Warn(at, fault.NotRead, c.strategy()+" does not read it", "")
 		}
 		return
 	}
@@ -330,6 +331,12 @@ func (c check) variables() {
 	if c.d.Hardware.Strategy != Inference {
 		provided = types.IsCodeVariable
 	}
+	for i, r := range c.d.Roles {
+		if _, _, script := types.Script(r.BenchmarkCode); !script {
+			c.unexpandedVariables(fmt.Sprintf("roles[%d].benchmark_code", i), r.BenchmarkCode, provided)
+		}
+		c.unexpandedVariables(fmt.Sprintf("roles[%d].args", i), r.Args, provided)
+	}
 	if ml := c.d.ML; ml != nil {
 		if _, _, script := c.d.Script(); !script {
 			c.unexpandedVariables("ml.benchmark_code", ml.BenchmarkCode, provided)
@@ -363,11 +370,12 @@ func (c check) sources(at string, sources []Source) {
 	byRole := map[string][]string{}
 	for i, s := range sources {
 		c.role(fmt.Sprintf("%s[%d].role", at, i), s.Role)
-		role := c.d.Hardware.Strategy.Reader(s)
-		if byRole[role] == nil {
-			byRole[role] = make([]string, len(sources))
+		for _, role := range c.d.Readers(s) {
+			if byRole[role] == nil {
+				byRole[role] = make([]string, len(sources))
+			}
+			byRole[role][i] = s.Path
 		}
-		byRole[role][i] = s.Path
 	}
 	for _, role := range slices.Sorted(maps.Keys(byRole)) {
 		c.checkPathOverlap(at, byRole[role])
@@ -383,7 +391,7 @@ func (c check) checkPathOverlap(at string, paths []string) {
 		for len(outer) > 0 && !strings.HasPrefix(paths[i], paths[outer[len(outer)-1]]+"/") {
 			outer = outer[:len(outer)-1]
 		}
-		if len(outer) > 0 {
+		if len(outer) > 0 && !c.r.HasError(fmt.Sprintf("%s[%d].path", at, i)) { // of another role
 			j := outer[len(outer)-1]
 			c.r.Fault(fmt.Sprintf("%s[%d].path", at, i), fault.NestedPath,
 				fmt.Sprintf("%q lies inside %q, the path of %s[%d]", paths[i], paths[j], at, j), "choose folders beside each other")
@@ -413,7 +421,7 @@ func (c check) paths(at string, paths []string) {
 	for i, p := range paths {
 		j, twice := first[p]
 		switch {
-		case p == "":
+		case p == "" || c.r.HasError(fmt.Sprintf("%s[%d].path", at, i)):
 		case twice:
 			c.r.Fault(fmt.Sprintf("%s[%d].path", at, i), fault.SamePath,
 				fmt.Sprintf("%q is the path of %s[%d] too", p, at, j), "choose another path")
@@ -498,9 +506,12 @@ func (c check) server() {
 		}
 		return
 	}
-	if strategy != Inference && !c.r.HasError("hardware.strategy") && c.r.Has("hardware") {
-		c.r.Warn("server", fault.NotRead, fmt.Sprintf("strategy %s does not read it", strategy),
-			`write strategy = "inference" in [hardware], or leave it out`)
+	switch {
+	case strategy == Inference || c.r.HasError("hardware.strategy") || !c.r.Has("hardware"):
+	case strategy == OwnRoles:
+		c.r.Warn("server", fault.NotRead, c.strategy()+" does not read it", "leave it out")
+	default:
+		c.r.Warn("server", fault.NotRead, c.strategy()+" does not read it", `write strategy = "inference" in [hardware], or leave it out`)
 	}
 	c.hardware("server.hardware", &c.d.Server.Hardware)
 	c.tolerations("server.hardware", c.d.Server.Hardware.Tolerations)

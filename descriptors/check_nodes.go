@@ -31,8 +31,8 @@ func (c check) severalPods() {
 	const apart, together = "hardware.apart", "hardware.together"
 	h := c.d.Hardware
 	for _, at := range []string{apart, together} {
-		if c.r.Has(at) && c.r.IsValid(at) && !c.r.HasError("hardware.strategy") && h.Strategy == SingleNode {
-			c.r.Warn(at, fault.NotRead, "strategy single_node has one pod", "leave it out")
+		if c.r.Has(at) && c.r.IsValid(at) && !c.r.HasError("hardware.strategy") && c.d.Pods() == 1 && !c.r.HasErrorBelow("hardware.distributed") {
+			c.r.Warn(at, fault.NotRead, c.strategy()+" has one pod", "leave it out")
 		}
 	}
 	if may := c.parser.Placements; may != nil && h.Placement != "" && !slices.Contains(may, h.Placement) && !c.parser.Accepted && !c.parser.OneMachine {

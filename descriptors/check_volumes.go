@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/internal/suggest"
 )
 
 // shared finds data that all pods read and that one of them may change.
@@ -59,11 +60,28 @@ func (c check) kindOf(at string) {
 
 // role finds one that the run does not have.
 func (c check) role(at, role string) {
-	roles := c.d.Hardware.Strategy.Roles()
-	if role != "" && !c.r.HasError(at) && !c.r.HasError("hardware.strategy") && !slices.Contains(roles, role) {
-		c.r.Fault(at, fault.NoRole, fmt.Sprintf("strategy %s has no role %s", c.d.Hardware.Strategy, role),
-			"its roles are "+strings.Join(roles, " and "))
+	roles := c.d.RoleNames()
+	if role == "" || c.r.HasError(at) || c.r.HasError("hardware.strategy") || slices.Contains(roles, role) {
+		return
 	}
+	ofStrategies := []string{"benchmark", "server", "client", "worker", "launcher"}
+	if c.d.Hardware.Strategy == OwnRoles || slices.Contains(ofStrategies, role) {
+		c.r.Fault(at, fault.NoRole, fmt.Sprintf("%s has no role %s", c.strategy(), role), "its roles are "+strings.Join(roles, " and "))
+		return
+	}
+	remedy := "write one of " + strings.Join(ofStrategies, ", ")
+	if suggestion := suggest.Find(role, ofStrategies); suggestion != "" {
+		remedy = fmt.Sprintf("did you mean %q?", suggestion)
+	}
+	c.r.Fault(at, fault.NotOneOf, fmt.Sprintf("%q is not one of its values", role), remedy)
+}
+
+// strategy is what decides about the roles of the run, in words.
+func (c check) strategy() string {
+	if c.d.Hardware.Strategy == OwnRoles {
+		return "this file with [[roles]]"
+	}
+	return "strategy " + string(c.d.Hardware.Strategy)
 }
 
 // overlaps finds the first mount that a volume hides, or is hidden by, in a pod: other
@@ -79,23 +97,25 @@ func (c check) overlaps(n int) {
 		}
 	}
 	for i, s := range c.d.Data.Sources {
-		if (v.Role == "" || v.Role == c.d.Hardware.Strategy.Reader(s)) &&
+		if (v.Role == "" || slices.Contains(c.d.Readers(s), v.Role)) &&
 			c.overlap(at, v.Path, fmt.Sprintf("data.sources[%d]", i), s.Path) {
 			return
 		}
 	}
-	if v.Role == "" || v.Role == server {
+	if v.Role == "" || c.isServer(v.Role) {
 		c.covers(at, v.Path)
 	}
 }
 
-// server is the role that has the models, too.
-const server = "server"
+// isServer reports whether a role is that of the table server, which has the models, too.
+func (c check) isServer(role string) bool {
+	return role == "server" && c.d.Hardware.Strategy != OwnRoles
+}
 
 // models finds data of the server that hide a model, or are hidden by one.
 func (c check) models() {
 	for i, s := range c.d.Data.Sources {
-		if c.d.Hardware.Strategy.Reader(s) == server {
+		if c.isServer(c.d.Readers(s)[0]) {
 			c.covers(fmt.Sprintf("data.sources[%d].path", i), s.Path)
 		}
 	}
@@ -139,12 +159,12 @@ type mount struct{ key, path string }
 func (c check) mounts(ofServer bool) []mount {
 	var all []mount
 	for i, v := range c.d.Volumes {
-		if v.Role == "" || v.Role == server == ofServer {
+		if v.Role == "" || c.isServer(v.Role) == ofServer {
 			all = append(all, mount{fmt.Sprintf("volumes[%d]", i), v.Path})
 		}
 	}
 	for i, s := range c.d.Data.Sources {
-		if c.d.Hardware.Strategy.Reader(s) == server == ofServer {
+		if c.isServer(c.d.Readers(s)[0]) == ofServer {
 			all = append(all, mount{fmt.Sprintf("data.sources[%d]", i), s.Path})
 		}
 	}

@@ -1,6 +1,10 @@
 package descriptors
 
-import "github.com/benchmark-ai/bai/descriptors/internal/decode"
+import (
+	"fmt"
+
+	"github.com/benchmark-ai/bai/descriptors/internal/decode"
+)
 
 // taskLabel is the label that equals info.task_name.
 const taskLabel = "task_name"
@@ -17,6 +21,12 @@ func complete(d *Descriptor, r *decode.Report) {
 		d.Info.Labels[taskLabel] = d.Info.TaskName
 	}
 	d.Env.VarOrder = r.Order("env.vars")
+	if len(d.Roles) > 0 {
+		d.Hardware.Strategy = OwnRoles
+	}
+	for i := range d.Roles {
+		d.Roles[i].VarOrder = r.Order(fmt.Sprintf("roles[%d].vars", i))
+	}
 	if d.Server == nil {
 		return
 	}

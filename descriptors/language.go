@@ -29,6 +29,11 @@ type Descriptor struct {
 	// entrypoint is run.
 	ML *ML `toml:"ml"`
 
+	// Roles are the kinds of pods of a run, in place of a strategy. A role has what env, ml
+	// and hardware say where its own keys say nothing else, and output for its log. See
+	// docs/roles.md.
+	Roles []Role `toml:"roles"`
+
 	// Data are the files that lie on the benchmark's disk before it starts.
 	Data Data `toml:"data"`
 
@@ -162,7 +167,7 @@ type Hardware struct {
 	AvoidControlPlane bool `toml:"avoid_control_plane" default:"true"`
 }
 
-// A Strategy is the number of pods of a run and their roles.
+// A Strategy is the number of pods of a run and their roles: a short form of [[roles]].
 type Strategy string
 
 // The strategies, by the names that Parse gives them. An alias in a file
@@ -171,6 +176,9 @@ const (
 	SingleNode Strategy = "single_node"
 	MPI        Strategy = "mpi"
 	Inference  Strategy = "inference"
+
+	// OwnRoles is the strategy of a descriptor with [[roles]]. No file says it.
+	OwnRoles Strategy = "roles"
 )
 
 // Distributed says how many pods and processes strategy mpi has.
@@ -189,6 +197,70 @@ type Distributed struct {
 type Processes struct {
 	OnePerGPU bool // as many as the pod has GPUs; Number is 0
 	Number    int
+}
+
+// A Role is one kind of pods of a run.
+type Role struct {
+	// Name names the role in logs, samples and reasons, and the variable BAI_HOSTS_NAME,
+	// which has the names of the hosts of its pods. No two roles have the same.
+	Name string `toml:"name" need:"yes" kind:"role" example:"\"server\""`
+
+	// Replicas is the number of pods, from 1 on. All roles together have 1000 at most.
+	Replicas int `toml:"replicas" default:"1" example:"2"`
+
+	// DockerImage is the container image in place of that of env.
+	DockerImage string `toml:"docker_image" kind:"image" also:"image" example:"\"networkstatic/iperf3:latest\""`
+
+	// BenchmarkCode is the command, or a script, in place of benchmark_code and args of ml.
+	BenchmarkCode string `toml:"benchmark_code" kind:"code" also:"command cmd code" example:"\"iperf3 -s\""`
+
+	// Args are the arguments in place of args of ml.
+	Args string `toml:"args" kind:"command" example:"\"-p 5201\""`
+
+	// Vars are environment variables beside those of env; they win over these.
+	Vars map[string]string `toml:"vars" kind:"variables" also:"env" example:"{ THREADS = \"4\" }"`
+
+	// VarOrder are the names in Vars in the order of the file.
+	VarOrder []string `toml:"-"`
+
+	// GPUs is the number of GPUs of each pod in place of that of hardware.
+	GPUs *int `toml:"gpus" kind:"gpus" example:"0"`
+
+	// CPUs is the CPU request and limit of each pod in place of those of hardware.
+	CPUs string `toml:"cpus" kind:"cpus" example:"2"`
+
+	// Memory is the memory request and limit of each pod in place of those of hardware.
+	Memory string `toml:"memory" kind:"memory" example:"\"1GiB\""`
+
+	// Ready says when a pod of the role is ready. A role that has it, and does not end the
+	// run, serves others: the run fails if one of its pods ends before the run does. A role
+	// without it may end at any time with exit code 0.
+	Ready *Ready `toml:"ready"`
+
+	// StartsAfter names roles: the pods start their commands when all pods of these are
+	// ready.
+	StartsAfter []string `toml:"starts_after" kind:"roles" example:"[\"server\"]"`
+
+	// EndsRun says that the end of the run waits for the end of the role. The run ends when
+	// all pods of all such roles have ended with exit code 0; it ends the pods of other
+	// roles then. If there is no such role, the last one of the file ends the run. A pod
+	// that fails ends the run at once, whatever its role.
+	EndsRun *bool `toml:"ends_run" kind:"switch" example:"true"`
+}
+
+// Ready says when a pod is ready: exactly one of port, http, file and log.
+type Ready struct {
+	// Port is a TCP port on which the pod accepts connections.
+	Port *int `toml:"port" kind:"port" example:"5201"`
+
+	// HTTP is a port and a path where the pod answers with a status from 200 to 399.
+	HTTP string `toml:"http" kind:"port and path" example:"\":8080/ping\""`
+
+	// File is a file that the command creates, or changes.
+	File string `toml:"file" kind:"path" example:"\"/tmp/ready\""`
+
+	// Log is a regular expression that matches a line which the command writes.
+	Log string `toml:"log" kind:"pattern" example:"'listening on port [0-9]+'"`
 }
 
 // A Toleration lets a run's pods onto nodes with a taint.
@@ -356,8 +428,9 @@ type Source struct {
 
 	// Role names the only pods that have the data. Without it, the pods that measure have
 	// them: the workers of strategy mpi, the client of strategy inference, the benchmark
-	// of strategy single_node. To give data to two roles, list the source twice.
-	Role string `toml:"role" one:"benchmark server client worker launcher"`
+	// of strategy single_node, and those of all [[roles]]. To give data to two roles, list
+	// the source twice.
+	Role string `toml:"role" kind:"role" example:"\"server\""`
 }
 
 // A Mount says how pods share data.
@@ -377,7 +450,7 @@ type Volume struct {
 
 	// Role names the only pods that mount it; without it all pods of the run do.
 	// The benchmark of strategy single_node is benchmark.
-	Role string `toml:"role" one:"benchmark server client worker launcher"`
+	Role string `toml:"role" kind:"role" example:"\"server\""`
 
 	// ReadOnly lets the pods read the volume but not change it.
 	ReadOnly bool `toml:"read_only" default:"false"`

@@ -12,7 +12,7 @@ var templates embed.FS
 
 // Templates are the kinds of descriptors that Template knows, in order.
 func Templates() []string {
-	return []string{"single_node", "gpu", "mpi", "inference", "scheduled", "sweep"}
+	return []string{"single_node", "gpu", "mpi", "inference", "roles", "scheduled", "sweep"}
 }
 
 // Template is a descriptor of a kind to begin with, with comments. Parse takes it

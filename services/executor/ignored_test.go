@@ -21,6 +21,8 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 	).Replace(descriptor)
 	apart := fetched("r1")
 	apart.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nplacement = \"pack\"\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"zone\"", 1)
+	roles := fetched("r1")
+	roles.Descriptor = strings.Replace(descriptor, "cpus = 1", "gpus = 0\napart = \"node\"", 1) + "\n[[roles]]\nname = \"a\"\n[[roles]]\nname = \"b\"\ncpus = 2\n"
 	for name, tt := range map[string]struct {
 		run      event.Fetched
 		settings executor.Settings
@@ -32,6 +34,11 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 			apart,
 			executor.Settings{},
 			plain + "; without effect on this machine: hardware.placement, hardware.apart (all pods are on this machine and use loopback), hardware.together",
+		},
+		"those of a role": {
+			roles,
+			executor.Settings{NoLimitsReason: "no cgroups are mounted"},
+			plain + "; without effect on this machine: hardware.apart (all pods are on this machine and use loopback), roles[1].cpus (no limits: no cgroups are mounted)",
 		},
 		"where nothing enforces limits": {
 			fetched("r1"),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -59,6 +60,7 @@ func Decide(s Observation) Verdict {
 		failed,
 		nodeLost,
 		endedEarly,
+		endedUnready,
 		jobDeleted,
 		otherJobFailed,
 		suspended,
@@ -138,11 +140,20 @@ func canceling(s Observation) (Verdict, bool) {
 	return v, true
 }
 
-// complete: the job is complete, and no benchmark failed.
+// complete: the jobs whose end the run waits for are complete, and no benchmark failed.
 func complete(s Observation) (Verdict, bool) {
 	c, ok := cluster.Condition(s.Seen.Job, batchv1.JobComplete)
 	if !ok {
 		return Verdict{}, false
+	}
+	for _, j := range awaitedJobs(s) {
+		other, ended := cluster.Condition(j, batchv1.JobComplete)
+		if !ended {
+			return Verdict{}, false
+		}
+		if other.LastTransitionTime.After(c.LastTransitionTime.Time) {
+			c = other
+		}
 	}
 	if v, bad := benchmarkFails(mainPodsOnly(s)); bad { // other pods may be ending
 		return v, true
@@ -213,19 +224,16 @@ func jobDeleted(s Observation) (Verdict, bool) {
 }
 
 // running: the benchmark runs, or has ended and is being cleared up after.
-func running(s Observation) (Verdict, bool) {
+func running(s Observation) (v Verdict, ok bool) {
 	for _, p := range mainPodsOnly(s).Seen.Pods {
-		c, ok := containerStatus(p, cluster.ContainerBenchmark)
-		if !ok {
-			continue
-		}
-		if t := c.State.Terminated; t != nil {
+		c, _ := containerStatus(p, cluster.ContainerBenchmark)
+		if t := c.State.Terminated; t != nil { // others may still run
 			ended := fmt.Sprintf("the benchmark ended (exit code %d)", t.ExitCode)
-			v := Verdict{Phase: event.PhaseRunning, Message: ended + "; collecting the rest of its output", Since: t.FinishedAt.Time}
+			v = Verdict{Phase: event.PhaseRunning, Message: ended + "; collecting the rest of its output", Since: t.FinishedAt.Time}
 			if end, until, shipping := collectorRunning(p); shipping {
 				v = shippingVerdict(s, v, end, until, ended)
 			}
-			return debounced(s, v, 4*debounce), true
+			v, ok = debounced(s, v, 4*debounce), true
 		}
 		if r := c.State.Running; r != nil {
 			message := "running the benchmark"
@@ -235,7 +243,7 @@ func running(s Observation) (Verdict, bool) {
 			return Verdict{Phase: event.PhaseRunning, Message: message, Since: r.StartedAt.Time}, true
 		}
 	}
-	return Verdict{}, false
+	return v, ok
 }
 
 // phase is pending until a benchmark has begun, and running from then on.
@@ -246,6 +254,15 @@ func phase(s Observation) event.Phase {
 		}
 	}
 	return event.PhasePending
+}
+
+// allBegun reports whether all benchmarks whose end the run waits for have begun.
+func allBegun(s Observation) bool {
+	pods := mainPodsOnly(s).Seen.Pods
+	return len(pods) > 0 && !slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+		_, begun := benchmarkStartedAt(p)
+		return !begun
+	})
 }
 
 func failedVerdict(class event.Class, reason event.Reason, since time.Time, format string, args ...any) Verdict {

@@ -26,14 +26,18 @@ func endedBeforeDeletion(s Observation) bool {
 	return len(pods) > 0
 }
 
-// jobEndedBeforeDeletion reports whether a job's status shows an end before the request of its deletion.
+// jobEndedBeforeDeletion reports whether the status of the jobs whose end the run waits for shows an end before the request of their
+// deletion.
 func jobEndedBeforeDeletion(s Observation) bool {
-	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
-		if c, ok := cluster.Condition(s.Seen.Job, t); ok && isBefore(c.LastTransitionTime.Time, deletionRequestedAt(s.Seen)) {
-			return true
-		}
+	ended := func(j *batchv1.Job, t batchv1.JobConditionType) bool {
+		c, ok := cluster.Condition(j, t)
+		return ok && isBefore(c.LastTransitionTime.Time, deletionRequestedAt(s.Seen))
 	}
-	return false
+	complete := ended(s.Seen.Job, batchv1.JobComplete)
+	for _, j := range awaitedJobs(s) {
+		complete = complete && ended(j, batchv1.JobComplete)
+	}
+	return complete || ended(s.Seen.Job, batchv1.JobFailed)
 }
 
 // isBefore reports whether t is before deletedAt. The zero time means that no deletion was requested.

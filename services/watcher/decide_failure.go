@@ -140,7 +140,7 @@ func initFailure(name string, t *corev1.ContainerStateTerminated) Verdict {
 	case name == cluster.ContainerPull:
 		return failedVerdict(event.ClassInfra, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", clusterMessage(t))
 	case name == cluster.ContainerWait:
-		return failedVerdict(event.ClassUser, event.NotReady, time.Time{}, "the server or a worker was not ready in time: %s", clusterMessage(t))
+		return failedVerdict(event.ClassUser, event.NotReady, time.Time{}, "another pod of the run was not ready in time: %s", clusterMessage(t))
 	}
 	return failedVerdict(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", name, clusterMessage(t))
 }

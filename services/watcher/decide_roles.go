@@ -3,7 +3,9 @@ package watcher
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,15 +14,16 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
-// endedEarly: a server or worker has ended before the pod that needs it, whose end ends the run.
+// endedEarly: a pod has ended before the run, in which it has a part until the run's end, or has failed beside the main job.
 func endedEarly(s Observation) (Verdict, bool) {
 	if j := s.Seen.Job; j == nil || j.DeletionTimestamp != nil {
 		return Verdict{}, false
 	}
 	dead := s
-	dead.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return endsRun(s, p) || !hasEnded(p) })
+	dead.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { return !endsTooEarly(s, p) })
 	if len(dead.Seen.Pods) == 0 {
 		return Verdict{}, false
 	}
@@ -29,13 +32,55 @@ func endedEarly(s Observation) (Verdict, bool) {
 			return v, true
 		}
 	}
-	p := dead.Seen.Pods[0]
+	i := slices.IndexFunc(dead.Seen.Pods, func(p corev1.Pod) bool { return p.Labels[cluster.LabelEnd] == "" })
+	if i < 0 {
+		return Verdict{}, false // the job of the pod shows why it failed
+	}
+	p := dead.Seen.Pods[i]
 	c, _ := containerStatus(p, cluster.ContainerBenchmark)
 	v := failedVerdict(event.ClassUser, event.EndedEarly, time.Time{}, "the %s has ended before the benchmark did", describePod(p))
 	if t := c.State.Terminated; t != nil {
 		v.Since = t.FinishedAt.Time
 	}
 	return v, true
+}
+
+// endedUnready: a pod has ended well, and another one still waits until it is ready, which it never is.
+func endedUnready(s Observation) (Verdict, bool) {
+	for _, p := range s.Seen.Pods {
+		w, waits := containerStatus(p, cluster.ContainerWait)
+		if !waits || w.State.Running == nil {
+			continue
+		}
+		for _, other := range s.Seen.Pods {
+			c, _ := containerStatus(other, cluster.ContainerBenchmark)
+			if t := c.State.Terminated; t != nil && waitsFor(p, other) {
+				v := failedVerdict(event.ClassUser, event.EndedEarly, t.FinishedAt.Time, "the %s has ended before the %s found it ready", describePod(other), describePod(p))
+				return debounced(s, v, 8*debounce), true // the other one may begin just now
+			}
+		}
+	}
+	return Verdict{}, false
+}
+
+// waitsFor reports whether a pod waits for a numbered pod at its own address.
+func waitsFor(p, other corev1.Pod) bool {
+	host := "//" + other.Labels[batchv1.JobNameLabel] + "-" + other.Annotations[batchv1.JobCompletionIndexAnnotation] + "."
+	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == cluster.ContainerWait && slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, host) })
+	})
+}
+
+// endsTooEarly reports whether the end of a pod that has ended says something about the run before the main job has ended.
+func endsTooEarly(s Observation, p corev1.Pod) bool {
+	switch {
+	case ofMainJob(s, p) || !hasEnded(p):
+		return false
+	case p.Labels[cluster.LabelEnd] == "":
+		return true
+	}
+	c, _ := containerStatus(p, cluster.ContainerBenchmark)
+	return p.Status.Phase == corev1.PodFailed || c.State.Terminated != nil && c.State.Terminated.ExitCode != 0
 }
 
 // neverReady: all pods run, and one of them waited for the others longer than the descriptor allows.
@@ -54,7 +99,7 @@ func readinessWait(s Observation) (targets string, since time.Time, ok bool) {
 	for _, p := range s.Seen.Pods {
 		began, runs := benchmarkStartedAt(p)
 		if c, waits := containerStatus(p, cluster.ContainerWait); waits && c.State.Running != nil {
-			began, runs, ok, targets = c.State.Running.StartedAt, true, true, readinessTargets(p)
+			began, runs, ok = c.State.Running.StartedAt, true, true
 		}
 		if !runs {
 			return "", time.Time{}, false
@@ -63,23 +108,91 @@ func readinessWait(s Observation) (targets string, since time.Time, ok bool) {
 			since = began.Time
 		}
 	}
-	return targets, since, ok && s.ReadyDeadline > 0
+	if p, waits := firstWaiting(s); waits {
+		targets = strings.Join(readinessTargets(s, p), ", ")
+	}
+	return cmp.Or(targets, "another of its pods"), since, ok && s.ReadyDeadline > 0
 }
 
-// readinessTargets returns the addresses at which a pod waits for the others.
-func readinessTargets(p corev1.Pod) string {
+// firstWaiting returns a pod that waits until others are ready, if possible one that waits for none which waits itself.
+func firstWaiting(s Observation) (first corev1.Pod, ok bool) {
+	waiting := slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool {
+		c, waits := containerStatus(p, cluster.ContainerWait)
+		return !waits || c.State.Running == nil
+	})
+	for _, p := range waiting {
+		if !slices.ContainsFunc(waiting, func(other corev1.Pod) bool { return waitsFor(p, other) }) {
+			return p, true
+		}
+	}
+	return first, false
+}
+
+// readinessMessage returns for which pods one waits, as far as they have numbers.
+func readinessMessage(s Observation) string {
+	p, _ := firstWaiting(s)
+	targets := readinessTargets(s, p)
+	switch {
+	case len(targets) == 0 || strings.Contains(targets[0], "://"):
+		return "waiting until its other pods are ready"
+	case len(targets) == 1:
+		return "waiting until " + targets[0] + " is ready"
+	}
+	return "waiting until " + strings.Join(targets, ", ") + " are ready"
+}
+
+// readinessTargets returns the pods, or the addresses, for which a pod waits.
+func readinessTargets(s Observation, p corev1.Pod) []string {
 	var targets []string
 	for _, c := range p.Spec.InitContainers {
 		for _, arg := range c.Args {
 			if c.Name == cluster.ContainerWait && strings.Contains(arg, "://") {
-				targets = append(targets, arg)
+				targets = append(targets, describeTarget(s, arg))
 			}
 		}
 	}
 	if len(targets) > maxNames {
 		targets = append(targets[:maxNames], fmt.Sprintf("%d others", len(targets)-maxNames))
 	}
-	return cmp.Or(strings.Join(targets, ", "), "another of its pods")
+	return targets
+}
+
+// describeTarget returns an address at which a pod waits, as that of a numbered pod if it is one.
+func describeTarget(s Observation, target string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return target
+	}
+	host, _, _ := strings.Cut(u.Host, ".")
+	jobs := s.Seen.Others
+	if s.Seen.Job != nil {
+		jobs = append(slices.Clip(jobs), *s.Seen.Job)
+	}
+	for _, j := range jobs {
+		index, ok := strings.CutPrefix(host, j.Name+"-")
+		if _, err := strconv.Atoi(index); !ok || err != nil {
+			continue
+		}
+		asked := "port " + u.Port()
+		if u.Port() == strconv.Itoa(pod.ReadyPort) {
+			asked = "by its file or its log"
+		} else if u.Scheme != "tcp" {
+			asked += ", " + u.Path
+		}
+		return fmt.Sprintf("%s %s (%s)", j.Labels[cluster.LabelRole], index, asked)
+	}
+	return target
+}
+
+// awaitedJobs returns the jobs beside the main one whose end the run waits for.
+func awaitedJobs(s Observation) []*batchv1.Job {
+	var all []*batchv1.Job
+	for i := range s.Seen.Others {
+		if s.Seen.Others[i].Labels[cluster.LabelEnd] == cluster.EndAwaited {
+			all = append(all, &s.Seen.Others[i])
+		}
+	}
+	return all
 }
 
 // otherJobFailed: the job of another role has failed, and none of its pods shows why.
@@ -194,8 +307,13 @@ func mainPodsOnly(s Observation) Observation {
 	return s
 }
 
-// endsRun reports whether a pod has the role of the run's job, whose end ends the run.
+// endsRun reports whether the end of the run waits for that of a pod.
 func endsRun(s Observation, p corev1.Pod) bool {
+	return ofMainJob(s, p) || p.Labels[cluster.LabelEnd] == cluster.EndAwaited
+}
+
+// ofMainJob reports whether a pod has the role of the run's main job.
+func ofMainJob(s Observation, p corev1.Pod) bool {
 	for _, j := range []*batchv1.Job{s.Seen.Job, s.LastSeen.Job} {
 		if j != nil && j.Labels[cluster.LabelRole] != "" {
 			return p.Labels[cluster.LabelRole] == j.Labels[cluster.LabelRole]
@@ -215,11 +333,12 @@ const operatorIndex = "training.kubeflow.org/replica-index"
 
 // describePod returns the name of a pod for the user: its role, its number if it has one, and its node.
 func describePod(p corev1.Pod) string {
-	name := p.Labels[cluster.LabelRole]
-	if name == "" || name == cluster.ContainerBenchmark {
-		return cluster.ContainerBenchmark
+	name := cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark)
+	index := cmp.Or(p.Annotations[batchv1.JobCompletionIndexAnnotation], p.Labels[operatorIndex])
+	if name == cluster.ContainerBenchmark && index == "" {
+		return name
 	}
-	if index := cmp.Or(p.Annotations[batchv1.JobCompletionIndexAnnotation], p.Labels[operatorIndex]); index != "" {
+	if index != "" {
 		name += " " + index
 	}
 	if p.Spec.NodeName != "" {

@@ -186,7 +186,7 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		},
 		"a server that is not ready in time is the user's fault": {
 			job: job(client, failed(11, "")), pods: pods(serves, podOfRole("client", ended(corev1.PodFailed), exits(cluster.ContainerWait, 1, "Error", "bai-pod: 1 of 1 did not answer"))), now: 30,
-			want: "failed user NotReady: the server or a worker was not ready in time: bai-pod: 1 of 1 did not answer (exit code 1)",
+			want: "failed user NotReady: another pod of the run was not ready in time: bai-pod: 1 of 1 did not answer (exit code 1)",
 		},
 		"of several workers the first to fail is the cause, and named": {
 			job: job(launcher), pods: pods(workerPod("0", exitsAt(9, 2)), workerPod("1", exitsAt(8, 1)), podOfRole("launcher", runs(cluster.ContainerBenchmark, 5))), now: 30,

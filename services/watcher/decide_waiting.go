@@ -195,7 +195,7 @@ func readAutoscaler(events []corev1.Event, now time.Time) autoscalerState {
 
 // containerWaits: a container cannot begin, and the benchmark has not.
 func containerWaits(s Observation) (Verdict, bool) {
-	if phase(s) == event.PhaseRunning {
+	if allBegun(s) {
 		return Verdict{}, false
 	}
 	for _, p := range s.Seen.Pods {
@@ -302,7 +302,7 @@ func idleTooLong(s Observation) (Verdict, bool) {
 
 // longestIdle returns the pod without progress for the longest time, and since when.
 func longestIdle(s Observation) (idlest corev1.Pod, since time.Time, ok bool) {
-	if phase(s) == event.PhaseRunning {
+	if allBegun(s) {
 		return idlest, since, false
 	}
 	for _, p := range s.Seen.Pods {
@@ -357,7 +357,7 @@ func preparing(s Observation) (Verdict, bool) {
 			v.Message, v.Since = "copying its data sets to the machine", c.State.Running.StartedAt.Time
 		}
 		if c, ok := containerStatus(p, cluster.ContainerWait); ok && c.State.Running != nil {
-			v.Message, v.Since = "waiting until its other pods are ready", c.State.Running.StartedAt.Time
+			v.Message, v.Since = readinessMessage(s), c.State.Running.StartedAt.Time
 		}
 	}
 	if complaints != "" {

@@ -154,7 +154,7 @@ func tablesByKey(rows []KeySpec) map[string]string {
 			continue
 		}
 		key, table := row.Path[i+1:], strings.ReplaceAll(row.Path[:i], "[]", "")
-		depth := strings.Count(table, ".")
+		depth := strings.Count(table, ".") + strings.Count(row.Path[:i], "[]")
 		switch old, ok := depths[key]; {
 		case !ok || depth < old:
 			all[key], depths[key] = "["+table+"]", depth

@@ -120,4 +120,15 @@ const (
 	LegacyValue   = "BAI0109"
 	NotUsed       = "BAI0110"
 	NotExcluded   = "BAI0111"
+
+	// [[roles]]: errors again.
+	SameRole         = "BAI0120"
+	BadRole          = "BAI0121"
+	UnknownRole      = "BAI0122"
+	RoleCircle       = "BAI0123"
+	NoEnd            = "BAI0124"
+	Replicas         = "BAI0125"
+	ReadyKind        = "BAI0126"
+	NeverReady       = "BAI0127"
+	StrategyAndRoles = "BAI0128"
 )

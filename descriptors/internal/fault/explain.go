@@ -17,7 +17,7 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles())
 }
 
 func file() []Explanation {
@@ -344,8 +344,8 @@ func ml() []Explanation {
 			"[ml.script]\nscript = \"code.tar\"",
 		},
 		{
-			NoCommand, "strategy mpi without a command",
-			"Strategy mpi starts the command on every worker with mpirun, which needs a program or a script. The entrypoint of an image cannot be started so, and arguments alone are arguments of that.",
+			NoCommand, "no command where one is needed",
+			"Strategy mpi starts the command on every worker with mpirun, which needs a program or a script. The entrypoint of an image cannot be started so, and arguments alone are arguments of that. A role that is ready by a file or a line of its log needs a command, too: the platform watches commands, not entrypoints.",
 			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[ml]\nargs = \"8\"",
 			"[hardware]\ninstance_type = \"p3.8xlarge\"\nstrategy = \"mpi\"\n[ml]\nbenchmark_code = \"/examples/train.sh\"\nargs = \"8\"",
 		},
@@ -506,7 +506,7 @@ func volumes() []Explanation {
 		},
 		{
 			NoRole, "a role that the run does not have",
-			"The pods of a run are: benchmark; with strategy mpi, worker and launcher; with strategy inference, client and server. Without role all of them mount a volume, and the workers, the client or the benchmark have data.",
+			"The pods of a run are: benchmark; with strategy mpi, worker and launcher; with strategy inference, client and server; with [[roles]], those of the file. Without role all of them mount a volume, and the workers, the client, the benchmark or all roles of the file have data.",
 			"[[volumes]]\npath = \"/scratch\"\nrole = \"server\"\nephemeral = { size = \"10GiB\" }",
 			"[[volumes]]\npath = \"/scratch\"\nephemeral = { size = \"10GiB\" }",
 		},
@@ -621,6 +621,65 @@ func warnings() []Explanation {
 			"No cell has all values of the row. Values are compared by their TOML text: \"1\" is not 1, and 1_000 is not 1000.",
 			"[sweep.product]\n\"hardware.cpus\" = [1, 2]\n[[sweep.exclude]]\n\"hardware.cpus\" = \"2\"",
 			"[sweep.product]\n\"hardware.cpus\" = [1, 2]\n[[sweep.exclude]]\n\"hardware.cpus\" = 2",
+		},
+	}
+}
+
+func roles() []Explanation {
+	return []Explanation{
+		{
+			SameRole, "two roles of one name",
+			"Pods, addresses, log lines and samples of a run are told apart by their role. For several equal pods give one role replicas.",
+			"[[roles]]\nname = \"server\"\n[[roles]]\nname = \"server\"",
+			"[[roles]]\nname = \"server\"\nreplicas = 2",
+		},
+		{
+			BadRole, "not the name of a role",
+			"The name is a part of the names of pods and hosts: 1 to 20 lower-case letters, digits and hyphens, the first and last no hyphen.",
+			"[[roles]]\nname = \"Load_Generator\"",
+			"[[roles]]\nname = \"load-generator\"",
+		},
+		{
+			UnknownRole, "a role waits for one that is not there",
+			"starts_after names other roles of the file.",
+			"[[roles]]\nname = \"client\"\nstarts_after = [\"sever\"]",
+			"[[roles]]\nname = \"server\"\nready = { port = 5201 }\n[[roles]]\nname = \"client\"\nstarts_after = [\"server\"]",
+		},
+		{
+			RoleCircle, "roles that wait for each other",
+			"None of these roles would ever start: each waits until the next one is ready, and the last waits for the first.",
+			"[[roles]]\nname = \"a\"\nready = { port = 1 }\nstarts_after = [\"b\"]\n[[roles]]\nname = \"b\"\nready = { port = 2 }\nstarts_after = [\"a\"]",
+			"[[roles]]\nname = \"a\"\nready = { port = 1 }\n[[roles]]\nname = \"b\"\nready = { port = 2 }\nstarts_after = [\"a\"]",
+		},
+		{
+			NoEnd, "no role that ends the run",
+			"The run ends when all roles with ends_run have ended. If no role has the key, the last role of the file ends the run.",
+			"[[roles]]\nname = \"server\"\nends_run = false",
+			"[[roles]]\nname = \"server\"",
+		},
+		{
+			Replicas, "not a number of pods",
+			"A role has one pod or more, and a run has 1000 pods and 32 roles at most: each pod is given the names of all others.",
+			"[[roles]]\nname = \"server\"\nreplicas = 0",
+			"[[roles]]\nname = \"server\"\nreplicas = 1",
+		},
+		{
+			ReadyKind, "ready without exactly one way to tell",
+			"A pod is ready when it accepts connections on a port, answers over HTTP, has created a file, or has written a line: ready has exactly one of port, http, file and log.",
+			"[[roles]]\nname = \"server\"\nready = {}",
+			"[[roles]]\nname = \"server\"\nready = { port = 5201 }",
+		},
+		{
+			NeverReady, "others wait for a role without ready",
+			"Roles that start after others wait until these are ready, and only ready says when a role is.",
+			"[[roles]]\nname = \"server\"\n[[roles]]\nname = \"client\"\nstarts_after = [\"server\"]",
+			"[[roles]]\nname = \"server\"\nready = { port = 5201 }\n[[roles]]\nname = \"client\"\nstarts_after = [\"server\"]",
+		},
+		{
+			StrategyAndRoles, "a strategy beside roles",
+			"A strategy is a short form of roles: a file has one of the two.",
+			"[hardware]\ncpus = 1\nstrategy = \"inference\"\n[[roles]]\nname = \"server\"",
+			"[hardware]\ncpus = 1\n[[roles]]\nname = \"server\"",
 		},
 	}
 }

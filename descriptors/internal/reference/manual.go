@@ -102,7 +102,7 @@ func (m *manual) example(key descriptors.Key) string {
 	if at := first(m.examples, key.Path); at != nil {
 		return at.TOML()
 	}
-	return ""
+	return key.Example // no file has all keys: roles and a strategy exclude each other
 }
 
 // first is the first value at a path, in whichever items of lists; nil for none.
@@ -126,7 +126,7 @@ func first(at *syntax.Node, path string) *syntax.Node {
 // faults describes every fault.
 func (m *manual) faults() {
 	m.text.WriteString(
-		"\n## Faults\n\nEach has a code that keeps its meaning for ever; `baictl explain CODE` says what is said here. Those from `BAI0101` on are warnings.\n")
+		"\n## Faults\n\nEach has a code that keeps its meaning for ever; `baictl explain CODE` says what is said here. Those from `BAI0101` to `BAI0119` are warnings.\n")
 	for _, c := range descriptors.Codes() {
 		e, _ := descriptors.Explain(c)
 		m.printf("\n### %s: %s\n\n%s\n\nWrong:\n\n%s\nRight:\n\n%s", e.Code, e.Title, e.Text, block(e.Example), block(e.Mended))

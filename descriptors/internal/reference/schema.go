@@ -127,18 +127,33 @@ func tableRules() map[string][]schema {
 	outputRules := []schema{{"anyOf": needs("metrics", "artifacts", "system", "prometheus", "otlp")}}
 	block := []schema{when(one("parser", "blocks"), need("block"))}
 	return map[string][]schema{
-		"":                              {when(with("hardware", one("strategy", "inference", "client_server")), need("server"))},
+		"": {
+			when(with("hardware", one("strategy", "inference", "client_server")), need("server")),
+			rolesOrStrategy(),
+		},
 		"hardware":                      {machine, when(one("strategy", "mpi", "horovod"), distributed())},
 		"server.hardware":               {machine},
 		"hardware.tolerations[]":        toleration(),
 		"server.hardware.tolerations[]": toleration(),
 		"ml": {when(with("framework_version", schema{"minLength": 1}),
 			with("framework", schema{"minLength": 1}))},
+		"roles[]":                 {schema{"properties": schema{"replicas": schema{"minimum": 1, "maximum": 1000}}}},
+		"roles[].ready":           {schema{"oneOf": needs("port", "http", "file", "log")}},
 		"output":                  outputRules,
 		"server.output":           outputRules,
 		"output.metrics[]":        block,
 		"server.output.metrics[]": block,
 	}
+}
+
+// rolesOrStrategy is the rule that a file with roles has no strategy, and one without roles
+// names those of strategies.
+func rolesOrStrategy() schema {
+	role := withParameters(schema{"type": "string", "enum": []string{"benchmark", "server", "client", "worker", "launcher"}})
+	list := schema{"items": schema{"properties": schema{"role": role}}}
+	rule := when(with("roles", schema{"minItems": 1}), schema{"properties": schema{"hardware": schema{"not": need("strategy")}}})
+	rule["else"] = schema{"properties": schema{"volumes": list, "data": schema{"properties": schema{"sources": list}}}}
+	return rule
 }
 
 // distributed is the schema of the table distributed with strategy mpi.

@@ -104,6 +104,10 @@ func Schemas() map[string]map[string]any {
 		"command":      {"type": "string"},
 		"secret files": secretFiles,
 		"code":         {"type": "string"},
+
+		"role":          matching(rolePattern),
+		"roles":         {"type": "array", "items": matching(rolePattern)},
+		"port and path": matching(portAndPathPattern),
 	}
 }
 

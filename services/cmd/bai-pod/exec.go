@@ -4,8 +4,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -26,8 +28,27 @@ func runExec(args []string, signals <-chan os.Signal) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	s.OnReady = listenWhenReady
 	s.OnStart = newHostRecorder(s.Dir, os.Getenv(pod.EnvSystem)).start
 	return entrypoint.Run(s, signals)
+}
+
+// listenWhenReady accepts connections of pods that wait for this one, until the process ends.
+func listenWhenReady() error {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", ":"+strconv.Itoa(pod.ReadyPort))
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	return nil
 }
 
 // execSettings parses the command line and the environment of exec.
@@ -43,7 +64,7 @@ func execSettings(args []string, env func(string) string) (entrypoint.Settings, 
 	if len(args) < 2 || args[1] == "" {
 		return s, fmt.Errorf("%w: exec: no command after --", errUsage)
 	}
-	s.Args = args[1:]
+	s.Args, s.ReadyFile, s.ReadyLog = args[1:], env(pod.EnvReadyFile), env(pod.EnvReadyLog)
 	err := readLimits(&s, env)
 	return s, err
 }

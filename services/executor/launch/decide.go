@@ -181,6 +181,10 @@ func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
 	if d.Server != nil {
 		ignored = append(ignored, ignoredHardwareKeys("server.hardware", d.Server.Hardware, noLimits)...)
 	}
+	for i, r := range d.Roles {
+		own := descriptors.Hardware{CPUs: r.CPUs, Memory: r.Memory}
+		ignored = append(ignored, ignoredHardwareKeys(fmt.Sprintf("roles[%d]", i), own, noLimits)...)
+	}
 	return ignored
 }
 

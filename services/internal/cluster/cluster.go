@@ -32,6 +32,14 @@ const (
 	LabelSchedule = "benchmark-ai.dev/schedule"
 )
 
+// LabelEnd of a Job and its pods says what their end means for the run. The main Job, which has the name of the attempt, has none: its end
+// ends the run. That of another Job without the label must not come before.
+const (
+	LabelEnd   = "benchmark-ai.dev/end"
+	EndAwaited = "awaited" // the end of the run waits for it
+	EndFree    = "free"    // it may come at any time, with exit code 0
+)
+
 // Containers that surround the benchmark in its pod.
 const (
 	ContainerInstall   = "bai-install" // brings the pod binary

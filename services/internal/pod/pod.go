@@ -108,8 +108,15 @@ const (
 	EnvNode      = "BAI_NODE"                // name of the node, by the downward API; empty means that of the system
 	// Interval of the measurements of the benchmark's use, as 1s; empty means 1s, 0 no
 	// measurement.
-	EnvSystem = "BAI_SYSTEM"
-	EnvIndex  = "BAI_INDEX" // of the pod within its role, where it has several
+	EnvSystem    = "BAI_SYSTEM"
+	EnvIndex     = "BAI_INDEX"      // of the pod within its role, where it has several
+	EnvRole      = "BAI_ROLE"       // for the benchmark to know, of a descriptor with roles
+	EnvRoleIndex = "BAI_ROLE_INDEX" // likewise
+	EnvHosts     = "BAI_HOSTS_"     // and the role's name in upper case, - as _: the names of its pods' hosts, with blanks between them
+	// The command is ready when this file exists, or when a line of its output matches
+	// this regular expression (RE2). Then its entrypoint listens on ReadyPort.
+	EnvReadyFile = "BAI_READY_FILE"
+	EnvReadyLog  = "BAI_READY_LOG"
 	// Descriptor where a collector that is outside its pod's network is given sockets of
 	// it; empty means that it is inside.
 	EnvSockets  = "BAI_SOCKETS"
@@ -122,6 +129,9 @@ const (
 	EnvRun      = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
 	EnvAttempt  = "BENCHMARK_AI_ATTEMPT"
 )
+
+// ReadyPort is where the entrypoint of a command accepts connections once it is ready.
+const ReadyPort = 2223
 
 // Environment variables of OpenTelemetry's libraries, with their values in the plan. The
 // entrypoint replaces DefaultOTLP by the content of OTLPURL.

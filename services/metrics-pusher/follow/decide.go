@@ -3,6 +3,7 @@ package follow
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -172,7 +173,7 @@ func metricsOf(d *descriptors.Descriptor, role string, limit int64) ([]pod.Metri
 		limit = d.Limits.MaxLogSize
 	}
 	out := d.Output
-	if role == "server" {
+	if role == "server" && d.Hardware.Strategy != descriptors.OwnRoles {
 		if out = nil; d.Server != nil {
 			out = d.Server.Output
 		}
@@ -193,9 +194,6 @@ func metricsOf(d *descriptors.Descriptor, role string, limit int64) ([]pod.Metri
 
 // seriesOf returns how many series in the output of a role's pod are stored, half of the pod's: the pod's collector has the other half.
 func seriesOf(d *descriptors.Descriptor, role string) int {
-	others := len(d.Hardware.Strategy.Roles()) - 1
-	if d.Hardware.Strategy == descriptors.MPI {
-		others = d.Hardware.Distributed.NumInstances
-	}
-	return max(1, pod.SeriesLimit(role != "server" && role != "worker", others)/2)
+	ends := d.Hardware.Strategy != descriptors.OwnRoles && slices.Contains(d.Ending(), role)
+	return max(1, pod.SeriesLimit(ends, d.Pods()-1)/2)
 }

@@ -47,14 +47,29 @@ func entrypointImages(d *descriptors.Descriptor, s Settings) []entrypointImage {
 		}
 		all = append(all, entrypointImage{q, !s.NoRegistry && s.pullPolicy(e) != corev1.PullNever})
 	}
-	if argv, _, err := d.Command(); err == nil && len(argv) == 0 {
-		add(d.Env, d.Hardware)
+	for _, one := range descriptorsOfPods(d) {
+		if argv, _, err := one.Command(); err == nil && len(argv) == 0 {
+			add(one.Env, one.Hardware)
+		}
 	}
-	if d.Server == nil {
+	if d.Server == nil || d.Hardware.Strategy == descriptors.OwnRoles {
 		return all
 	}
 	if argv, _, err := d.Server.Env.Command(); err == nil && len(argv) == 0 {
 		add(d.Server.Env.Env, d.Server.Hardware)
+	}
+	return all
+}
+
+// descriptorsOfPods returns the descriptor of the measured pod, or those of the roles of
+// [[roles]].
+func descriptorsOfPods(d *descriptors.Descriptor) []*descriptors.Descriptor {
+	if d.Hardware.Strategy != descriptors.OwnRoles {
+		return []*descriptors.Descriptor{d}
+	}
+	var all []*descriptors.Descriptor
+	for _, r := range d.Roles {
+		all = append(all, d.ForRole(r))
 	}
 	return all
 }

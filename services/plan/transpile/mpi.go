@@ -21,6 +21,9 @@ const (
 	roleLauncher = "launcher"
 )
 
+// networkMPI ends the name of the Service of the pods of strategy mpi.
+const networkMPI = "mpi"
+
 // Keys are the ssh keys by which the pods of an attempt authenticate each other. They
 // are made for each attempt, and stored in a separate Secret.
 type Keys struct {
@@ -59,12 +62,13 @@ func mpi(in Input, s Settings, r role) ([]role, error) {
 	}
 	worker, launcher := r, r
 	worker.name, worker.replicas, worker.indexed, worker.endsRun, worker.mpi = roleWorker, d.NumInstances, true, false, true
+	worker.network, worker.ownsNames = networkMPI, true
 	worker.command, worker.script, worker.metrics, worker.ports = []string{mpiDir + "/worker"}, "", nil, []int{sshPort}
 	b := builder{in: in, settings: s, role: worker}
 	worker.sshFiles, worker.ownsKeys = sshFiles(b.hosts(), slots), true
 
 	launcher.slots = slots
-	launcher.name, launcher.mpi, launcher.hardware = roleLauncher, true, launcherHardware(r.hardware)
+	launcher.name, launcher.mpi, launcher.network, launcher.hardware = roleLauncher, true, networkMPI, launcherHardware(r.hardware)
 	_, scripts := in.modelsAndScripts()
 	launcher.data, launcher.shared = in.sources(roleLauncher)
 	launcher.data = append(launcher.data, scripts...)

@@ -72,6 +72,9 @@ func (b builder) labels() map[string]string {
 		cluster.LabelRun: h.Run, cluster.LabelAttempt: strconv.Itoa(h.Attempt), cluster.LabelRole: b.role.name,
 		cluster.LabelOwner: labelValue(h.Owner), cluster.LabelTeam: labelValue(h.Namespace),
 	})
+	if b.role.end != "" {
+		labels[cluster.LabelEnd] = b.role.end
+	}
 	if h.Set != "" {
 		labels[cluster.LabelSet] = labelValue(h.Set)
 	}
@@ -125,13 +128,13 @@ func (b builder) hosts() []string {
 	return hosts
 }
 
-// subdomain returns the subdomain of all pods of an MPI run, which is the name of its
-// headless Service.
+// subdomain returns the subdomain of all pods of a run that have names, which is the name
+// of its headless Service.
 func (b builder) subdomain() string {
 	if b.usesMPIOperator() {
 		return jobName(b.in.Run.Run, b.in.Run.Attempt) // the operator's Service
 	}
-	return b.runObjectName("mpi")
+	return b.runObjectName(b.role.network)
 }
 
 // prerequisites returns the objects that must exist before the role's pods.
@@ -147,7 +150,7 @@ func (b builder) prerequisites() []cluster.Object {
 	if b.role.ownsKeys {
 		objects = append(objects, b.keysSecret(Keys{}))
 	}
-	if len(b.role.ports) > 0 && !b.usesMPIOperator() {
+	if (b.role.ownsNames || len(b.role.ports) > 0) && !b.usesMPIOperator() {
 		objects = append(objects, b.networkService())
 	}
 	return objects
@@ -168,13 +171,13 @@ func (b builder) newConfigMap(name string, data map[string]string) *corev1.Confi
 	return c
 }
 
-// networkService returns a Service that gives the role a name on the network. For an
-// indexed role, the Service is headless and gives each pod of the run a name.
+// networkService returns a Service that gives the role a name on the network, or the
+// headless Service that gives each pod of the run a name.
 func (b builder) networkService() *corev1.Service {
 	s := &corev1.Service{ObjectMeta: b.meta(), Spec: corev1.ServiceSpec{Selector: b.selector()}}
 	s.APIVersion, s.Kind = "v1", "Service"
-	if b.role.indexed {
-		s.Name = b.runObjectName("mpi")
+	if b.role.ownsNames {
+		s.Name = b.subdomain()
 		delete(s.Spec.Selector, cluster.LabelRole)
 		s.Spec.ClusterIP, s.Spec.PublishNotReadyAddresses = corev1.ClusterIPNone, true
 	}
@@ -236,7 +239,7 @@ func (b builder) filledSecret(token string) (*corev1.Secret, error) {
 // it is the maximum of the run. If the output is read from outside the pod, the
 // follower has the other half.
 func (b builder) maxSeries() int {
-	n := pod.SeriesLimit(b.role.endsRun, b.role.otherPods)
+	n := pod.SeriesLimit(b.role.endsRun && !b.role.indexed, b.role.otherPods)
 	if len(b.role.command) == 0 {
 		n /= 2
 	}

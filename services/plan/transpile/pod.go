@@ -68,7 +68,7 @@ func (b builder) podSpec() corev1.PodSpec {
 		Containers:                    []corev1.Container{b.benchmarkContainer()},
 		Volumes:                       b.volumes(),
 	}
-	if b.role.mpi {
+	if b.role.network != "" {
 		b.setPodDNS(&spec)
 	}
 	for _, name := range append([]string{b.role.env.ImagePullSecret}, b.settings.PullSecrets...) {
@@ -79,8 +79,8 @@ func (b builder) podSpec() corev1.PodSpec {
 	return spec
 }
 
-// setPodDNS gives a pod of an MPI run a name that all pods of the run can resolve, even
-// in its short form.
+// setPodDNS gives a pod a name that all pods of the run can resolve, even in its short
+// form.
 func (b builder) setPodDNS(spec *corev1.PodSpec) {
 	spec.Subdomain = b.subdomain()
 	if !b.role.indexed {
@@ -169,18 +169,18 @@ func (b builder) collectorContainer() corev1.Container {
 		c.VolumeMounts = append(c.VolumeMounts, m)
 	}
 	if b.role.indexed {
-		c.Env = append(c.Env, b.podIndexVar())
+		c.Env = append(c.Env, b.podIndexVar(pod.EnvIndex))
 	}
 	return c
 }
 
-// podIndexVar returns the variable with the pod's number within its role.
-func (b builder) podIndexVar() corev1.EnvVar {
+// podIndexVar returns a variable with the pod's number within its role.
+func (b builder) podIndexVar(name string) corev1.EnvVar {
 	path := "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 	if b.usesMPIOperator() {
 		path = "metadata.labels['" + replicaIndex + "']"
 	}
-	return corev1.EnvVar{Name: pod.EnvIndex, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
 // waitContainer returns the container that waits until another role is ready.
@@ -195,7 +195,7 @@ func (b builder) waitContainer() corev1.Container {
 func (b builder) pullContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerPull, pod.PathIn("", pod.Binary), "pull")
 	if len(b.sharedDataSets()) > 0 {
-		c.Env = append(c.Env, b.podIndexVar())
+		c.Env = append(c.Env, b.podIndexVar(pod.EnvIndex))
 		b.runAsVolumeOwner(c.SecurityContext)
 	}
 	c.VolumeMounts = append(append(c.VolumeMounts, b.pullMounts()...), corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})

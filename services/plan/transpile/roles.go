@@ -28,8 +28,9 @@ const Scripts = pod.ScriptsDir
 type role struct {
 	name           string // event.Stream.Role of its samples and lines
 	replicas       int
-	indexed        bool // each replica has a number and a name on the network
-	endsRun        bool // its end ends the run; the earlier end of any other role fails the run
+	indexed        bool   // each replica has a number and a name on the network
+	endsRun        bool   // its end ends the run; the earlier end of another role fails the run, unless end says something else
+	end            string // value of cluster.LabelEnd; empty for none
 	env            descriptors.Env
 	vars           []corev1.EnvVar // the platform's variables, which the user's may refer to
 	hardware       descriptors.Hardware
@@ -49,6 +50,8 @@ type role struct {
 	probe     *corev1.Probe     // readiness probe
 	awaitArgs []string          // arguments of bai-pod await before the benchmark starts; nil means no wait
 	mpi       bool              // it has the ssh files and keys of the run
+	network   string            // end of the name of the headless Service that gives its pods names; empty means none
+	ownsNames bool              // that Service is created with this role
 	otherPods int               // number of other pods of the run
 	slots     int               // MPI processes on each worker, for the launcher
 	sshFiles  map[string]string // ssh files of the run; set in the role that creates them
@@ -59,7 +62,10 @@ type role struct {
 // rolesOf returns the roles of a run by its strategy. The role that ends the run is the
 // last.
 func rolesOf(in Input, s Settings) ([]role, error) {
-	r, err := benchmarkRole(in)
+	if in.Descriptor.Hardware.Strategy == descriptors.OwnRoles {
+		return ownRoles(in, s)
+	}
+	r, err := benchmarkRole(in, in.Descriptor.RoleNames()[0])
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +76,7 @@ func rolesOf(in Input, s Settings) ([]role, error) {
 		return inference(in, s, r)
 	case descriptors.MPI:
 		return mpi(in, s, r)
+	case descriptors.OwnRoles: // those above
 	}
 	return nil, &RefusedError{
 		Reason: event.StrategyUnknown,
@@ -78,14 +85,15 @@ func rolesOf(in Input, s Settings) ([]role, error) {
 	}
 }
 
-// benchmarkRole returns the role of the measured pod.
-func benchmarkRole(in Input) (role, error) {
+// benchmarkRole returns the role of the measured pod, with the data that the role called
+// reader has.
+func benchmarkRole(in Input, reader string) (role, error) {
 	d := in.Descriptor
 	argv, args, err := d.Command()
 	if err != nil {
 		return role{}, unreadableCommandError(err)
 	}
-	sources, shared := in.sources(d.Hardware.Strategy.Roles()[0])
+	sources, shared := in.sources(reader)
 	_, scripts := in.modelsAndScripts()
 	r := role{
 		name: cluster.ContainerBenchmark, replicas: 1, endsRun: true,
@@ -140,9 +148,8 @@ func (r *role) applyOutput(o *descriptors.Output) {
 // sources returns the data sets of the descriptor's sources that a role has, and for
 // each whether the replicas share it.
 func (in Input) sources(role string) (data []event.Data, shared []bool) {
-	strategy := in.Descriptor.Hardware.Strategy
 	for i, s := range in.Descriptor.Data.Sources[:in.sourceCount()] {
-		if strategy.Reader(s) == role {
+		if slices.Contains(in.Descriptor.Readers(s), role) {
 			data, shared = append(data, in.Run.Data[i]), append(shared, s.Mount == descriptors.MountShared)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package transpile turns a descriptor into the Kubernetes objects of a run. It is
 // pure: the same descriptor, data and settings always give the same objects.
 //
-// A strategy is a list of roles, and each role becomes one Job. A role has the
+// A strategy, or a descriptor's [[roles]], is a list of roles, and each role becomes one Job. A role has the
 // properties in which its pods differ from others. All pods have these containers:
 //
 //	bai-install  copies the platform's program into the pod
@@ -9,6 +9,16 @@
 //	bai-pull     downloads the data, if there are any
 //	bai-wait     waits until another role is ready, if the role needs that
 //	benchmark    the user's command, under `bai-pod exec`
+//
+// # The roles of a descriptor
+//
+// Each role of [[roles]] is an indexed Job. A headless Service gives each of their pods a
+// name. Of the roles whose end the run waits for, the last one has the main Job, with the
+// name of the attempt; the label cluster.LabelEnd tells what the end of the others means.
+// A role waits, before its command, until the addresses of the roles that it starts after
+// answer: the port of the role, or, for a file or a line of the log, a port on which its
+// entrypoint listens from then on. The variables BAI_ROLE, BAI_ROLE_INDEX and, for each
+// role, BAI_HOSTS_NAME tell the pods about each other.
 //
 // # Strategy inference
 //
@@ -369,15 +379,15 @@ func (b builder) job() *batchv1.Job {
 	return j
 }
 
-// deadline returns the deadline of a Job. The Job that ends the run has the run's
-// deadline. The others end with the run and have a longer deadline, so that theirs
+// deadline returns the deadline of a Job. The Jobs whose end the run waits for have the
+// run's deadline. The others end with the run and have a longer deadline, so that theirs
 // never ends the run.
 func (b builder) deadline() *int64 {
 	d := cmp.Or(b.in.Descriptor.Limits.Deadline, b.settings.Deadline)
 	if d == 0 {
 		return nil
 	}
-	if !b.role.endsRun {
+	if !b.role.endsRun && b.role.end != cluster.EndAwaited {
 		d += b.podGrace() + 2*time.Minute
 	}
 	s := max(1, int64(d.Round(time.Second)/time.Second))

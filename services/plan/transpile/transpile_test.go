@@ -53,6 +53,8 @@ func TestObjectsOfExamples(t *testing.T) {
 		"volumes":     "testdata/volumes.toml",
 
 		"launcher-data": "testdata/launcher-data.toml",
+
+		"roles": examples + "/roles.toml",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := objects(t, input(t, file), settings)

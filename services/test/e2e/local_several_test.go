@@ -250,10 +250,7 @@ pattern = 'asked=(\d+)'
 
 func TestBothEndsOfAnInferenceAreMeasuredAndRunsDoNotMeet(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "answer")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "testdata/answer/main.go").CombinedOutput(); err != nil {
-		t.Fatalf("build the server: %v\n%s", err, out)
-	}
+	program := answerer(t)
 	p := start(t, "--slots", "2")
 	client := program + " http://${INFERENCE_SERVER_HOST}:${INFERENCE_SERVER_PORT}"
 	runs := []string{p.submit(servedDescriptor(client, program)), p.submit(servedDescriptor(client, program))} // on one port
@@ -283,9 +280,10 @@ func TestARunOfSeveralPodsIsKeptAndRunsNothing(t *testing.T) {
 	t.Parallel()
 	requirePrograms(t, map[string]string{"python3": "python3"})
 	p := start(t, "--slots", "1")
-	kept := strings.ReplaceAll(servedDescriptor("true", "python3 -m http.server 8080"), "/ping", "/") + "[limits]\nkeep = \"1h\"\n"
-	for range 2 {
-		if r := p.awaitEnd(p.submit(kept)); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+	inference := strings.ReplaceAll(servedDescriptor("true", "python3 -m http.server 8080"), "/ping", "/")
+	roles := withRoles(role("server", "", "exec python3 -m http.server 8080", "ready = { port = 8080 }"), role("client", "", "true", "starts_after = [\"server\"]"))
+	for _, text := range []string{inference, roles} {
+		if r := p.awaitEnd(p.submit(text + "[limits]\nkeep = \"1h\"\n")); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 			t.Fatalf("ended as %v", r)
 		}
 	}

@@ -33,6 +33,12 @@ type Settings struct {
 	// the function that it returns is called with the exit, before that is written down.
 	OnStart func(pid int) func(pod.Exit) `json:"-"`
 
+	ReadyFile string // the command is ready when this file exists; empty means that no file tells
+	ReadyLog  string // the command is ready when a line of its output matches this regular expression; empty means that no line tells
+
+	// OnReady, if not nil, is called once, when the command is ready.
+	OnReady func() error `json:"-"`
+
 	MessagePath string // file for the last words about a command that could not be started, or has failed and left none, where there is one
 }
 
@@ -103,6 +109,11 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	defer w.out.close()
 	streams, err := newStreams(w.out)
 	if err != nil {
+		return pod.Exit{}, err
+	}
+	done := make(chan struct{})
+	defer close(done)
+	if streams.ready, err = newReadiness(w.settings, w.out.warn, done); err != nil {
 		return pod.Exit{}, err
 	}
 	w.table = proc.NewTable()

@@ -30,6 +30,9 @@ import (
 // envSettings makes this program be a wrapper.
 const envSettings = "BAI_TEST_WRAP"
 
+// readyFile is what a wrapper creates, in its directory, when its command is ready.
+const readyFile = "is-ready"
+
 func TestMain(m *testing.M) {
 	if s := os.Getenv(envSettings); s != "" {
 		os.Exit(runAsEntrypoint(s))
@@ -43,6 +46,7 @@ func runAsEntrypoint(text string) int {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		return 99
 	}
+	s.OnReady = func() error { return os.WriteFile(filepath.Join(s.Dir, readyFile), nil, 0o600) }
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	code, err := entrypoint.Run(s, signals)

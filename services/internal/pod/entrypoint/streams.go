@@ -24,6 +24,7 @@ type streams struct {
 	endReader      *os.File       // the other end of over
 	drainUntil     chan time.Time // how long to read then
 	done           chan struct{}  // closed when all is read
+	ready          *readiness
 }
 
 // outputPipe is one pipe from the command.
@@ -32,6 +33,7 @@ type outputPipe struct {
 	out      *output
 	isErr    bool
 	passFD   int // the wrapper's descriptor that it is passed on to
+	ready    *readiness
 }
 
 func newStreams(out *output) (*streams, error) {
@@ -81,6 +83,7 @@ func (s *streams) finish(linger time.Duration) {
 func (s *streams) readAll() {
 	defer close(s.done)
 	buf := make([]byte, pod.RecordHeader+pod.MaxRecord)
+	s.stdout.ready, s.stderr.ready = s.ready, s.ready
 	all := []*outputPipe{&s.stdout, &s.stderr}
 	fds := []unix.PollFd{pollFor(s.stdout.from), pollFor(s.stderr.from), pollFor(s.endReader)}
 	var until time.Time
@@ -146,6 +149,7 @@ func (s *outputPipe) readOnce(buf []byte) int {
 			return 0
 		}
 		s.out.record(s.isErr, buf[:pod.RecordHeader+n])
+		s.ready.read(s.isErr, buf[pod.RecordHeader:pod.RecordHeader+n])
 		passThrough(s.passFD, buf[pod.RecordHeader:pod.RecordHeader+n])
 		return n
 	}

@@ -45,6 +45,11 @@ func Gaps(run *baiv1.Run, d *descriptors.Descriptor, environment *baiv1.Environm
 	if len(own) == 0 {
 		gaps = append(gaps, image("the image", d.Env.DockerImage)...)
 	}
+	for _, r := range d.Roles {
+		if len(own) == 0 && r.DockerImage != "" {
+			gaps = append(gaps, image("the image of role "+r.Name, r.DockerImage)...)
+		}
+	}
 	sources := d.Data.Sources
 	if d.Server != nil {
 		if len(own) == 0 {
@@ -108,7 +113,12 @@ func programNames(d *descriptors.Descriptor) []string {
 			names = append(names, path.Base(argv[0]))
 		}
 	}
-	add(d.Command())
+	if len(d.Roles) == 0 {
+		add(d.Command())
+	}
+	for _, r := range d.Roles {
+		add(d.ForRole(r).Command())
+	}
 	if d.Server != nil {
 		add(d.Server.Env.Command())
 	}

@@ -30,9 +30,12 @@ func TestWhatCannotBeRepeatedIsSaid(t *testing.T) {
 		ran  *baiv1.Environment
 		want []string
 	}{
-		"all of it can be":       {d: pinned(func(*descriptors.Descriptor) {})},
-		"an image by tag":        {d: pinned(func(d *descriptors.Descriptor) { d.Env.DockerImage = "a:1" }), want: []string{"the image: a:1 is named by a tag"}},
-		"a server's image":       {d: pinned(func(d *descriptors.Descriptor) { d.Server = &descriptors.Server{}; d.Server.Env.DockerImage = "b" }), want: []string{"the server's image: b"}},
+		"all of it can be": {d: pinned(func(*descriptors.Descriptor) {})},
+		"an image by tag":  {d: pinned(func(d *descriptors.Descriptor) { d.Env.DockerImage = "a:1" }), want: []string{"the image: a:1 is named by a tag"}},
+		"a server's image": {d: pinned(func(d *descriptors.Descriptor) { d.Server = &descriptors.Server{}; d.Server.Env.DockerImage = "b" }), want: []string{"the server's image: b"}},
+		"a role's image": {d: pinned(func(d *descriptors.Descriptor) {
+			d.Roles = []descriptors.Role{{Name: "a"}, {Name: "b", DockerImage: "c:1"}}
+		}), want: []string{"the image of role b: c:1 is named by a tag"}},
 		"an md5 holds data fast": {d: pinned(func(d *descriptors.Descriptor) { d.Data.Sources[0].SHA256, d.Data.Sources[0].MD5 = "", "x" })},
 		"data without digest": {
 			run:  &baiv1.Run{Data: []*baiv1.DataSet{{Path: "/x", Sha256: digest}}},
