@@ -40,6 +40,7 @@ func (c check) all() {
 	c.volumes()
 	c.references()
 	c.output("output", c.d.Output)
+	c.destinations()
 	c.secretFiles("", c.d.Env, c.d.Output)
 	c.server()
 	c.oneMachine()
@@ -435,7 +436,7 @@ func (c check) output(at string, out *Output) {
 	if out == nil || c.r.HasError(at) {
 		return
 	}
-	if !c.hasAny(at, "metrics", "artifacts", "system", "prometheus", "otlp") && !c.damaged && !c.r.HasErrorBelow(at) {
+	if !c.hasAny(at, "metrics", "artifacts", "system", "prometheus", "otlp", "destinations") && !c.damaged && !c.r.HasErrorBelow(at) {
 		c.r.Fault(at, fault.NoOutput, "has neither metrics nor artifacts", fmt.Sprintf("add [[%s.metrics]], or metrics = []", at))
 	}
 	for _, key := range []string{"prometheus_interval", "prometheus_names"} {

@@ -115,6 +115,9 @@ func read(t *testing.T, code, example string) descriptors.Faults {
 	if code == "BAI0029" { // the platform knows it, and BAI0105 does not
 		p.Engines = []string{"default", "local"}
 	}
+	if code == "BAI0130" {
+		p.Destinations = map[string][]string{"lake": nil}
+	}
 	_, faults := p.Parse("example.toml", text)
 	return faults
 }

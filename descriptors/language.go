@@ -535,7 +535,35 @@ type Output struct {
 	// over HTTP. The benchmark finds where in
 	// OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, which OpenTelemetry's libraries read.
 	OTLP bool `toml:"otlp" default:"false"`
+
+	// Destinations are where rows of the run's results go beside the platform's store,
+	// once the run is summarised. The settings of the platform say what each one is, and
+	// which namespaces may name it. Only those of the table output are read.
+	Destinations []Destination `toml:"destinations"`
 }
+
+// A Destination gets rows of a run's results, each of them once.
+type Destination struct {
+	// Name is that of a destination in the settings of the platform.
+	Name string `toml:"name" need:"yes" kind:"name" example:"\"warehouse\""`
+
+	// Rows decides what a row is: a summary (of the samples of one metric, with one unit
+	// and one set of labels), or a sample of the last attempt. With rows = "summaries" and
+	// a column metric.NAME.FIELD, the whole run is one row.
+	Rows string `toml:"rows" default:"summaries" one:"summaries samples"`
+
+	// Columns are the columns of a row, each with its value: run.FIELD, label.KEY,
+	// summary.FIELD, metric.NAME.FIELD or sample.FIELD. Without it they are run, metric,
+	// unit and labels, with n, min, median, max, mean and sd of a summary, or with time,
+	// step and value of a sample.
+	Columns map[string]string `toml:"columns" kind:"columns" example:"{ run = \"run.id\", rate = \"metric.rate.median\" }"`
+}
+
+// The values of Destination.Rows.
+const (
+	SummaryRows = "summaries"
+	SampleRows  = "samples"
+)
 
 // A Metric is a number that is read from the lines that a benchmark writes.
 type Metric struct {

@@ -58,6 +58,11 @@ type Parser struct {
 	// name any but the platform's own.
 	Allow Allowlists
 
+	// Destinations are those of the platform, with the namespaces whose descriptors may
+	// name each; no namespaces means all. Nil means that nothing is known of them: a
+	// descriptor may name any.
+	Destinations map[string][]string
+
 	// Namespace is the team that the descriptor belongs to; empty means default.
 	Namespace string
 

@@ -93,6 +93,10 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			System:    new(5 * time.Second), OTLP: true,
 			Prometheus:         []string{"http://127.0.0.1:9090/metrics", "http://localhost:8000"},
 			PrometheusInterval: 2 * time.Second, PrometheusNames: "^train_",
+			Destinations: []descriptors.Destination{{
+				Name: "warehouse", Rows: descriptors.SampleRows,
+				Columns: map[string]string{"run": "run.id", "at": "sample.time", "value": "sample.value"},
+			}},
 		},
 		Server: &descriptors.Server{
 			Hardware: descriptors.Hardware{
@@ -125,6 +129,9 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 				Artifacts:  []descriptors.Artifact{{Path: "/var/log/nginx", MaxSize: 1 << 20}},
 				System:     new(time.Duration(0)),
 				Prometheus: []string{"http://127.0.0.1/metrics"}, PrometheusInterval: 10 * time.Second, PrometheusNames: "requests",
+				Destinations: []descriptors.Destination{{
+					Name: "warehouse", Rows: descriptors.SummaryRows, Columns: map[string]string{"run": "run.id"},
+				}},
 			},
 		},
 		CustomParams: &descriptors.CustomParams{

@@ -49,6 +49,8 @@ type Settings struct {
 	Positions      time.Duration      `toml:"positions"`  // time between two reports of queue positions to a user; zero means 5 s
 	Pods           transpile.Settings `toml:"pods"`
 	NoLimitsReason string             `toml:"-"` // why the local cluster enforces no limits of CPU and memory; empty means that it does
+
+	Destinations map[string][]string `toml:"-"` // that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
 }
 
 // Validate names every setting at fault.
@@ -101,7 +103,9 @@ func (s Settings) quota() slots.Quota {
 // Planner returns the planner that checks, previews and launches descriptors by these
 // settings. It asks no registries if noRegistry is true.
 func (s Settings) Planner(noRegistry bool) plan.Planner {
-	return plan.New(s.Engine, s.Pods, noRegistry)
+	planner := plan.New(s.Engine, s.Pods, noRegistry)
+	planner.Destinations = s.Destinations
+	return planner
 }
 
 func (s Settings) withDefaults() Settings {

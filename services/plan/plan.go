@@ -34,6 +34,8 @@ type Planner struct {
 	Engine string
 	Pods   transpile.Settings
 	Images Images // nil if Pods has NoRegistry
+
+	Destinations map[string][]string // that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
 }
 
 // New returns a planner for the cluster of an engine, where "" means local. It adds the
@@ -59,7 +61,7 @@ func (p Planner) engines() []string { return []string{"default", p.Engine} }
 
 // Parser returns the parser that checks new descriptors.
 func (p Planner) Parser() descriptors.Parser {
-	parser := descriptors.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed()}
+	parser := descriptors.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed(), Destinations: p.Destinations}
 	if !parser.OneMachine {
 		if len(p.Pods.Placements) > 0 {
 			parser.Placements = p.Pods.Placements

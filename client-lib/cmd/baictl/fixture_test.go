@@ -59,6 +59,7 @@ func newFixture(t *testing.T, begin time.Time) *baitest.Platform {
 		Labels:         map[string]string{"task_name": "hello", "model": "x"},
 		Description:    "Says hello, and measures how fast \x1b[1mnothing\x1b[0m is compressed at two levels, as an example of a run with metrics",
 		Framework:      "pytorch", FrameworkVersion: "2.4", DataIds: []string{"corpus", "words"},
+		Owed: []*baiv1.OwedDestination{{Name: "warehouse", Since: timestamppb.New(at(70).AsTime()), Error: "the database cannot be reached: connection refused"}},
 		Data: []*baiv1.DataSet{{
 			Source: "https://example.org/corpus.tar", Path: "/data/corpus", Size: 4 << 20,
 			Sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",

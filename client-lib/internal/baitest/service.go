@@ -128,7 +128,7 @@ func (p *Platform) ListRuns(_ context.Context, req *baiv1.ListRunsRequest) (*bai
 	for _, r := range slices.Backward(p.runs) {
 		if selected(r.run, req) {
 			run := proto.CloneOf(r.run)
-			run.DescriptorToml, run.Completeness, run.Overrides = "", nil, nil
+			run.DescriptorToml, run.Completeness, run.Overrides, run.Owed = "", nil, nil, nil
 			all = append(all, run)
 		}
 	}

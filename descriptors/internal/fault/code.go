@@ -131,4 +131,11 @@ const (
 	ReadyKind        = "BAI0126"
 	NeverReady       = "BAI0127"
 	StrategyAndRoles = "BAI0128"
+
+	// [[output.destinations]].
+	NoDestination   = "BAI0130"
+	SameDestination = "BAI0131"
+	BadColumn       = "BAI0132"
+	NoColumnValue   = "BAI0133"
+	OtherRows       = "BAI0134"
 )

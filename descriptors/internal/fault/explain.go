@@ -17,7 +17,7 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations())
 }
 
 func file() []Explanation {
@@ -680,6 +680,42 @@ func roles() []Explanation {
 			"A strategy is a short form of roles: a file has one of the two.",
 			"[hardware]\ncpus = 1\nstrategy = \"inference\"\n[[roles]]\nname = \"server\"",
 			"[hardware]\ncpus = 1\n[[roles]]\nname = \"server\"",
+		},
+	}
+}
+
+func destinations() []Explanation {
+	const example = "[[output.destinations]]\nname = \"warehouse\"\n"
+	return []Explanation{
+		{
+			NoDestination, "a destination that the platform does not have",
+			"A destination is a table of the platform's settings, [destinations.NAME], with the namespaces that may use it. A descriptor only names it: addresses and passwords are the operator's. So the platform says this at submit and preflight, and validate does not.",
+			example + "# the settings have no [destinations.warehouse]",
+			"[[output.destinations]]\nname = \"lake\"\n# the settings have [destinations.lake]",
+		},
+		{
+			SameDestination, "one destination twice",
+			"A destination gets the rows of a run once, with one set of columns.",
+			example + example,
+			example,
+		},
+		{
+			BadColumn, "not the name of a column",
+			"The name of a column has 1 to 63 lower-case letters, digits and _, and begins with no digit: every kind of destination takes such names as they are.",
+			example + "columns = { \"run ID\" = \"run.id\" }",
+			example + "columns = { run_id = \"run.id\" }",
+		},
+		{
+			NoColumnValue, "a column without a value that is known",
+			"The value of a column is run.FIELD with id, name, namespace, owner, outcome, attempt, created, started, ended, set, cell or repetition; label.KEY; summary.FIELD with metric, unit, labels or a number; metric.NAME.FIELD with unit or a number; or sample.FIELD with metric, unit, labels, value, time or step. The numbers of summaries are n, min, max, median, p90, p95, p99, mean, sd, first and last.",
+			example + "columns = { run = \"id\" }",
+			example + "columns = { run = \"run.id\" }",
+		},
+		{
+			OtherRows, "a column of other rows",
+			"A row is a summary, a sample, or with values of metrics the whole run. So sample.FIELD needs rows = \"samples\", summary.FIELD and metric.NAME.FIELD need rows = \"summaries\", and a row has no values of both summary and metric.",
+			example + "columns = { value = \"sample.value\" }",
+			example + "rows = \"samples\"\ncolumns = { value = \"sample.value\" }",
 		},
 	}
 }

@@ -21,6 +21,10 @@ func tables() decode.ValueTypes {
 			Type: stringTable, Rule: "labels of nodes, as `node.kubernetes.io/instance-type`",
 			Read: func(v decode.Value) any { return table(v, nodeLabel) },
 		},
+		"columns": {
+			Type: stringTable, Rule: "names of 1 to 63 lower-case letters, digits and `_`, the first no digit",
+			Read: func(v decode.Value) any { return table(v, column) },
+		},
 		"variables": {
 			Type: stringTable, Rule: "names of letters, digits, `_`, `-` and `.`, the first no digit",
 			Read: func(v decode.Value) any { return table(v, Variable) },
@@ -86,5 +90,13 @@ func Variable(key, _ decode.Value) {
 	if !isVariable(key.Text) {
 		key.Fault(fault.BadVariable, fmt.Sprintf("%q is not the name of a variable", key.Text),
 			"write letters, digits and _, no digit first")
+	}
+}
+
+// column reports a fault in the name of a column.
+func column(key, _ decode.Value) {
+	name := key.Text
+	if name == "" || len(name) > longest || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {
+		key.Fault(fault.BadColumn, fmt.Sprintf("%q is not the name of a column", name), "write lower-case letters, digits and _, no digit first")
 	}
 }

@@ -62,6 +62,7 @@ func Schemas() map[string]map[string]any {
 		"labels":        labels,
 		"node labels":   mapping(`(`+domainPattern+`/)?`+labelPattern, labelValue),
 		"variables":     mapping(variablePattern, schema{"type": "string"}),
+		"columns":       mapping(`[a-z_][a-z0-9_]{0,62}`, schema{"type": "string"}),
 		"secrets":       mapping(variablePattern, secret),
 		"repetitions":   integer(1, maxRepetitions),
 		"warm-up runs":  integer(0, maxRepetitions),

@@ -740,7 +740,9 @@ type Run struct {
 	// IDs that the descriptor gives to data sources and models, in their order.
 	DataIds []string `protobuf:"bytes,29,rep,name=data_ids,json=dataIds,proto3" json:"data_ids,omitempty"`
 	// For people, as the descriptor says (info.description), up to 1 KiB of it.
-	Description   string `protobuf:"bytes,30,opt,name=description,proto3" json:"description,omitempty"`
+	Description string `protobuf:"bytes,30,opt,name=description,proto3" json:"description,omitempty"`
+	// Destinations of its results that lack them. Only GetRun says it.
+	Owed          []*OwedDestination `protobuf:"bytes,31,rep,name=owed,proto3" json:"owed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -985,6 +987,78 @@ func (x *Run) GetDescription() string {
 	return ""
 }
 
+func (x *Run) GetOwed() []*OwedDestination {
+	if x != nil {
+		return x.Owed
+	}
+	return nil
+}
+
+// OwedDestination is a destination that lacks the results of a run. The platform
+// tries again until it takes them.
+type OwedDestination struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As the descriptor names it.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// When the results could be delivered first.
+	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	// Why the last try failed, for people; empty before the first.
+	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwedDestination) Reset() {
+	*x = OwedDestination{}
+	mi := &file_bai_v1_run_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwedDestination) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwedDestination) ProtoMessage() {}
+
+func (x *OwedDestination) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_run_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwedDestination.ProtoReflect.Descriptor instead.
+func (*OwedDestination) Descriptor() ([]byte, []int) {
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *OwedDestination) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OwedDestination) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *OwedDestination) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // Override puts a value in the place of one of the descriptor's.
 type Override struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -999,7 +1073,7 @@ type Override struct {
 
 func (x *Override) Reset() {
 	*x = Override{}
-	mi := &file_bai_v1_run_proto_msgTypes[7]
+	mi := &file_bai_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1085,7 @@ func (x *Override) String() string {
 func (*Override) ProtoMessage() {}
 
 func (x *Override) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[7]
+	mi := &file_bai_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1098,7 @@ func (x *Override) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Override.ProtoReflect.Descriptor instead.
 func (*Override) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Override) GetPath() string {
@@ -1054,7 +1128,7 @@ type Origination struct {
 
 func (x *Origination) Reset() {
 	*x = Origination{}
-	mi := &file_bai_v1_run_proto_msgTypes[8]
+	mi := &file_bai_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1140,7 @@ func (x *Origination) String() string {
 func (*Origination) ProtoMessage() {}
 
 func (x *Origination) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[8]
+	mi := &file_bai_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1153,7 @@ func (x *Origination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origination.ProtoReflect.Descriptor instead.
 func (*Origination) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Origination) GetUri() string {
@@ -1113,7 +1187,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_bai_v1_run_proto_msgTypes[9]
+	mi := &file_bai_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1199,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[9]
+	mi := &file_bai_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1212,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Artifact) GetName() string {
@@ -1195,7 +1269,7 @@ type Completeness struct {
 
 func (x *Completeness) Reset() {
 	*x = Completeness{}
-	mi := &file_bai_v1_run_proto_msgTypes[10]
+	mi := &file_bai_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1281,7 @@ func (x *Completeness) String() string {
 func (*Completeness) ProtoMessage() {}
 
 func (x *Completeness) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[10]
+	mi := &file_bai_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1294,7 @@ func (x *Completeness) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Completeness.ProtoReflect.Descriptor instead.
 func (*Completeness) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Completeness) GetComplete() bool {
@@ -1308,7 +1382,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_bai_v1_run_proto_msgTypes[11]
+	mi := &file_bai_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1394,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[11]
+	mi := &file_bai_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1407,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Change) GetRevision() int64 {
@@ -1427,7 +1501,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_bai_v1_run_proto_msgTypes[12]
+	mi := &file_bai_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1513,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[12]
+	mi := &file_bai_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1526,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Origin) GetAttempt() int32 {
@@ -1518,7 +1592,7 @@ type LogLine struct {
 
 func (x *LogLine) Reset() {
 	*x = LogLine{}
-	mi := &file_bai_v1_run_proto_msgTypes[13]
+	mi := &file_bai_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1604,7 @@ func (x *LogLine) String() string {
 func (*LogLine) ProtoMessage() {}
 
 func (x *LogLine) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[13]
+	mi := &file_bai_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1617,7 @@ func (x *LogLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLine.ProtoReflect.Descriptor instead.
 func (*LogLine) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LogLine) GetOrigin() *Origin {
@@ -1618,7 +1692,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_bai_v1_run_proto_msgTypes[14]
+	mi := &file_bai_v1_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +1704,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_run_proto_msgTypes[14]
+	mi := &file_bai_v1_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +1717,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_bai_v1_run_proto_rawDescGZIP(), []int{14}
+	return file_bai_v1_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Sample) GetOrigin() *Origin {
@@ -1757,7 +1831,8 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"scheduleId\x12;\n" +
 	"\vfiring_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"firingTime\x12\x19\n" +
-	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xf9\t\n" +
+	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xa6\n" +
+	"\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1792,12 +1867,17 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\tframework\x18\x1b \x01(\tR\tframework\x12+\n" +
 	"\x11framework_version\x18\x1c \x01(\tR\x10frameworkVersion\x12\x19\n" +
 	"\bdata_ids\x18\x1d \x03(\tR\adataIds\x12 \n" +
-	"\vdescription\x18\x1e \x01(\tR\vdescription\x1a9\n" +
+	"\vdescription\x18\x1e \x01(\tR\vdescription\x12+\n" +
+	"\x04owed\x18\x1f \x03(\v2\x17.bai.v1.OwedDestinationR\x04owed\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
-	"_exit_code\"4\n" +
+	"_exit_code\"m\n" +
+	"\x0fOwedDestination\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"4\n" +
 	"\bOverride\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"7\n" +
@@ -1895,7 +1975,7 @@ func file_bai_v1_run_proto_rawDescGZIP() []byte {
 }
 
 var file_bai_v1_run_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_bai_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_bai_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_bai_v1_run_proto_goTypes = []any{
 	(Phase)(0),                    // 0: bai.v1.Phase
 	(Outcome)(0),                  // 1: bai.v1.Outcome
@@ -1907,51 +1987,54 @@ var file_bai_v1_run_proto_goTypes = []any{
 	(*Script)(nil),                // 7: bai.v1.Script
 	(*Lineage)(nil),               // 8: bai.v1.Lineage
 	(*Run)(nil),                   // 9: bai.v1.Run
-	(*Override)(nil),              // 10: bai.v1.Override
-	(*Origination)(nil),           // 11: bai.v1.Origination
-	(*Artifact)(nil),              // 12: bai.v1.Artifact
-	(*Completeness)(nil),          // 13: bai.v1.Completeness
-	(*Change)(nil),                // 14: bai.v1.Change
-	(*Origin)(nil),                // 15: bai.v1.Origin
-	(*LogLine)(nil),               // 16: bai.v1.LogLine
-	(*Sample)(nil),                // 17: bai.v1.Sample
-	nil,                           // 18: bai.v1.Run.LabelsEntry
-	nil,                           // 19: bai.v1.Sample.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*OwedDestination)(nil),       // 10: bai.v1.OwedDestination
+	(*Override)(nil),              // 11: bai.v1.Override
+	(*Origination)(nil),           // 12: bai.v1.Origination
+	(*Artifact)(nil),              // 13: bai.v1.Artifact
+	(*Completeness)(nil),          // 14: bai.v1.Completeness
+	(*Change)(nil),                // 15: bai.v1.Change
+	(*Origin)(nil),                // 16: bai.v1.Origin
+	(*LogLine)(nil),               // 17: bai.v1.LogLine
+	(*Sample)(nil),                // 18: bai.v1.Sample
+	nil,                           // 19: bai.v1.Run.LabelsEntry
+	nil,                           // 20: bai.v1.Sample.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
 }
 var file_bai_v1_run_proto_depIdxs = []int32{
-	20, // 0: bai.v1.Lineage.firing_time:type_name -> google.protobuf.Timestamp
-	18, // 1: bai.v1.Run.labels:type_name -> bai.v1.Run.LabelsEntry
+	21, // 0: bai.v1.Lineage.firing_time:type_name -> google.protobuf.Timestamp
+	19, // 1: bai.v1.Run.labels:type_name -> bai.v1.Run.LabelsEntry
 	8,  // 2: bai.v1.Run.lineage:type_name -> bai.v1.Lineage
 	0,  // 3: bai.v1.Run.phase:type_name -> bai.v1.Phase
 	1,  // 4: bai.v1.Run.outcome:type_name -> bai.v1.Outcome
 	2,  // 5: bai.v1.Run.failure_class:type_name -> bai.v1.FailureClass
 	5,  // 6: bai.v1.Run.progress:type_name -> bai.v1.Progress
-	20, // 7: bai.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	20, // 8: bai.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	20, // 9: bai.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	20, // 10: bai.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	21, // 7: bai.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	21, // 8: bai.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	21, // 9: bai.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	21, // 10: bai.v1.Run.end_time:type_name -> google.protobuf.Timestamp
 	6,  // 11: bai.v1.Run.data:type_name -> bai.v1.DataSet
-	13, // 12: bai.v1.Run.completeness:type_name -> bai.v1.Completeness
-	10, // 13: bai.v1.Run.overrides:type_name -> bai.v1.Override
-	11, // 14: bai.v1.Run.origination:type_name -> bai.v1.Origination
+	14, // 12: bai.v1.Run.completeness:type_name -> bai.v1.Completeness
+	11, // 13: bai.v1.Run.overrides:type_name -> bai.v1.Override
+	12, // 14: bai.v1.Run.origination:type_name -> bai.v1.Origination
 	7,  // 15: bai.v1.Run.script:type_name -> bai.v1.Script
-	20, // 16: bai.v1.Artifact.time:type_name -> google.protobuf.Timestamp
-	20, // 17: bai.v1.Change.time:type_name -> google.protobuf.Timestamp
-	0,  // 18: bai.v1.Change.phase:type_name -> bai.v1.Phase
-	1,  // 19: bai.v1.Change.outcome:type_name -> bai.v1.Outcome
-	2,  // 20: bai.v1.Change.failure_class:type_name -> bai.v1.FailureClass
-	5,  // 21: bai.v1.Change.progress:type_name -> bai.v1.Progress
-	15, // 22: bai.v1.LogLine.origin:type_name -> bai.v1.Origin
-	20, // 23: bai.v1.LogLine.time:type_name -> google.protobuf.Timestamp
-	15, // 24: bai.v1.Sample.origin:type_name -> bai.v1.Origin
-	20, // 25: bai.v1.Sample.time:type_name -> google.protobuf.Timestamp
-	19, // 26: bai.v1.Sample.labels:type_name -> bai.v1.Sample.LabelsEntry
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	10, // 16: bai.v1.Run.owed:type_name -> bai.v1.OwedDestination
+	21, // 17: bai.v1.OwedDestination.since:type_name -> google.protobuf.Timestamp
+	21, // 18: bai.v1.Artifact.time:type_name -> google.protobuf.Timestamp
+	21, // 19: bai.v1.Change.time:type_name -> google.protobuf.Timestamp
+	0,  // 20: bai.v1.Change.phase:type_name -> bai.v1.Phase
+	1,  // 21: bai.v1.Change.outcome:type_name -> bai.v1.Outcome
+	2,  // 22: bai.v1.Change.failure_class:type_name -> bai.v1.FailureClass
+	5,  // 23: bai.v1.Change.progress:type_name -> bai.v1.Progress
+	16, // 24: bai.v1.LogLine.origin:type_name -> bai.v1.Origin
+	21, // 25: bai.v1.LogLine.time:type_name -> google.protobuf.Timestamp
+	16, // 26: bai.v1.Sample.origin:type_name -> bai.v1.Origin
+	21, // 27: bai.v1.Sample.time:type_name -> google.protobuf.Timestamp
+	20, // 28: bai.v1.Sample.labels:type_name -> bai.v1.Sample.LabelsEntry
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_run_proto_init() }
@@ -1960,14 +2043,14 @@ func file_bai_v1_run_proto_init() {
 		return
 	}
 	file_bai_v1_run_proto_msgTypes[6].OneofWrappers = []any{}
-	file_bai_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
+	file_bai_v1_run_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_run_proto_rawDesc), len(file_bai_v1_run_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

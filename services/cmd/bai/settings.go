@@ -23,6 +23,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
+	destinations "github.com/benchmark-ai/bai/services/metrics-pusher/deliver/open"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/open"
@@ -56,6 +57,8 @@ type settings struct {
 
 	Summaries summarise.Settings
 	Sinks     open.Settings // receivers of copies of samples
+
+	Destinations destinations.Settings // places for results beside the store, which descriptors name
 	// Health is the address of /healthz, /readyz and /metrics; empty means none.
 	Health    string
 	Telemetry telemetry.Settings
@@ -75,7 +78,7 @@ func (s *settings) Validate() error {
 	if len(s.Elasticsearch.Addresses) > 0 {
 		outside = append(outside, s.Elasticsearch.Validate())
 	}
-	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
+	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
 }
 
 // load returns the settings: the defaults for one machine, overridden by the file, and

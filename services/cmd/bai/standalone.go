@@ -40,6 +40,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
+	destinations "github.com/benchmark-ai/bai/services/metrics-pusher/deliver/open"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/follow"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
@@ -390,6 +392,7 @@ func syncOf(s *sqlite.Store) func(context.Context) error {
 // pods of this platform.
 func (p *platform) executorSettings() executor.Settings {
 	s := p.settings.Executor
+	s.Destinations = p.settings.Destinations.Namespaces()
 	if p.cluster != nil {
 		s.NoLimitsReason, s.Pods.Reserve = p.cluster.Limits(), p.disk().OutputReserve()
 	}
@@ -476,7 +479,22 @@ func (p *platform) index() (map[string]service.Runnable, error) {
 		d.Store = reserve.Store{Docs: p.store, Next: p.store, Disk: p.disk()}
 	}
 	parts := index.New(p.settings.Index, d)
-	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{Bus: p.bus, Store: p.store, Now: time.Now, Log: p.log}))
+	buckets, err := bucket.New(p.settings.Buckets)
+	if err != nil {
+		return parts, err
+	}
+	places, closePlaces, err := destinations.Destinations(context.Background(), p.settings.Destinations, buckets, p.log)
+	p.onClose(closePlaces)
+	if err != nil {
+		return parts, err
+	}
+	deliverer := deliver.New(deliver.Deps{
+		Store: p.store, Destinations: places, Namespaces: p.settings.Destinations.Namespaces(), Now: time.Now, Log: p.log,
+	})
+	maps.Copy(parts, deliverer.Runnables())
+	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{
+		Bus: p.bus, Store: p.store, Summarised: deliverer.Owe, Now: time.Now, Log: p.log,
+	}))
 	sinks, end, err := open.Runnables(context.Background(), p.settings.Sinks, sink.Deps{Bus: p.bus, Meter: p.telemetry, Now: time.Now, Log: p.log})
 	p.onClose(end)
 	maps.Copy(parts, sinks)

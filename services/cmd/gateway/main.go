@@ -23,6 +23,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/listener"
 	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/service"
+	destinations "github.com/benchmark-ai/bai/services/metrics-pusher/deliver/open"
 )
 
 // version is set when the program is built.
@@ -43,6 +44,8 @@ type settings struct {
 	// Kubernetes is the cluster for preflight checks. Without it there are none.
 	Kubernetes kube.Settings
 	Registry   registry.Settings // registries that are asked about images' own entrypoints
+
+	Destinations destinations.Settings // that descriptors may name
 }
 
 // Validate implements config.Validator.
@@ -51,11 +54,12 @@ func (s *settings) Validate() error {
 	if s.Objects.URL != "" {
 		objects = s.Objects.Validate()
 	}
-	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate())
+	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Destinations.Validate())
 }
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
+	s.Executor.Destinations = s.Destinations.Namespaces()
 	planner := s.Executor.Planner(s.Registry.Off)
 	deps := gateway.Deps{
 		Bus: c.Bus, Store: c.Store, Parser: planner.Parser(), Renderer: planner, Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),

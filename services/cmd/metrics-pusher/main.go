@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
+	destinations "github.com/benchmark-ai/bai/services/metrics-pusher/deliver/open"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/index"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/open"
@@ -38,17 +41,31 @@ type settings struct {
 	Index     index.Settings `toml:"metrics-pusher"`
 	Summaries summarise.Settings
 	Sinks     open.Settings
+
+	Destinations destinations.Settings // places for results beside the store, which descriptors name
+	Buckets      bucket.Settings       // access to buckets of destinations
 }
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate())
+	return errors.Join(s.Settings.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Buckets.Validate())
 }
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
 	parts := index.New(s.Index, index.Deps{Bus: c.Bus, Store: c.Store})
-	maps.Copy(parts, summarise.New(s.Summaries, summarise.Deps{Bus: c.Bus, Store: c.Store, Now: time.Now, Log: c.Log}))
+	buckets, err := bucket.New(s.Buckets)
+	if err != nil {
+		return parts, err
+	}
+	places, closePlaces, err := destinations.Destinations(ctx, s.Destinations, buckets, c.Log)
+	c.OnClose(closePlaces)
+	if err != nil {
+		return parts, err
+	}
+	deliverer := deliver.New(deliver.Deps{Store: c.Store, Destinations: places, Namespaces: s.Destinations.Namespaces(), Now: time.Now, Log: c.Log})
+	maps.Copy(parts, deliverer.Runnables())
+	maps.Copy(parts, summarise.New(s.Summaries, summarise.Deps{Bus: c.Bus, Store: c.Store, Summarised: deliverer.Owe, Now: time.Now, Log: c.Log}))
 	sinks, end, err := open.Runnables(ctx, s.Sinks, sink.Deps{Bus: c.Bus, Meter: c.Meter(), Now: time.Now, Log: c.Log})
 	c.OnClose(end)
 	maps.Copy(parts, sinks)

@@ -442,3 +442,26 @@ func TestARequestThatIsTooLargeIsToldHowLargeItMayBe(t *testing.T) {
 		}
 	}
 }
+
+func TestARunListsTheDestinationsThatLackIt(t *testing.T) {
+	w := newFixture(t, options{})
+	id := w.submit(nil)
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	err := store.Create(t.Context(), w.store, store.KindOwed, id, store.Owed{
+		Run: id, Since: since, Destinations: []store.OwedDestination{{Name: "lake"}, {Name: "warehouse", Error: "the database cannot be reached"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []*baiv1.OwedDestination{
+		{Name: "lake", Since: timestamppb.New(since)},
+		{Name: "warehouse", Since: timestamppb.New(since), Error: "the database cannot be reached"},
+	}
+	if diff := cmp.Diff(want, got.GetRun().GetOwed(), protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+}

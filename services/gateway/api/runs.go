@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
@@ -95,7 +96,8 @@ func (s *Server) GetRun(ctx context.Context, req *baiv1.GetRunRequest) (*baiv1.G
 		Complete: c.Complete, Samples: c.Samples, Lines: c.Lines, Missing: c.Missing, Awaited: c.Awaited, Dropped: c.Dropped,
 		SystemSamples: c.System, Notes: c.Notes,
 	}
-	return &baiv1.GetRunResponse{Run: out}, nil
+	out.Owed, err = s.owed(ctx, run.ID)
+	return &baiv1.GetRunResponse{Run: out}, err
 }
 
 // ListRuns implements bai.v1.RunService.
@@ -231,6 +233,19 @@ func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 		return store.Run{}, fmt.Errorf("read what was submitted as run %s: %w", id, err)
 	}
 	return projection.WithSubmission(projected, sub), nil
+}
+
+// owed returns the destinations that lack the results of a run.
+func (s *Server) owed(ctx context.Context, run string) ([]*baiv1.OwedDestination, error) {
+	d, _, _, err := store.Find[store.Owed](ctx, s.store, store.KindOwed, run)
+	if err != nil {
+		return nil, err
+	}
+	var all []*baiv1.OwedDestination
+	for _, to := range d.Destinations {
+		all = append(all, &baiv1.OwedDestination{Name: to.Name, Since: timestamppb.New(d.Since), Error: to.Error})
+	}
+	return all, nil
 }
 
 // completeness reports how much of the output of a run is stored.

@@ -40,6 +40,7 @@ const (
 	KindLogProgress        Kind = "followed"    // metrics-pusher: pod → how far its log is shipped, or that all of it is
 	KindPendingSummary     Kind = "unsummed"    // metrics-pusher: run → the run has to be summarised
 	KindSummary            Kind = "summary"     // metrics-pusher: run → the summaries of its samples (Summaries)
+	KindOwed               Kind = "owed"        // metrics-pusher: run → destinations that lack the rows of the run (Owed)
 	KindEnvironment        Kind = "environment" // metrics-pusher: run → the environment of its pods
 	KindLease              Kind = "lease"       // any service: name → its holder
 	KindSignatures         Kind = "seals"       // bai admin seals, and topic creation: from which offsets on messages need a seal

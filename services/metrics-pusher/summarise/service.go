@@ -67,8 +67,11 @@ type runReader interface {
 type Deps struct {
 	Bus   Bus
 	Store Store
-	Now   func() time.Time // time.Now but in tests
-	Log   *zap.Logger
+	// Summarised is called with each run that has its last summaries, before the run is forgotten; it may be called again for the same run.
+	// While it fails, the run is not forgotten. Nil calls nothing.
+	Summarised func(ctx context.Context, r store.Run) error
+	Now        func() time.Time // time.Now but in tests
+	Log        *zap.Logger
 }
 
 // New returns the parts of the service, by name. The names are unique among all
@@ -78,7 +81,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	runs := queue.New(d.Log, queue.Settings[string]{First: firstPause, Max: slowPollFactor * s.PollInterval, Fields: func(run string) []zap.Field {
 		return []zap.Field{zap.String("run", run)}
 	}})
-	w := &worker{settings: s, store: d.Store, now: d.Now, log: d.Log, queue: runs, tracked: make(map[string]bool)}
+	w := &worker{settings: s, store: d.Store, summarised: d.Summarised, now: d.Now, log: d.Log, queue: runs, tracked: make(map[string]bool)}
 	return map[string]service.Runnable{
 		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Batch(maxEvents, w.finished)),
 		"metrics-pusher/summarise/work":     w.work,

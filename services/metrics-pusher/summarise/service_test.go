@@ -407,3 +407,33 @@ func TestSettings(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestARunIsPassedOnOnceItHasItsLastSummaries(t *testing.T) {
+	w := newFixture(t)
+	var passed []string
+	fails := errors.New("the store is away")
+	d := summarise.Deps{
+		Bus: w.bus, Store: w.store, Now: func() time.Time { return w.now }, Log: zap.NewNop(),
+		Summarised: func(_ context.Context, r store.Run) error {
+			passed = append(passed, r.ID)
+			if len(passed) == 1 {
+				return fails
+			}
+			return nil
+		},
+	}
+	parts := summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)
+	w.work = parts["metrics-pusher/summarise/work"]
+	err := w.store.PutRun(t.Context(), store.Run{ID: "r", Attempt: 1, Revision: 1}, store.Change{Run: "r", Revision: 1, Event: "e"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.appendSamples(t, 1, true, at(1, "loss", 3, 30))
+	w.bus.PublishAndWait(finished(1, "p1"))
+	if all := w.summaries(t); !all.Complete {
+		t.Errorf("%s", text(all))
+	}
+	if diff := cmp.Diff([]string{"r", "r"}, passed); diff != "" {
+		t.Errorf("a failure, and a success (-want +got):\n%s", diff)
+	}
+}

@@ -25,11 +25,12 @@ const (
 
 // worker summarises runs.
 type worker struct {
-	settings Settings
-	store    Store
-	now      func() time.Time
-	log      *zap.Logger
-	queue    *queue.Queue[string] // of runs; the pauses grow, so that many runs with late data cost no more than few
+	settings   Settings
+	store      Store
+	summarised func(ctx context.Context, r store.Run) error // nil calls nothing
+	now        func() time.Time
+	log        *zap.Logger
+	queue      *queue.Queue[string] // of runs; the pauses grow, so that many runs with late data cost no more than few
 
 	mu      sync.Mutex
 	tracked map[string]bool // runs in the queue, with those in a pause
@@ -150,6 +151,9 @@ func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, do
 		return d, err == nil, err
 	}
 	r, err := w.store.Run(ctx, run)
+	if errors.Is(err, store.ErrNotFound) && w.summarised != nil && w.now().Sub(d.Since) < w.settings.AllowedLateness {
+		return d, false, nil // summarised takes the run as it was submitted
+	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return d, false, err
 	}
@@ -240,8 +244,13 @@ func (l *runCheck) write(ctx context.Context) (err error) {
 	return err
 }
 
-// remove removes the document.
+// remove removes the document, once the run is passed on.
 func (l *runCheck) remove(ctx context.Context) error {
+	if l.summarised != nil {
+		if err := l.summarised(ctx, l.run); err != nil {
+			return err
+		}
+	}
 	l.done = true
 	err := l.store.DeleteDoc(ctx, store.Doc{Kind: store.KindPendingSummary, Key: l.run.ID, Version: l.version})
 	if errors.Is(err, store.ErrConflict) {

@@ -157,6 +157,9 @@ func describe(s *session.Session, run *baiv1.Run, more details) string {
 		}
 	}
 	addLine("Stored", completeness(run.GetCompleteness()))
+	for _, o := range run.GetOwed() {
+		addLine("Owed", owed(o))
+	}
 	addLine("Kibana", dashboard(s, run))
 	describeMetrics(addLine, run, more)
 	if s.Output == "wide" {
@@ -239,6 +242,15 @@ func completeness(c *baiv1.Completeness) string {
 	default:
 		return printer.Clean(exitcode.CompletenessText(c))
 	}
+}
+
+// owed describes a destination that lacks the results of a run.
+func owed(o *baiv1.OwedDestination) string {
+	text := fmt.Sprintf("%s, since %s", o.GetName(), printer.Time(o.GetSince()))
+	if o.GetError() != "" {
+		text += ", last error: " + o.GetError()
+	}
+	return printer.Clean(text)
 }
 
 func lineage(l *baiv1.Lineage) string {

@@ -1,0 +1,212 @@
+// Package delivertest has the suite that every kind of destination passes.
+package delivertest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
+)
+
+// Place is a destination, and the way to read it.
+type Place struct {
+	// Open returns the destination as another process has it.
+	Open func(t *testing.T) deliver.Destination
+	// Rows returns all rows of the place as text, "run value", in any order.
+	Rows func(t *testing.T) []string
+}
+
+// Rows is a delivery of n rows of a run with the columns run and value.
+func Rows(run string, n int) deliver.Delivery {
+	return deliver.Delivery{
+		Run: run, Columns: []deliver.Column{{Name: "run"}, {Name: "value", Number: true}},
+		Rows: func(yield func([]any, error) bool) {
+			for i := range n {
+				if !yield([]any{run, float64(i)}, nil) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// killRun is the variable with the run that a test's child process delivers half of, before it is killed.
+const killRun = "DELIVERTEST_KILL_RUN"
+
+// Run checks the contract of a destination; open returns an empty place.
+func Run(t *testing.T, open func(t *testing.T) Place) {
+	t.Helper()
+	for name, test := range map[string]func(t *testing.T, p Place){
+		"rows are stored once, however often they are delivered":    testOnce,
+		"eight writers of the same runs store 10,000 rows once":     testEightWriters,
+		"a delivery whose rows cannot be read stores nothing":       testHalfRead,
+		"a run without rows is delivered":                           testNoRows,
+		"a value that is missing, quoted or long is stored as such": testValues,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func testOnce(t *testing.T, p Place) {
+	t.Helper()
+	for range 3 {
+		deliverTo(t, p.Open(t), Rows("r1", 3))
+		deliverTo(t, p.Open(t), Rows("r2", 1))
+	}
+	want(t, p, texts(map[string]int{"r1": 3, "r2": 1}))
+}
+
+func testEightWriters(t *testing.T, p Place) {
+	t.Helper()
+	runs := map[string]int{"r0": 2500, "r1": 2500, "r2": 2500, "r3": 2500}
+	var all sync.WaitGroup
+	for w := range 8 {
+		to := p.Open(t)
+		all.Go(func() {
+			for i := range 4 {
+				run := fmt.Sprintf("r%d", (i+w)%4)
+				if err := to.Deliver(t.Context(), Rows(run, runs[run])); err != nil {
+					t.Errorf("writer %d, %s: %v", w, run, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	want(t, p, texts(runs))
+}
+
+func testHalfRead(t *testing.T, p Place) {
+	t.Helper()
+	failed := errors.New("the samples cannot be read")
+	d := Rows("r1", 2000)
+	whole := d.Rows
+	d.Rows = func(yield func([]any, error) bool) {
+		n := 0
+		for row, err := range whole {
+			if n++; n > 1500 {
+				yield(nil, failed)
+				return
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+	if err := p.Open(t).Deliver(t.Context(), d); err == nil || err.Error() != failed.Error() {
+		t.Fatalf("got %v, want %v", err, failed)
+	}
+	want(t, p, nil)
+	deliverTo(t, p.Open(t), Rows("r1", 2000))
+	want(t, p, texts(map[string]int{"r1": 2000}))
+}
+
+func testNoRows(t *testing.T, p Place) {
+	t.Helper()
+	deliverTo(t, p.Open(t), Rows("r1", 0))
+	want(t, p, nil)
+}
+
+func testValues(t *testing.T, p Place) {
+	t.Helper()
+	values := []string{`a"b'c, d; DROP TABLE results`, "two\nlines", "ü"}
+	d := Rows("r1", 0)
+	d.Rows = func(yield func([]any, error) bool) {
+		for i, v := range values {
+			if !yield([]any{v, float64(i)}, nil) {
+				return
+			}
+		}
+	}
+	deliverTo(t, p.Open(t), d)
+	var rows []string
+	for i, v := range values {
+		rows = append(rows, Text(v, float64(i)))
+	}
+	want(t, p, rows)
+}
+
+// RunKilled checks that a destination whose writer is killed with SIGKILL in the middle of a delivery, twice, has no row of it, and all
+// rows once after the next delivery. It starts the test named in test again, which opens the same place; p is that place.
+func RunKilled(t *testing.T, p Place, test string, env ...string) {
+	t.Helper()
+	if run := os.Getenv(killRun); run != "" {
+		d := Rows(run, 10_000)
+		whole := d.Rows
+		d.Rows = func(yield func([]any, error) bool) {
+			n := 0
+			for row, err := range whole {
+				if n++; n == 7_000 {
+					kill(t)
+				}
+				if !yield(row, err) {
+					return
+				}
+			}
+		}
+		t.Fatalf("the process lives: %v", p.Open(t).Deliver(t.Context(), d))
+	}
+	for range 2 {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+test+"$") //nolint:gosec // this test
+		c.Env = append(append(os.Environ(), killRun+"=r1"), env...)
+		out, err := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != -1 {
+			t.Fatalf("the process was not killed: %v\n%s", err, out)
+		}
+		want(t, p, nil)
+	}
+	deliverTo(t, p.Open(t), Rows("r1", 10_000))
+	deliverTo(t, p.Open(t), Rows("r1", 10_000))
+	want(t, p, texts(map[string]int{"r1": 10_000}))
+}
+
+func kill(t *testing.T) {
+	t.Helper()
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {}
+}
+
+// Text is a row as Place.Rows returns it.
+func Text(run string, value float64) string { return fmt.Sprint(run, " ", value) }
+
+func texts(runs map[string]int) []string {
+	var all []string
+	for run, n := range runs {
+		for i := range n {
+			all = append(all, Text(run, float64(i)))
+		}
+	}
+	return all
+}
+
+func deliverTo(t *testing.T, to deliver.Destination, d deliver.Delivery) {
+	t.Helper()
+	if err := to.Deliver(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func want(t *testing.T, p Place, want []string) {
+	t.Helper()
+	got := p.Rows(t)
+	slices.Sort(got)
+	slices.Sort(want)
+	if len(got) == 0 && len(want) == 0 {
+		return
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Fatalf("%d rows, want %d (-want +got):\n%.2000s", len(got), len(want), diff)
+	}
+}

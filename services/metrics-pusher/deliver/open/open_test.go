@@ -1,0 +1,78 @@
+package open_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/internal/config"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/open"
+)
+
+type settings struct{ Destinations open.Settings }
+
+func (s *settings) Validate() error { return s.Destinations.Validate() }
+
+// load reads settings from text.
+func load(t *testing.T, text string) (open.Settings, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bai.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var s settings
+	err := config.Load(path, &s)
+	return s.Destinations, err
+}
+
+func TestTheDestinationsOfTheSettingsAreOpened(t *testing.T) {
+	s, err := load(t, `
+[destinations.lake]
+kind = "objects"
+url = "file:///srv/lake"
+format = "jsonl"
+[destinations.warehouse]
+kind = "sql"
+driver = "postgres"
+dsn_file = "/etc/bai/warehouse"
+table = "bench.results"
+namespaces = ["perf"]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]string{"lake": nil, "warehouse": {"perf"}}, s.Namespaces()); diff != "" {
+		t.Error(diff)
+	}
+	all, end, err := open.Destinations(t.Context(), s, nil, zap.NewNop())
+	if err != nil || len(all) != 2 || all["lake"] == nil || all["warehouse"] == nil {
+		t.Errorf("%v, %v", all, err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSettingsThatCannotWorkAreNamed(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"no kind":         {"", `destinations.d.kind: "", want objects or sql`},
+		"a format":        {"kind = \"objects\"\nurl = \"file:///srv\"\nformat = \"xml\"", `destinations.d.format: "xml", want csv or jsonl`},
+		"a relative file": {"kind = \"sql\"\ndriver = \"sqlite\"\ndsn_file = \"x\"\ntable = \"t\"", `destinations.d.dsn_file: "x" is not the absolute path of a file`},
+		"a table for objects": {
+			"kind = \"objects\"\nurl = \"file:///srv\"\ntable = \"t\"", `destinations.d: kind objects has no driver, dsn_file and table`,
+		},
+		"a URL for a table": {
+			"kind = \"sql\"\ndriver = \"sqlite\"\ndsn_file = \"/x\"\ntable = \"t\"\nurl = \"file:///srv\"", `destinations.d: kind sql has no url and no format`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := load(t, "[destinations.d]\n"+tt.text)
+			if err := s.Validate(); err == nil || err.Error() != tt.want {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
