@@ -82,7 +82,7 @@ type Info struct {
 	ExecutionEngine string `toml:"execution_engine" default:"default" kind:"name"`
 
 	// Scheduling is single_run, or a cron expression of five fields: then the descriptor
-	// is a schedule, and each firing is a run.
+	// is a schedule, and each firing is a run, or a set of runs if there is a table sweep.
 	//
 	// On a day on which clocks change, a time of the day (30 2 * * *) fires once:
 	// directly after the change if the change skips it, and the first time if it occurs
@@ -773,7 +773,7 @@ const (
 type Schedule struct {
 	// Concurrency decides what a firing does while a run of an earlier one goes on: allow
 	// lets both run, forbid makes no new run (see missed), replace cancels the earlier
-	// one.
+	// one. A set of runs goes on until it has ended.
 	Concurrency string `toml:"concurrency" default:"allow" one:"allow forbid replace" also:"concurrency_policy"`
 
 	// Missed decides about firings whose time passed while the platform was away: skip

@@ -1,6 +1,7 @@
 package bai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -55,17 +56,23 @@ func (c *Client) ResumeSchedule(ctx context.Context, name string) (*baiv1.Schedu
 }
 
 // TriggerSchedule has a schedule fire now, beside its times, and returns the ID
-// of the run. All triggers under one key are one run; an empty key is a new one.
-func (c *Client) TriggerSchedule(ctx context.Context, name, key string) (run string, err error) {
-	if key == "" {
-		key = NewKey()
-	}
+// of the run, or of the set if the descriptor has a sweep. All triggers under one
+// key are one run or set; an empty key is a new one.
+func (c *Client) TriggerSchedule(ctx context.Context, name, key string) (id string, err error) {
+	fired, err := c.FireSchedule(ctx, name, key)
+	return cmp.Or(fired.RunID, fired.SetID), err
+}
+
+// FireSchedule does the same as TriggerSchedule, and tells runs and sets apart. Its
+// result has no warnings and no ScheduleID.
+func (c *Client) FireSchedule(ctx context.Context, name, key string) (Submitted, error) {
+	key = cmp.Or(key, NewKey())
 	res, err := callWithRetry(ctx, c, c.schedules.TriggerSchedule,
 		&baiv1.TriggerScheduleRequest{Schedule: name, Owner: c.settings.Owner, IdempotencyKey: key})
 	if err != nil {
-		return "", fmt.Errorf("trigger schedule %q: %w", name, withNotFoundKind("schedule", err))
+		return Submitted{}, fmt.Errorf("trigger schedule %q: %w", name, withNotFoundKind("schedule", err))
 	}
-	return res.GetRunId(), nil
+	return Submitted{RunID: res.GetRunId(), SetID: res.GetSetId(), Key: key, Repeated: res.GetRepeated()}, nil
 }
 
 // DeleteSchedule ends a schedule, and reports whether it existed. Its runs remain.
@@ -77,9 +84,38 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string) (existed bool,
 	return res.GetExisted(), nil
 }
 
+// A ScheduleDeletion is the outcome of DeleteScheduleAndRuns.
+type ScheduleDeletion struct {
+	Existed bool // the schedule existed
+	Runs    int  // runs that were canceled
+	Sets    int  // sets that were canceled
+}
+
+// DeleteScheduleAndRuns ends a schedule and cancels its runs and sets that have not ended,
+// also those of a schedule that was deleted before. It does not wait for their ends. After
+// an error it returns what was done until then; a second call does the rest.
+func (c *Client) DeleteScheduleAndRuns(ctx context.Context, name string) (ScheduleDeletion, error) {
+	var done ScheduleDeletion
+	if err := c.requireFeatures(ctx, []requiredFeature{{8, "canceling the runs of a schedule", true}}); err != nil {
+		return done, fmt.Errorf("delete schedule %q: %w", name, err)
+	}
+	for token := ""; ; {
+		res, err := callWithRetry(ctx, c, c.schedules.DeleteSchedule,
+			&baiv1.DeleteScheduleRequest{Schedule: name, Owner: c.settings.Owner, CancelRuns: true, PageToken: token})
+		if err != nil {
+			return done, fmt.Errorf("delete schedule %q: %w", name, err)
+		}
+		done.Existed = done.Existed || res.GetExisted()
+		done.Runs, done.Sets = done.Runs+int(res.GetCanceledRuns()), done.Sets+int(res.GetCanceledSets())
+		if token = res.GetNextPageToken(); token == "" {
+			return done, nil
+		}
+	}
+}
+
 // A Backfilled lists the missed firings of a schedule.
 type Backfilled struct {
-	Missing []time.Time // firings whose runs will be made, oldest first
+	Missing []time.Time // firings whose runs or sets will be made, oldest first
 	Present int         // firings that have theirs
 }
 

@@ -128,3 +128,62 @@ func TestAPlatformThatIsTooOldHasNoSchedules(t *testing.T) {
 		}
 	}
 }
+
+func TestADeletedScheduleCancelsItsRunsPageByPage(t *testing.T) {
+	p := baitest.Start(t)
+	p.AddSchedule(&baiv1.Schedule{Id: "a", Name: "na", Owner: "ann", Scheduling: "0 * * * *", Timezone: "UTC"})
+	p.AddSet(&baiv1.Set{Id: "s", Owner: "ann", ScheduleId: "a", State: baiv1.SetState_SET_STATE_RUNNING})
+	p.AddSet(&baiv1.Set{Id: "other", Owner: "ann", State: baiv1.SetState_SET_STATE_RUNNING})
+	c, err := bai.Settings{Owner: "ann", RetryTimeout: 10 * time.Second, Pause: time.Millisecond}.Dial(p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	for range 3 {
+		if fired, err := c.FireSchedule(t.Context(), "na", "k"); err != nil || fired.RunID == "" || fired.SetID != "" || fired.Key != "k" {
+			t.Fatal(fired, err)
+		}
+	}
+	var sets []string
+	for s, err := range c.SetsOfSchedule(t.Context(), "a", "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, s.GetId())
+	}
+	if diff := cmp.Diff([]string{"s"}, sets); diff != "" {
+		t.Errorf("sets (-want +got):\n%s", diff)
+	}
+	for i, want := range []bai.ScheduleDeletion{{Existed: true, Runs: 3, Sets: 1}, {}} {
+		if got, err := c.DeleteScheduleAndRuns(t.Context(), "na"); err != nil || got != want {
+			t.Errorf("time %d: %+v, %v, want %+v", i, got, err, want)
+		}
+	}
+}
+
+func TestAnOlderPlatformIsNotAskedToCancelTheRunsOfASchedule(t *testing.T) {
+	p := baitest.Start(t)
+	p.SetRevision(7)
+	p.AddSchedule(&baiv1.Schedule{Id: "a", Name: "na", Owner: "ann", Scheduling: "0 * * * *", Timezone: "UTC"})
+	c, err := bai.Settings{Owner: "ann"}.Dial(p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.DeleteScheduleAndRuns(t.Context(), "na"); !isUnsupported(err) {
+		t.Errorf("canceling: %v", err)
+	}
+	for _, err := range c.SetsOfSchedule(t.Context(), "a", "", "") {
+		if !isUnsupported(err) {
+			t.Errorf("sets: %v", err)
+		}
+	}
+	if _, err := c.Schedule(t.Context(), "na"); err != nil {
+		t.Errorf("it is not deleted: %v", err)
+	}
+}
+
+func isUnsupported(err error) bool {
+	_, ok := errors.AsType[*bai.UnsupportedError](err)
+	return ok
+}

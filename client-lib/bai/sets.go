@@ -11,9 +11,20 @@ import (
 // Sets returns the sets of an owner and of a team, in the order of their IDs, without
 // their descriptors; an empty name means all. After an error there is nothing more.
 func (c *Client) Sets(ctx context.Context, owner, namespace string) iter.Seq2[*baiv1.Set, error] {
+	return c.SetsOfSchedule(ctx, "", owner, namespace)
+}
+
+// SetsOfSchedule does the same as Sets, for those that the schedule with that ID made.
+func (c *Client) SetsOfSchedule(ctx context.Context, schedule, owner, namespace string) iter.Seq2[*baiv1.Set, error] {
 	return func(yield func(*baiv1.Set, error) bool) {
+		if err := c.requireFeatures(ctx, []requiredFeature{{8, "the sets of one schedule", schedule != ""}}); err != nil {
+			yield(nil, fmt.Errorf("list sets: %w", err))
+			return
+		}
 		yieldPages(yield, func(token string) (*baiv1.ListSetsResponse, error) {
-			res, err := callWithRetry(ctx, c, c.sets.ListSets, &baiv1.ListSetsRequest{Owner: owner, Namespace: namespace, PageSize: 500, PageToken: token})
+			res, err := callWithRetry(ctx, c, c.sets.ListSets, &baiv1.ListSetsRequest{
+				Owner: owner, Namespace: namespace, ScheduleId: schedule, PageSize: 500, PageToken: token,
+			})
 			if err != nil {
 				return nil, fmt.Errorf("list sets: %w", err)
 			}

@@ -122,35 +122,36 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	scripts := bundle.New(s.Scripts, d.Objects, d.Store, time.Now)
 	ids := submit.NewIDs(d.Entropy)
 	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: ids, StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
-	scheduleDeps := schedule.Deps{
-		Store: d.Store, Submitter: submitter, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log,
-	}
-	runner := schedule.NewRunner(s.Schedules, scheduleDeps)
 	setDeps := set.Deps{
 		Store: d.Store, Submitter: submitter, Parser: d.Parser, NewID: ids.New, StorageFull: d.StorageFull, Sync: d.Sync,
 		Holder: rand.Text(), Now: time.Now, Log: d.Log,
 	}
-	sets := set.NewRunner(s.Sets, setDeps)
+	setRunner := set.NewRunner(s.Sets, setDeps)
+	sets := set.New(setDeps, setRunner)
+	scheduleDeps := schedule.Deps{
+		Store: d.Store, Submitter: submitter, Sets: sets, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log,
+	}
+	scheduleRunner := schedule.NewRunner(s.Schedules, scheduleDeps)
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
 		Submitter: submitter, Store: d.Store, Catalog: catalog.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
 		Preflight: newPreflight(s.Preflight, d.Preflight), Parser: d.Parser,
 		Archiver: archive.New(archive.Deps{Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter, Version: d.Version.Version, Now: time.Now}),
-		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, runner.Wake), Sets: set.New(setDeps, sets),
+		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, scheduleRunner.Wake), Sets: sets,
 		Ready: d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
 	inProcess := rest.NewInProcessListener()
 	parts := map[string]service.Runnable{
 		"gateway/outbox":    submitter.RunOutboxRelay,
-		"gateway/schedules": runner.Run,
-		"gateway/sets":      sets.Run,
+		"gateway/schedules": scheduleRunner.Run,
+		"gateway/sets":      setRunner.Run,
 		"gateway/reconcile": projection.NewReconciler(s.Projection, d.Store, d.Bus, d.Log).Run,
 		"gateway/port":      split,
 		"gateway/api":       server.Serve(http2, inProcess),
 		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inProcess, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready, Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
-	for _, step := range projection.NewProjector(d.Store, sets.RunEnded).Steps() {
+	for _, step := range projection.NewProjector(d.Store, setRunner.RunEnded).Steps() {
 		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)
 	}
 	return parts

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -33,4 +35,44 @@ func TestDatesOfABackfillAreThoseOfTheSchedulesZone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sweptText is a descriptor with a sweep.
+const sweptText = `spec_version = "1.0"
+[info]
+description = "x"
+scheduling = "@daily"
+[hardware]
+cpus = 1
+[env]
+docker_image = "alpine:3"
+[sweep.product]
+"hardware.cpus" = [1, 2]
+`
+
+// expectOutput checks that a command succeeded and printed a text.
+func expectOutput(t *testing.T, got result, text string) {
+	t.Helper()
+	if got.code != 0 || !strings.Contains(got.out, text) {
+		t.Errorf("want exit 0 and %q on standard output\n%s", text, got)
+	}
+}
+
+func TestAFiringOfADescriptorWithASweepIsShownAsASet(t *testing.T) {
+	p := newFixture(t, newYear)
+	const id, made = "7zzz000000000000000000grid", "6sss0000000000000000000009"
+	p.AddSchedule(&baiv1.Schedule{
+		Id: id, Name: "grid", Owner: "ann", Scheduling: "0 * * * *", Timezone: "UTC", DescriptorToml: sweptText,
+		Firings: []*baiv1.Firing{{Time: timestamppb.New(newYear), SetId: made, Phase: baiv1.Phase_PHASE_RUNNING}},
+	})
+	expectOutput(t, runPiped(t, p.Addr(), "schedule", "get", "grid"), made+"  running")
+	got := runPiped(t, p.Addr(), "schedule", "trigger", "grid")
+	set := strings.TrimSpace(got.out)
+	expectOutput(t, runPiped(t, p.Addr(), "set", "get", set), "schedule     "+id+"\nfiring       202")
+	expectOutput(t, runPiped(t, p.Addr(), "schedule", "trigger", "grid", "--idempotency-key", "k", "-o", "json"), `"setId": "6sss`)
+	if got := runPiped(t, p.Addr(), "set", "list", "--schedule", "grid", "-o", "name"); got.code != 0 || len(strings.Fields(got.out)) != 2 || !strings.Contains(got.out, set) {
+		t.Errorf("its sets: %s", got)
+	}
+	expectOutput(t, runPiped(t, p.Addr(), "schedule", "delete", "grid", "--cancel-runs"), "schedule grid deleted, 0 runs and 2 sets canceled")
+	expectOutput(t, runPiped(t, p.Addr(), "set", "get", set), "canceling")
 }

@@ -36,14 +36,14 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range []string{"submit good.toml", "list", "get r", "why " + id, "repro r", "logs r", "metrics r", "cancel r"} {
 		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, runPiped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 7")
+	expect(t, runPiped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 8")
 }
 
 func TestANewerPlatformWorks(t *testing.T) {
 	p := newFixture(t, newYear)
-	p.SetRevision(8)
+	p.SetRevision(9)
 	for _, args := range []string{"submit good.toml --set hardware.gpus=1", "list --text hello", "rerun hello", "metrics --task hello"} {
 		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, runPiped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 7 of the API, the platform 8; everything that it has works")
+	expect(t, runPiped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 8 of the API, the platform 9; everything that it has works")
 }

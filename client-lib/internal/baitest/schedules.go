@@ -156,20 +156,61 @@ func (c scheduleService) TriggerSchedule(_ context.Context, req *baiv1.TriggerSc
 				"run %s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", r.run.GetId())
 		}
 	}
+	if d, _ := descriptors.Parse(s.GetDescriptorFile(), []byte(s.GetDescriptorToml())); d != nil && d.Sweep != nil {
+		return c.triggerSet(s)
+	}
 	r := c.p.add(&baiv1.Run{Owner: s.GetOwner(), Lineage: &baiv1.Lineage{ScheduleId: s.GetId(), FiringTime: timestamppb.New(c.p.now)}})
 	return &baiv1.TriggerScheduleResponse{RunId: r.run.GetId()}, nil
 }
 
-// DeleteSchedule removes a schedule.
+// triggerSet makes a set of a schedule.
+func (c scheduleService) triggerSet(s *baiv1.Schedule) (*baiv1.TriggerScheduleResponse, error) {
+	req := &baiv1.SubmitRunRequest{DescriptorFile: s.GetDescriptorFile(), Owner: s.GetOwner(), Namespace: s.GetNamespace(), Labels: s.GetLabels()}
+	res, _ := c.p.submitSet(req, s.GetDescriptorToml())
+	made, err := setService{p: c.p}.find(res.GetSetId(), s.GetOwner())
+	if err != nil {
+		return nil, err
+	}
+	made.apply(func(one *baiv1.Set) { one.ScheduleId, one.FiringTime = s.GetId(), timestamppb.New(c.p.now) })
+	return &baiv1.TriggerScheduleResponse{SetId: res.GetSetId()}, nil
+}
+
+// DeleteSchedule removes a schedule. It cancels one run a call, so that there are several
+// pages, and all sets in the first.
 func (c scheduleService) DeleteSchedule(_ context.Context, req *baiv1.DeleteScheduleRequest) (*baiv1.DeleteScheduleResponse, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
-	s, err := c.find(req.GetSchedule(), req.GetOwner())
-	if err != nil {
-		return &baiv1.DeleteScheduleResponse{}, nil
+	res := &baiv1.DeleteScheduleResponse{}
+	id := req.GetPageToken()
+	if s, err := c.find(req.GetSchedule(), req.GetOwner()); err == nil && id == "" {
+		c.p.schedules = slices.DeleteFunc(c.p.schedules, func(o *baiv1.Schedule) bool { return o == s })
+		res.Existed, id = true, s.GetId()
 	}
-	c.p.schedules = slices.DeleteFunc(c.p.schedules, func(o *baiv1.Schedule) bool { return o == s })
-	return &baiv1.DeleteScheduleResponse{Existed: true}, nil
+	if req.GetCancelRuns() && id != "" {
+		c.cancelPage(id, res)
+	}
+	return res, nil
+}
+
+// cancelPage cancels the sets of a schedule, and one run.
+func (c scheduleService) cancelPage(id string, res *baiv1.DeleteScheduleResponse) {
+	for _, s := range c.p.sets {
+		if s.set.GetScheduleId() == id && s.set.GetState() == baiv1.SetState_SET_STATE_RUNNING {
+			s.apply(func(one *baiv1.Set) { one.State = baiv1.SetState_SET_STATE_CANCELING })
+			res.CanceledSets++
+		}
+	}
+	for _, r := range c.p.runs {
+		if r.run.GetLineage().GetScheduleId() != id || r.run.GetPhase() >= baiv1.Phase_PHASE_CANCELING {
+			continue
+		}
+		if res.GetCanceledRuns() == 1 {
+			res.NextPageToken = id
+			return
+		}
+		r.run.Phase = baiv1.Phase_PHASE_CANCELING
+		res.CanceledRuns++
+	}
 }
 
 // BackfillSchedule says that the first of the times has its run, and makes none.

@@ -127,6 +127,7 @@ func (c setService) ListSets(_ context.Context, req *baiv1.ListSetsRequest) (*ba
 	res := &baiv1.ListSetsResponse{}
 	for _, s := range c.p.sets {
 		switch {
+		case req.GetScheduleId() != "" && req.GetScheduleId() != s.set.GetScheduleId():
 		case s.set.GetId() <= req.GetPageToken(), req.GetOwner() != "" && req.GetOwner() != s.set.GetOwner(), req.GetNamespace() != "" &&
 			req.GetNamespace() != s.set.GetNamespace():
 		case len(res.GetSets()) == 0:

@@ -20,13 +20,14 @@ package baiv1
 //	   of ListRuns
 //	7  the table sweep, and set_id of SubmitRun's answer; SetService, with the results of
 //	   sets; set_id and cell of ListRuns
+//	8  schedules with a table sweep, and schedule_id of ListSets; cancel_runs of DeleteSchedule
 //
 // A server ignores fields that it does not know. A client that must be
 // understood in something newer than revision 1 sends the revision that it needs
 // as RevisionMetadata: a server that is older than this refuses the call with
 // FAILED_PRECONDITION instead of doing half of what was asked. Servers of
 // revision 1 do not know RevisionMetadata either: for them, GetVersion tells.
-const Revision = 7
+const Revision = 8
 
 // RevisionMetadata is the metadata, over HTTP the header, in which a client says
 // which revision a call needs: a decimal number. GetVersion answers whatever it

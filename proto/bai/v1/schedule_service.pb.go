@@ -287,9 +287,9 @@ type Firing struct {
 	Count int32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
 	// The run; empty where none was made.
 	RunId string `protobuf:"bytes,4,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// Of the run.
+	// Of the run, or of the set: running, canceling or finished.
 	Phase Phase `protobuf:"varint,5,opt,name=phase,proto3,enum=bai.v1.Phase" json:"phase,omitempty"`
-	// Of a run that is over.
+	// Of a run or a set that is over.
 	Outcome Outcome `protobuf:"varint,6,opt,name=outcome,proto3,enum=bai.v1.Outcome" json:"outcome,omitempty"`
 	// Why there is no run, or why the run did not succeed: one CamelCase word.
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -297,7 +297,9 @@ type Firing struct {
 	Message string `protobuf:"bytes,8,opt,name=message,proto3" json:"message,omitempty"`
 	// ScheduleMissed was said: there is no run, or it had not ended when the
 	// schedule was to fire again.
-	Missed        bool `protobuf:"varint,9,opt,name=missed,proto3" json:"missed,omitempty"`
+	Missed bool `protobuf:"varint,9,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The set, where the firing made one and not a run.
+	SetId         string `protobuf:"bytes,10,opt,name=set_id,json=setId,proto3" json:"set_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -393,6 +395,13 @@ func (x *Firing) GetMissed() bool {
 		return x.Missed
 	}
 	return false
+}
+
+func (x *Firing) GetSetId() string {
+	if x != nil {
+		return x.SetId
+	}
+	return ""
 }
 
 // Backfill is past firings whose runs are being made.
@@ -964,13 +973,15 @@ func (x *TriggerScheduleRequest) GetIdempotencyKey() string {
 	return ""
 }
 
-// TriggerScheduleResponse names the run.
+// TriggerScheduleResponse names the run or the set.
 type TriggerScheduleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The run.
+	// The run; empty where a set was made.
 	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// The idempotency key had been used for this before.
-	Repeated      bool `protobuf:"varint,2,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Repeated bool `protobuf:"varint,2,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	// The set, for a descriptor with a table sweep.
+	SetId         string `protobuf:"bytes,3,opt,name=set_id,json=setId,proto3" json:"set_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1019,13 +1030,27 @@ func (x *TriggerScheduleResponse) GetRepeated() bool {
 	return false
 }
 
+func (x *TriggerScheduleResponse) GetSetId() string {
+	if x != nil {
+		return x.SetId
+	}
+	return ""
+}
+
 // DeleteScheduleRequest names a schedule.
 type DeleteScheduleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID, or name.
 	Schedule string `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	// Whose name it is; empty means the caller.
-	Owner         string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Cancel the runs and sets of the schedule that have not ended, also if it was
+	// deleted before. One call cancels a page of them. A firing that is being made
+	// at that moment may still make its run, which a later call cancels.
+	CancelRuns bool `protobuf:"varint,3,opt,name=cancel_runs,json=cancelRuns,proto3" json:"cancel_runs,omitempty"`
+	// As the last response gave it, for the next page of what is canceled; empty
+	// for the first page. A call with it deletes nothing.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1074,11 +1099,31 @@ func (x *DeleteScheduleRequest) GetOwner() string {
 	return ""
 }
 
+func (x *DeleteScheduleRequest) GetCancelRuns() bool {
+	if x != nil {
+		return x.CancelRuns
+	}
+	return false
+}
+
+func (x *DeleteScheduleRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // DeleteScheduleResponse says what was done.
 type DeleteScheduleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// There was such a schedule.
-	Existed       bool `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`
+	Existed bool `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`
+	// How many runs this call canceled.
+	CanceledRuns int32 `protobuf:"varint,2,opt,name=canceled_runs,json=canceledRuns,proto3" json:"canceled_runs,omitempty"`
+	// How many sets this call canceled.
+	CanceledSets int32 `protobuf:"varint,3,opt,name=canceled_sets,json=canceledSets,proto3" json:"canceled_sets,omitempty"`
+	// Empty after the last page of what is canceled.
+	NextPageToken string `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1118,6 +1163,27 @@ func (x *DeleteScheduleResponse) GetExisted() bool {
 		return x.Existed
 	}
 	return false
+}
+
+func (x *DeleteScheduleResponse) GetCanceledRuns() int32 {
+	if x != nil {
+		return x.CanceledRuns
+	}
+	return 0
+}
+
+func (x *DeleteScheduleResponse) GetCanceledSets() int32 {
+	if x != nil {
+		return x.CanceledSets
+	}
+	return 0
+}
+
+func (x *DeleteScheduleResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // BackfillScheduleRequest says which firings.
@@ -1286,7 +1352,7 @@ const file_bai_v1_schedule_service_proto_rawDesc = "" +
 	"\tbackfills\x18\x18 \x03(\v2\x10.bai.v1.BackfillR\tbackfills\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb8\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xcf\x02\n" +
 	"\x06Firing\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x127\n" +
 	"\tlast_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12\x14\n" +
@@ -1296,7 +1362,9 @@ const file_bai_v1_schedule_service_proto_rawDesc = "" +
 	"\aoutcome\x18\x06 \x01(\x0e2\x0f.bai.v1.OutcomeR\aoutcome\x12\x16\n" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\b \x01(\tR\amessage\x12\x16\n" +
-	"\x06missed\x18\t \x01(\bR\x06missed\"\xa6\x01\n" +
+	"\x06missed\x18\t \x01(\bR\x06missed\x12\x15\n" +
+	"\x06set_id\x18\n" +
+	" \x01(\tR\x05setId\"\xa6\x01\n" +
 	"\bBackfill\x12.\n" +
 	"\x04from\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
 	"\x02to\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x12.\n" +
@@ -1329,15 +1397,23 @@ const file_bai_v1_schedule_service_proto_rawDesc = "" +
 	"\x16TriggerScheduleRequest\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12'\n" +
-	"\x0fidempotency_key\x18\x03 \x01(\tR\x0eidempotencyKey\"L\n" +
+	"\x0fidempotency_key\x18\x03 \x01(\tR\x0eidempotencyKey\"c\n" +
 	"\x17TriggerScheduleResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1a\n" +
-	"\brepeated\x18\x02 \x01(\bR\brepeated\"I\n" +
+	"\brepeated\x18\x02 \x01(\bR\brepeated\x12\x15\n" +
+	"\x06set_id\x18\x03 \x01(\tR\x05setId\"\x89\x01\n" +
 	"\x15DeleteScheduleRequest\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner\"2\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x1f\n" +
+	"\vcancel_runs\x18\x03 \x01(\bR\n" +
+	"cancelRuns\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\xa4\x01\n" +
 	"\x16DeleteScheduleResponse\x12\x18\n" +
-	"\aexisted\x18\x01 \x01(\bR\aexisted\"\xa7\x01\n" +
+	"\aexisted\x18\x01 \x01(\bR\aexisted\x12#\n" +
+	"\rcanceled_runs\x18\x02 \x01(\x05R\fcanceledRuns\x12#\n" +
+	"\rcanceled_sets\x18\x03 \x01(\x05R\fcanceledSets\x12&\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xa7\x01\n" +
 	"\x17BackfillScheduleRequest\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12.\n" +

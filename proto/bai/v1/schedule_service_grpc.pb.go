@@ -34,7 +34,8 @@ const (
 //
 // ScheduleService looks after schedules. One is made by submitting a descriptor
 // with info.scheduling (RunService.SubmitRun), and changed by submitting another
-// under its name or ID; each of its firings is a run.
+// under its name or ID; each of its firings is a run, or a set of runs if the
+// descriptor has a table sweep.
 //
 // A schedule is named by its ID, or by the name that its owner gave it. Errors
 // are those of RunService.
@@ -51,13 +52,13 @@ type ScheduleServiceClient interface {
 	// changes nothing.
 	ResumeSchedule(ctx context.Context, in *ResumeScheduleRequest, opts ...grpc.CallOption) (*ResumeScheduleResponse, error)
 	// TriggerSchedule has a schedule fire now, beside its times, also where it is
-	// paused. FAILED_PRECONDITION where a run goes on and the schedule forbids a
-	// second one.
+	// paused. FAILED_PRECONDITION where a run or a set goes on and the schedule
+	// forbids a second one.
 	TriggerSchedule(ctx context.Context, in *TriggerScheduleRequest, opts ...grpc.CallOption) (*TriggerScheduleResponse, error)
-	// DeleteSchedule ends a schedule. Its runs stay, and go on. Asking again is no
-	// error.
+	// DeleteSchedule ends a schedule. Its runs and sets stay, and go on unless
+	// cancel_runs is set. Asking again is no error.
 	DeleteSchedule(ctx context.Context, in *DeleteScheduleRequest, opts ...grpc.CallOption) (*DeleteScheduleResponse, error)
-	// BackfillSchedule makes the runs of past firings that have none, oldest first,
+	// BackfillSchedule makes the runs or sets of past firings that have none, oldest first,
 	// and returns without waiting for that: some at a time, or one after another
 	// where the schedule does not allow two at a time. More than 10,000 firings are
 	// refused. Asking again makes no run twice.
@@ -148,7 +149,8 @@ func (c *scheduleServiceClient) BackfillSchedule(ctx context.Context, in *Backfi
 //
 // ScheduleService looks after schedules. One is made by submitting a descriptor
 // with info.scheduling (RunService.SubmitRun), and changed by submitting another
-// under its name or ID; each of its firings is a run.
+// under its name or ID; each of its firings is a run, or a set of runs if the
+// descriptor has a table sweep.
 //
 // A schedule is named by its ID, or by the name that its owner gave it. Errors
 // are those of RunService.
@@ -165,13 +167,13 @@ type ScheduleServiceServer interface {
 	// changes nothing.
 	ResumeSchedule(context.Context, *ResumeScheduleRequest) (*ResumeScheduleResponse, error)
 	// TriggerSchedule has a schedule fire now, beside its times, also where it is
-	// paused. FAILED_PRECONDITION where a run goes on and the schedule forbids a
-	// second one.
+	// paused. FAILED_PRECONDITION where a run or a set goes on and the schedule
+	// forbids a second one.
 	TriggerSchedule(context.Context, *TriggerScheduleRequest) (*TriggerScheduleResponse, error)
-	// DeleteSchedule ends a schedule. Its runs stay, and go on. Asking again is no
-	// error.
+	// DeleteSchedule ends a schedule. Its runs and sets stay, and go on unless
+	// cancel_runs is set. Asking again is no error.
 	DeleteSchedule(context.Context, *DeleteScheduleRequest) (*DeleteScheduleResponse, error)
-	// BackfillSchedule makes the runs of past firings that have none, oldest first,
+	// BackfillSchedule makes the runs or sets of past firings that have none, oldest first,
 	// and returns without waiting for that: some at a time, or one after another
 	// where the schedule does not allow two at a time. More than 10,000 firings are
 	// refused. Asking again makes no run twice.

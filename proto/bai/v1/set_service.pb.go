@@ -151,7 +151,11 @@ type Set struct {
 	// When the set finished.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// Grows with each change.
-	Revision      int64 `protobuf:"varint,31,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,31,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Schedule that made the set; empty for a set that a user submitted.
+	ScheduleId string `protobuf:"bytes,40,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
+	// Time for which the schedule fired.
+	FiringTime    *timestamppb.Timestamp `protobuf:"bytes,41,opt,name=firing_time,json=firingTime,proto3" json:"firing_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -401,6 +405,20 @@ func (x *Set) GetRevision() int64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *Set) GetScheduleId() string {
+	if x != nil {
+		return x.ScheduleId
+	}
+	return ""
+}
+
+func (x *Set) GetFiringTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FiringTime
+	}
+	return nil
 }
 
 // SetFailure is a run of a set that failed.
@@ -698,7 +716,9 @@ type ListSetsRequest struct {
 	// Only sets of this owner.
 	Owner string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Only sets of this team.
-	Namespace     string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Only sets of the schedule of this ID.
+	ScheduleId    string `protobuf:"bytes,5,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -757,6 +777,13 @@ func (x *ListSetsRequest) GetOwner() string {
 func (x *ListSetsRequest) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ListSetsRequest) GetScheduleId() string {
+	if x != nil {
+		return x.ScheduleId
 	}
 	return ""
 }
@@ -1786,7 +1813,8 @@ var File_bai_v1_set_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\n" +
-	"\x18bai/v1/set_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\t\n" +
+	"\x18bai/v1/set_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaa\n" +
+	"\n" +
 	"\x03Set\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1825,7 +1853,11 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\vupdate_time\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x125\n" +
 	"\bend_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1a\n" +
-	"\brevision\x18\x1f \x01(\x03R\brevision\x1a9\n" +
+	"\brevision\x18\x1f \x01(\x03R\brevision\x12\x1f\n" +
+	"\vschedule_id\x18( \x01(\tR\n" +
+	"scheduleId\x12;\n" +
+	"\vfiring_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"firingTime\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -1855,13 +1887,15 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\x06warmup\x18\x03 \x01(\bR\x06warmup\x12#\n" +
 	"\x05phase\x18\x04 \x01(\x0e2\r.bai.v1.PhaseR\x05phase\x12)\n" +
 	"\aoutcome\x18\x05 \x01(\x0e2\x0f.bai.v1.OutcomeR\aoutcome\x129\n" +
-	"\rfailure_class\x18\x06 \x01(\x0e2\x14.bai.v1.FailureClassR\ffailureClass\"\x81\x01\n" +
+	"\rfailure_class\x18\x06 \x01(\x0e2\x14.bai.v1.FailureClassR\ffailureClass\"\xa2\x01\n" +
 	"\x0fListSetsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x14\n" +
 	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x1c\n" +
-	"\tnamespace\x18\x04 \x01(\tR\tnamespace\"[\n" +
+	"\tnamespace\x18\x04 \x01(\tR\tnamespace\x12\x1f\n" +
+	"\vschedule_id\x18\x05 \x01(\tR\n" +
+	"scheduleId\"[\n" +
 	"\x10ListSetsResponse\x12\x1f\n" +
 	"\x04sets\x18\x01 \x03(\v2\v.bai.v1.SetR\x04sets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"7\n" +
@@ -2010,42 +2044,43 @@ var file_bai_v1_set_service_proto_depIdxs = []int32{
 	27, // 5: bai.v1.Set.create_time:type_name -> google.protobuf.Timestamp
 	27, // 6: bai.v1.Set.update_time:type_name -> google.protobuf.Timestamp
 	27, // 7: bai.v1.Set.end_time:type_name -> google.protobuf.Timestamp
-	4,  // 8: bai.v1.Cell.parameters:type_name -> bai.v1.CellParameter
-	5,  // 9: bai.v1.Cell.runs:type_name -> bai.v1.CellRun
-	28, // 10: bai.v1.CellRun.phase:type_name -> bai.v1.Phase
-	26, // 11: bai.v1.CellRun.outcome:type_name -> bai.v1.Outcome
-	29, // 12: bai.v1.CellRun.failure_class:type_name -> bai.v1.FailureClass
-	1,  // 13: bai.v1.ListSetsResponse.sets:type_name -> bai.v1.Set
-	1,  // 14: bai.v1.GetSetResponse.set:type_name -> bai.v1.Set
-	3,  // 15: bai.v1.ListCellsResponse.cells:type_name -> bai.v1.Cell
-	14, // 16: bai.v1.GetSetResultsResponse.cells:type_name -> bai.v1.CellResult
-	4,  // 17: bai.v1.CellResult.parameters:type_name -> bai.v1.CellParameter
-	15, // 18: bai.v1.CellResult.metrics:type_name -> bai.v1.MetricResult
-	25, // 19: bai.v1.MetricResult.labels:type_name -> bai.v1.MetricResult.LabelsEntry
-	30, // 20: bai.v1.MetricResult.interval:type_name -> bai.v1.Interval
-	16, // 21: bai.v1.MetricResult.values:type_name -> bai.v1.RepetitionValue
-	1,  // 22: bai.v1.WatchSetResponse.set:type_name -> bai.v1.Set
-	1,  // 23: bai.v1.CancelSetResponse.set:type_name -> bai.v1.Set
-	1,  // 24: bai.v1.ResumeSetResponse.set:type_name -> bai.v1.Set
-	6,  // 25: bai.v1.SetService.ListSets:input_type -> bai.v1.ListSetsRequest
-	8,  // 26: bai.v1.SetService.GetSet:input_type -> bai.v1.GetSetRequest
-	10, // 27: bai.v1.SetService.ListCells:input_type -> bai.v1.ListCellsRequest
-	12, // 28: bai.v1.SetService.GetSetResults:input_type -> bai.v1.GetSetResultsRequest
-	17, // 29: bai.v1.SetService.WatchSet:input_type -> bai.v1.WatchSetRequest
-	19, // 30: bai.v1.SetService.CancelSet:input_type -> bai.v1.CancelSetRequest
-	21, // 31: bai.v1.SetService.ResumeSet:input_type -> bai.v1.ResumeSetRequest
-	7,  // 32: bai.v1.SetService.ListSets:output_type -> bai.v1.ListSetsResponse
-	9,  // 33: bai.v1.SetService.GetSet:output_type -> bai.v1.GetSetResponse
-	11, // 34: bai.v1.SetService.ListCells:output_type -> bai.v1.ListCellsResponse
-	13, // 35: bai.v1.SetService.GetSetResults:output_type -> bai.v1.GetSetResultsResponse
-	18, // 36: bai.v1.SetService.WatchSet:output_type -> bai.v1.WatchSetResponse
-	20, // 37: bai.v1.SetService.CancelSet:output_type -> bai.v1.CancelSetResponse
-	22, // 38: bai.v1.SetService.ResumeSet:output_type -> bai.v1.ResumeSetResponse
-	32, // [32:39] is the sub-list for method output_type
-	25, // [25:32] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	27, // 8: bai.v1.Set.firing_time:type_name -> google.protobuf.Timestamp
+	4,  // 9: bai.v1.Cell.parameters:type_name -> bai.v1.CellParameter
+	5,  // 10: bai.v1.Cell.runs:type_name -> bai.v1.CellRun
+	28, // 11: bai.v1.CellRun.phase:type_name -> bai.v1.Phase
+	26, // 12: bai.v1.CellRun.outcome:type_name -> bai.v1.Outcome
+	29, // 13: bai.v1.CellRun.failure_class:type_name -> bai.v1.FailureClass
+	1,  // 14: bai.v1.ListSetsResponse.sets:type_name -> bai.v1.Set
+	1,  // 15: bai.v1.GetSetResponse.set:type_name -> bai.v1.Set
+	3,  // 16: bai.v1.ListCellsResponse.cells:type_name -> bai.v1.Cell
+	14, // 17: bai.v1.GetSetResultsResponse.cells:type_name -> bai.v1.CellResult
+	4,  // 18: bai.v1.CellResult.parameters:type_name -> bai.v1.CellParameter
+	15, // 19: bai.v1.CellResult.metrics:type_name -> bai.v1.MetricResult
+	25, // 20: bai.v1.MetricResult.labels:type_name -> bai.v1.MetricResult.LabelsEntry
+	30, // 21: bai.v1.MetricResult.interval:type_name -> bai.v1.Interval
+	16, // 22: bai.v1.MetricResult.values:type_name -> bai.v1.RepetitionValue
+	1,  // 23: bai.v1.WatchSetResponse.set:type_name -> bai.v1.Set
+	1,  // 24: bai.v1.CancelSetResponse.set:type_name -> bai.v1.Set
+	1,  // 25: bai.v1.ResumeSetResponse.set:type_name -> bai.v1.Set
+	6,  // 26: bai.v1.SetService.ListSets:input_type -> bai.v1.ListSetsRequest
+	8,  // 27: bai.v1.SetService.GetSet:input_type -> bai.v1.GetSetRequest
+	10, // 28: bai.v1.SetService.ListCells:input_type -> bai.v1.ListCellsRequest
+	12, // 29: bai.v1.SetService.GetSetResults:input_type -> bai.v1.GetSetResultsRequest
+	17, // 30: bai.v1.SetService.WatchSet:input_type -> bai.v1.WatchSetRequest
+	19, // 31: bai.v1.SetService.CancelSet:input_type -> bai.v1.CancelSetRequest
+	21, // 32: bai.v1.SetService.ResumeSet:input_type -> bai.v1.ResumeSetRequest
+	7,  // 33: bai.v1.SetService.ListSets:output_type -> bai.v1.ListSetsResponse
+	9,  // 34: bai.v1.SetService.GetSet:output_type -> bai.v1.GetSetResponse
+	11, // 35: bai.v1.SetService.ListCells:output_type -> bai.v1.ListCellsResponse
+	13, // 36: bai.v1.SetService.GetSetResults:output_type -> bai.v1.GetSetResultsResponse
+	18, // 37: bai.v1.SetService.WatchSet:output_type -> bai.v1.WatchSetResponse
+	20, // 38: bai.v1.SetService.CancelSet:output_type -> bai.v1.CancelSetResponse
+	22, // 39: bai.v1.SetService.ResumeSet:output_type -> bai.v1.ResumeSetResponse
+	33, // [33:40] is the sub-list for method output_type
+	26, // [26:33] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_set_service_proto_init() }

@@ -33,7 +33,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // SetService follows sets and ends them. A set is all runs of a descriptor with a
-// table sweep, and is made by submitting that (RunService.SubmitRun).
+// table sweep, and is made by submitting that (RunService.SubmitRun), or by a
+// firing of a schedule.
 //
 // A set is named by its ID, or by the name that its owner gave it. Errors are
 // those of RunService.
@@ -154,7 +155,8 @@ func (c *setServiceClient) ResumeSet(ctx context.Context, in *ResumeSetRequest, 
 // for forward compatibility.
 //
 // SetService follows sets and ends them. A set is all runs of a descriptor with a
-// table sweep, and is made by submitting that (RunService.SubmitRun).
+// table sweep, and is made by submitting that (RunService.SubmitRun), or by a
+// firing of a schedule.
 //
 // A set is named by its ID, or by the name that its owner gave it. Errors are
 // those of RunService.

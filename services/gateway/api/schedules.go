@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // maxKey is the maximum number of bytes in an idempotency key.
@@ -65,7 +67,7 @@ func (s *scheduleServer) GetSchedule(ctx context.Context, req *baiv1.GetSchedule
 
 func firingOf(f schedule.PastFiring) *baiv1.Firing {
 	return &baiv1.Firing{
-		Time: timeOf(f.Time), LastTime: timeOf(f.Last), Count: int32Of(f.Count), RunId: f.Run, Phase: phaseOf(f.Phase),
+		Time: timeOf(f.Time), LastTime: timeOf(f.Last), Count: int32Of(f.Count), RunId: f.Run, SetId: f.Set, Phase: phaseOf(f.Phase),
 		Outcome: outcomeOf(f.Outcome), Reason: string(f.Reason), Message: f.Message, Missed: f.Missed,
 	}
 }
@@ -93,8 +95,22 @@ func (s *scheduleServer) DeleteSchedule(ctx context.Context, req *baiv1.DeleteSc
 	if req.GetSchedule() == "" {
 		return nil, &schedule.MissingError{}
 	}
-	existed, err := s.schedules.Delete(ctx, owner(ctx, req), req.GetSchedule())
-	return &baiv1.DeleteScheduleResponse{Existed: existed}, err
+	resp := &baiv1.DeleteScheduleResponse{}
+	var err error
+	if req.GetPageToken() == "" {
+		if resp.Existed, err = s.schedules.Delete(ctx, owner(ctx, req), req.GetSchedule()); err != nil {
+			return nil, err
+		}
+	}
+	if !req.GetCancelRuns() {
+		return resp, nil
+	}
+	canceled, err := s.schedules.CancelPage(ctx, owner(ctx, req), req.GetSchedule(), req.GetPageToken(), caller(ctx))
+	if errors.Is(err, store.ErrCursor) {
+		return nil, invalidPageToken(" for this schedule")
+	}
+	resp.CanceledRuns, resp.CanceledSets, resp.NextPageToken = int32Of(canceled.Runs), int32Of(canceled.Sets), canceled.Next
+	return resp, err
 }
 
 // TriggerSchedule implements bai.v1.ScheduleService.
@@ -102,11 +118,11 @@ func (s *scheduleServer) TriggerSchedule(ctx context.Context, req *baiv1.Trigger
 	if n := len(req.GetIdempotencyKey()); n > maxKey {
 		return nil, rpc.InvalidArgument("idempotency_key", fmt.Sprintf("has %d bytes, %d at most", n, maxKey), "")
 	}
-	run, repeated, err := s.schedules.Trigger(ctx, owner(ctx, req), req.GetSchedule(), req.GetIdempotencyKey())
+	w, repeated, err := s.schedules.Trigger(ctx, owner(ctx, req), req.GetSchedule(), req.GetIdempotencyKey())
 	if err != nil {
 		return nil, err
 	}
-	return &baiv1.TriggerScheduleResponse{RunId: run, Repeated: repeated}, nil
+	return &baiv1.TriggerScheduleResponse{RunId: w.Run, SetId: w.Set, Repeated: repeated}, nil
 }
 
 // BackfillSchedule implements bai.v1.ScheduleService.

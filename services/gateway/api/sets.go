@@ -28,7 +28,9 @@ func (s *setServer) ListSets(ctx context.Context, req *baiv1.ListSetsRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.sets.List(ctx, after, limit+1, func(one set.Set) bool { return wantsOwned(req, one.Owner, one.Namespace) })
+	all, err := s.sets.List(ctx, after, limit+1, func(one set.Set) bool {
+		return wantsOwned(req, one.Owner, one.Namespace) && (req.GetScheduleId() == "" || one.Schedule == req.GetScheduleId())
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +180,7 @@ func setOf(s set.Set) *baiv1.Set {
 		Submitted: int32Of(s.Next), Active: int32Of(len(s.Active)),
 		Succeeded: int32Of(s.Counts.Succeeded), Failed: int32Of(s.Counts.Failed), Canceled: int32Of(s.Counts.Canceled), FailureClasses: classCounts(s.Counts.Classes),
 		CreateTime: timeOf(s.Created), UpdateTime: timeOf(s.Updated), EndTime: timeOf(s.Ended), Revision: s.Version,
+		ScheduleId: s.Schedule, FiringTime: timeOf(s.Firing),
 	}
 	for _, f := range s.Failures {
 		out.Failures = append(out.Failures, &baiv1.SetFailure{RunId: f.Run, Cell: f.Cell, Message: f.Message})

@@ -144,13 +144,14 @@ func (r Rules) firings(from, to time.Time) ([]time.Time, error) {
 	return all, nil
 }
 
-// activeRun is a run of an earlier firing that has not finished.
-type activeRun struct {
-	Run      string
-	Time     time.Time // firing time of the run
-	Reported bool      // an event has reported that the run had not ended in time
-	// Triggered reports that a user triggered the run. It belongs to no firing,
-	// whatever its time.
+// activeExecution is a run or a set of an earlier firing that has not finished.
+type activeExecution struct {
+	Execution
+
+	Time     time.Time // firing time
+	Reported bool      // an event has reported that it had not ended in time
+	// Triggered reports that a user triggered it. It belongs to no firing, whatever
+	// its time.
 	Triggered bool
 }
 
@@ -160,16 +161,16 @@ type state struct {
 	Times  firingTimes
 	Since  time.Time // firings up to this time were decided or do not belong to this schedule
 	Now    time.Time
-	Active []activeRun
+	Active []activeExecution
 }
 
 // Reasons why a firing has no run.
 const (
 	Missed  event.Reason = "Missed"  // the firing time passed while the platform was down
-	Overlap event.Reason = "Overlap" // a run of an earlier firing was active
+	Overlap event.Reason = "Overlap" // a run or a set of an earlier firing was active
 	Refused event.Reason = "Refused" // the descriptor is no longer valid
 
-	NotEnded event.Reason = "NotEnded" // the firing has a run, which took too long
+	NotEnded event.Reason = "NotEnded" // the firing has a run or a set, which took too long
 )
 
 // firingResult is the decision about a firing, or about several consecutive firings.
@@ -177,19 +178,19 @@ type firingResult struct {
 	Time    time.Time
 	Last    time.Time    // last of several firings; zero for one
 	Count   int          // number of firings
-	Reason  event.Reason // reason why there is no run; empty if a run is to be made
+	Reason  event.Reason // reason why there is no run; empty if a run or a set is to be made
 	Message string       // text for Reason
-	Cancel  []string     // runs to cancel before this run is made
+	Cancel  []Execution  // to cancel before this run or set is made
 }
 
 // decision is the plan for a schedule.
 type decision struct {
-	Results []firingResult // in order of time
-	Until   time.Time      // value of state.Since after the results are carried out
-	Overdue []activeRun    // runs to report because they have not ended in time
-	Wake    time.Time      // time of the next decision; zero for never
+	Results []firingResult    // in order of time
+	Until   time.Time         // value of state.Since after the results are carried out
+	Overdue []activeExecution // to report because they have not ended in time
+	Wake    time.Time         // time of the next decision; zero for never
 
-	blocked bool // a firing waits for the end of a run
+	blocked bool // a firing waits for the end of a run or a set
 }
 
 // isDue reports whether a firing is due now. If not, it returns the time when one will
@@ -203,7 +204,8 @@ func isDue(l state) (due bool, wake time.Time) {
 	return !at.After(l.Now), at
 }
 
-// decide returns the plan for a schedule now.
+// decide returns the plan for a schedule now. In the rules, a run is also a set of runs: a
+// set is active until it has finished.
 //
 //   - A firing up to one minute late is on time.
 //   - A later firing was missed. It is skipped if missed is "skip", if it is later than
@@ -280,15 +282,15 @@ func (l state) skipReason(skipped firingResult) (event.Reason, string) {
 	case late <= l.Rules.Window:
 		return Missed, fmt.Sprintf("the platform was away: looked at %s late, when more than %d firings were due, of which the last are made", late, maxMissed)
 	case serial && len(l.activeBefore(skipped.Time)) > 0:
-		return Overlap, fmt.Sprintf("it waited for its turn longer than schedule.missed_window (%s): a run of an earlier firing went on%s, and schedule.concurrency is forbid", l.Rules.Window, firstRun(l.activeBefore(skipped.Time)))
+		return Overlap, fmt.Sprintf("it waited for its turn longer than schedule.missed_window (%s): %s, and schedule.concurrency is forbid", l.Rules.Window, goesOn(l.activeBefore(skipped.Time)))
 	case serial:
 		return Missed, fmt.Sprintf("it is %s late, more than schedule.missed_window (%s): the platform was away, or runs of earlier firings went on, and schedule.concurrency is forbid", late, l.Rules.Window)
 	}
 	return Missed, fmt.Sprintf("the platform was away: looked at %s late, more than schedule.missed_window (%s)", late, l.Rules.Window)
 }
 
-// activeBefore returns the active runs that were due before a firing became too late.
-func (l state) activeBefore(at time.Time) (all []activeRun) {
+// activeBefore returns the active executions that were due before a firing became too late.
+func (l state) activeBefore(at time.Time) (all []activeExecution) {
 	for _, g := range l.Active {
 		if g.Time.Before(at.Add(l.Rules.Delay + l.Rules.Window)) {
 			all = append(all, g)
@@ -305,9 +307,9 @@ func (p *decision) skip(f firingResult) {
 	p.Until = cmp.Or(f.Last, f.Time)
 }
 
-// findOverdue adds the active runs whose firing is before the last of these firings,
+// findOverdue adds the active executions whose firing is before the last of these firings,
 // unless they were reported.
-func (p *decision) findOverdue(active []activeRun, due []time.Time, skipped firingResult) {
+func (p *decision) findOverdue(active []activeExecution, due []time.Time, skipped firingResult) {
 	last := skipped.Last
 	if len(due) > 0 {
 		last = due[len(due)-1]
@@ -319,7 +321,7 @@ func (p *decision) findOverdue(active []activeRun, due []time.Time, skipped firi
 	}
 }
 
-func (p *decision) addRun(at time.Time, cancel []string) {
+func (p *decision) addRun(at time.Time, cancel []Execution) {
 	p.Results = append(p.Results, firingResult{Time: at, Count: 1, Cancel: cancel})
 	p.Until = at
 }
@@ -342,7 +344,7 @@ func (p *decision) decideForbid(l state, due []time.Time) {
 			p.blocked = true
 			return
 		default:
-			p.skip(firingResult{Time: at, Last: at, Count: 1, Reason: Overlap, Message: "a run of an earlier firing went on" + firstRun(l.Active) + ", and schedule.concurrency is forbid"})
+			p.skip(firingResult{Time: at, Last: at, Count: 1, Reason: Overlap, Message: goesOn(l.Active) + ", and schedule.concurrency is forbid"})
 		}
 	}
 }
@@ -356,47 +358,48 @@ func (p *decision) decideReplace(l state, due []time.Time) {
 		p.skip(firingResult{Time: before[0], Last: before[len(before)-1], Count: len(before), Reason: Overlap, Message: "a later firing was due too, and schedule.concurrency is replace"})
 	}
 	last := due[len(due)-1]
-	var cancel []string
+	var cancel []Execution
 	for _, g := range l.Active {
 		if g.Triggered || !g.Time.Equal(last) {
-			cancel = append(cancel, g.Run)
+			cancel = append(cancel, g.Execution)
 		}
 	}
 	p.addRun(last, cancel)
 }
 
-// hasRun reports whether a firing already has a run, made by a gateway that crashed
-// before it recorded the run. Making that run again changes nothing.
+// hasRun reports whether a firing already has a run or a set, made by a gateway that
+// crashed before it recorded that. Making it again changes nothing.
 func (l state) hasRun(at time.Time) bool {
-	return slices.ContainsFunc(l.Active, func(g activeRun) bool { return !g.Triggered && g.Time.Equal(at) })
+	return slices.ContainsFunc(l.Active, func(g activeExecution) bool { return !g.Triggered && g.Time.Equal(at) })
 }
 
-// firstRun returns the ID of the first active run, in parentheses.
-func firstRun(active []activeRun) string {
+// goesOn names the first active execution, in words.
+func goesOn(active []activeExecution) string {
 	if len(active) == 0 {
-		return ""
+		return "a run of an earlier firing went on"
 	}
-	return " (" + active[0].Run + ")"
+	first := active[0].Execution
+	return fmt.Sprintf("a %s of an earlier firing went on (%s)", first.noun(), first.id())
 }
 
-// decideTrigger returns how the active runs affect a triggered run: with "forbid", one
-// of them blocks it; with "replace", they are canceled.
-func decideTrigger(r Rules, active []activeRun) (blocking string, ends []string) {
+// decideTrigger returns how the active executions affect a triggered one: with "forbid",
+// one of them blocks it; with "replace", they are canceled.
+func decideTrigger(r Rules, active []activeExecution) (blocking Execution, ends []Execution) {
 	if len(active) == 0 || r.Concurrency == descriptors.Allow {
-		return "", nil
+		return Execution{}, nil
 	}
 	if r.Concurrency == descriptors.Forbid {
-		return active[0].Run, nil
+		return active[0].Execution, nil
 	}
 	for _, g := range active {
-		ends = append(ends, g.Run)
+		ends = append(ends, g.Execution)
 	}
-	return "", ends
+	return Execution{}, ends
 }
 
 // decideBackfill returns how many missing firings of a backfill may be made now, given
-// the number of active runs. It is one while no run is active; if concurrency is
-// "allow", it is some, until maxBackfillRuns runs are active.
+// the number of active runs and sets. It is one while none is active; if concurrency is
+// "allow", it is some, until maxBackfillRuns are active.
 func decideBackfill(r Rules, active int) int {
 	if r.Concurrency != descriptors.Allow {
 		return max(0, 1-active)
@@ -417,8 +420,26 @@ func idOf(owner, name, words string) string {
 	return submit.DeriveID("schedule", owner, name, words)
 }
 
+// trimSets returns the entries of a log without the removable ones, of which the last
+// stay: together with the next entry, as many as the history limit.
+func trimSets(all []setEntry, removable map[string]bool, history int) []setEntry {
+	over := 0
+	for _, e := range all {
+		if removable[e.Set] {
+			over++
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(e setEntry) bool {
+		if !removable[e.Set] {
+			return false
+		}
+		over--
+		return over >= history-1
+	})
+}
+
 // trimRecords returns the newest records, up to the history limit, and all records of
-// unfinished runs.
+// unfinished runs and sets.
 func trimRecords(all []record, history int) []record {
 	over := 0
 	for _, r := range all {

@@ -32,7 +32,7 @@ func describe(p decision) string {
 			word += " " + string(f.Reason)
 		}
 		if len(f.Cancel) > 0 {
-			word += " for " + strings.Join(f.Cancel, ",")
+			word += " for " + strings.Join(ids(f.Cancel), ",")
 		}
 		words = append(words, word)
 	}
@@ -190,12 +190,20 @@ func mustTimes(t interface{ Fatal(args ...any) }, r Rules) firingTimes {
 	return all
 }
 
-func going(text string) []activeRun {
-	var all []activeRun
+func ids(all []Execution) []string {
+	words := make([]string, 0, len(all))
+	for _, w := range all {
+		words = append(words, w.id())
+	}
+	return words
+}
+
+func going(text string) []activeExecution {
+	var all []activeExecution
 	for word := range strings.SplitSeq(text, ",") {
 		run, at, ok := strings.Cut(strings.TrimSuffix(word, "*"), "@")
 		if ok {
-			all = append(all, activeRun{Run: run, Time: clock(at), Reported: strings.HasSuffix(word, "*")})
+			all = append(all, activeExecution{Execution: Execution{Run: run}, Time: clock(at), Reported: strings.HasSuffix(word, "*")})
 		}
 	}
 	return all
@@ -287,7 +295,7 @@ type firingHistory struct {
 	rules        Rules
 	times        firingTimes
 	now, decided time.Time
-	active       []activeRun
+	active       []activeExecution
 }
 
 // decide decides, and checks that firings are in order, without gaps or duplicates.
@@ -316,7 +324,7 @@ func (h *firingHistory) fire(rt *rapid.T, f firingResult) {
 	if f.Reason != "" {
 		return
 	}
-	h.active = append(h.active, activeRun{Run: f.Time.String(), Time: f.Time})
+	h.active = append(h.active, activeExecution{Execution: Execution{Run: f.Time.String()}, Time: f.Time})
 	if h.rules.Concurrency == descriptors.Forbid && len(h.active) > 1 {
 		rt.Fatalf("%s fires beside %s", f.Time, h.active[0].Run)
 	}

@@ -85,12 +85,13 @@ type record struct {
 	Time     time.Time    `json:"time"`
 	Last     time.Time    `json:"last,omitzero"`
 	Count    int          `json:"count,omitempty"` // zero means 1
-	Run      string       `json:"run,omitempty"`
 	Reason   event.Reason `json:"reason,omitempty"`
 	Message  string       `json:"why,omitempty"`
-	Open     bool         `json:"open,omitempty"` // the run had not finished at the last pass
-	Reported bool         `json:"told,omitempty"` // an event has reported that the run had not ended in time, or none is needed
-	Overdue  bool         `json:"late,omitempty"` // the run had not ended in time
+	Open     bool         `json:"open,omitempty"` // the run or set had not finished at the last pass
+	Reported bool         `json:"told,omitempty"` // an event has reported that it had not ended in time, or none is needed
+	Overdue  bool         `json:"late,omitempty"` // it had not ended in time
+
+	Execution
 }
 
 // triggerLog has the triggered runs of a schedule that may be active: a document of

@@ -17,12 +17,12 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("schedule %.100q of owner %.100q does not exist", e.Ref, e.Owner)
 }
 
-// ActiveRunError refuses to fire a schedule while one of its runs is active.
-type ActiveRunError struct{ Run string }
+// ActiveRunError refuses to fire a schedule while one of its runs or sets is active.
+type ActiveRunError struct{ Execution Execution }
 
 // Error implements error.
 func (e *ActiveRunError) Error() string {
-	return fmt.Sprintf("run %s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", e.Run)
+	return fmt.Sprintf("%s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", e.Execution)
 }
 
 // UnrunnableError refuses to fire a schedule whose descriptor was accepted once and is

@@ -55,7 +55,7 @@ func (f *reconciler) reconcile(ctx context.Context, backfills []Backfill) (wake 
 	return wake, err
 }
 
-// loadActive loads the active runs.
+// loadActive loads the active runs and sets.
 func (f *reconciler) loadActive(ctx context.Context) error {
 	active, ended, err := f.runs.active(ctx, f.schedule.ID, f.firings.firingLog)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *reconciler) loadActive(ctx context.Context) error {
 	f.state.Active = active
 	records := slices.Clone(f.firings.Records)
 	for i, r := range records {
-		if r.Open && slices.Contains(ended, r.Run) {
+		if r.Open && slices.Contains(ended, r.Execution) {
 			records[i].Open, f.changed = false, true
 		}
 	}
@@ -81,16 +81,16 @@ func (f *reconciler) save(ctx context.Context) error {
 	return f.saveFirings(ctx, f.schedule.ID, f.firings)
 }
 
-func (f *reconciler) markOverdue(run string) {
+func (f *reconciler) markOverdue(w Execution) {
 	for i, r := range f.firings.Records {
-		if r.Run == run {
+		if r.Execution == w {
 			f.firings.Records[i].Reported, f.firings.Records[i].Overdue, f.changed = true, true, true
 		}
 	}
 }
 
 func (f *reconciler) addRecord(r record) {
-	all := slices.DeleteFunc(slices.Clone(f.firings.Records), func(old record) bool { return r.Run != "" && old.Run == r.Run })
+	all := slices.DeleteFunc(slices.Clone(f.firings.Records), func(old record) bool { return r.Execution != (Execution{}) && old.Execution == r.Execution })
 	f.firings.Records, f.changed = append(all, r), true
 }
 
@@ -98,10 +98,10 @@ func (f *reconciler) addRecord(r record) {
 func (f *reconciler) fire(ctx context.Context) (wake time.Time, err error) {
 	decision := decide(f.state)
 	for _, late := range decision.Overdue {
-		if err := f.publishMissed(ctx, late.Run, late.Time, 1, NotEnded, fmt.Sprintf("run %s had not ended when its schedule was to fire again", late.Run)); err != nil {
+		if err := f.publishMissed(ctx, late.Execution, late.Time, 1, NotEnded, fmt.Sprintf("%s had not ended when its schedule was to fire again", late.Execution)); err != nil {
 			return time.Time{}, err
 		}
-		f.markOverdue(late.Run)
+		f.markOverdue(late.Execution)
 	}
 	for _, result := range decision.Results {
 		if err := f.apply(ctx, result); err != nil {
@@ -112,17 +112,17 @@ func (f *reconciler) fire(ctx context.Context) (wake time.Time, err error) {
 	return decision.Wake, nil
 }
 
-// apply makes the run of a firing, or reports that the firing has none.
+// apply makes the run or the set of a firing, or reports that the firing has none.
 func (f *reconciler) apply(ctx context.Context, result firingResult) error {
 	if result.Reason != "" {
 		return f.skipFirings(ctx, result)
 	}
-	for _, run := range result.Cancel {
-		if err := f.runs.cancel(ctx, f.schedule.ID, run); err != nil {
+	for _, w := range result.Cancel {
+		if err := f.runs.cancel(ctx, f.schedule.ID, w); err != nil {
 			return err
 		}
 	}
-	run, refused, err := f.submitAt(ctx, result.Time)
+	w, refused, err := f.submitAt(ctx, result.Time)
 	if err != nil {
 		return err
 	}
@@ -130,33 +130,33 @@ func (f *reconciler) apply(ctx context.Context, result firingResult) error {
 		result.Reason, result.Message = Refused, refused
 		return f.skipFirings(ctx, result)
 	}
-	f.addRecord(record{Time: result.Time, Run: run, Open: true})
+	f.addRecord(record{Time: result.Time, Execution: w, Open: true})
 	return nil
 }
 
-// submitAt makes the run of a firing, or returns the reason why the run is refused.
-func (f *reconciler) submitAt(ctx context.Context, at time.Time) (run, refused string, err error) {
+// submitAt makes the run or the set of a firing, or returns the reason why it is refused.
+func (f *reconciler) submitAt(ctx context.Context, at time.Time) (w Execution, refused string, err error) {
 	e, err := f.docs.edition(ctx, f.schedule)
 	if err != nil {
-		return "", "", err
+		return Execution{}, "", err
 	}
-	acc, err := f.runs.submitter.Submit(ctx, e.request(f.schedule, firingKey(at), at))
+	w, _, err = f.runs.makeExecution(ctx, f.schedule, e.request(f.schedule, firingKey(at), at), false)
 	var (
 		invalid     *submit.InvalidError
 		unsupported *submit.UnsupportedError
 	)
 	switch {
 	case err == nil:
-		return acc.Run, "", nil
+		return w, "", nil
 	case errors.As(err, &invalid), errors.As(err, &unsupported):
-		return "", err.Error(), nil
+		return Execution{}, err.Error(), nil
 	}
-	return "", "", fmt.Errorf("fire for %s: %w", at.Format(time.RFC3339), err)
+	return Execution{}, "", fmt.Errorf("fire for %s: %w", at.Format(time.RFC3339), err)
 }
 
-// skipFirings reports and records firings without a run.
+// skipFirings reports and records firings without a run or a set.
 func (f *reconciler) skipFirings(ctx context.Context, result firingResult) error {
-	if err := f.publishMissed(ctx, "", result.Time, result.Count, result.Reason, result.Message); err != nil {
+	if err := f.publishMissed(ctx, Execution{}, result.Time, result.Count, result.Reason, result.Message); err != nil {
 		return err
 	}
 	f.addRecord(record{Time: result.Time, Last: result.Last, Count: result.Count, Reason: result.Reason, Message: result.Message})
@@ -164,18 +164,18 @@ func (f *reconciler) skipFirings(ctx context.Context, result firingResult) error
 }
 
 // publishMissed publishes ScheduleMissed. A repeated event has the same ID.
-func (f *reconciler) publishMissed(ctx context.Context, run string, at time.Time, count int, reason event.Reason, message string) error {
+func (f *reconciler) publishMissed(ctx context.Context, w Execution, at time.Time, count int, reason event.Reason, message string) error {
 	s := f.schedule
 	h := event.NewHeader(event.Derive("schedule-missed", s.ID, firingKey(at), string(reason)), s.ID, s.Namespace, s.Owner, at.UTC())
 	h.Schedule, h.Firing = s.ID, &at
 	if count > 1 {
 		message = fmt.Sprintf("%d firings, the first for %s: %s", count, s.Rules.formatTime(at), message)
 	}
-	f.log.Warn("schedule missed", zap.String("schedule", s.ID), zap.Time("firing", at), zap.String("run", run), zap.String("reason", string(reason)))
+	f.log.Warn("schedule missed", zap.String("schedule", s.ID), zap.Time("firing", at), zap.String("run", w.Run), zap.String("set", w.Set), zap.String("reason", string(reason)))
 	return f.bus.Publish(ctx, event.Status{Header: h, Phase: event.PhaseSubmitted, Reason: event.ScheduleMissed, Message: message})
 }
 
-// advanceBackfill makes some of the runs of a backfill, and records its progress.
+// advanceBackfill makes some of the runs or sets of a backfill, and records its progress.
 func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
 	n := decideBackfill(f.schedule.Rules, f.countActive())
 	if n == 0 {
@@ -188,11 +188,11 @@ func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
 	}
 	now := missing[:min(n, len(missing))]
 	for _, at := range now {
-		run, refused, err := f.submitAt(ctx, at)
+		w, refused, err := f.submitAt(ctx, at)
 		if err != nil {
 			return err
 		}
-		r := record{Time: at, Run: run, Open: true, Reported: true}
+		r := record{Time: at, Execution: w, Open: true, Reported: true}
 		if refused != "" {
 			r = record{Time: at, Count: 1, Reason: Refused, Message: refused}
 		}
@@ -208,11 +208,11 @@ func (f *reconciler) advanceBackfill(ctx context.Context, o Backfill) error {
 	return f.docs.saveProgress(ctx, o, next)
 }
 
-// countActive returns the number of active runs, with those made in this pass.
+// countActive returns the number of active runs and sets, with those made in this pass.
 func (f *reconciler) countActive() int {
 	n := len(f.state.Active)
 	for _, r := range f.firings.Records {
-		if r.Open && !slices.ContainsFunc(f.state.Active, func(g activeRun) bool { return g.Run == r.Run }) {
+		if r.Open && !slices.ContainsFunc(f.state.Active, func(g activeExecution) bool { return g.Execution == r.Execution }) {
 			n++
 		}
 	}

@@ -72,7 +72,10 @@ func history(t *testing.T, g *gateway, id string) string {
 		if f.GetCount() > 1 {
 			word += fmt.Sprintf("-%s (%d)", f.GetLastTime().AsTime().Format("15:04"), f.GetCount())
 		}
-		if f.GetRunId() != "" {
+		if f.GetSetId() != "" {
+			word += " set"
+		}
+		if f.GetRunId()+f.GetSetId() != "" {
 			word += " " + strings.ToLower(strings.TrimPrefix(f.GetPhase().String(), "PHASE_"))
 		} else {
 			word += " " + f.GetReason()

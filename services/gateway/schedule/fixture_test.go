@@ -21,6 +21,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
+	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -134,13 +135,14 @@ func (w *fixture) records(id string) int {
 	return len(l.Records)
 }
 
-// runs returns all runs, in the order of their firing times.
+// runs returns all runs of firings, in the order of their firing times.
 func (w *fixture) runs() []store.Run {
 	w.t.Helper()
 	runs, _, err := w.store.Runs(w.t.Context(), store.RunFilter{}, "", 10_000)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	runs = slices.DeleteFunc(runs, func(r store.Run) bool { return r.Set != "" })
 	slices.SortFunc(runs, func(a, b store.Run) int { return a.Firing.Compare(*b.Firing) })
 	return runs
 }
@@ -212,17 +214,24 @@ type gateway struct {
 
 	w         *fixture
 	submitter *submit.Submitter
+	sets      *set.Sets
+	setRunner *set.Runner
 }
 
 // api returns a client of a server that serves the gateway's schedules.
 func (g *gateway) api() baiv1.ScheduleServiceClient {
+	return baiv1.NewScheduleServiceClient(g.connect())
+}
+
+// connect returns a connection to a server that serves the gateway's schedules and sets.
+func (g *gateway) connect() *grpc.ClientConn {
 	t := g.w.t
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() {
-		done <- api.New(api.Settings{}, api.Deps{Schedules: g.Schedules, Log: zap.NewNop()}).Serve(l)(ctx)
+		done <- api.New(api.Settings{}, api.Deps{Schedules: g.Schedules, Sets: g.sets, Log: zap.NewNop()}).Serve(l)(ctx)
 	}()
 	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
@@ -235,7 +244,7 @@ func (g *gateway) api() baiv1.ScheduleServiceClient {
 			t.Error(err)
 		}
 	})
-	return baiv1.NewScheduleServiceClient(conn)
+	return conn
 }
 
 func (w *fixture) gateway() *gateway { return w.crashingGateway(crashtest.New(0, false)) }
@@ -251,10 +260,14 @@ func (w *fixture) crashingGateway(p *crashtest.Process) *gateway {
 }
 
 func (w *fixture) newGateway(m schedule.Store, bus schedule.Publisher) *gateway {
-	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: bus, Scripts: w.scripts, IDs: submit.NewIDs(rand.Reader), Now: w.clock, Log: zap.NewNop()})
-	deps := schedule.Deps{Store: m, Submitter: in, Scripts: in, Bus: bus, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}
+	ids := submit.NewIDs(rand.Reader)
+	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: bus, Scripts: w.scripts, IDs: ids, Now: w.clock, Log: zap.NewNop()})
+	setDeps := set.Deps{Store: m, Submitter: in, NewID: ids.New, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}
+	setRunner := set.NewRunner(set.Settings{}, setDeps)
+	sets := set.New(setDeps, setRunner)
+	deps := schedule.Deps{Store: m, Submitter: in, Sets: sets, Scripts: in, Bus: bus, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}
 	runner := schedule.NewRunner(schedule.Settings{}, deps)
-	return &gateway{Schedules: schedule.New(deps, runner.Wake), Runner: runner, w: w, submitter: in}
+	return &gateway{Schedules: schedule.New(deps, runner.Wake), Runner: runner, w: w, submitter: in, sets: sets, setRunner: setRunner}
 }
 
 // descriptor returns a descriptor with that cron rule, and the given keys in its table

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -19,18 +20,19 @@ type Details struct {
 	Backfills  []Backfill   // unfinished, oldest span first
 }
 
-// PastFiring is the outcome of a firing, or of several consecutive firings without a
-// run.
+// PastFiring is the outcome of a firing, or of several consecutive firings without a run
+// or a set.
 type PastFiring struct {
 	Time    time.Time
 	Last    time.Time // last of several firings
 	Count   int       // number of several firings
-	Run     string    // empty without a run
 	Phase   event.Phase
 	Outcome event.Outcome
 	Reason  event.Reason
 	Message string
-	Missed  bool // there is no run, or the run had not ended in time
+	Missed  bool // there is no run or set, or it had not ended in time
+
+	Execution
 }
 
 // Get returns a schedule with its descriptor and its history. The error is
@@ -76,23 +78,43 @@ func (k *Schedules) history(ctx context.Context, s Schedule) ([]PastFiring, erro
 	for _, r := range runs {
 		all = append(all, firingOf(r))
 	}
-	for _, r := range l.Records {
-		i := slices.IndexFunc(all, func(f PastFiring) bool { return r.Run != "" && f.Run == r.Run })
-		switch {
-		case i >= 0:
-			all[i].Missed = r.Overdue
-		case r.Run == "" && (r.Time.After(s.Created) || r.Last.After(s.Created)):
-			all = append(all, PastFiring{Time: r.Time, Last: r.Last, Count: r.Count, Reason: r.Reason, Message: r.Message, Missed: true})
-		case r.Open && k.isUnrecorded(ctx, r.Run):
-			all = append(all, PastFiring{Time: r.Time, Run: r.Run, Phase: event.PhaseSubmitted, Missed: r.Overdue})
+	sets, err := k.runs.loggedSets(ctx, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range sets {
+		if !one.set.Created.Before(s.Created) {
+			all = append(all, firingOfSet(one.set))
 		}
 	}
+	all = k.addRecords(ctx, s, all, l.Records)
 	slices.SortStableFunc(all, func(a, b PastFiring) int { return b.Time.Compare(a.Time) })
 	return all[:min(len(all), s.Rules.History)], nil
 }
 
+// addRecords adds what the log of a schedule has beside its runs and sets.
+func (k *Schedules) addRecords(ctx context.Context, s Schedule, all []PastFiring, records []record) []PastFiring {
+	for _, r := range records {
+		none := r.Execution == Execution{}
+		i := slices.IndexFunc(all, func(f PastFiring) bool { return !none && f.Execution == r.Execution })
+		switch {
+		case i >= 0:
+			all[i].Missed = r.Overdue
+		case none && (r.Time.After(s.Created) || r.Last.After(s.Created)):
+			all = append(all, PastFiring{Time: r.Time, Last: r.Last, Count: r.Count, Reason: r.Reason, Message: r.Message, Missed: true})
+		case r.Run != "" && r.Open && k.isUnrecorded(ctx, r.Run):
+			all = append(all, PastFiring{Time: r.Time, Execution: r.Execution, Phase: event.PhaseSubmitted, Missed: r.Overdue})
+		}
+	}
+	return all
+}
+
+func firingOfSet(s set.Set) PastFiring {
+	return PastFiring{Execution: Execution{Set: s.ID}, Time: s.Firing, Phase: phaseOfSet(s), Outcome: s.Outcome, Message: s.Message}
+}
+
 func firingOf(r store.Run) PastFiring {
-	f := PastFiring{Run: r.ID, Phase: r.Phase, Outcome: r.Outcome, Reason: r.Reason, Message: r.Message}
+	f := PastFiring{Execution: Execution{Run: r.ID}, Phase: r.Phase, Outcome: r.Outcome, Reason: r.Reason, Message: r.Message}
 	if r.Firing != nil {
 		f.Time = *r.Firing
 	}

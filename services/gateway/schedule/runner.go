@@ -42,7 +42,7 @@ type storedFiringLog struct {
 func NewRunner(s Settings, d Deps) *Runner {
 	s.Interval, s.Lease = cmp.Or(s.Interval, defaultInterval), cmp.Or(s.Lease, defaultLease)
 	r := &Runner{
-		settings: s, docs: documents{d.Store}, runs: runs{d.Store, d.Submitter, d.Now}, bus: d.Bus, log: d.Log,
+		settings: s, docs: documents{d.Store}, runs: runs{d.Store, d.Submitter, d.Sets, d.Now}, bus: d.Bus, log: d.Log,
 		leader:     control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
 		firingLogs: make(map[string]storedFiringLog),
 	}

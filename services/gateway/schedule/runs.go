@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -22,10 +23,11 @@ const (
 	maxOpenRuns   = 200              // maximum number of listed runs of a schedule
 )
 
-// runs finds and cancels the runs of schedules, and locks schedules.
+// runs makes, finds and cancels the runs and sets of schedules, and locks schedules.
 type runs struct {
 	store     Store
 	submitter Submitter
+	sets      Sets
 	now       func() time.Time
 }
 
@@ -47,22 +49,22 @@ func (r runs) alone(ctx context.Context, s Schedule, do func(ctx context.Context
 	return err
 }
 
-// active returns the unfinished runs of a schedule, and the runs of the log that have
-// finished.
-func (r runs) active(ctx context.Context, id string, l firingLog) (active []activeRun, ended []string, err error) {
+// active returns the unfinished runs and sets of a schedule, and those of the log that
+// have finished.
+func (r runs) active(ctx context.Context, id string, l firingLog) (active []activeExecution, ended []Execution, err error) {
 	for _, record := range l.Records {
 		if !record.Open {
 			continue
 		}
-		over, err := r.isOver(ctx, record.Run)
+		over, err := r.isOver(ctx, record.Execution)
 		if err != nil {
 			return nil, nil, err
 		}
 		if over {
-			ended = append(ended, record.Run)
+			ended = append(ended, record.Execution)
 			continue
 		}
-		active = append(active, activeRun{Run: record.Run, Time: record.Time, Reported: record.Reported})
+		active = append(active, activeExecution{Execution: record.Execution, Time: record.Time, Reported: record.Reported})
 	}
 	phases := event.Phases()
 	projected, _, err := r.store.Runs(ctx, store.RunFilter{Schedule: id, Phases: phases[:len(phases)-1], Oldest: true}, "", maxOpenRuns)
@@ -70,39 +72,47 @@ func (r runs) active(ctx context.Context, id string, l firingLog) (active []acti
 		return nil, nil, err
 	}
 	for _, run := range projected {
-		listed := slices.ContainsFunc(active, func(g activeRun) bool { return g.Run == run.ID }) || slices.Contains(ended, run.ID)
+		w := Execution{Run: run.ID}
+		listed := slices.ContainsFunc(active, func(g activeExecution) bool { return g.Execution == w }) || slices.Contains(ended, w)
 		if !listed && run.Firing != nil {
-			active = append(active, activeRun{Run: run.ID, Time: *run.Firing, Reported: true})
+			active = append(active, activeExecution{Execution: w, Time: *run.Firing, Reported: true})
 		}
 	}
-	active, err = r.addTriggered(ctx, id, active)
+	if active, err = r.addTriggered(ctx, id, active); err != nil {
+		return nil, nil, err
+	}
+	active, err = r.addSets(ctx, id, active)
 	return active, ended, err
 }
 
-// isOver reports whether a run has finished. A run without a projection was just
+// isOver reports whether a run or a set has finished. A run without a projection was just
 // submitted.
-func (r runs) isOver(ctx context.Context, id string) (bool, error) {
-	run, err := r.store.Run(ctx, id)
+func (r runs) isOver(ctx context.Context, w Execution) (bool, error) {
+	if w.Set != "" {
+		s, found, err := r.findSet(ctx, w.Set)
+		return !found || s.State == set.StateFinished, err
+	}
+	run, err := r.store.Run(ctx, w.Run)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	return run.Phase == event.PhaseFinished, err
 }
 
-// addTriggered adds the unfinished triggered runs to the active runs of a schedule, and
+// addTriggered adds the unfinished triggered runs to the active ones of a schedule, and
 // marks those that the list already has.
-func (r runs) addTriggered(ctx context.Context, id string, active []activeRun) ([]activeRun, error) {
+func (r runs) addTriggered(ctx context.Context, id string, active []activeExecution) ([]activeExecution, error) {
 	t, _, _, err := store.Find[triggerLog](ctx, r.store, store.KindFirings, triggersKey(id))
 	if err != nil {
 		return nil, err
 	}
 	open, err := r.openTriggers(ctx, id, t)
 	for _, one := range open {
-		if i := slices.IndexFunc(active, func(g activeRun) bool { return g.Run == one.run }); i >= 0 {
+		if i := slices.IndexFunc(active, func(g activeExecution) bool { return g.Run == one.run }); i >= 0 {
 			active[i].Triggered = true
 			continue
 		}
-		active = append(active, activeRun{Run: one.run, Time: one.At, Reported: true, Triggered: true})
+		active = append(active, activeExecution{Execution: Execution{Run: one.run}, Time: one.At, Reported: true, Triggered: true})
 	}
 	return active, err
 }
@@ -115,7 +125,7 @@ type openTrigger struct {
 }
 
 // openTriggers returns the triggers whose runs have not finished. It leaves out
-// triggers whose run was never made.
+// triggers whose run was never made, and those that made a set: the setLog has it.
 func (r runs) openTriggers(ctx context.Context, id string, t triggerLog) (open []openTrigger, err error) {
 	for _, one := range t.Keys {
 		run, err := r.submitter.RunOfFiring(ctx, id, one.Key)
@@ -125,7 +135,7 @@ func (r runs) openTriggers(ctx context.Context, id string, t triggerLog) (open [
 		if err != nil {
 			return nil, err
 		}
-		over, err := r.isOver(ctx, run)
+		over, err := r.isOver(ctx, Execution{Run: run})
 		if err != nil {
 			return nil, err
 		}
@@ -151,11 +161,15 @@ func (r runs) recordTrigger(ctx context.Context, id string, t triggerEntry) erro
 	return err
 }
 
-// cancel cancels a run of a schedule in favour of another run.
-func (r runs) cancel(ctx context.Context, schedule, id string) error {
-	run, err := r.store.Run(ctx, id)
+// cancel cancels a run or a set of a schedule in favour of another one.
+func (r runs) cancel(ctx context.Context, schedule string, w Execution) error {
+	if w.Set != "" {
+		_, err := r.sets.Cancel(ctx, "", w.Set, "schedule "+schedule)
+		return err
+	}
+	run, err := r.store.Run(ctx, w.Run)
 	if errors.Is(err, store.ErrNotFound) {
-		run, err = r.submitted(ctx, id)
+		run, err = r.submitted(ctx, w.Run)
 	}
 	if err != nil || run.Phase == event.PhaseFinished {
 		return err
@@ -172,26 +186,25 @@ func (r runs) submitted(ctx context.Context, id string) (store.Run, error) {
 	return store.Run{ID: sub.Run, Namespace: sub.Namespace, Owner: sub.Owner, Lineage: sub.Lineage}, nil
 }
 
-// missing returns the first n of the given firing times that have no run.
+// missing returns the first n of the given firing times that have no run and no set.
 func (r runs) missing(ctx context.Context, id string, all []time.Time, n int) (missing []time.Time, err error) {
 	for _, at := range all {
 		if len(missing) == n {
 			return missing, nil
 		}
-		_, err := r.submitter.RunOfFiring(ctx, id, firingKey(at))
-		if errors.Is(err, store.ErrNotFound) {
-			missing = append(missing, at)
-			continue
-		}
+		_, found, err := r.executionOf(ctx, id, firingKey(at))
 		if err != nil {
 			return nil, err
+		}
+		if !found {
+			missing = append(missing, at)
 		}
 	}
 	return missing, nil
 }
 
-// allMissing returns all of the given firing times that have no run. It looks them up
-// in parallel, because a request waits for the result.
+// allMissing returns all of the given firing times that have no run and no set. It looks
+// them up in parallel, because a request waits for the result.
 func (r runs) allMissing(ctx context.Context, id string, all []time.Time) ([]time.Time, error) {
 	parts := slices.Collect(slices.Chunk(all, backfillBatch))
 	missing := make([][]time.Time, len(parts))

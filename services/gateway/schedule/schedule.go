@@ -9,7 +9,9 @@
 //     current edition. A process that crashes between the two leaves an edition that no
 //     schedule names.
 //   - A firing is submitted like any run, under a key made of the schedule and the
-//     time: it is one run, however many processes submit it (see package submit). Then
+//     time: it is one run, however many processes submit it (see package submit). If the
+//     descriptor has a sweep, a firing is a set whose ID is derived from the same key
+//     (see package set), and its ID is first added to a document of KindFirings. Then
 //     events report the missed firings, under IDs of the same kind, and then
 //     KindFirings, by compare-and-set, moves past them. After a crash between any of
 //     these, a process repeats the rest, with the same effect.
@@ -24,8 +26,8 @@
 // from its owner and name, and a late process must not mistake a new schedule for the
 // old one.
 //
-// The rules are in decide*.go; documents accesses the store, runs the runs of
-// schedules, Runner fires, and Schedules serves requests of users.
+// The rules are in decide*.go; documents accesses the store, runs the runs and
+// sets of schedules, Runner fires, and Schedules serves requests of users.
 package schedule
 
 import (
@@ -37,6 +39,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -89,6 +92,16 @@ type Submitter interface {
 	ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
 }
 
+// Sets makes, finds and cancels sets.
+type Sets interface {
+	// Put does the same as set.Sets.Put.
+	Put(ctx context.Context, req submit.Request, asked *submit.SetError) (s set.Set, repeated bool, err error)
+	// Find does the same as set.Sets.Find.
+	Find(ctx context.Context, owner, ref string) (set.Set, error)
+	// Cancel does the same as set.Sets.Cancel.
+	Cancel(ctx context.Context, owner, ref, by string) (set.Set, error)
+}
+
 // Scripts stores the code that firings send along.
 type Scripts interface {
 	// PinScript does the same as submit.Submitter.PinScript.
@@ -105,6 +118,7 @@ type Publisher interface {
 type Deps struct {
 	Store     Store
 	Submitter Submitter
+	Sets      Sets
 	Scripts   Scripts
 	Bus       Publisher
 	Holder    string // name of this process as holder of the lease
@@ -124,7 +138,7 @@ type Schedules struct {
 
 // New returns Schedules that call wake after a change.
 func New(d Deps, wake func()) *Schedules {
-	return &Schedules{docs: documents{d.Store}, runs: runs{d.Store, d.Submitter, d.Now}, scripts: d.Scripts, wake: wake, log: d.Log}
+	return &Schedules{docs: documents{d.Store}, runs: runs{d.Store, d.Submitter, d.Sets, d.Now}, scripts: d.Scripts, wake: wake, log: d.Log}
 }
 
 // timestamp returns the time to store in a document.

@@ -16,53 +16,53 @@ import (
 
 // Trigger fires a schedule now, once for each key, and reports whether the key was used
 // before. The error is *MissingError, *ActiveRunError, *UnrunnableError, or another
-// error of submit.Submitter.Submit.
-func (k *Schedules) Trigger(ctx context.Context, owner, ref, key string) (run string, repeated bool, err error) {
+// error of submit.Submitter.Submit or set.Sets.Put.
+func (k *Schedules) Trigger(ctx context.Context, owner, ref, key string) (w Execution, repeated bool, err error) {
 	s, err := k.docs.find(ctx, owner, ref)
 	if err != nil {
-		return "", false, err
+		return Execution{}, false, err
 	}
 	key = "trigger " + event.Derive(cmp.Or(key, rand.Text()))
 	for end := time.Now().Add(2 * lockTTL); ; {
 		err = k.runs.alone(ctx, s, func(ctx context.Context) (err error) {
-			run, repeated, err = k.fireNow(ctx, s, key)
+			w, repeated, err = k.fireNow(ctx, s, key)
 			return err
 		})
 		if !errors.Is(err, store.ErrHeld) || time.Now().After(end) {
-			return run, repeated, err
+			return w, repeated, err
 		}
 		if !control.Sleep(ctx, 20*time.Millisecond) {
-			return "", false, ctx.Err()
+			return Execution{}, false, ctx.Err()
 		}
 	}
 }
 
-// fireNow makes the run of a trigger, unless that run exists.
-func (k *Schedules) fireNow(ctx context.Context, s Schedule, key string) (run string, repeated bool, err error) {
-	if run, err := k.runs.submitter.RunOfFiring(ctx, s.ID, key); err == nil {
-		return run, true, nil
+// fireNow makes the run or the set of a trigger, unless the trigger has one.
+func (k *Schedules) fireNow(ctx context.Context, s Schedule, key string) (w Execution, repeated bool, err error) {
+	if w, found, err := k.runs.executionOf(ctx, s.ID, key); err == nil && found {
+		return w, true, nil
 	}
 	if err := k.cancelActive(ctx, s); err != nil {
-		return "", false, err
+		return Execution{}, false, err
 	}
 	at := k.runs.now().UTC().Truncate(time.Second)
 	if s.Rules.Concurrency != descriptors.Allow {
 		if err := k.runs.recordTrigger(ctx, s.ID, triggerEntry{Key: key, At: at}); err != nil {
-			return "", false, err
+			return Execution{}, false, err
 		}
 	}
 	e, err := k.docs.edition(ctx, s)
 	if err != nil {
-		return "", false, err
+		return Execution{}, false, err
 	}
-	acc, err := k.runs.submitter.Submit(ctx, e.request(s, key, at))
+	w, repeated, err = k.runs.makeExecution(ctx, s, e.request(s, key, at), true)
 	if invalid := new(submit.InvalidError); errors.As(err, &invalid) {
 		err = &UnrunnableError{Err: invalid}
 	}
-	return acc.Run, acc.Repeated, err
+	return w, repeated, err
 }
 
-// cancelActive cancels the runs that the triggered run replaces, or returns
+// cancelActive cancels the runs and sets that the triggered one replaces, or returns
 // *ActiveRunError.
 func (k *Schedules) cancelActive(ctx context.Context, s Schedule) error {
 	l, _, _, err := store.Find[firingLog](ctx, k.docs.store, store.KindFirings, s.ID)
@@ -74,20 +74,20 @@ func (k *Schedules) cancelActive(ctx context.Context, s Schedule) error {
 		return err
 	}
 	blocking, ends := decideTrigger(s.Rules, active)
-	if blocking != "" {
-		return &ActiveRunError{Run: blocking}
+	if blocking != (Execution{}) {
+		return &ActiveRunError{Execution: blocking}
 	}
-	for _, run := range ends {
-		if err := k.runs.cancel(ctx, s.ID, run); err != nil {
+	for _, w := range ends {
+		if err := k.runs.cancel(ctx, s.ID, w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Backfill orders the runs of past firings without a run, from from on and before to. A
-// zero or later to means now. It returns the times of these firings, and the number of
-// firings that have a run. It can be repeated. The error is *MissingError, or
+// Backfill orders the runs, or the sets, of past firings without one, from from on and
+// before to. A zero or later to means now. It returns the times of these firings, and the
+// number of firings that have a run or a set. It can be repeated. The error is *MissingError, or
 // *SpanError if the span is empty or has too many firings.
 func (k *Schedules) Backfill(ctx context.Context, owner, ref string, from, to time.Time, by string) (missing []time.Time, present int, err error) {
 	now := k.timestamp()

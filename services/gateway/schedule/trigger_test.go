@@ -31,7 +31,7 @@ func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
 		t.Errorf("%s, %t, %v, want %s again", again, repeated, err, first)
 	}
 	_, err = g.api().TriggerSchedule(t.Context(), &baiv1.TriggerScheduleRequest{Schedule: "n", Owner: "ann"})
-	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), first) {
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), first.Run) {
 		t.Errorf("while it goes on: %v", err)
 	}
 	g.reconcileAt("11:00")

@@ -26,6 +26,9 @@ type Set struct {
 
 	store.SetRetention
 
+	Schedule string    `json:"schedule,omitempty"` // the schedule that fired; empty for a set of a user's request
+	Firing   time.Time `json:"firing,omitzero"`    // the time it fired for
+
 	Labels      map[string]string `json:"labels,omitempty"`
 	File        string            `json:"file,omitempty"`
 	Description string            `json:"description,omitempty"`
@@ -118,6 +121,9 @@ func nameID(owner, name string) string { return submit.DeriveID("set", "name", o
 
 // keyID returns the ID of the set without a name that an owner's idempotency key stands for.
 func keyID(owner, key string) string { return submit.DeriveID("set", "key", owner, key) }
+
+// FiringID returns the ID of the set that a schedule makes under a key.
+func FiringID(schedule, key string) string { return submit.DeriveID("set", "firing", schedule, key) }
 
 // list returns up to n sets for which want is true, with IDs after an ID.
 func (d documents) list(ctx context.Context, after string, n int, want func(Set) bool) ([]Set, error) {

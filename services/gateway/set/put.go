@@ -16,13 +16,14 @@ import (
 
 // Put creates the set that a request asks for, and reports whether the same request was
 // sent before under its key. The error is *submit.InvalidError, *submit.NotUniqueError,
-// *submit.StorageFullError, or an error after which the request must be sent again.
+// *submit.StorageFullError, or an error after which the request must be sent again. A firing
+// of a schedule is one set under its key, even if the content of the request changes.
 func (k *Sets) Put(ctx context.Context, req submit.Request, asked *submit.SetError) (s Set, repeated bool, err error) {
 	s, r, err := k.plan(req, asked)
 	if err != nil {
 		return Set{}, false, err
 	}
-	if req.Key != "" {
+	if req.Key != "" && req.Firing == nil {
 		if _, err := k.deps.Submitter.ClaimKey(ctx, req.Owner, req.Key, s.ID, s.Digest); err != nil {
 			return Set{}, false, err
 		}
@@ -59,6 +60,9 @@ func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, e
 		Cells: plan.Cells(), Runs: plan.Runs(), Repetitions: table.Repetitions, Warmup: table.Warmup, Order: string(table.Order),
 		MaxParallel: table.MaxParallel, OnFailure: table.OnFailure, State: StateRunning, Created: now, Updated: now,
 	}
+	if f := req.Firing; f != nil {
+		s.Schedule, s.Firing = f.Schedule, f.Time
+	}
 	return s, request{
 		Namespace: namespace, Descriptor: string(asked.Text), File: req.File, Labels: req.Labels, Script: s.Script, Provenance: asked.Provenance,
 	}, nil
@@ -67,6 +71,8 @@ func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, e
 // newID returns the ID of the set that a request asks for.
 func (k *Sets) newID(req submit.Request, now time.Time) (string, error) {
 	switch {
+	case req.Firing != nil:
+		return FiringID(req.Firing.Schedule, req.Key), nil
 	case req.Name != "":
 		return nameID(req.Owner, req.Name), nil
 	case req.Key != "":
@@ -79,11 +85,11 @@ func (k *Sets) newID(req submit.Request, now time.Time) (string, error) {
 	return id, nil
 }
 
-// checkSame returns nil if a stored set with the same ID was made by the same request, and
-// *submit.NotUniqueError otherwise: the set has the name, under another key. A request
-// without a key is never the same.
+// checkSame returns nil if a stored set with the same ID was made by the same request or
+// firing, and *submit.NotUniqueError otherwise: the set has the name, under another key. A
+// request without a key is never the same.
 func (s Set) checkSame(old Set) error {
-	if s.Key != "" && s.Key == old.Key && s.Digest == old.Digest {
+	if s.Schedule != "" || s.Key != "" && s.Key == old.Key && s.Digest == old.Digest {
 		return nil
 	}
 	return &submit.NotUniqueError{Field: "name", Value: s.Name, Set: old.ID}

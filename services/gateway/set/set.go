@@ -7,8 +7,8 @@
 //   - KindOpenSet has the Runner look at the set. It is written before KindSet, and deleted
 //     a while after the set has finished.
 //   - KindSet, create-only, then by compare-and-set. The ID is derived from the owner and
-//     the name, or else the idempotency key, so that a repeated request is the same set. A
-//     process that crashes before this has left nothing that counts.
+//     the name, or else the idempotency key, or from a schedule and its firing, so that a
+//     repeated request is the same set. A process that crashes before this has left nothing that counts.
 //   - A pass of the Runner submits the active runs that are not submitted yet, reads those
 //     that may have ended, and then writes what has changed, with the next runs to be made
 //     active. A run is submitted under a key made of the set and its ordinal (see package

@@ -68,8 +68,8 @@ type Request struct {
 	Cell       *CellRun          // place in a set of the run that this request makes; nil for none
 }
 
-// Firing is a firing of a schedule. Under one key it is one run, even if the content of
-// the request changes.
+// Firing is a firing of a schedule. Under one key it is one run, or one set, even if the
+// content of the request changes.
 type Firing struct {
 	Schedule string
 	Time     time.Time // firing time
@@ -95,8 +95,8 @@ type Submission struct {
 // decide returns the plan for a request, with that run ID and time; p checks the
 // descriptor. The error is *InvalidError with every fault of the request and the
 // descriptor, *UnsupportedError for a feature that this platform does not have, and
-// *ScheduleError for a schedule and *SetError for a set. A firing of a schedule and a
-// repetition of its run are not schedules.
+// *ScheduleError for a schedule and *SetError for a set. A firing of a schedule, a run of
+// the set that a firing makes, and a repetition of either are not schedules.
 func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
@@ -104,7 +104,7 @@ func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submis
 	if len(faults.Errors()) > 0 {
 		return Submission{}, &InvalidError{Faults: TruncateFaults(faults)}
 	}
-	if d.Info.Scheduled() && req.Firing == nil && req.RerunOf == "" {
+	if d.Info.Scheduled() && req.Firing == nil && req.Cell == nil && req.RerunOf == "" {
 		return Submission{}, &ScheduleError{Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings())}
 	}
 	if d.Sweep != nil {
@@ -236,15 +236,10 @@ func checkScript(req Request, d *descriptors.Descriptor) descriptors.Faults {
 // checkSweep returns the fault of a descriptor with a sweep that the request does not allow;
 // d is nil if the descriptor has faults.
 func checkSweep(req Request, d *descriptors.Descriptor) descriptors.Faults {
-	switch {
-	case d == nil || d.Sweep == nil:
+	if d == nil || d.Sweep == nil || req.RerunOf == "" {
 		return nil
-	case d.Info.Scheduled():
-		return descriptors.Faults{{Path: "sweep", Code: CodeSweep, Message: "a schedule cannot submit sets yet", Remedy: "remove info.scheduling, or the table sweep"}}
-	case req.RerunOf != "":
-		return descriptors.Faults{{Path: "sweep", Code: CodeSweep, Message: "a set does not repeat a run", Remedy: "leave out rerun_of, or remove the table sweep"}}
 	}
-	return nil
+	return descriptors.Faults{{Path: "sweep", Code: CodeSweep, Message: "a set does not repeat a run", Remedy: "leave out rerun_of, or remove the table sweep"}}
 }
 
 // scriptNotFound returns the error for code that is not stored.

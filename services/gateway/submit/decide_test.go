@@ -275,17 +275,33 @@ func TestADescriptorWithASweepIsASetAndACellOfItIsARun(t *testing.T) {
 	}
 }
 
-func TestASweepIsRefusedWhereThereCanBeNoSet(t *testing.T) {
-	for name, change := range map[string]func(*submit.Request){
-		"in a schedule": func(r *submit.Request) {
-			r.Descriptor = []byte(strings.Replace(swept, "[info]", "[info]\nscheduling = \"@daily\"", 1))
-		},
-		"in a repetition of a run": func(r *submit.Request) { r.Descriptor, r.RerunOf = []byte(swept), runID },
-	} {
-		_, err := submit.Decide(descriptors.Parser{}, request(change), runID, noon())
-		var invalid *submit.InvalidError
-		if !errors.As(err, &invalid) || invalid.Faults[0].Path != "sweep" || invalid.Faults[0].Code != submit.CodeSweep {
-			t.Errorf("%s: %v", name, err)
-		}
+func TestASweepIsRefusedInARepetitionOfARun(t *testing.T) {
+	_, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor, r.RerunOf = []byte(swept), runID }), runID, noon())
+	var invalid *submit.InvalidError
+	if !errors.As(err, &invalid) || invalid.Faults[0].Path != "sweep" || invalid.Faults[0].Code != submit.CodeSweep {
+		t.Errorf("decided with %v, want *InvalidError", err)
+	}
+}
+
+func TestASweepInAScheduleIsAScheduleAndEachFiringASet(t *testing.T) {
+	text := []byte(strings.Replace(swept, "[info]", "[info]\nscheduling = \"@daily\"", 1))
+	var scheduled *submit.ScheduleError
+	_, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor = text }), runID, noon())
+	if !errors.As(err, &scheduled) || scheduled.Descriptor.Sweep == nil {
+		t.Errorf("decided with %v, want *ScheduleError", err)
+	}
+	var asked *submit.SetError
+	_, err = submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) {
+		r.Descriptor, r.Firing = text, &submit.Firing{Schedule: "s", Time: noon()}
+	}), runID, noon())
+	if !errors.As(err, &asked) || string(asked.Text) != string(text) {
+		t.Errorf("decided about a firing with %v, want *SetError", err)
+	}
+	cell := []byte(strings.Split(string(text), "[sweep")[0])
+	plan, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) {
+		r.Descriptor, r.Cell = cell, &submit.CellRun{Set: "s", Cell: "cpus=1", Repetition: 1}
+	}), runID, noon())
+	if err != nil || plan.Submitted.Schedule != "" {
+		t.Errorf("decided about a cell with %+v, %v, want a run", plan.Submitted.Lineage, err)
 	}
 }

@@ -95,7 +95,7 @@ func (ch *RunSelector) Filter(cmd *cobra.Command, s *Session, now time.Time) (ba
 	if f.Set, err = s.set(cmd, ch.set); err != nil {
 		return f, err
 	}
-	if f.Schedule, err = s.schedule(cmd, ch.schedule); err != nil || ch.everybody {
+	if f.Schedule, err = s.ScheduleID(cmd, ch.schedule); err != nil || ch.everybody {
 		return f, err
 	}
 	where, err := s.ResolveContext()
@@ -133,8 +133,8 @@ func values[E interface {
 	return all, nil
 }
 
-// schedule is the ID of the schedule that a user names; empty for none.
-func (s *Session) schedule(cmd *cobra.Command, name string) (string, error) {
+// ScheduleID is the ID of the schedule that a user names; empty for none.
+func (s *Session) ScheduleID(cmd *cobra.Command, name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}

@@ -19,9 +19,10 @@ func backfill(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backfill SCHEDULE --from TIME [--to TIME]",
 		Short: "Make the runs of past firings that have none",
-		Long: `Makes the runs of past firings that have none, from one time on and before
-another, with the descriptor that the schedule has now, and prints the times. It
-takes up to 10,000 firings, nearly a week of a schedule that fires every minute.
+		Long: `Makes the runs, or the sets, of past firings that have none, from one time on
+and before another, with the descriptor that the schedule has now, and prints
+the times. It takes up to 10,000 firings, nearly a week of a schedule that fires
+every minute.
 Again it makes no run twice.
 
 A date or time without an offset is read in the zone of the schedule, in which

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,8 +22,9 @@ func get(s *session.Session) *cobra.Command {
 		Use:   "get SCHEDULE",
 		Short: "Show a schedule, its next firing, and its last ones",
 		Long: `Shows a schedule, its next firing, and the outcome of its last firings, the
-latest first. A firing that is missed has no run, or had one that went on when
-the schedule was to fire again. Times are in the zone of the schedule.
+latest first. A firing of a descriptor with a table sweep is a set. A firing
+that is missed has no run, or had one that went on when the schedule was to fire
+again. Times are in the zone of the schedule.
 
 With -o json or yaml: the schedule, with its descriptor. With -o name: its ID.`,
 	}, func(ctx context.Context, c *bai.Client, name string) error {
@@ -94,9 +96,13 @@ func span(seconds int64) string {
 }
 
 func firings(got *baiv1.Schedule) printer.Table {
+	title := "RUN"
+	if slices.ContainsFunc(got.GetFirings(), func(f *baiv1.Firing) bool { return f.GetSetId() != "" }) {
+		title = "RUN OR SET"
+	}
 	t := printer.Table{Columns: []printer.Column{
 		{Title: "FIRING"},
-		{Title: "RUN"},
+		{Title: title},
 		{Title: "STATUS"},
 		{Title: "MISSED", Optional: true},
 		{Title: "REASON"},
@@ -112,10 +118,11 @@ func firings(got *baiv1.Schedule) printer.Table {
 			missed = "missed"
 		}
 		status := ""
-		if f.GetRunId() != "" {
+		made := cmp.Or(f.GetRunId(), f.GetSetId())
+		if made != "" {
 			status = printer.Status(&baiv1.Run{Phase: f.GetPhase(), Outcome: f.GetOutcome()})
 		}
-		t.Rows = append(t.Rows, []string{at, f.GetRunId(), status, missed, f.GetReason(), f.GetMessage()})
+		t.Rows = append(t.Rows, []string{at, made, status, missed, f.GetReason(), f.GetMessage()})
 	}
 	return t
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -20,8 +21,9 @@ func Schedule(s *session.Session) *cobra.Command {
 		Short: "Look after schedules",
 		Long: `Looks after schedules. A schedule is made by submitting a descriptor with
 info.scheduling (baictl submit nightly.toml --name nightly), and changed by
-submitting another under its name or ID. Each of its firings is a run:
-baictl list --schedule nightly.
+submitting another under its name or ID. Each of its firings is a run, or a set
+if the descriptor has a table sweep: baictl list --schedule nightly, baictl set
+list --schedule nightly.
 
 A SCHEDULE is named by its ID, or by the name that its owner gave it.`,
 	}, list(s), get(s), pause(s), resume(s), trigger(s), backfill(s), remove(s))
@@ -215,57 +217,89 @@ func trigger(s *session.Session) *cobra.Command {
 	cmd := oneScheduleCommand(s, &cobra.Command{
 		Use:   "trigger SCHEDULE",
 		Short: "Have a schedule fire now, beside its times",
-		Long: `Has a schedule fire now, beside its times, and prints the ID of the run; also
-where it is paused. It is refused while a run goes on and the schedule forbids a
-second one.
+		Long: `Has a schedule fire now, beside its times, and prints the ID of the run, or of
+the set if its descriptor has a table sweep; also where it is paused. It is
+refused while a run or a set goes on and the schedule forbids a second one.
 
-With -o json or yaml: {"runId", "idempotencyKey"}.`,
+With -o json or yaml: {"runId", "idempotencyKey"}, and for a set {"setId",
+"idempotencyKey"}.`,
 		Example: `  baictl watch $(baictl schedule trigger nightly)`,
 	}, func(ctx context.Context, c *bai.Client, name string) error {
 		if key == "" {
 			key = bai.NewKey()
 		}
-		run, err := c.TriggerSchedule(ctx, name, key)
+		fired, err := c.FireSchedule(ctx, name, key)
 		if err != nil {
 			return err
 		}
-		if !s.Structured() {
-			return session.WriteText(s.Env.Out, run+"\n")
+		made := session.Entry{Name: "runId", Value: fired.RunID}
+		if fired.SetID != "" {
+			made = session.Entry{Name: "setId", Value: fired.SetID}
 		}
-		text, err := session.Object(session.Entry{Name: "runId", Value: run}, session.Entry{Name: "idempotencyKey", Value: key})
+		if !s.Structured() {
+			return session.WriteText(s.Env.Out, fmt.Sprintln(made.Value))
+		}
+		text, err := session.Object(made, session.Entry{Name: "idempotencyKey", Value: key})
 		if err != nil {
 			return err
 		}
 		return s.Print(text)
 	})
-	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` under which repetitions are the same run (default: a new one)")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` under which repetitions are the same run or set (default: a new one)")
 	return cmd
 }
 
 func remove(s *session.Session) *cobra.Command {
-	return oneScheduleCommand(s, &cobra.Command{
+	var cancelRuns bool
+	cmd := oneScheduleCommand(s, &cobra.Command{
 		Use:   "delete SCHEDULE",
 		Short: "End a schedule",
-		Long: `Ends a schedule. Its runs stay, and go on. Where there is none that is said, and
-is no error.
+		Long: `Ends a schedule. Its runs and sets stay, and go on; --cancel-runs cancels those
+that have not ended, without waiting for that, and says how many. Where there is
+no such schedule that is said, and is no error; --cancel-runs again cancels what
+is left of a deleted one.
 
-With -o json or yaml: {"schedule", "existed"}.`,
+With -o json or yaml: {"schedule", "existed"}, and with --cancel-runs
+"canceledRuns" and "canceledSets", numbers.`,
+		Example: `  baictl schedule delete nightly --cancel-runs`,
 	}, func(ctx context.Context, c *bai.Client, name string) error {
+		if cancelRuns {
+			done, err := c.DeleteScheduleAndRuns(ctx, name)
+			if err != nil {
+				return err
+			}
+			return printDeletion(s, name, done.Existed, &done)
+		}
 		existed, err := c.DeleteSchedule(ctx, name)
 		if err != nil {
 			return err
 		}
-		if s.Structured() {
-			text, err := session.Object(session.Entry{Name: "schedule", Value: name}, session.Entry{Name: "existed", Value: existed})
-			if err != nil {
-				return err
-			}
-			return s.Print(text)
-		}
-		text := "schedule " + printer.Clean(name) + " deleted"
-		if !existed {
-			text = "schedule " + printer.Clean(name) + " did not exist"
-		}
-		return session.WriteText(s.Env.Out, text+"\n")
+		return printDeletion(s, name, existed, nil)
 	})
+	cmd.Flags().BoolVar(&cancelRuns, "cancel-runs", false, "cancel the runs and sets of the schedule that have not ended")
+	return cmd
+}
+
+// printDeletion prints whether a schedule existed, and how many of its runs and sets were
+// canceled; nil if none were to be.
+func printDeletion(s *session.Session, name string, existed bool, canceled *bai.ScheduleDeletion) error {
+	if s.Structured() {
+		all := []session.Entry{{Name: "schedule", Value: name}, {Name: "existed", Value: existed}}
+		if canceled != nil {
+			all = append(all, session.Entry{Name: "canceledRuns", Value: canceled.Runs}, session.Entry{Name: "canceledSets", Value: canceled.Sets})
+		}
+		text, err := session.Object(all...)
+		if err != nil {
+			return err
+		}
+		return s.Print(text)
+	}
+	text := "schedule " + printer.Clean(name) + " deleted"
+	if !existed {
+		text = "schedule " + printer.Clean(name) + " did not exist"
+	}
+	if canceled != nil {
+		text += fmt.Sprintf(", %s and %s canceled", exitcode.Plural(canceled.Runs, "run"), exitcode.Plural(canceled.Sets, "set"))
+	}
+	return session.WriteText(s.Env.Out, text+"\n")
 }

@@ -123,6 +123,8 @@ func describe(got *baiv1.Set, on *screen.Screen) string {
 	line("descriptor", got.GetDescriptorFile())
 	line("labels", printer.Labels(got.GetLabels()))
 	line("canceled by", got.GetCanceledBy())
+	line("schedule", got.GetScheduleId())
+	line("firing", printer.Time(got.GetFiringTime()))
 	line("submitted", printer.Time(got.GetCreateTime()))
 	line("ended", printer.Time(got.GetEndTime()))
 	for _, f := range got.GetFailures() {

@@ -24,8 +24,8 @@ func Set(s *session.Session) *cobra.Command {
 		Use:   "set",
 		Short: "Follow sets and end them",
 		Long: `Follows sets and ends them. A set is all runs of a descriptor with a table
-sweep, and is made by submitting that (baictl submit sweep.toml --name sizes).
-Its runs are listed by baictl list --set sizes.
+sweep, and is made by submitting that (baictl submit sweep.toml --name sizes) or
+by a firing of a schedule. Its runs are listed by baictl list --set sizes.
 
 A SET is named by its ID, or by the name that its owner gave it.`,
 	}, list(s), get(s), results(s), watch(s), cancel(s), resume(s))
@@ -35,7 +35,7 @@ A SET is named by its ID, or by the name that its owner gave it.`,
 
 func list(s *session.Session) *cobra.Command {
 	var everybody bool
-	var namespace string
+	var namespace, schedule string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List sets, newest first",
@@ -53,7 +53,11 @@ IDs.`,
 			if everybody {
 				owner = ""
 			}
-			all, err := sets(cmd.Context(), s, owner, namespace)
+			id, err := s.ScheduleID(cmd, schedule)
+			if err != nil {
+				return err
+			}
+			all, err := sets(cmd.Context(), s, id, owner, namespace)
 			if err != nil {
 				return err
 			}
@@ -62,17 +66,18 @@ IDs.`,
 	}
 	cmd.Flags().BoolVarP(&everybody, "all", "A", false, "everybody's sets")
 	cmd.Flags().StringVar(&namespace, "namespace", "", "only sets of this `TEAM`")
+	cmd.Flags().StringVar(&schedule, "schedule", "", "only sets that this `SCHEDULE` made: its ID, or the name that its owner gave it")
 	return cmd
 }
 
 // sets returns sets, newest first.
-func sets(ctx context.Context, s *session.Session, owner, namespace string) ([]*baiv1.Set, error) {
+func sets(ctx context.Context, s *session.Session, schedule, owner, namespace string) ([]*baiv1.Set, error) {
 	c, err := s.Client()
 	if err != nil {
 		return nil, err
 	}
 	var all []*baiv1.Set
-	for one, err := range c.Sets(ctx, owner, namespace) {
+	for one, err := range c.SetsOfSchedule(ctx, schedule, owner, namespace) {
 		if err != nil {
 			return nil, err
 		}
