@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/control"
@@ -19,21 +20,24 @@ import (
 
 const (
 	page        = 10_000 // samples that are read at once
-	workers     = 4      // runs that are delivered at once: a slow destination holds up few
+	workers     = 2      // runs that are delivered to one destination at once
 	firstPause  = time.Second
 	maxDelivery = 10 * time.Minute // for one run and one destination
 )
 
-// worker delivers runs.
+// worker delivers runs. Each destination has a queue of its own, so that one that does not answer holds up no other.
 type worker struct {
 	Deps
 
-	queue *queue.Queue[string] // of runs
+	queues map[string]*queue.Queue[target] // by destination; that of "" is for destinations that the settings do not have now
 
 	mu      sync.Mutex
-	tracked map[string]bool // runs in the queue, with those in a pause
+	tracked map[target]bool // what is in the queues, with what is in a pause
 	failing map[string]bool // destinations whose last delivery failed
 }
+
+// target is a destination that lacks a run.
+type target struct{ run, destination string }
 
 // Owe stores that the destinations in a run's descriptor lack its rows. It may be called again for the same run.
 func (w *worker) Owe(ctx context.Context, r store.Run) error {
@@ -49,7 +53,7 @@ func (w *worker) Owe(ctx context.Context, r store.Run) error {
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("note that run %s is to be delivered: %w", r.ID, err)
 	}
-	w.add(r.ID)
+	w.add(owed)
 	return nil
 }
 
@@ -62,78 +66,92 @@ func destinationsOf(r store.Run) []descriptors.Destination {
 	return d.Output.Destinations
 }
 
-// add queues a run, unless it is in the queue.
-func (w *worker) add(run string) {
-	w.mu.Lock()
-	added := !w.tracked[run]
-	w.tracked[run] = true
-	w.mu.Unlock()
-	if added {
-		w.queue.Add(run)
+// add queues a run for each destination that lacks it, unless it is in that queue.
+func (w *worker) add(owed store.Owed) {
+	for _, d := range owed.Destinations {
+		at := target{owed.Run, d.Name}
+		w.mu.Lock()
+		added := !w.tracked[at]
+		w.tracked[at] = true
+		w.mu.Unlock()
+		if added {
+			w.queueOf(d.Name).Add(at)
+		}
 	}
 }
 
-func (w *worker) forget(run string) {
+// queueOf returns the queue of a destination.
+func (w *worker) queueOf(destination string) *queue.Queue[target] {
+	if q, ok := w.queues[destination]; ok {
+		return q
+	}
+	return w.queues[""]
+}
+
+func (w *worker) forget(at target) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.tracked, run)
+	delete(w.tracked, at)
 }
 
 // work delivers runs until ctx is done.
 func (w *worker) work(ctx context.Context) error {
 	w.mu.Lock()
-	clear(w.tracked) // a queue that has ended has lost its runs
+	clear(w.tracked) // queues that have ended have lost their runs
 	w.mu.Unlock()
 	list := control.NewLoop("deliver", w.Poll, w.Log, w.list, control.LoopSettings{
 		Backoff: control.Backoff{First: firstPause, Max: firstPause},
 		Failing: "runs cannot be delivered now", Working: "runs are delivered again",
 	})
-	var all sync.WaitGroup
-	defer all.Wait()
-	all.Go(func() { _ = list.Run(ctx) })
-	return w.queue.Run(ctx, workers, w.process)
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return list.Run(ctx) })
+	for _, q := range w.queues {
+		all.Go(func() error { return q.Run(ctx, workers, w.process) })
+	}
+	return all.Wait()
 }
 
 // list adds the runs that other processes have stored.
 func (w *worker) list(ctx context.Context) (time.Duration, error) {
-	for d, err := range store.AllDocs(ctx, w.Store, store.KindOwed, "") {
+	for d, err := range store.AllAfter[store.Owed](ctx, w.Store, store.KindOwed, "") {
 		if err != nil {
 			return 0, fmt.Errorf("list runs to be delivered: %w", err)
 		}
-		w.add(d.Key)
+		w.add(d.Value)
 	}
 	return 0, nil
 }
 
-// process tries all destinations of a run that lack its rows.
-func (w *worker) process(ctx context.Context, run string) (queue.Result, error) {
-	owed, _, found, err := store.Find[store.Owed](ctx, w.Store, store.KindOwed, run)
+// process tries one destination of a run that lacks its rows.
+func (w *worker) process(ctx context.Context, at target) (queue.Result, error) {
+	owed, _, _, err := store.Find[store.Owed](ctx, w.Store, store.KindOwed, at.run)
 	if err != nil {
-		return queue.Result{}, fmt.Errorf("deliver run %s: %w", run, err)
+		return queue.Result{}, fmt.Errorf("deliver run %s: %w", at.run, err)
 	}
-	if !found { // another process has delivered it
-		w.forget(run)
+	i := slices.IndexFunc(owed.Destinations, func(d store.OwedDestination) bool { return d.Name == at.destination })
+	if i < 0 { // another process has delivered it
+		w.forget(at)
 		return queue.Result{}, nil
 	}
-	r, err := w.Store.Run(ctx, run)
-	if err != nil {
-		return queue.Result{}, fmt.Errorf("deliver run %s: %w", run, err)
+	failure := ""
+	r, err := w.Store.Run(ctx, at.run)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // it was deleted: nothing is left to deliver
+	case err != nil:
+		return queue.Result{}, fmt.Errorf("deliver run %s: %w", at.run, err)
+	default:
+		failure = w.deliver(ctx, r, at.destination)
 	}
-	left := owed.Destinations
-	for _, d := range owed.Destinations {
-		failure := w.deliver(ctx, r, d.Name)
-		if ctx.Err() != nil {
-			return queue.Result{}, ctx.Err()
-		}
-		left = withError(left, d.Name, failure)
-		if failure != d.Error || failure == "" {
-			if err := w.record(ctx, run, d.Name, failure); err != nil {
-				return queue.Result{}, fmt.Errorf("deliver run %s: %w", run, err)
-			}
+	if ctx.Err() != nil {
+		return queue.Result{}, ctx.Err()
+	}
+	if failure == "" || failure != owed.Destinations[i].Error {
+		if err := w.record(ctx, at.run, at.destination, failure); err != nil {
+			return queue.Result{}, fmt.Errorf("deliver run %s: %w", at.run, err)
 		}
 	}
-	if len(left) == 0 {
-		w.forget(run)
+	if failure == "" {
+		w.forget(at)
 		return queue.Result{}, nil
 	}
 	return queue.Result{Requeue: true}, nil

@@ -56,10 +56,19 @@ type Deliverer struct{ *worker }
 // New returns a deliverer. Runs are delivered while its runnables run.
 func New(d Deps) Deliverer {
 	d.Retry, d.Poll = cmp.Or(d.Retry, 5*time.Minute), cmp.Or(d.Poll, 10*time.Second)
-	runs := queue.New(d.Log, queue.Settings[string]{First: min(firstPause, d.Retry), Max: d.Retry, Fields: func(run string) []zap.Field {
-		return []zap.Field{zap.String("run", run)}
+	w := &worker{Deps: d, queues: make(map[string]*queue.Queue[target]), tracked: make(map[target]bool), failing: make(map[string]bool)}
+	for name := range d.Destinations {
+		w.queues[name] = w.newQueue()
+	}
+	w.queues[""] = w.newQueue()
+	return Deliverer{w}
+}
+
+// newQueue returns the queue of a destination.
+func (w *worker) newQueue() *queue.Queue[target] {
+	return queue.New(w.Log, queue.Settings[target]{First: min(firstPause, w.Retry), Max: w.Retry, Fields: func(at target) []zap.Field {
+		return []zap.Field{zap.String("run", at.run), zap.String("destination", at.destination)}
 	}})
-	return Deliverer{&worker{Deps: d, queue: runs, tracked: make(map[string]bool), failing: make(map[string]bool)}}
 }
 
 // Runnables returns the parts of the service, by name. The names are unique among all services, so that one process can run several.

@@ -187,6 +187,45 @@ func TestADestinationThatFailsIsOwedUntilItWorks(t *testing.T) {
 	want(t, "log", messages, []string{"destination takes no rows, retrying", "destination takes rows again"})
 }
 
+// silent is a destination that never answers.
+type silent struct{}
+
+func (silent) Deliver(ctx context.Context, _ deliver.Delivery) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestADestinationThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
+	s, r := newStore(t)
+	lake := newMemory()
+	d := newDeliverer(s, zap.NewNop(), map[string]deliver.Destination{"warehouse": silent{}, "lake": lake})
+	const runs = 20
+	for i := range runs {
+		r.ID = fmt.Sprint("r", i)
+		if err := errors.Join(s.PutRun(t.Context(), r, store.Change{Run: r.ID, Revision: 1, Event: "e"}), d.Owe(t.Context(), r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, d, "the lake has all runs", func() bool {
+		lake.mu.Lock()
+		defer lake.mu.Unlock()
+		return len(lake.rows) == runs
+	})
+}
+
+func TestNothingIsOwedOfARunThatWasDeleted(t *testing.T) {
+	s, r := newStore(t)
+	r.ID = "deleted"
+	d := newDeliverer(s, zap.NewNop(), map[string]deliver.Destination{"warehouse": newMemory(), "lake": newMemory()})
+	if err := d.Owe(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	run(t, d, "nothing is owed", func() bool {
+		_, _, found, err := store.Find[store.Owed](t.Context(), s, store.KindOwed, r.ID)
+		return err == nil && !found
+	})
+}
+
 func TestADestinationThatTheSettingsLackOrForbidIsOwed(t *testing.T) {
 	s, r := newStore(t)
 	lake := newMemory()

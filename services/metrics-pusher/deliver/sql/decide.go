@@ -104,3 +104,26 @@ type RefusedError struct{ Reason string }
 
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Reason }
+
+// refusal returns the text about an error of PostgreSQL with that code. The server's own texts about connections have users, databases and
+// addresses: class 28 refuses the user, class 3D the database.
+func refusal(code, message string) string {
+	switch {
+	case strings.HasPrefix(code, "28"):
+		return "it does not let the platform in with the user and password that it was given"
+	case strings.HasPrefix(code, "3D"):
+		return "it has no such database"
+	}
+	return message
+}
+
+// storable returns the values of a row with texts that PostgreSQL stores: U+FFFD stands for NUL and for bytes that are not UTF-8.
+func storable(row []any) []any {
+	out := slices.Clone(row)
+	for i, v := range out {
+		if text, ok := v.(string); ok {
+			out[i] = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+		}
+	}
+	return out
+}

@@ -2,7 +2,10 @@ package sql
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
 )
@@ -31,5 +34,29 @@ func TestALackingTableNamesTheColumns(t *testing.T) {
 	const want = `table "results" lacks the columns "rate", "size": the platform alters no table; add what is lacking, or change the columns in the descriptor`
 	if err := lacking("results", []string{"run"}, columns); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestRefusalsOfPostgreSQLNameNoUserDatabaseOrAddress(t *testing.T) {
+	for code, message := range map[string]string{
+		"28P01": `password authentication failed for user "bai"`, "28000": `no pg_hba.conf entry for host "10.0.0.1", user "bai"`,
+		"3D000": `database "secret" does not exist`,
+	} {
+		if got := refusal(code, message); strings.Contains(got, `"`) {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+	if got := refusal("42501", "permission denied for table results"); got != "permission denied for table results" {
+		t.Errorf("got %s, want the server's text", got)
+	}
+}
+
+func TestTextThatPostgreSQLCannotStoreIsReplaced(t *testing.T) {
+	row := []any{"a\x00b", "\xff", "é", 1.5, nil}
+	if diff := cmp.Diff([]any{"a\uFFFDb", "\uFFFD", "é", 1.5, nil}, storable(row)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if row[0] != "a\x00b" {
+		t.Error("the row of the caller has changed")
 	}
 }

@@ -114,6 +114,9 @@ func (d *Table) insert(ctx context.Context, tx *sql.Tx, rows deliver.Delivery) e
 		if err != nil {
 			return &RefusedError{err.Error()}
 		}
+		if d.settings.Driver == Postgres {
+			row = storable(row)
+		}
 		if values = append(values, row...); len(values) == atOnce*len(names) {
 			if _, err := tx.ExecContext(ctx, full, values...); err != nil {
 				return err
@@ -190,7 +193,7 @@ func readable(err error) error {
 	case errors.As(err, &refused):
 		return refused
 	case errors.As(err, &pg):
-		return fmt.Errorf("the database refused: %s (SQLSTATE %s)", pg.Message, pg.Code)
+		return fmt.Errorf("the database refused: %s (SQLSTATE %s)", refusal(pg.Code, pg.Message), pg.Code)
 	case errors.As(err, &lite):
 		return fmt.Errorf("the database refused: %s", lite.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
