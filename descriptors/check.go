@@ -44,11 +44,29 @@ func (c check) all() {
 	c.secretFiles("", c.d.Env, c.d.Output)
 	c.server()
 	c.oneMachine()
-	if s := c.d.Sweep; s != nil && s.Order != Random && c.r.Has("sweep.seed") && !c.r.HasError("sweep.order") {
-		c.r.Warn("sweep.seed", fault.NotRead, fmt.Sprintf("order %s has no seed", s.Order), `write order = "random", or leave this out`)
+	if c.d.Sweep != nil {
+		c.sweep(c.d.Sweep)
 	}
 	if c.r.Has("custom_params") {
 		c.r.Warn("custom_params", fault.NotRead, "is kept and passed on, but no engine of this platform reads it", "")
+	}
+}
+
+func (c check) sweep(s *Sweep) {
+	if s.Order != Random && c.r.Has("sweep.seed") && !c.r.HasError("sweep.order") {
+		c.r.Warn("sweep.seed", fault.NotRead, fmt.Sprintf("order %s has no seed", s.Order), `write order = "random", or leave this out`)
+	}
+	if s.StopWhen == nil {
+		return
+	}
+	if c.r.Has("sweep.repetitions") {
+		c.r.Fault("sweep.repetitions", fault.BadStopWhen, "sweep.stop_when decides the number of repetitions", "leave this out, or sweep.stop_when")
+	}
+	if s.Order == Random {
+		c.r.Fault("sweep.order", fault.BadStopWhen, "order random has no stop_when", `write order = "interleaved" or "sequential"`)
+	}
+	if c.r.IsValid("sweep.stop_when.max") && !c.r.HasError("sweep.stop_when.min") && s.StopWhen.Min > s.StopWhen.Max {
+		c.r.Fault("sweep.stop_when.max", fault.BadStopWhen, fmt.Sprintf("is less than min, %d", s.StopWhen.Min), "write max as min or more")
 	}
 }
 

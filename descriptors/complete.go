@@ -20,6 +20,9 @@ func complete(d *Descriptor, r *decode.Report) {
 		}
 		d.Info.Labels[taskLabel] = d.Info.TaskName
 	}
+	if d.Sweep != nil && d.Sweep.StopWhen != nil {
+		d.Sweep.Repetitions = d.Sweep.StopWhen.Max
+	}
 	d.Env.VarOrder = r.Order("env.vars")
 	if len(d.Roles) > 0 {
 		d.Hardware.Strategy = OwnRoles

@@ -828,7 +828,8 @@ const (
 // In the descriptor that Parse returns, all other fields are those of the first cell.
 // Package sweep expands the table.
 type Sweep struct {
-	// Repetitions is how many runs of each cell are counted.
+	// Repetitions is how many runs of each cell are counted. Beside stop_when it is left
+	// out: stop_when.max is the number of repetitions.
 	Repetitions int `toml:"repetitions" default:"1" kind:"repetitions"`
 
 	// Warmup is how many runs of each cell come before its repetitions. They are stored as
@@ -854,6 +855,9 @@ type Sweep struct {
 	// the same, stop makes no further one.
 	OnFailure string `toml:"on_failure" default:"continue" one:"continue stop"`
 
+	// StopWhen ends the repetitions of a cell once one of its metrics is precise enough.
+	StopWhen *StopWhen `toml:"stop_when"`
+
 	// Product has a list of values for each name; there is a cell for every combination of
 	// them, the last name of the file changing fastest.
 	Product map[string][]any `toml:"product" kind:"axes"`
@@ -868,6 +872,22 @@ type Sweep struct {
 
 	// Exclude leaves out the cells that have all values of one of its rows.
 	Exclude []map[string]any `toml:"exclude" kind:"rows"`
+}
+
+// StopWhen says when a cell has enough repetitions. Order random has no such rule.
+type StopWhen struct {
+	// Metric is the name of a metric of the results of the set, as run.duration.
+	Metric string `toml:"metric" need:"yes" kind:"metric name" example:"\"latency\""`
+
+	// HalfWidth is half the width of the interval of the metric's median, in percent of the
+	// median: a cell whose interval is as narrow has no further repetition.
+	HalfWidth float64 `toml:"half_width" need:"yes" kind:"percentage" example:"\"2%\""`
+
+	// Min is the number of repetitions that each cell has at least.
+	Min int `toml:"min" default:"6" kind:"repetitions" example:"6"`
+
+	// Max is the number of repetitions that a cell has at most.
+	Max int `toml:"max" need:"yes" kind:"most repetitions" example:"30"`
 }
 
 // An Order is the order of the runs of a set.

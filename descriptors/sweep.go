@@ -26,7 +26,7 @@ func (p Parser) readCells(text []byte, tree *syntax.Node, damaged bool) (*Descri
 		d, found := p.read(tree, damaged)
 		return d, nil, found
 	}
-	tree.Damage() // the cells may have the keys that are missing
+	damageCells(tree)
 	whole, all := p.read(tree, true)
 	ofSweep := slices.DeleteFunc(slices.Clone(all), func(f decode.Fault) bool {
 		return f.Path != "sweep" && !strings.HasPrefix(f.Path, "sweep.")
@@ -43,6 +43,17 @@ func (p Parser) readCells(text []byte, tree *syntax.Node, damaged bool) (*Descri
 	first, ofCells := p.cells(g)
 	first.Sweep, first.Info.Description, first.Info.Labels = whole.Sweep, whole.Info.Description, whole.Info.Labels
 	return first, g, slices.Concat(ofSweep, found, ofCells)
+}
+
+// damageCells makes all tables damaged that cells can vary: the cells may have the keys that
+// are missing there.
+func damageCells(tree *syntax.Node) {
+	stop := tree.Get("sweep").Get("stop_when")
+	damaged := stop != nil && stop.Damaged
+	tree.Damage()
+	if stop != nil {
+		stop.Damaged = damaged
+	}
 }
 
 // runLimit is how many runs a sweep may make, those for warming up included.

@@ -111,6 +111,16 @@ func (c *Client) ResumeSet(ctx context.Context, name string) (*baiv1.Set, error)
 	return res.GetSet(), nil
 }
 
+// RerunSet makes a set of the runs of another one: of all of them, or of those that did not
+// succeed. Calls with the same idempotency key make one set.
+func (c *Client) RerunSet(ctx context.Context, name string, failed bool, key string) (*baiv1.Set, error) {
+	res, err := callWithRetry(ctx, c, c.sets.RerunSet, &baiv1.RerunSetRequest{Set: name, Owner: c.settings.Owner, IdempotencyKey: key, Failed: failed})
+	if err != nil {
+		return nil, fmt.Errorf("run set %q again: %w", name, withNotFoundKind("set", err))
+	}
+	return res.GetSet(), nil
+}
+
 // WatchSet returns a set as it is, then after its changes, and ends when it has finished.
 // Changes that follow each other quickly may come as one. Once the platform was reached it
 // outlives broken connections and restarts of the platform until ctx ends. After an error

@@ -93,6 +93,9 @@ func TestASetIsCanceledAndResumedByItsName(t *testing.T) {
 		t.Errorf("resumed: %v, %v", s, err)
 	}
 	p.ChangeSet("a", func(s *baiv1.Set) { s.Submitted = 3 })
+	if s, err := c.RerunSet(t.Context(), "a", false, "k"); err != nil || s.GetRerunOfSet() == "" {
+		t.Errorf("rerun: %v, %v", s, err)
+	}
 	_, err := c.ResumeSet(t.Context(), "a")
 	if _, ok := errors.AsType[*bai.InvalidError](err); !ok {
 		t.Errorf("resumed after its last run: %v", err)

@@ -1,6 +1,10 @@
 package sweep
 
-import "github.com/benchmark-ai/bai/descriptors"
+import (
+	"slices"
+
+	"github.com/benchmark-ai/bai/descriptors"
+)
 
 // Runs is the number of all runs, those for warming up included.
 func (p *Plan) Runs() int { return p.Cells() * (p.sweep.Warmup + p.sweep.Repetitions) }
@@ -20,6 +24,24 @@ func (p *Plan) Run(ordinal int) Run {
 		ordinal = int(p.shuffled[ordinal])
 	}
 	return Run{Cell: ordinal % cells, Repetition: ordinal/cells + 1}
+}
+
+// Ordinal is the ordinal of a run of the plan: the inverse of Run.
+func (p *Plan) Ordinal(r Run) int {
+	cells, warmup := p.Cells(), p.sweep.Warmup
+	switch {
+	case p.sweep.Order == descriptors.Sequential && r.Warmup:
+		return r.Cell*(warmup+p.sweep.Repetitions) + r.Repetition - 1
+	case p.sweep.Order == descriptors.Sequential:
+		return r.Cell*(warmup+p.sweep.Repetitions) + warmup + r.Repetition - 1
+	case r.Warmup:
+		return r.Cell*warmup + r.Repetition - 1
+	}
+	place := (r.Repetition-1)*cells + r.Cell
+	if p.sweep.Order == descriptors.Random {
+		place = slices.Index(p.shuffled, uint32(place)) //nolint:gosec // a set has no more runs
+	}
+	return cells*warmup + place
 }
 
 func (p *Plan) sequential(ordinal int) Run {

@@ -66,6 +66,9 @@ func wantEachRunOnce(t *testing.T, p *sweep.Plan) {
 			t.Fatalf("run %d is %+v", i, r)
 		}
 		seen[r] = true
+		if back := p.Ordinal(r); back != i {
+			t.Errorf("run %d has the ordinal %d", i, back)
+		}
 	}
 	if len(seen) != p.Cells()*(p.Sweep().Repetitions+p.Sweep().Warmup) {
 		t.Errorf("%d runs", len(seen))

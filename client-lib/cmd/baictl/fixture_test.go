@@ -194,7 +194,7 @@ func addSets(p *baitest.Platform, begin time.Time) {
 		Labels: map[string]string{"task_name": "sizes"}, CellCount: 3, RunCount: 9, Repetitions: 2, Warmup: 1, Order: "interleaved", MaxParallel: 2, OnFailure: "continue",
 		State: baiv1.SetState_SET_STATE_RUNNING, Submitted: 6, Active: 1, Succeeded: 4, Failed: 1, FailureClasses: map[string]int32{"infra": 1},
 		Failures:   []*baiv1.SetFailure{{RunId: failedID, Cell: "size=1M", Message: "the process exited with 3"}},
-		ActiveRuns: []string{runningID}, CreateTime: timestamppb.New(begin), UpdateTime: timestamppb.New(begin.Add(time.Minute)),
+		ActiveRuns: []string{runningID}, EstimatedEndTime: timestamppb.New(begin.Add(time.Hour)), CreateTime: timestamppb.New(begin), UpdateTime: timestamppb.New(begin.Add(time.Minute)),
 	},
 		&baiv1.Cell{Id: "0123456789ab", Name: "size=1K", Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"1K"`}}, Runs: []*baiv1.CellRun{
 			{RunId: "w", Repetition: 1, Warmup: true, Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED},
@@ -230,16 +230,18 @@ const gridID = "8aq3w8r2v5m1x7d4j9thb0pzcn"
 // addGrid adds a set of four cells with 6 repetitions each.
 func addGrid(p *baitest.Platform, begin time.Time) {
 	p.AddSet(&baiv1.Set{
-		Id: gridID, Owner: "eve", Namespace: "cars", CellCount: 4, RunCount: 24, Repetitions: 6, Order: "interleaved", OnFailure: "continue",
-		State: baiv1.SetState_SET_STATE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED, Submitted: 24, Succeeded: 24,
-		CreateTime: timestamppb.New(begin.Add(-2 * time.Hour)), UpdateTime: timestamppb.New(begin), EndTime: timestamppb.New(begin),
-	})
+		Id: gridID, Owner: "eve", Namespace: "cars", CellCount: 4, RunCount: 32, Repetitions: 8, Order: "interleaved", OnFailure: "continue",
+		State: baiv1.SetState_SET_STATE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED, Submitted: 24, Succeeded: 24, Skipped: 8,
+		StopWhen:    &baiv1.StopWhen{Metric: "latency", HalfWidth: 0.025, Min: 6, Max: 8},
+		StopMessage: `metric "latency" of stop_when has no values in cell size=1K,num_threads=1: its repetitions go on to 8`,
+		CreateTime:  timestamppb.New(begin.Add(-2 * time.Hour)), UpdateTime: timestamppb.New(begin), EndTime: timestamppb.New(begin),
+	}, &baiv1.Cell{Id: "000000000001", Name: "size=1K,num_threads=1", Skipped: 2})
 	var cells []*baiv1.CellResult
 	for i, size := range []string{"1K", "1|M"} {
 		for j, threads := range []string{"1", "2"} {
 			at := float64(100*i + 40*j)
 			c := &baiv1.CellResult{
-				Id: fmt.Sprintf("%012x", 2*i+j+1), Name: "size=" + size + ",num_threads=" + threads, Succeeded: 6, Incomplete: int32(i * j),
+				Id: fmt.Sprintf("%012x", 2*i+j+1), Name: "size=" + size + ",num_threads=" + threads, Succeeded: 6, Incomplete: int32(i * j), Skipped: int32(2 * i),
 				Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"` + size + `"`}, {Name: "env.num_threads", Value: threads}},
 				Metrics: []*baiv1.MetricResult{
 					metricResult("latency", "ms", "lower", 212.5-at, 214-at, 213-at, 211.25-at, 212-at, 215-at),

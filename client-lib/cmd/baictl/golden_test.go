@@ -293,7 +293,11 @@ func setCommands() map[string]string {
 		"set-list-none":         "set list --namespace nobody",
 		"set-list-schedule":     "set list --schedule nightly",
 		"set-get-stopped":       "set get 7sq3w8r2v5m1x7d4j9thb0pzcn",
+		"set-get-stop-when":     "set get " + gridID,
 		"set-get-limit":         "set get sizes --limit 1",
+		"set-rerun":             "set rerun sizes",
+		"set-rerun-failed":      "set rerun 7sq3w8r2v5m1x7d4j9thb0pzcn --failed -o yaml",
+		"set-rerun-early":       "set rerun sizes --failed",
 		"set-get-none":          "set get colours",
 		"set-results-many":      "set results " + gridID,
 		"set-results-metric":    "set results " + gridID + " --metric latency --metric p99",
@@ -391,7 +395,7 @@ func submitTime(name string) time.Time {
 
 // addGridFor adds the set grid for the tests that show it.
 func addGridFor(p *baitest.Platform, name string) {
-	if strings.HasPrefix(name, "set-results") {
+	if strings.HasPrefix(name, "set-results") || name == "set-get-stop-when" {
 		addGrid(p, newYear)
 	}
 }

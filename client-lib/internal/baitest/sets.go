@@ -96,6 +96,9 @@ func (p *Platform) submitSet(req *baiv1.SubmitRunRequest, text string) (*baiv1.S
 		Order: string(d.Sweep.Order), MaxParallel: int32(d.Sweep.MaxParallel), OnFailure: d.Sweep.OnFailure,
 		State: baiv1.SetState_SET_STATE_RUNNING, CreateTime: timestamppb.New(p.now), UpdateTime: timestamppb.New(p.now),
 	}}
+	if w := d.Sweep.StopWhen; w != nil {
+		s.set.StopWhen = &baiv1.StopWhen{Metric: w.Metric, HalfWidth: w.HalfWidth, Min: int32(w.Min), Max: int32(w.Max)}
+	}
 	for i := range plan.Cells() {
 		c := plan.Cell(i)
 		cell := &baiv1.Cell{Id: c.ID, Name: c.Name}
@@ -255,7 +258,9 @@ func (c setService) CancelSet(_ context.Context, req *baiv1.CancelSetRequest) (*
 		return nil, err
 	}
 	if s.set.GetState() < baiv1.SetState_SET_STATE_CANCELING {
-		s.apply(func(s *baiv1.Set) { s.State, s.CanceledBy = baiv1.SetState_SET_STATE_CANCELING, req.GetOwner() })
+		s.apply(func(s *baiv1.Set) {
+			s.State, s.CanceledBy, s.EstimatedEndTime = baiv1.SetState_SET_STATE_CANCELING, req.GetOwner(), nil
+		})
 		c.p.notifyWaiters()
 	}
 	return &baiv1.CancelSetResponse{Set: withoutDetails(s.set)}, nil
@@ -280,4 +285,30 @@ func (c setService) ResumeSet(_ context.Context, req *baiv1.ResumeSetRequest) (*
 		c.p.notifyWaiters()
 	}
 	return &baiv1.ResumeSetResponse{Set: withoutDetails(s.set)}, nil
+}
+
+// RerunSet makes a running set like another one; of its runs those that did not succeed, if
+// these are asked for.
+func (c setService) RerunSet(_ context.Context, req *baiv1.RerunSetRequest) (*baiv1.RerunSetResponse, error) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	s, err := c.find(req.GetSet(), req.GetOwner())
+	if err != nil {
+		return nil, err
+	}
+	if req.GetFailed() && s.set.GetState() != baiv1.SetState_SET_STATE_FINISHED {
+		return nil, status.Errorf(codes.FailedPrecondition, "set %s has not finished", s.set.GetId())
+	}
+	old := s.set
+	next := &baiv1.Set{
+		Id: fmt.Sprintf("6sss%022d", len(c.p.sets)+1), Owner: req.GetOwner(), Namespace: old.GetNamespace(), RerunOfSet: old.GetId(),
+		CellCount: old.GetCellCount(), RunCount: old.GetRunCount(), Repetitions: old.GetRepetitions(), Warmup: old.GetWarmup(),
+		Order: old.GetOrder(), OnFailure: old.GetOnFailure(), State: baiv1.SetState_SET_STATE_RUNNING,
+		CreateTime: timestamppb.New(c.p.now), UpdateTime: timestamppb.New(c.p.now),
+	}
+	if req.GetFailed() {
+		next.RunCount -= old.GetSucceeded() + old.GetSkipped()
+	}
+	c.p.addSet(&storedSet{set: next})
+	return &baiv1.RerunSetResponse{Set: withoutDetails(next)}, nil
 }

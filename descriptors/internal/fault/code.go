@@ -108,6 +108,7 @@ const (
 	EqualCells     = "BAI0097"
 	NoCells        = "BAI0098"
 	ManyRuns       = "BAI0099"
+	BadStopWhen    = "BAI0100"
 
 	// Warnings.
 	NotRead       = "BAI0101"

@@ -557,6 +557,12 @@ func sweep() []Explanation {
 			"[sweep]\nrepetitions = 10000\nwarmup = 10000\n[sweep.product]\n\"hardware.cpus\" = [1, 2, 3, 4, 5, 6]",
 			"[sweep]\nrepetitions = 100\nwarmup = 1\n[sweep.product]\n\"hardware.cpus\" = [1, 2, 3, 4, 5, 6]",
 		},
+		{
+			BadStopWhen, "a rule to stop that contradicts the sweep",
+			"With stop_when each cell has min repetitions or more, and max at most: max is the number of repetitions, which is not given twice, and not less than min. The rule needs the repetitions of a cell in their order, which order random does not keep. half_width is a percentage above 0, as \"2%\".",
+			"[sweep]\nrepetitions = 10\n[sweep.product]\n\"hardware.cpus\" = [1, 2]\n[sweep.stop_when]\nmetric = \"latency\"\nhalf_width = \"2%\"\nmax = 30",
+			"[sweep.product]\n\"hardware.cpus\" = [1, 2]\n[sweep.stop_when]\nmetric = \"latency\"\nhalf_width = \"2%\"\nmax = 30",
+		},
 	}
 }
 

@@ -93,7 +93,7 @@ func code(example string) string {
 	return "`" + example + "`"
 }
 
-// example is a value of key as a file has it. Tables have none here: their keys
+// example is a value of key as the file has it, else the one of the language. Tables have none here: their keys
 // have.
 func (m *manual) example(key descriptors.Key) string {
 	if key.Type == "table" || key.Type == "list of tables" {
@@ -102,7 +102,7 @@ func (m *manual) example(key descriptors.Key) string {
 	if at := first(m.examples, key.Path); at != nil {
 		return at.TOML()
 	}
-	return key.Example // no file has all keys: roles and a strategy exclude each other
+	return key.Example // no file has all keys: roles and a strategy, stop_when and repetitions exclude each other
 }
 
 // first is the first value at a path, in whichever items of lists; nil for none.

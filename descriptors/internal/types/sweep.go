@@ -3,6 +3,7 @@ package types
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
@@ -15,6 +16,7 @@ const (
 	maxRepetitions = 10_000
 	maxParallel    = 100_000
 	maxSeed        = 1<<63 - 1
+	minStopMax     = 6 // with fewer values a median has no interval
 
 	parameterPattern = `[A-Za-z_][A-Za-z0-9_]*` // the names that IsParameter takes
 )
@@ -22,10 +24,12 @@ const (
 // sweeps are the types of the table sweep.
 func sweeps() decode.ValueTypes {
 	return decode.ValueTypes{
-		"repetitions":   between(1, maxRepetitions),
-		"warm-up runs":  between(0, maxRepetitions),
-		"parallel runs": between(0, maxParallel),
-		"seed":          between(-maxSeed-1, maxSeed),
+		"repetitions":      between(1, maxRepetitions),
+		"warm-up runs":     between(0, maxRepetitions),
+		"parallel runs":    between(0, maxParallel),
+		"seed":             between(-maxSeed-1, maxSeed),
+		"percentage":       text("a percentage above 0, at most 1000: `2%`, `0.5%`", percentage),
+		"most repetitions": between(minStopMax, maxRepetitions),
 		"axes": {
 			Type: "table of lists", Read: axes,
 			Rule: "a list of one value or more for each name, which is a parameter or, in quotes, the path of a key",
@@ -36,6 +40,20 @@ func sweeps() decode.ValueTypes {
 		},
 	}
 }
+
+// percentage is the share that a percentage stands for: 0.02 for 2%.
+func percentage(v decode.Value, s string) any {
+	number, found := strings.CutSuffix(s, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if !found || !isPercentage(number) || err != nil || n <= 0 || n > 1000 {
+		v.Fault(fault.BadStopWhen, fmt.Sprintf("%q is not a percentage above 0", s), "write it as \"2%\", at most \"1000%\"")
+		return nil
+	}
+	return n / 100
+}
+
+// isPercentage reports whether a number has digits and a point only.
+func isPercentage(number string) bool { return strings.Trim(number, "0123456789.") == "" }
 
 // axes are the values of each name.
 func axes(v decode.Value) any {

@@ -20,7 +20,8 @@ package baiv1
 //	   of ListRuns
 //	7  the table sweep, and set_id of SubmitRun's answer; SetService, with the results of
 //	   sets; set_id and cell of ListRuns
-//	8  schedules with a table sweep, and schedule_id of ListSets; cancel_runs of DeleteSchedule
+//	8  sets: stop_when, rerun, estimated end, schedule_id of ListSets; schedules with a table
+//	   sweep, cancel_runs of DeleteSchedule
 //
 // A server ignores fields that it does not know. A client that must be
 // understood in something newer than revision 1 sends the revision that it needs

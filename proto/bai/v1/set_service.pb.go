@@ -152,6 +152,19 @@ type Set struct {
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,30,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// Grows with each change.
 	Revision int64 `protobuf:"varint,31,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Number of repetitions that are not made because their cells have enough.
+	// run_count has them too.
+	Skipped int32 `protobuf:"varint,32,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// When a cell has enough repetitions; absent if each has all of them.
+	StopWhen *StopWhen `protobuf:"bytes,33,opt,name=stop_when,json=stopWhen,proto3" json:"stop_when,omitempty"`
+	// Why a cell that stop_when cannot decide about has all repetitions, in words.
+	StopMessage string `protobuf:"bytes,34,opt,name=stop_message,json=stopMessage,proto3" json:"stop_message,omitempty"`
+	// Set whose runs this one repeats.
+	RerunOfSet string `protobuf:"bytes,35,opt,name=rerun_of_set,json=rerunOfSet,proto3" json:"rerun_of_set,omitempty"`
+	// When the set will finish, if its runs go on as they have: an estimate, as of
+	// update_time. Absent while no run has ended, and once the set is canceled or has
+	// finished.
+	EstimatedEndTime *timestamppb.Timestamp `protobuf:"bytes,36,opt,name=estimated_end_time,json=estimatedEndTime,proto3" json:"estimated_end_time,omitempty"`
 	// Schedule that made the set; empty for a set that a user submitted.
 	ScheduleId string `protobuf:"bytes,40,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
 	// Time for which the schedule fired.
@@ -407,6 +420,41 @@ func (x *Set) GetRevision() int64 {
 	return 0
 }
 
+func (x *Set) GetSkipped() int32 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *Set) GetStopWhen() *StopWhen {
+	if x != nil {
+		return x.StopWhen
+	}
+	return nil
+}
+
+func (x *Set) GetStopMessage() string {
+	if x != nil {
+		return x.StopMessage
+	}
+	return ""
+}
+
+func (x *Set) GetRerunOfSet() string {
+	if x != nil {
+		return x.RerunOfSet
+	}
+	return ""
+}
+
+func (x *Set) GetEstimatedEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EstimatedEndTime
+	}
+	return nil
+}
+
 func (x *Set) GetScheduleId() string {
 	if x != nil {
 		return x.ScheduleId
@@ -419,6 +467,80 @@ func (x *Set) GetFiringTime() *timestamppb.Timestamp {
 		return x.FiringTime
 	}
 	return nil
+}
+
+// StopWhen is the table sweep.stop_when of a descriptor.
+type StopWhen struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of a metric, as in results.
+	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
+	// Half the width of the interval of the metric's median, as a share of the
+	// median: 0.02 is 2 %.
+	HalfWidth float64 `protobuf:"fixed64,2,opt,name=half_width,json=halfWidth,proto3" json:"half_width,omitempty"`
+	// Smallest number of repetitions of a cell.
+	Min int32 `protobuf:"varint,3,opt,name=min,proto3" json:"min,omitempty"`
+	// Largest number of repetitions of a cell.
+	Max           int32 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopWhen) Reset() {
+	*x = StopWhen{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopWhen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopWhen) ProtoMessage() {}
+
+func (x *StopWhen) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopWhen.ProtoReflect.Descriptor instead.
+func (*StopWhen) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StopWhen) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *StopWhen) GetHalfWidth() float64 {
+	if x != nil {
+		return x.HalfWidth
+	}
+	return 0
+}
+
+func (x *StopWhen) GetMin() int32 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *StopWhen) GetMax() int32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
 }
 
 // SetFailure is a run of a set that failed.
@@ -436,7 +558,7 @@ type SetFailure struct {
 
 func (x *SetFailure) Reset() {
 	*x = SetFailure{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[1]
+	mi := &file_bai_v1_set_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -448,7 +570,7 @@ func (x *SetFailure) String() string {
 func (*SetFailure) ProtoMessage() {}
 
 func (x *SetFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[1]
+	mi := &file_bai_v1_set_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -461,7 +583,7 @@ func (x *SetFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetFailure.ProtoReflect.Descriptor instead.
 func (*SetFailure) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{1}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SetFailure) GetRunId() string {
@@ -497,14 +619,16 @@ type Cell struct {
 	// Runs of the cell that were submitted, oldest first. A page of cells has 1,000
 	// runs at most: further runs of its last cell come with the same cell in the next
 	// page.
-	Runs          []*CellRun `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`
+	Runs []*CellRun `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`
+	// Number of repetitions that are not made because the cell has enough.
+	Skipped       int32 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Cell) Reset() {
 	*x = Cell{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[2]
+	mi := &file_bai_v1_set_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -516,7 +640,7 @@ func (x *Cell) String() string {
 func (*Cell) ProtoMessage() {}
 
 func (x *Cell) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[2]
+	mi := &file_bai_v1_set_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -529,7 +653,7 @@ func (x *Cell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cell.ProtoReflect.Descriptor instead.
 func (*Cell) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{2}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Cell) GetId() string {
@@ -560,6 +684,13 @@ func (x *Cell) GetRuns() []*CellRun {
 	return nil
 }
 
+func (x *Cell) GetSkipped() int32 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
 // CellParameter is one value of a cell.
 type CellParameter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -573,7 +704,7 @@ type CellParameter struct {
 
 func (x *CellParameter) Reset() {
 	*x = CellParameter{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[3]
+	mi := &file_bai_v1_set_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +716,7 @@ func (x *CellParameter) String() string {
 func (*CellParameter) ProtoMessage() {}
 
 func (x *CellParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[3]
+	mi := &file_bai_v1_set_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +729,7 @@ func (x *CellParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CellParameter.ProtoReflect.Descriptor instead.
 func (*CellParameter) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{3}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CellParameter) GetName() string {
@@ -636,7 +767,7 @@ type CellRun struct {
 
 func (x *CellRun) Reset() {
 	*x = CellRun{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[4]
+	mi := &file_bai_v1_set_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -648,7 +779,7 @@ func (x *CellRun) String() string {
 func (*CellRun) ProtoMessage() {}
 
 func (x *CellRun) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[4]
+	mi := &file_bai_v1_set_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -661,7 +792,7 @@ func (x *CellRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CellRun.ProtoReflect.Descriptor instead.
 func (*CellRun) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{4}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CellRun) GetRunId() string {
@@ -725,7 +856,7 @@ type ListSetsRequest struct {
 
 func (x *ListSetsRequest) Reset() {
 	*x = ListSetsRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[5]
+	mi := &file_bai_v1_set_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +868,7 @@ func (x *ListSetsRequest) String() string {
 func (*ListSetsRequest) ProtoMessage() {}
 
 func (x *ListSetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[5]
+	mi := &file_bai_v1_set_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +881,7 @@ func (x *ListSetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSetsRequest.ProtoReflect.Descriptor instead.
 func (*ListSetsRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{5}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListSetsRequest) GetPageSize() int32 {
@@ -801,7 +932,7 @@ type ListSetsResponse struct {
 
 func (x *ListSetsResponse) Reset() {
 	*x = ListSetsResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[6]
+	mi := &file_bai_v1_set_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +944,7 @@ func (x *ListSetsResponse) String() string {
 func (*ListSetsResponse) ProtoMessage() {}
 
 func (x *ListSetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[6]
+	mi := &file_bai_v1_set_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +957,7 @@ func (x *ListSetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSetsResponse.ProtoReflect.Descriptor instead.
 func (*ListSetsResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{6}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListSetsResponse) GetSets() []*Set {
@@ -856,7 +987,7 @@ type GetSetRequest struct {
 
 func (x *GetSetRequest) Reset() {
 	*x = GetSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[7]
+	mi := &file_bai_v1_set_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +999,7 @@ func (x *GetSetRequest) String() string {
 func (*GetSetRequest) ProtoMessage() {}
 
 func (x *GetSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[7]
+	mi := &file_bai_v1_set_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +1012,7 @@ func (x *GetSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSetRequest.ProtoReflect.Descriptor instead.
 func (*GetSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{7}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetSetRequest) GetSet() string {
@@ -909,7 +1040,7 @@ type GetSetResponse struct {
 
 func (x *GetSetResponse) Reset() {
 	*x = GetSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[8]
+	mi := &file_bai_v1_set_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1052,7 @@ func (x *GetSetResponse) String() string {
 func (*GetSetResponse) ProtoMessage() {}
 
 func (x *GetSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[8]
+	mi := &file_bai_v1_set_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1065,7 @@ func (x *GetSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSetResponse.ProtoReflect.Descriptor instead.
 func (*GetSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{8}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetSetResponse) GetSet() *Set {
@@ -962,7 +1093,7 @@ type ListCellsRequest struct {
 
 func (x *ListCellsRequest) Reset() {
 	*x = ListCellsRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[9]
+	mi := &file_bai_v1_set_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1105,7 @@ func (x *ListCellsRequest) String() string {
 func (*ListCellsRequest) ProtoMessage() {}
 
 func (x *ListCellsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[9]
+	mi := &file_bai_v1_set_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1118,7 @@ func (x *ListCellsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCellsRequest.ProtoReflect.Descriptor instead.
 func (*ListCellsRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{9}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListCellsRequest) GetSet() string {
@@ -1031,7 +1162,7 @@ type ListCellsResponse struct {
 
 func (x *ListCellsResponse) Reset() {
 	*x = ListCellsResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[10]
+	mi := &file_bai_v1_set_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1174,7 @@ func (x *ListCellsResponse) String() string {
 func (*ListCellsResponse) ProtoMessage() {}
 
 func (x *ListCellsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[10]
+	mi := &file_bai_v1_set_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1187,7 @@ func (x *ListCellsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCellsResponse.ProtoReflect.Descriptor instead.
 func (*ListCellsResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{10}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListCellsResponse) GetCells() []*Cell {
@@ -1093,7 +1224,7 @@ type GetSetResultsRequest struct {
 
 func (x *GetSetResultsRequest) Reset() {
 	*x = GetSetResultsRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[11]
+	mi := &file_bai_v1_set_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1105,7 +1236,7 @@ func (x *GetSetResultsRequest) String() string {
 func (*GetSetResultsRequest) ProtoMessage() {}
 
 func (x *GetSetResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[11]
+	mi := &file_bai_v1_set_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1118,7 +1249,7 @@ func (x *GetSetResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSetResultsRequest.ProtoReflect.Descriptor instead.
 func (*GetSetResultsRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{11}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetSetResultsRequest) GetSet() string {
@@ -1169,7 +1300,7 @@ type GetSetResultsResponse struct {
 
 func (x *GetSetResultsResponse) Reset() {
 	*x = GetSetResultsResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[12]
+	mi := &file_bai_v1_set_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1312,7 @@ func (x *GetSetResultsResponse) String() string {
 func (*GetSetResultsResponse) ProtoMessage() {}
 
 func (x *GetSetResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[12]
+	mi := &file_bai_v1_set_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1325,7 @@ func (x *GetSetResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSetResultsResponse.ProtoReflect.Descriptor instead.
 func (*GetSetResultsResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{12}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetSetResultsResponse) GetCells() []*CellResult {
@@ -1228,15 +1359,18 @@ type CellResult struct {
 	Incomplete int32 `protobuf:"varint,6,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
 	// By metric, unit and labels. The metric run.duration is the time from the
 	// start of the benchmark's process to the end of the run, in s, unless the
-	// benchmark has a metric of this name and unit without labels.
-	Metrics       []*MetricResult `protobuf:"bytes,7,rep,name=metrics,proto3" json:"metrics,omitempty"`
+	// benchmark has a metric of this name and unit without labels. run.queued, by the
+	// same rules, is the time from the submission of the run to that start.
+	Metrics []*MetricResult `protobuf:"bytes,7,rep,name=metrics,proto3" json:"metrics,omitempty"`
+	// Number of repetitions that are not made because the cell has enough.
+	Skipped       int32 `protobuf:"varint,8,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CellResult) Reset() {
 	*x = CellResult{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[13]
+	mi := &file_bai_v1_set_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1382,7 @@ func (x *CellResult) String() string {
 func (*CellResult) ProtoMessage() {}
 
 func (x *CellResult) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[13]
+	mi := &file_bai_v1_set_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1395,7 @@ func (x *CellResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CellResult.ProtoReflect.Descriptor instead.
 func (*CellResult) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{13}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CellResult) GetId() string {
@@ -1313,6 +1447,13 @@ func (x *CellResult) GetMetrics() []*MetricResult {
 	return nil
 }
 
+func (x *CellResult) GetSkipped() int32 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
 // MetricResult is the result of one metric, with one unit and one set of labels, in
 // one cell.
 type MetricResult struct {
@@ -1344,7 +1485,7 @@ type MetricResult struct {
 
 func (x *MetricResult) Reset() {
 	*x = MetricResult{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[14]
+	mi := &file_bai_v1_set_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1497,7 @@ func (x *MetricResult) String() string {
 func (*MetricResult) ProtoMessage() {}
 
 func (x *MetricResult) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[14]
+	mi := &file_bai_v1_set_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1510,7 @@ func (x *MetricResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricResult.ProtoReflect.Descriptor instead.
 func (*MetricResult) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{14}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MetricResult) GetMetric() string {
@@ -1455,7 +1596,7 @@ type RepetitionValue struct {
 
 func (x *RepetitionValue) Reset() {
 	*x = RepetitionValue{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[15]
+	mi := &file_bai_v1_set_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1608,7 @@ func (x *RepetitionValue) String() string {
 func (*RepetitionValue) ProtoMessage() {}
 
 func (x *RepetitionValue) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[15]
+	mi := &file_bai_v1_set_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1621,7 @@ func (x *RepetitionValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepetitionValue.ProtoReflect.Descriptor instead.
 func (*RepetitionValue) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{15}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RepetitionValue) GetRepetition() int32 {
@@ -1512,7 +1653,7 @@ type WatchSetRequest struct {
 
 func (x *WatchSetRequest) Reset() {
 	*x = WatchSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[16]
+	mi := &file_bai_v1_set_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1665,7 @@ func (x *WatchSetRequest) String() string {
 func (*WatchSetRequest) ProtoMessage() {}
 
 func (x *WatchSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[16]
+	mi := &file_bai_v1_set_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1678,7 @@ func (x *WatchSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSetRequest.ProtoReflect.Descriptor instead.
 func (*WatchSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{16}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchSetRequest) GetSet() string {
@@ -1572,7 +1713,7 @@ type WatchSetResponse struct {
 
 func (x *WatchSetResponse) Reset() {
 	*x = WatchSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[17]
+	mi := &file_bai_v1_set_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +1725,7 @@ func (x *WatchSetResponse) String() string {
 func (*WatchSetResponse) ProtoMessage() {}
 
 func (x *WatchSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[17]
+	mi := &file_bai_v1_set_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +1738,7 @@ func (x *WatchSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSetResponse.ProtoReflect.Descriptor instead.
 func (*WatchSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{17}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchSetResponse) GetSet() *Set {
@@ -1620,7 +1761,7 @@ type CancelSetRequest struct {
 
 func (x *CancelSetRequest) Reset() {
 	*x = CancelSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[18]
+	mi := &file_bai_v1_set_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1773,7 @@ func (x *CancelSetRequest) String() string {
 func (*CancelSetRequest) ProtoMessage() {}
 
 func (x *CancelSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[18]
+	mi := &file_bai_v1_set_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1786,7 @@ func (x *CancelSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelSetRequest.ProtoReflect.Descriptor instead.
 func (*CancelSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{18}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelSetRequest) GetSet() string {
@@ -1673,7 +1814,7 @@ type CancelSetResponse struct {
 
 func (x *CancelSetResponse) Reset() {
 	*x = CancelSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[19]
+	mi := &file_bai_v1_set_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1826,7 @@ func (x *CancelSetResponse) String() string {
 func (*CancelSetResponse) ProtoMessage() {}
 
 func (x *CancelSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[19]
+	mi := &file_bai_v1_set_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1839,7 @@ func (x *CancelSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelSetResponse.ProtoReflect.Descriptor instead.
 func (*CancelSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{19}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CancelSetResponse) GetSet() *Set {
@@ -1721,7 +1862,7 @@ type ResumeSetRequest struct {
 
 func (x *ResumeSetRequest) Reset() {
 	*x = ResumeSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[20]
+	mi := &file_bai_v1_set_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1874,7 @@ func (x *ResumeSetRequest) String() string {
 func (*ResumeSetRequest) ProtoMessage() {}
 
 func (x *ResumeSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[20]
+	mi := &file_bai_v1_set_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1887,7 @@ func (x *ResumeSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSetRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{20}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResumeSetRequest) GetSet() string {
@@ -1774,7 +1915,7 @@ type ResumeSetResponse struct {
 
 func (x *ResumeSetResponse) Reset() {
 	*x = ResumeSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[21]
+	mi := &file_bai_v1_set_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +1927,7 @@ func (x *ResumeSetResponse) String() string {
 func (*ResumeSetResponse) ProtoMessage() {}
 
 func (x *ResumeSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[21]
+	mi := &file_bai_v1_set_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,10 +1940,131 @@ func (x *ResumeSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSetResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{21}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeSetResponse) GetSet() *Set {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+// RerunSetRequest names a set.
+type RerunSetRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ID, or name.
+	Set string `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`
+	// Owner of the name; empty means the caller.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// A request with the same key as an earlier one is that request again. Empty means
+	// that each request makes a set.
+	IdempotencyKey string `protobuf:"bytes,3,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// Only the runs that failed, were canceled, or were never made. Repetitions that
+	// were skipped are none of them, and sweep.stop_when has no effect.
+	Failed        bool `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RerunSetRequest) Reset() {
+	*x = RerunSetRequest{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RerunSetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RerunSetRequest) ProtoMessage() {}
+
+func (x *RerunSetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RerunSetRequest.ProtoReflect.Descriptor instead.
+func (*RerunSetRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *RerunSetRequest) GetSet() string {
+	if x != nil {
+		return x.Set
+	}
+	return ""
+}
+
+func (x *RerunSetRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *RerunSetRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *RerunSetRequest) GetFailed() bool {
+	if x != nil {
+		return x.Failed
+	}
+	return false
+}
+
+// RerunSetResponse has the new set.
+type RerunSetResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The set.
+	Set           *Set `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RerunSetResponse) Reset() {
+	*x = RerunSetResponse{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RerunSetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RerunSetResponse) ProtoMessage() {}
+
+func (x *RerunSetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RerunSetResponse.ProtoReflect.Descriptor instead.
+func (*RerunSetResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RerunSetResponse) GetSet() *Set {
 	if x != nil {
 		return x.Set
 	}
@@ -1813,8 +2075,7 @@ var File_bai_v1_set_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\n" +
-	"\x18bai/v1/set_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaa\n" +
-	"\n" +
+	"\x18bai/v1/set_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\f\n" +
 	"\x03Set\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -1853,7 +2114,13 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\vupdate_time\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x125\n" +
 	"\bend_time\x18\x1e \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1a\n" +
-	"\brevision\x18\x1f \x01(\x03R\brevision\x12\x1f\n" +
+	"\brevision\x18\x1f \x01(\x03R\brevision\x12\x18\n" +
+	"\askipped\x18  \x01(\x05R\askipped\x12-\n" +
+	"\tstop_when\x18! \x01(\v2\x10.bai.v1.StopWhenR\bstopWhen\x12!\n" +
+	"\fstop_message\x18\" \x01(\tR\vstopMessage\x12 \n" +
+	"\frerun_of_set\x18# \x01(\tR\n" +
+	"rerunOfSet\x12H\n" +
+	"\x12estimated_end_time\x18$ \x01(\v2\x1a.google.protobuf.TimestampR\x10estimatedEndTime\x12\x1f\n" +
 	"\vschedule_id\x18( \x01(\tR\n" +
 	"scheduleId\x12;\n" +
 	"\vfiring_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1863,19 +2130,26 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
 	"\x13FailureClassesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"Q\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"e\n" +
+	"\bStopWhen\x12\x16\n" +
+	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x1d\n" +
+	"\n" +
+	"half_width\x18\x02 \x01(\x01R\thalfWidth\x12\x10\n" +
+	"\x03min\x18\x03 \x01(\x05R\x03min\x12\x10\n" +
+	"\x03max\x18\x04 \x01(\x05R\x03max\"Q\n" +
 	"\n" +
 	"SetFailure\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04cell\x18\x02 \x01(\tR\x04cell\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\x86\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xa0\x01\n" +
 	"\x04Cell\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x125\n" +
 	"\n" +
 	"parameters\x18\x03 \x03(\v2\x15.bai.v1.CellParameterR\n" +
 	"parameters\x12#\n" +
-	"\x04runs\x18\x04 \x03(\v2\x0f.bai.v1.CellRunR\x04runs\"9\n" +
+	"\x04runs\x18\x04 \x03(\v2\x0f.bai.v1.CellRunR\x04runs\x12\x18\n" +
+	"\askipped\x18\x05 \x01(\x05R\askipped\"9\n" +
 	"\rCellParameter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\xe3\x01\n" +
@@ -1922,7 +2196,7 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\ametrics\x18\x05 \x03(\tR\ametrics\"i\n" +
 	"\x15GetSetResultsResponse\x12(\n" +
 	"\x05cells\x18\x01 \x03(\v2\x12.bai.v1.CellResultR\x05cells\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf9\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x93\x02\n" +
 	"\n" +
 	"CellResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -1935,7 +2209,8 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\n" +
 	"incomplete\x18\x06 \x01(\x05R\n" +
 	"incomplete\x12.\n" +
-	"\ametrics\x18\a \x03(\v2\x14.bai.v1.MetricResultR\ametrics\"\x88\x03\n" +
+	"\ametrics\x18\a \x03(\v2\x14.bai.v1.MetricResultR\ametrics\x12\x18\n" +
+	"\askipped\x18\b \x01(\x05R\askipped\"\x88\x03\n" +
 	"\fMetricResult\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x128\n" +
@@ -1971,13 +2246,20 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\x03set\x18\x01 \x01(\tR\x03set\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"2\n" +
 	"\x11ResumeSetResponse\x12\x1d\n" +
+	"\x03set\x18\x01 \x01(\v2\v.bai.v1.SetR\x03set\"z\n" +
+	"\x0fRerunSetRequest\x12\x10\n" +
+	"\x03set\x18\x01 \x01(\tR\x03set\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12'\n" +
+	"\x0fidempotency_key\x18\x03 \x01(\tR\x0eidempotencyKey\x12\x16\n" +
+	"\x06failed\x18\x04 \x01(\bR\x06failed\"1\n" +
+	"\x10RerunSetResponse\x12\x1d\n" +
 	"\x03set\x18\x01 \x01(\v2\v.bai.v1.SetR\x03set*\x85\x01\n" +
 	"\bSetState\x12\x19\n" +
 	"\x15SET_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11SET_STATE_RUNNING\x10\x01\x12\x16\n" +
 	"\x12SET_STATE_STOPPING\x10\x02\x12\x17\n" +
 	"\x13SET_STATE_CANCELING\x10\x03\x12\x16\n" +
-	"\x12SET_STATE_FINISHED\x10\x042\xd9\x03\n" +
+	"\x12SET_STATE_FINISHED\x10\x042\x98\x04\n" +
 	"\n" +
 	"SetService\x12=\n" +
 	"\bListSets\x12\x17.bai.v1.ListSetsRequest\x1a\x18.bai.v1.ListSetsResponse\x127\n" +
@@ -1986,7 +2268,8 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\rGetSetResults\x12\x1c.bai.v1.GetSetResultsRequest\x1a\x1d.bai.v1.GetSetResultsResponse\x12?\n" +
 	"\bWatchSet\x12\x17.bai.v1.WatchSetRequest\x1a\x18.bai.v1.WatchSetResponse0\x01\x12@\n" +
 	"\tCancelSet\x12\x18.bai.v1.CancelSetRequest\x1a\x19.bai.v1.CancelSetResponse\x12@\n" +
-	"\tResumeSet\x12\x18.bai.v1.ResumeSetRequest\x1a\x19.bai.v1.ResumeSetResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
+	"\tResumeSet\x12\x18.bai.v1.ResumeSetRequest\x1a\x19.bai.v1.ResumeSetResponse\x12=\n" +
+	"\bRerunSet\x12\x17.bai.v1.RerunSetRequest\x1a\x18.bai.v1.RerunSetResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
 
 var (
 	file_bai_v1_set_service_proto_rawDescOnce sync.Once
@@ -2001,86 +2284,94 @@ func file_bai_v1_set_service_proto_rawDescGZIP() []byte {
 }
 
 var file_bai_v1_set_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bai_v1_set_service_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_bai_v1_set_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_bai_v1_set_service_proto_goTypes = []any{
 	(SetState)(0),                 // 0: bai.v1.SetState
 	(*Set)(nil),                   // 1: bai.v1.Set
-	(*SetFailure)(nil),            // 2: bai.v1.SetFailure
-	(*Cell)(nil),                  // 3: bai.v1.Cell
-	(*CellParameter)(nil),         // 4: bai.v1.CellParameter
-	(*CellRun)(nil),               // 5: bai.v1.CellRun
-	(*ListSetsRequest)(nil),       // 6: bai.v1.ListSetsRequest
-	(*ListSetsResponse)(nil),      // 7: bai.v1.ListSetsResponse
-	(*GetSetRequest)(nil),         // 8: bai.v1.GetSetRequest
-	(*GetSetResponse)(nil),        // 9: bai.v1.GetSetResponse
-	(*ListCellsRequest)(nil),      // 10: bai.v1.ListCellsRequest
-	(*ListCellsResponse)(nil),     // 11: bai.v1.ListCellsResponse
-	(*GetSetResultsRequest)(nil),  // 12: bai.v1.GetSetResultsRequest
-	(*GetSetResultsResponse)(nil), // 13: bai.v1.GetSetResultsResponse
-	(*CellResult)(nil),            // 14: bai.v1.CellResult
-	(*MetricResult)(nil),          // 15: bai.v1.MetricResult
-	(*RepetitionValue)(nil),       // 16: bai.v1.RepetitionValue
-	(*WatchSetRequest)(nil),       // 17: bai.v1.WatchSetRequest
-	(*WatchSetResponse)(nil),      // 18: bai.v1.WatchSetResponse
-	(*CancelSetRequest)(nil),      // 19: bai.v1.CancelSetRequest
-	(*CancelSetResponse)(nil),     // 20: bai.v1.CancelSetResponse
-	(*ResumeSetRequest)(nil),      // 21: bai.v1.ResumeSetRequest
-	(*ResumeSetResponse)(nil),     // 22: bai.v1.ResumeSetResponse
-	nil,                           // 23: bai.v1.Set.LabelsEntry
-	nil,                           // 24: bai.v1.Set.FailureClassesEntry
-	nil,                           // 25: bai.v1.MetricResult.LabelsEntry
-	(Outcome)(0),                  // 26: bai.v1.Outcome
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
-	(Phase)(0),                    // 28: bai.v1.Phase
-	(FailureClass)(0),             // 29: bai.v1.FailureClass
-	(*Interval)(nil),              // 30: bai.v1.Interval
+	(*StopWhen)(nil),              // 2: bai.v1.StopWhen
+	(*SetFailure)(nil),            // 3: bai.v1.SetFailure
+	(*Cell)(nil),                  // 4: bai.v1.Cell
+	(*CellParameter)(nil),         // 5: bai.v1.CellParameter
+	(*CellRun)(nil),               // 6: bai.v1.CellRun
+	(*ListSetsRequest)(nil),       // 7: bai.v1.ListSetsRequest
+	(*ListSetsResponse)(nil),      // 8: bai.v1.ListSetsResponse
+	(*GetSetRequest)(nil),         // 9: bai.v1.GetSetRequest
+	(*GetSetResponse)(nil),        // 10: bai.v1.GetSetResponse
+	(*ListCellsRequest)(nil),      // 11: bai.v1.ListCellsRequest
+	(*ListCellsResponse)(nil),     // 12: bai.v1.ListCellsResponse
+	(*GetSetResultsRequest)(nil),  // 13: bai.v1.GetSetResultsRequest
+	(*GetSetResultsResponse)(nil), // 14: bai.v1.GetSetResultsResponse
+	(*CellResult)(nil),            // 15: bai.v1.CellResult
+	(*MetricResult)(nil),          // 16: bai.v1.MetricResult
+	(*RepetitionValue)(nil),       // 17: bai.v1.RepetitionValue
+	(*WatchSetRequest)(nil),       // 18: bai.v1.WatchSetRequest
+	(*WatchSetResponse)(nil),      // 19: bai.v1.WatchSetResponse
+	(*CancelSetRequest)(nil),      // 20: bai.v1.CancelSetRequest
+	(*CancelSetResponse)(nil),     // 21: bai.v1.CancelSetResponse
+	(*ResumeSetRequest)(nil),      // 22: bai.v1.ResumeSetRequest
+	(*ResumeSetResponse)(nil),     // 23: bai.v1.ResumeSetResponse
+	(*RerunSetRequest)(nil),       // 24: bai.v1.RerunSetRequest
+	(*RerunSetResponse)(nil),      // 25: bai.v1.RerunSetResponse
+	nil,                           // 26: bai.v1.Set.LabelsEntry
+	nil,                           // 27: bai.v1.Set.FailureClassesEntry
+	nil,                           // 28: bai.v1.MetricResult.LabelsEntry
+	(Outcome)(0),                  // 29: bai.v1.Outcome
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(Phase)(0),                    // 31: bai.v1.Phase
+	(FailureClass)(0),             // 32: bai.v1.FailureClass
+	(*Interval)(nil),              // 33: bai.v1.Interval
 }
 var file_bai_v1_set_service_proto_depIdxs = []int32{
-	23, // 0: bai.v1.Set.labels:type_name -> bai.v1.Set.LabelsEntry
+	26, // 0: bai.v1.Set.labels:type_name -> bai.v1.Set.LabelsEntry
 	0,  // 1: bai.v1.Set.state:type_name -> bai.v1.SetState
-	26, // 2: bai.v1.Set.outcome:type_name -> bai.v1.Outcome
-	24, // 3: bai.v1.Set.failure_classes:type_name -> bai.v1.Set.FailureClassesEntry
-	2,  // 4: bai.v1.Set.failures:type_name -> bai.v1.SetFailure
-	27, // 5: bai.v1.Set.create_time:type_name -> google.protobuf.Timestamp
-	27, // 6: bai.v1.Set.update_time:type_name -> google.protobuf.Timestamp
-	27, // 7: bai.v1.Set.end_time:type_name -> google.protobuf.Timestamp
-	27, // 8: bai.v1.Set.firing_time:type_name -> google.protobuf.Timestamp
-	4,  // 9: bai.v1.Cell.parameters:type_name -> bai.v1.CellParameter
-	5,  // 10: bai.v1.Cell.runs:type_name -> bai.v1.CellRun
-	28, // 11: bai.v1.CellRun.phase:type_name -> bai.v1.Phase
-	26, // 12: bai.v1.CellRun.outcome:type_name -> bai.v1.Outcome
-	29, // 13: bai.v1.CellRun.failure_class:type_name -> bai.v1.FailureClass
-	1,  // 14: bai.v1.ListSetsResponse.sets:type_name -> bai.v1.Set
-	1,  // 15: bai.v1.GetSetResponse.set:type_name -> bai.v1.Set
-	3,  // 16: bai.v1.ListCellsResponse.cells:type_name -> bai.v1.Cell
-	14, // 17: bai.v1.GetSetResultsResponse.cells:type_name -> bai.v1.CellResult
-	4,  // 18: bai.v1.CellResult.parameters:type_name -> bai.v1.CellParameter
-	15, // 19: bai.v1.CellResult.metrics:type_name -> bai.v1.MetricResult
-	25, // 20: bai.v1.MetricResult.labels:type_name -> bai.v1.MetricResult.LabelsEntry
-	30, // 21: bai.v1.MetricResult.interval:type_name -> bai.v1.Interval
-	16, // 22: bai.v1.MetricResult.values:type_name -> bai.v1.RepetitionValue
-	1,  // 23: bai.v1.WatchSetResponse.set:type_name -> bai.v1.Set
-	1,  // 24: bai.v1.CancelSetResponse.set:type_name -> bai.v1.Set
-	1,  // 25: bai.v1.ResumeSetResponse.set:type_name -> bai.v1.Set
-	6,  // 26: bai.v1.SetService.ListSets:input_type -> bai.v1.ListSetsRequest
-	8,  // 27: bai.v1.SetService.GetSet:input_type -> bai.v1.GetSetRequest
-	10, // 28: bai.v1.SetService.ListCells:input_type -> bai.v1.ListCellsRequest
-	12, // 29: bai.v1.SetService.GetSetResults:input_type -> bai.v1.GetSetResultsRequest
-	17, // 30: bai.v1.SetService.WatchSet:input_type -> bai.v1.WatchSetRequest
-	19, // 31: bai.v1.SetService.CancelSet:input_type -> bai.v1.CancelSetRequest
-	21, // 32: bai.v1.SetService.ResumeSet:input_type -> bai.v1.ResumeSetRequest
-	7,  // 33: bai.v1.SetService.ListSets:output_type -> bai.v1.ListSetsResponse
-	9,  // 34: bai.v1.SetService.GetSet:output_type -> bai.v1.GetSetResponse
-	11, // 35: bai.v1.SetService.ListCells:output_type -> bai.v1.ListCellsResponse
-	13, // 36: bai.v1.SetService.GetSetResults:output_type -> bai.v1.GetSetResultsResponse
-	18, // 37: bai.v1.SetService.WatchSet:output_type -> bai.v1.WatchSetResponse
-	20, // 38: bai.v1.SetService.CancelSet:output_type -> bai.v1.CancelSetResponse
-	22, // 39: bai.v1.SetService.ResumeSet:output_type -> bai.v1.ResumeSetResponse
-	33, // [33:40] is the sub-list for method output_type
-	26, // [26:33] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	29, // 2: bai.v1.Set.outcome:type_name -> bai.v1.Outcome
+	27, // 3: bai.v1.Set.failure_classes:type_name -> bai.v1.Set.FailureClassesEntry
+	3,  // 4: bai.v1.Set.failures:type_name -> bai.v1.SetFailure
+	30, // 5: bai.v1.Set.create_time:type_name -> google.protobuf.Timestamp
+	30, // 6: bai.v1.Set.update_time:type_name -> google.protobuf.Timestamp
+	30, // 7: bai.v1.Set.end_time:type_name -> google.protobuf.Timestamp
+	2,  // 8: bai.v1.Set.stop_when:type_name -> bai.v1.StopWhen
+	30, // 9: bai.v1.Set.estimated_end_time:type_name -> google.protobuf.Timestamp
+	30, // 10: bai.v1.Set.firing_time:type_name -> google.protobuf.Timestamp
+	5,  // 11: bai.v1.Cell.parameters:type_name -> bai.v1.CellParameter
+	6,  // 12: bai.v1.Cell.runs:type_name -> bai.v1.CellRun
+	31, // 13: bai.v1.CellRun.phase:type_name -> bai.v1.Phase
+	29, // 14: bai.v1.CellRun.outcome:type_name -> bai.v1.Outcome
+	32, // 15: bai.v1.CellRun.failure_class:type_name -> bai.v1.FailureClass
+	1,  // 16: bai.v1.ListSetsResponse.sets:type_name -> bai.v1.Set
+	1,  // 17: bai.v1.GetSetResponse.set:type_name -> bai.v1.Set
+	4,  // 18: bai.v1.ListCellsResponse.cells:type_name -> bai.v1.Cell
+	15, // 19: bai.v1.GetSetResultsResponse.cells:type_name -> bai.v1.CellResult
+	5,  // 20: bai.v1.CellResult.parameters:type_name -> bai.v1.CellParameter
+	16, // 21: bai.v1.CellResult.metrics:type_name -> bai.v1.MetricResult
+	28, // 22: bai.v1.MetricResult.labels:type_name -> bai.v1.MetricResult.LabelsEntry
+	33, // 23: bai.v1.MetricResult.interval:type_name -> bai.v1.Interval
+	17, // 24: bai.v1.MetricResult.values:type_name -> bai.v1.RepetitionValue
+	1,  // 25: bai.v1.WatchSetResponse.set:type_name -> bai.v1.Set
+	1,  // 26: bai.v1.CancelSetResponse.set:type_name -> bai.v1.Set
+	1,  // 27: bai.v1.ResumeSetResponse.set:type_name -> bai.v1.Set
+	1,  // 28: bai.v1.RerunSetResponse.set:type_name -> bai.v1.Set
+	7,  // 29: bai.v1.SetService.ListSets:input_type -> bai.v1.ListSetsRequest
+	9,  // 30: bai.v1.SetService.GetSet:input_type -> bai.v1.GetSetRequest
+	11, // 31: bai.v1.SetService.ListCells:input_type -> bai.v1.ListCellsRequest
+	13, // 32: bai.v1.SetService.GetSetResults:input_type -> bai.v1.GetSetResultsRequest
+	18, // 33: bai.v1.SetService.WatchSet:input_type -> bai.v1.WatchSetRequest
+	20, // 34: bai.v1.SetService.CancelSet:input_type -> bai.v1.CancelSetRequest
+	22, // 35: bai.v1.SetService.ResumeSet:input_type -> bai.v1.ResumeSetRequest
+	24, // 36: bai.v1.SetService.RerunSet:input_type -> bai.v1.RerunSetRequest
+	8,  // 37: bai.v1.SetService.ListSets:output_type -> bai.v1.ListSetsResponse
+	10, // 38: bai.v1.SetService.GetSet:output_type -> bai.v1.GetSetResponse
+	12, // 39: bai.v1.SetService.ListCells:output_type -> bai.v1.ListCellsResponse
+	14, // 40: bai.v1.SetService.GetSetResults:output_type -> bai.v1.GetSetResultsResponse
+	19, // 41: bai.v1.SetService.WatchSet:output_type -> bai.v1.WatchSetResponse
+	21, // 42: bai.v1.SetService.CancelSet:output_type -> bai.v1.CancelSetResponse
+	23, // 43: bai.v1.SetService.ResumeSet:output_type -> bai.v1.ResumeSetResponse
+	25, // 44: bai.v1.SetService.RerunSet:output_type -> bai.v1.RerunSetResponse
+	37, // [37:45] is the sub-list for method output_type
+	29, // [29:37] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_set_service_proto_init() }
@@ -2096,7 +2387,7 @@ func file_bai_v1_set_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_set_service_proto_rawDesc), len(file_bai_v1_set_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	SetService_WatchSet_FullMethodName      = "/bai.v1.SetService/WatchSet"
 	SetService_CancelSet_FullMethodName     = "/bai.v1.SetService/CancelSet"
 	SetService_ResumeSet_FullMethodName     = "/bai.v1.SetService/ResumeSet"
+	SetService_RerunSet_FullMethodName      = "/bai.v1.SetService/RerunSet"
 )
 
 // SetServiceClient is the client API for SetService service.
@@ -61,6 +62,11 @@ type SetServiceClient interface {
 	// the next run. It repeats no run. FAILED_PRECONDITION if all runs were
 	// submitted, or while canceled runs have not ended.
 	ResumeSet(ctx context.Context, in *ResumeSetRequest, opts ...grpc.CallOption) (*ResumeSetResponse, error)
+	// RerunSet makes a set of the runs of another one, with the same descriptor and
+	// code: of all of them, or of those that did not succeed. FAILED_PRECONDITION if
+	// there are none, or if those that did not succeed are asked for before the set
+	// has finished.
+	RerunSet(ctx context.Context, in *RerunSetRequest, opts ...grpc.CallOption) (*RerunSetResponse, error)
 }
 
 type setServiceClient struct {
@@ -150,6 +156,16 @@ func (c *setServiceClient) ResumeSet(ctx context.Context, in *ResumeSetRequest, 
 	return out, nil
 }
 
+func (c *setServiceClient) RerunSet(ctx context.Context, in *RerunSetRequest, opts ...grpc.CallOption) (*RerunSetResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RerunSetResponse)
+	err := c.cc.Invoke(ctx, SetService_RerunSet_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SetServiceServer is the server API for SetService service.
 // All implementations must embed UnimplementedSetServiceServer
 // for forward compatibility.
@@ -183,6 +199,11 @@ type SetServiceServer interface {
 	// the next run. It repeats no run. FAILED_PRECONDITION if all runs were
 	// submitted, or while canceled runs have not ended.
 	ResumeSet(context.Context, *ResumeSetRequest) (*ResumeSetResponse, error)
+	// RerunSet makes a set of the runs of another one, with the same descriptor and
+	// code: of all of them, or of those that did not succeed. FAILED_PRECONDITION if
+	// there are none, or if those that did not succeed are asked for before the set
+	// has finished.
+	RerunSet(context.Context, *RerunSetRequest) (*RerunSetResponse, error)
 	mustEmbedUnimplementedSetServiceServer()
 }
 
@@ -213,6 +234,9 @@ func (UnimplementedSetServiceServer) CancelSet(context.Context, *CancelSetReques
 }
 func (UnimplementedSetServiceServer) ResumeSet(context.Context, *ResumeSetRequest) (*ResumeSetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResumeSet not implemented")
+}
+func (UnimplementedSetServiceServer) RerunSet(context.Context, *RerunSetRequest) (*RerunSetResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RerunSet not implemented")
 }
 func (UnimplementedSetServiceServer) mustEmbedUnimplementedSetServiceServer() {}
 func (UnimplementedSetServiceServer) testEmbeddedByValue()                    {}
@@ -354,6 +378,24 @@ func _SetService_ResumeSet_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SetService_RerunSet_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RerunSetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SetServiceServer).RerunSet(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SetService_RerunSet_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SetServiceServer).RerunSet(ctx, req.(*RerunSetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SetService_ServiceDesc is the grpc.ServiceDesc for SetService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -384,6 +426,10 @@ var SetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResumeSet",
 			Handler:    _SetService_ResumeSet_Handler,
+		},
+		{
+			MethodName: "RerunSet",
+			Handler:    _SetService_RerunSet_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -170,6 +170,15 @@ func (s *setServer) ResumeSet(ctx context.Context, req *baiv1.ResumeSetRequest) 
 	return &baiv1.ResumeSetResponse{Set: setOf(one)}, nil
 }
 
+// RerunSet implements bai.v1.SetService.
+func (s *setServer) RerunSet(ctx context.Context, req *baiv1.RerunSetRequest) (*baiv1.RerunSetResponse, error) {
+	one, err := s.sets.Rerun(ctx, owner(ctx, req), req.GetSet(), set.Rerun{Owner: caller(ctx), Key: req.GetIdempotencyKey(), Failed: req.GetFailed()})
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.RerunSetResponse{Set: setOf(one)}, nil
+}
+
 // setOf returns a set as a message of the API, without its descriptor and active runs.
 func setOf(s set.Set) *baiv1.Set {
 	out := &baiv1.Set{
@@ -177,10 +186,17 @@ func setOf(s set.Set) *baiv1.Set {
 		CellCount: int32Of(s.Cells), RunCount: int32Of(s.Runs), Repetitions: int32Of(s.Repetitions), Warmup: int32Of(s.Warmup), Order: s.Order,
 		MaxParallel: int32Of(s.MaxParallel), OnFailure: s.OnFailure,
 		State: setStateOf(s.State), Outcome: outcomeOf(s.Outcome), Message: s.Message, CanceledBy: s.CanceledBy,
-		Submitted: int32Of(s.Next), Active: int32Of(len(s.Active)),
+		Submitted: int32Of(s.Submitted()), Active: int32Of(len(s.Active)),
 		Succeeded: int32Of(s.Counts.Succeeded), Failed: int32Of(s.Counts.Failed), Canceled: int32Of(s.Counts.Canceled), FailureClasses: classCounts(s.Counts.Classes),
 		CreateTime: timeOf(s.Created), UpdateTime: timeOf(s.Updated), EndTime: timeOf(s.Ended), Revision: s.Version,
 		ScheduleId: s.Schedule, FiringTime: timeOf(s.Firing),
+	}
+	out.Skipped, out.StopMessage, out.RerunOfSet = int32Of(s.Skipped), s.StopMessage, s.RerunOf
+	if end, known := s.EstimatedEnd(); known {
+		out.EstimatedEndTime = timeOf(end)
+	}
+	if w := s.StopWhen; w != nil {
+		out.StopWhen = &baiv1.StopWhen{Metric: w.Metric, HalfWidth: w.HalfWidth, Min: int32Of(w.Min), Max: int32Of(w.Max)}
 	}
 	for _, f := range s.Failures {
 		out.Failures = append(out.Failures, &baiv1.SetFailure{RunId: f.Run, Cell: f.Cell, Message: f.Message})
@@ -204,7 +220,7 @@ func classCounts(all map[event.Class]int) map[string]int32 {
 }
 
 func cellOf(c set.CellRuns) *baiv1.Cell {
-	out := &baiv1.Cell{Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell)}
+	out := &baiv1.Cell{Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell), Skipped: int32Of(c.Skipped)}
 	for _, r := range c.Runs {
 		out.Runs = append(out.Runs, &baiv1.CellRun{
 			RunId: r.ID, Repetition: int32Of(r.Repetition), Warmup: r.Warmup, Phase: phaseOf(r.Phase), Outcome: outcomeOf(r.Outcome), FailureClass: classOf(r.Class),
@@ -224,7 +240,7 @@ func parametersOf(c sweep.Cell) []*baiv1.CellParameter {
 func cellResultOf(c set.CellResults) *baiv1.CellResult {
 	out := &baiv1.CellResult{
 		Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell),
-		Succeeded: int32Of(c.Succeeded), Unsummarised: int32Of(c.Unsummarised), Incomplete: int32Of(c.Incomplete),
+		Succeeded: int32Of(c.Succeeded), Unsummarised: int32Of(c.Unsummarised), Incomplete: int32Of(c.Incomplete), Skipped: int32Of(c.Skipped),
 	}
 	for i := range c.Metrics {
 		out.Metrics = append(out.Metrics, metricResultOf(&c.Metrics[i]))

@@ -259,7 +259,7 @@ func (w *fixture) crashingGateway(p *crashtest.Process) *gateway {
 	return w.newGateway(p.Store(w.store), p.Bus(w))
 }
 
-func (w *fixture) newGateway(m schedule.Store, bus schedule.Publisher) *gateway {
+func (w *fixture) newGateway(m set.Store, bus schedule.Publisher) *gateway {
 	ids := submit.NewIDs(rand.Reader)
 	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: bus, Scripts: w.scripts, IDs: ids, Now: w.clock, Log: zap.NewNop()})
 	setDeps := set.Deps{Store: m, Submitter: in, NewID: ids.New, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}

@@ -18,8 +18,9 @@ const maxPageRuns = 1000
 type CellRuns struct {
 	sweep.Cell
 
-	Index int         // place in the sweep, from 0
-	Runs  []store.Run // oldest first, without descriptors
+	Index   int         // place in the sweep, from 0
+	Runs    []store.Run // oldest first, without descriptors
+	Skipped int         // repetitions that were not made because the cell has enough
 }
 
 // Cells returns up to n cells of a set with their runs, and the token of the next page, empty
@@ -40,6 +41,9 @@ func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []C
 	for ; at < s.Cells && len(cells) < n && room > 0; at++ {
 		c := CellRuns{Cell: plan.Cell(at), Index: at}
 		c.Runs, inner, err = k.cellRuns(ctx, s, c.Name, inner, room)
+		if err == nil {
+			c.Skipped, err = k.skipped(ctx, s, at, c.Name)
+		}
 		if err != nil {
 			return nil, "", err
 		}
@@ -77,6 +81,19 @@ func (k *Sets) cellRuns(ctx context.Context, s Set, cell, token string, n int) (
 		runs[i].Descriptor = ""
 	}
 	return runs, next, err
+}
+
+// skipped returns the number of repetitions that a cell lacks because it has enough: those
+// after its last run.
+func (k *Sets) skipped(ctx context.Context, s Set, cell int, name string) (int, error) {
+	if !s.isStopped(cell) {
+		return 0, nil
+	}
+	last, _, err := k.deps.Store.Runs(ctx, store.RunFilter{Set: s.ID, Cell: name}, "", 1)
+	if err != nil || len(last) == 0 {
+		return 0, err
+	}
+	return s.Repetitions - last[0].Repetition, nil
 }
 
 // formatToken returns the token of the page that begins with a cell, after its runs up to an

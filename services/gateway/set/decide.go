@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 const (
@@ -56,12 +58,21 @@ type Counts struct {
 	Classes   map[event.Class]int `json:"classes,omitempty"` // failed runs by the class of the failure
 }
 
+// Times are the times from the submission of runs to their ends.
+type Times struct {
+	Runs    int     `json:"runs"`
+	Seconds float64 `json:"seconds"` // sum
+}
+
 // observation is what a pass has found out about the active runs of a set.
 type observation struct {
 	Submitted map[int]string // runs that were submitted, by ordinal
 	Canceled  map[int]bool   // ordinals of the runs that were canceled
 	Ended     map[int]ending // runs that have ended or were refused, by ordinal
 	Invalid   string         // reason why no more runs can be submitted; empty if they can
+
+	Plan  *sweep.Plan          // nil if Invalid is set
+	Cells map[int]cellDecision // open cells whose repetitions are all known, by cell
 }
 
 // ending is the end of a run.
@@ -70,6 +81,7 @@ type ending struct {
 	Class   event.Class
 	Cell    string
 	Message string
+	Time    time.Duration // from the submission to the end; 0: not known
 }
 
 // decision is a set that changes.
@@ -78,6 +90,8 @@ type decision struct {
 
 	changed bool
 	failed  bool // a run has failed that had not failed before
+
+	ready map[int]bool // open cells whose next repetition is made
 }
 
 // decide returns the set after an observation, and reports whether it differs:
@@ -88,6 +102,9 @@ type decision struct {
 //   - A running set has as many active runs as sweep.max_parallel allows. A run becomes active
 //     before it is submitted, so that a process that crashes overlooks no run, and few are
 //     active without being submitted.
+//   - With sweep.stop_when, a repetition after the first Min waits for those before it in its
+//     cell: the cell is open. Once these are known, the repetition is made, or the cell has
+//     enough, and its further ones are skipped. Other cells go on meanwhile.
 //   - The set has finished when it submits no more runs and none is active.
 func decide(s Set, seen observation, now time.Time) (next Set, changed bool) {
 	d := &decision{Set: s}
@@ -97,8 +114,9 @@ func decide(s Set, seen observation, now time.Time) (next Set, changed bool) {
 		d.observe(a, seen)
 	}
 	d.stop(seen)
-	d.start()
-	if len(d.Active) == 0 && (d.State != StateRunning || d.Next == d.Runs) {
+	d.closeCells(seen)
+	d.start(seen)
+	if len(d.Active) == 0 && (d.State != StateRunning || d.allMade()) {
 		d.finish(now)
 	}
 	if d.changed {
@@ -125,6 +143,9 @@ func (d *decision) observe(a ActiveRun, seen observation) {
 // count counts a run that has ended.
 func (d *decision) count(a ActiveRun, end ending) {
 	d.changed = true
+	if end.Time > 0 {
+		d.Times.Runs, d.Times.Seconds = d.Times.Runs+1, d.Times.Seconds+end.Time.Seconds()
+	}
 	switch end.Outcome {
 	case event.Succeeded:
 		d.Counts.Succeeded++
@@ -162,17 +183,39 @@ func (d *decision) stop(seen observation) {
 }
 
 // start makes the next runs active.
-func (d *decision) start() {
+func (d *decision) start(seen observation) {
 	starting := 0
 	for _, a := range d.Active {
 		if a.Run == "" {
 			starting++
 		}
 	}
-	for d.State == StateRunning && d.Next < d.Runs && len(d.Active) < parallel(d.MaxParallel) && starting < maxStarting {
-		d.Active = append(d.Active, ActiveRun{Ordinal: d.Next})
-		d.Next, starting, d.changed = d.Next+1, starting+1, true
+	for d.State == StateRunning && len(d.Active) < parallel(d.MaxParallel) && starting < maxStarting {
+		ordinal, found := d.next(seen)
+		if !found {
+			return
+		}
+		d.Active = append(d.Active, ActiveRun{Ordinal: ordinal})
+		starting, d.changed = starting+1, true
 	}
+}
+
+// next returns the ordinal of the next run to be made active, if there is one: of an open
+// cell, else in the order of the sweep.
+func (d *decision) next(seen observation) (ordinal int, found bool) {
+	if d.StopWhen != nil {
+		if ordinal, found = d.nextOfOpen(seen.Plan); found {
+			return ordinal, true
+		}
+		if !d.skipWaiting(seen.Plan) {
+			return 0, false
+		}
+	}
+	if d.Next == d.Runs {
+		return 0, false
+	}
+	d.Next++
+	return d.Next - 1, true
 }
 
 // parallel returns the largest number of active runs.
@@ -191,6 +234,50 @@ func (d *decision) finish(now time.Time) {
 		d.Outcome = event.Succeeded
 	}
 	d.State, d.Ended, d.changed = StateFinished, now, true
+}
+
+// allMade reports whether all runs were made active or skipped.
+func (s Set) allMade() bool { return s.Next == s.Runs && len(s.Open) == 0 }
+
+// Submitted returns the number of runs that were made active.
+func (s Set) Submitted() int {
+	return s.Counts.Succeeded + s.Counts.Failed + s.Counts.Canceled + len(s.Active)
+}
+
+// maxEstimate is the longest time that an estimate looks ahead.
+const maxEstimate = 100 * 365 * 24 * time.Hour
+
+// EstimatedEnd returns the time at which the set will finish, if that is known: a run has
+// ended, and the set has not, nor was it canceled. It is
+//
+//	time of the last change + mean time of a run · runs that have not ended / active runs
+//
+// The time of a run is that from its submission to its end. It includes the wait for a slot,
+// so that as many runs end per mean time as are active (Little's law). With sweep.stop_when,
+// cells that are open have all repetitions; a set that is stopping has its active runs only.
+func (s Set) EstimatedEnd() (at time.Time, known bool) {
+	active, left := len(s.Active), len(s.Active)
+	if s.State == StateRunning {
+		left = s.Runs - s.Skipped - s.Counts.Succeeded - s.Counts.Failed - s.Counts.Canceled
+	} else if s.State != StateStopping {
+		return time.Time{}, false
+	}
+	if s.Times.Runs == 0 || left <= 0 {
+		return time.Time{}, false
+	}
+	seconds := s.Times.Seconds / float64(s.Times.Runs) * float64(left) / float64(max(1, active))
+	if seconds > maxEstimate.Seconds() {
+		return time.Time{}, false
+	}
+	return s.Updated.Add(time.Duration(seconds * float64(time.Second))), true
+}
+
+// timeOf returns the time from the submission of a run to its end; 0 if that is not known.
+func timeOf(r store.Run) time.Duration {
+	if r.Ended == nil || r.Created.IsZero() {
+		return 0
+	}
+	return r.Ended.Sub(r.Created)
 }
 
 // cancel returns the set after a cancel by a user, and reports whether it differs. A set
@@ -212,11 +299,26 @@ func (s Set) resume(now time.Time) (next Set, changed bool, err error) {
 		return s, false, nil
 	case s.State == StateCanceling:
 		return s, false, &StateError{Message: fmt.Sprintf("set %s is being canceled, and %d of its runs have not ended: wait for that, then resume it", s.ID, len(s.Active))}
-	case s.Next == s.Runs:
+	case s.allMade():
 		return s, false, &StateError{Message: fmt.Sprintf("all %d runs of set %s were submitted: it has none to go on with", s.Runs, s.ID)}
 	}
 	s.State, s.Outcome, s.Message, s.CanceledBy, s.Ended, s.Updated = StateRunning, "", "", "", time.Time{}, now
 	return s, true, nil
+}
+
+// rerun returns a new set of the runs of a set. One of those that did not succeed has no
+// rule to stop: it has no other repetitions to judge by.
+func (s Set) rerun(req Rerun, id string, now time.Time) Set {
+	next := Set{
+		ID: id, Namespace: s.Namespace, Owner: req.Owner, Key: req.Key, Digest: rerunDigest(s.ID, req.Failed), RerunOf: s.ID,
+		SetRetention: store.SetRetention{Script: s.Script}, Labels: s.Labels, File: s.File, Description: s.Description,
+		Cells: s.Cells, Runs: s.Runs, Repetitions: s.Repetitions, Warmup: s.Warmup, Order: s.Order, MaxParallel: s.MaxParallel, OnFailure: s.OnFailure,
+		StopWhen: s.StopWhen, State: StateRunning, Created: now, Updated: now,
+	}
+	if req.Failed {
+		next.StopWhen = nil
+	}
+	return next
 }
 
 // clip returns the first bytes of a message, without a partial character.

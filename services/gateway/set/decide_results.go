@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -13,10 +14,11 @@ import (
 // batchRuns is the number of runs whose summaries are read together.
 const batchRuns = 100
 
-// The metric that each run with a start and an end has.
+// The metrics that each run with a start and an end has.
 const (
-	durationMetric = "run.duration"
-	durationUnit   = "s"
+	durationMetric = "run.duration" // from the start of the benchmark's process to the end
+	queuedMetric   = "run.queued"   // from the submission to that start
+	timeUnit       = "s"
 )
 
 // Sizes of results, as estimates of the bytes of their messages.
@@ -66,7 +68,7 @@ type cellValues struct {
 // add adds a repetition that counts, with its summary, nil if it has none.
 func (c *cellValues) add(r store.Run, all *store.Summaries) {
 	c.succeeded++
-	hasDuration := false
+	var hasDuration, hasQueued bool
 	switch {
 	case all == nil:
 		c.unsummarised++
@@ -76,11 +78,26 @@ func (c *cellValues) add(r store.Run, all *store.Summaries) {
 	}
 	for i := range all.Summaries {
 		s := &all.Summaries[i]
-		hasDuration = hasDuration || s.Metric == durationMetric && s.Unit == durationUnit && len(s.Labels) == 0
+		isTime := s.Unit == timeUnit && len(s.Labels) == 0
+		hasDuration = hasDuration || isTime && s.Metric == durationMetric
+		hasQueued = hasQueued || isTime && s.Metric == queuedMetric
 		c.addValue(s, r.Repetition)
 	}
-	if r.Started != nil && r.Ended != nil && !r.Ended.Before(*r.Started) && !hasDuration {
-		c.addValue(&store.Summary{Metric: durationMetric, Unit: durationUnit, Median: store.Float(r.Ended.Sub(*r.Started).Seconds())}, r.Repetition)
+	if r.Started == nil || r.Ended == nil {
+		return
+	}
+	if !hasDuration {
+		c.addTime(durationMetric, r.Ended.Sub(*r.Started), r.Repetition)
+	}
+	if !hasQueued && !r.Created.IsZero() { // an import may not have the time
+		c.addTime(queuedMetric, r.Started.Sub(r.Created), r.Repetition)
+	}
+}
+
+// addTime adds a time of a repetition, unless clocks that differ make it negative.
+func (c *cellValues) addTime(metric string, d time.Duration, repetition int) {
+	if d >= 0 {
+		c.addValue(&store.Summary{Metric: metric, Unit: timeUnit, Median: store.Float(d.Seconds())}, repetition)
 	}
 }
 

@@ -86,6 +86,11 @@ func TestResultsOfACell(t *testing.T) {
 		ended := began.Add(d)
 		return added{run: store.Run{Lineage: event.Lineage{Repetition: 1}, Started: &began, Ended: &ended}, all: all}
 	}
+	queued := func(d time.Duration, all *store.Summaries) added {
+		a := lasting(time.Second, all)
+		a.run.Created = began.Add(-d)
+		return a
+	}
 	one := func(s store.Summary) *store.Summaries {
 		return &store.Summaries{Complete: true, Summaries: []store.Summary{s}}
 	}
@@ -127,6 +132,16 @@ func TestResultsOfACell(t *testing.T) {
 		},
 		"the duration of a run is a metric without a direction": {
 			added: []added{lasting(1500*time.Millisecond, nil)}, want: "run.duration s: 1.5 n=1 lacking 5; 1 unsummarised",
+		},
+		"the time that a run was queued is a metric, too": {
+			added: []added{queued(3*time.Second, nil)}, want: "run.duration s: 1 n=1 lacking 5, run.queued s: 3 n=1 lacking 5; 1 unsummarised",
+		},
+		"a run that started before it was submitted was not queued": {
+			added: []added{queued(-time.Second, nil)}, want: "run.duration s: 1 n=1 lacking 5; 1 unsummarised",
+		},
+		"a metric of the benchmark with the name of the queued time takes its place": {
+			added: []added{queued(time.Second, one(store.Summary{Metric: "run.queued", Unit: "s", Median: 42}))},
+			want:  "run.duration s: 1 n=1 lacking 5, run.queued s: 42 n=1 lacking 5",
 		},
 		"a run that ended before its start has no duration": {
 			added: []added{lasting(-time.Second, nil)}, want: "; 1 unsummarised",

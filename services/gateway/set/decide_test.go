@@ -203,3 +203,47 @@ func wantChange(t *testing.T, request string, got Set, changed bool, want, by st
 		t.Errorf("%s: %t %+v, want %q", request, changed, got, want)
 	}
 }
+
+func TestTheEndOfASetIsEstimatedFromTheTimesOfItsRuns(t *testing.T) {
+	at := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+	two := []ActiveRun{{Ordinal: 4, Run: "a"}, {Ordinal: 5, Run: "b"}}
+	times := Times{Runs: 4, Seconds: 240}
+	for name, tt := range map[string]struct {
+		set  Set
+		want time.Duration // 0: not known
+	}{
+		"nothing is known before a run has ended": {set: Set{State: StateRunning, Runs: 10, Active: two}},
+		"two at a time take half of the mean time each": {
+			set: Set{State: StateRunning, Runs: 10, Active: two, Counts: Counts{Succeeded: 3, Failed: 1}, Times: times}, want: 3 * time.Minute,
+		},
+		"skipped repetitions are not left": {
+			set:  Set{State: StateRunning, Runs: 10, Active: two, Counts: Counts{Succeeded: 4}, Times: times, CellStops: CellStops{Skipped: 4}},
+			want: time.Minute,
+		},
+		"without an active run the next ones come one by one": {
+			set: Set{State: StateRunning, Runs: 5, Counts: Counts{Succeeded: 4}, Times: times}, want: time.Minute,
+		},
+		"a stopping set waits for its active runs": {
+			set: Set{State: StateStopping, Runs: 10, Active: two, Counts: Counts{Succeeded: 4}, Times: times}, want: time.Minute,
+		},
+		"a canceled set ends when its runs do":    {set: Set{State: StateCanceling, Runs: 10, Active: two, Times: times}},
+		"a finished set has its end":              {set: Set{State: StateFinished, Runs: 10, Times: times}},
+		"an estimate does not look ahead forever": {set: Set{State: StateRunning, Runs: 10, Active: two, Times: Times{Runs: 1, Seconds: 1e300}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.set.Updated = at
+			got, known := tt.set.EstimatedEnd()
+			if known != (tt.want > 0) || known && !got.Equal(at.Add(tt.want)) {
+				t.Errorf("%s, %t", got, known)
+			}
+		})
+	}
+}
+
+func TestTheTimesOfRunsAreAddedUp(t *testing.T) {
+	s := Set{State: StateRunning, Runs: 5, Next: 2, Active: []ActiveRun{{Ordinal: 0, Run: "a"}, {Ordinal: 1, Run: "b"}}}
+	got, _ := decide(s, observation{Ended: map[int]ending{0: {Outcome: event.Succeeded, Time: time.Minute}, 1: {Outcome: event.Failed}}}, time.Time{})
+	if got.Times != (Times{Runs: 1, Seconds: 60}) {
+		t.Errorf("%+v", got.Times)
+	}
+}

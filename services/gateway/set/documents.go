@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -23,6 +22,7 @@ type Set struct {
 	Owner     string `json:"owner"`
 	Key       string `json:"key,omitempty"` // idempotency key of the request
 	Digest    string `json:"digest"`        // digest of the request
+	RerunOf   string `json:"rerun_of,omitempty"`
 
 	store.SetRetention
 
@@ -41,15 +41,20 @@ type Set struct {
 	MaxParallel int    `json:"max_parallel,omitempty"`
 	OnFailure   string `json:"on_failure"`
 
+	StopWhen *StopWhen `json:"stop_when,omitempty"` // nil: each cell has all repetitions
+
 	State      State         `json:"state"`
 	Outcome    event.Outcome `json:"outcome,omitempty"` // of a finished set
 	Message    string        `json:"message,omitempty"` // why the set stopped
 	CanceledBy string        `json:"canceled_by,omitempty"`
 
-	Next     int         `json:"next"`             // runs with ordinals below it were made active
-	Active   []ActiveRun `json:"active,omitempty"` // in the order of their ordinals
+	Next     int         `json:"next"`             // runs with ordinals below it were made active, or wait or were skipped with their cells
+	Active   []ActiveRun `json:"active,omitempty"` // in the order in which they became active
 	Counts   Counts      `json:"counts"`
 	Failures []Failure   `json:"failures,omitempty"` // the first ones
+	Times    Times       `json:"times,omitzero"`
+
+	CellStops
 
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
@@ -68,13 +73,15 @@ type request struct {
 	Script     string            `json:"script,omitempty"`
 
 	Provenance *event.Provenance `json:"origination,omitempty"`
+
+	Selected []byte `json:"selected,omitempty"` // a bit for each run of the sweep that the set makes, the lowest first; nil: all
 }
 
 func requestKey(id, digest string) string { return id + "!" + digest }
 
-// run returns the request for a run of the set.
-func (r request) run(s Set, plan *sweep.Plan, ordinal int) submit.Request {
-	run := plan.Run(ordinal)
+// submission returns the request for a run of the set.
+func (l loaded) submission(s Set, ordinal int) submit.Request {
+	r, plan, run := l.request, l.plan, l.run(ordinal)
 	return submit.Request{
 		Key: strconv.Itoa(ordinal), Descriptor: plan.Descriptor(run.Cell), File: r.File, Owner: s.Owner, Namespace: r.Namespace,
 		Labels: r.Labels, Script: r.Script, Provenance: r.Provenance,

@@ -48,9 +48,12 @@ func (p pass) reconcile(ctx context.Context, id string) (more bool, err error) {
 		return false, err
 	}
 	o := observer{pass: p, set: s, loaded: l, observation: observation{
-		Submitted: make(map[int]string), Canceled: make(map[int]bool), Ended: make(map[int]ending), Invalid: l.invalid,
+		Submitted: make(map[int]string), Canceled: make(map[int]bool), Ended: make(map[int]ending), Invalid: l.invalid, Plan: l.plan, Cells: make(map[int]cellDecision),
 	}}
 	observeErr := o.observe(ctx)
+	if observeErr == nil {
+		observeErr = o.observeCells(ctx)
+	}
 	next, changed := decide(s, o.observation, p.now)
 	if !changed {
 		return false, observeErr
@@ -112,7 +115,7 @@ func (o *observer) submit(ctx context.Context, a ActiveRun) error {
 		o.Ended[a.Ordinal] = ending{Outcome: event.Failed, Class: event.ClassUser, Message: o.invalid}
 		return nil
 	}
-	acc, err := o.submitter.Submit(ctx, o.request.run(o.set, o.plan, a.Ordinal))
+	acc, err := o.submitter.Submit(ctx, o.submission(o.set, a.Ordinal))
 	var (
 		invalid     *submit.InvalidError
 		unsupported *submit.UnsupportedError
@@ -141,7 +144,7 @@ func (o *observer) look(ctx context.Context, a ActiveRun) error {
 	case err != nil:
 		return fmt.Errorf("look at run %s: %w", a.Run, err)
 	case run.Phase == event.PhaseFinished:
-		o.Ended[a.Ordinal] = ending{Outcome: run.Outcome, Class: run.Class, Cell: run.Cell, Message: run.Message}
+		o.Ended[a.Ordinal] = ending{Outcome: run.Outcome, Class: run.Class, Cell: run.Cell, Message: run.Message, Time: timeOf(run)}
 		return nil
 	case o.set.State != StateCanceling || a.Canceled:
 		return nil
@@ -163,4 +166,4 @@ func (o *observer) submittedRun(ctx context.Context, id string) (store.Run, erro
 }
 
 // cell returns the name of a run's cell.
-func (o *observer) cell(a ActiveRun) string { return o.plan.Cell(o.plan.Run(a.Ordinal).Cell).Name }
+func (o *observer) cell(a ActiveRun) string { return o.plan.Cell(o.run(a.Ordinal).Cell).Name }

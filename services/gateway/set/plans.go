@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 )
 
 // maxPlans is the number of plans that a process keeps in memory.
@@ -17,6 +18,25 @@ type loaded struct {
 	request request
 	plan    *sweep.Plan
 	invalid string // reason why the request has no plan; empty if it has one
+
+	stopping *judge.Stopping // nil if each cell has all repetitions
+	selected []int           // runs of the plan that the set makes, in order; nil: all
+}
+
+// run returns a run of the set.
+func (l loaded) run(ordinal int) sweep.Run {
+	if l.selected != nil {
+		ordinal = l.selected[ordinal]
+	}
+	return l.plan.Run(ordinal)
+}
+
+// runs returns the number of runs of the set.
+func (l loaded) runs() int {
+	if l.selected != nil {
+		return len(l.selected)
+	}
+	return l.plan.Runs()
 }
 
 // planCache has the plans of sets that were used last. Several goroutines may use it.
@@ -47,12 +67,19 @@ func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
 		return loaded{}, err
 	}
 	plan, faults := sweep.Read(acceptedParser(c.parser, r.Namespace), r.File, []byte(r.Descriptor))
-	l = loaded{request: r, plan: plan}
+	l = loaded{request: r, plan: plan, selected: bitsOf(r.Selected)}
 	switch {
 	case plan == nil:
 		l.invalid = (&descriptors.InvalidError{Faults: faults.Errors()}).Error()
-	case plan.Runs() != s.Runs || plan.Cells() != s.Cells:
-		l.invalid = fmt.Sprintf("the sweep has %d runs of %d cells by the rules of this release, and had %d of %d when the set was submitted", plan.Runs(), plan.Cells(), s.Runs, s.Cells)
+	case s.StopWhen != nil:
+		if l.stopping, err = s.StopWhen.rule(); err != nil {
+			l.invalid = err.Error()
+		}
+	}
+	switch {
+	case l.invalid != "":
+	case l.runs() != s.Runs || plan.Cells() != s.Cells:
+		l.invalid = fmt.Sprintf("the sweep has %d runs of %d cells by the rules of this release, and had %d of %d when the set was submitted", l.runs(), plan.Cells(), s.Runs, s.Cells)
 	}
 	c.add(s.ID, l)
 	return l, nil

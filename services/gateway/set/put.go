@@ -58,7 +58,7 @@ func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, e
 		SetRetention: store.SetRetention{Script: strings.ToLower(req.Script)},
 		Labels:       submit.MergeLabels(asked.Descriptor, req.Labels), File: req.File, Description: asked.Descriptor.Info.Description,
 		Cells: plan.Cells(), Runs: plan.Runs(), Repetitions: table.Repetitions, Warmup: table.Warmup, Order: string(table.Order),
-		MaxParallel: table.MaxParallel, OnFailure: table.OnFailure, State: StateRunning, Created: now, Updated: now,
+		MaxParallel: table.MaxParallel, OnFailure: table.OnFailure, StopWhen: stopWhenOf(table), State: StateRunning, Created: now, Updated: now,
 	}
 	if f := req.Firing; f != nil {
 		s.Schedule, s.Firing = f.Schedule, f.Time

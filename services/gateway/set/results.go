@@ -24,6 +24,7 @@ type CellResults struct {
 	Succeeded    int            // repetitions that succeeded
 	Unsummarised int            // of these, those whose samples are not summarised yet, or that have none
 	Incomplete   int            // of these, those whose summary lacks samples that never came
+	Skipped      int            // repetitions that were not made because the cell has enough
 	Metrics      []MetricResult // by metric, unit and labels
 
 	size int // estimate of the bytes of their message
@@ -78,7 +79,9 @@ func (k *Sets) readResults(ctx context.Context, s Set, cells []CellResults, metr
 	}
 	runs := make([][]store.Run, len(cells))
 	err = forEach(ctx, len(cells), func(ctx context.Context, i int) (err error) {
-		runs[i], err = k.countedRuns(ctx, s, cells[i].Name)
+		if runs[i], err = k.countedRuns(ctx, s, cells[i].Name); err == nil {
+			cells[i].Skipped, err = k.skipped(ctx, s, cells[i].Index, cells[i].Name)
+		}
 		return err
 	})
 	if err != nil {

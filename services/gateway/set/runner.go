@@ -33,7 +33,8 @@ type Runner struct {
 	loop   *control.Loop
 	leader *control.Leader
 	lease  store.Lease
-	full   time.Time // when the last pass began that read all active runs; zero after a failed pass
+	values map[string]map[int]*measuredCell // of open cells, by set and cell
+	full   time.Time                        // when the last pass began that read all active runs; zero after a failed pass
 
 	mu     sync.Mutex
 	opened map[string]bool // sets that this process has opened, which a list of the store may not show yet
@@ -47,7 +48,7 @@ func NewRunner(s Settings, d Deps) *Runner {
 	r := &Runner{
 		settings: s, docs: docs, store: d.Store, submitter: d.Submitter, plans: newPlanCache(docs, d.Parser), changes: newBroadcast(), now: d.Now, log: d.Log,
 		leader: control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
-		opened: make(map[string]bool), noted: make(map[string]bool),
+		opened: make(map[string]bool), noted: make(map[string]bool), values: make(map[string]map[int]*measuredCell),
 	}
 	r.loop = control.NewLoop("sets", s.Interval, d.Log, r.work, control.LoopSettings{Eager: true, Failing: "sets wait", Working: "sets go on"})
 	return r
@@ -171,6 +172,7 @@ func (r *Runner) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.opened, id)
+	delete(r.values, id)
 }
 
 // broadcast tells all who wait that something has changed. Several goroutines may use it.

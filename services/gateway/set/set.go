@@ -63,21 +63,36 @@ const (
 type Store interface {
 	store.Docs
 	store.Lister
+	runReader
+}
+
+// runReader reads runs.
+type runReader interface {
 	// Run and Runs do the same as those of store.Runs.
 	Run(ctx context.Context, id string) (store.Run, error)
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
+	// Streams does the same as that of store.Ingester.
+	Streams(ctx context.Context, run string) ([]store.Stream, error)
 }
 
 // Submitter accepts the runs of sets.
 type Submitter interface {
+	claims
+
 	// Submit does the same as submit.Submitter.Submit.
 	Submit(ctx context.Context, req submit.Request) (submit.Accepted, error)
 	// Cancel does the same as submit.Submitter.Cancel.
 	Cancel(ctx context.Context, run store.Run, by string) error
-	// ClaimKey does the same as submit.Submitter.ClaimKey.
-	ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
 	// PinScript does the same as submit.Submitter.PinScript.
 	PinScript(ctx context.Context, owner, sha256, id string) error
+}
+
+// claims are the keys of sets and their runs.
+type claims interface {
+	// ClaimKey does the same as submit.Submitter.ClaimKey.
+	ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
+	// RunOfCell does the same as submit.Submitter.RunOfCell.
+	RunOfCell(ctx context.Context, set, key string) (run string, err error)
 }
 
 // Deps are the dependencies of Sets and Runner.

@@ -58,10 +58,12 @@ func TestNoMoreRunsAreActiveThanMaxParallel(t *testing.T) {
 	s := g.put(descriptor("max_parallel = 4" + sixCells))
 	g.pass()
 	want(t, "active", len(w.active()), 4)
+	w.wait(time.Minute)
 	w.finish(w.active()[0], event.Succeeded)
 	g.pass()
 	want(t, "active after an end", len(w.active()), 4)
 	want(t, "set", summary(g.get(s.ID)), "running, 5 of 6 submitted, 4 active, 1 succeeded, 0 failed, 0 canceled")
+	want(t, "times", g.get(s.ID).Times, set.Times{Runs: 1, Seconds: 60})
 }
 
 func TestARunThatHasEndedIsNoticedWithoutTheInterval(t *testing.T) {

@@ -457,6 +457,13 @@ func (in *Submitter) RunOfFiring(ctx context.Context, schedule, key string) (str
 	return c.Run, err
 }
 
+// RunOfCell returns the run that a set has made, or will make, under a key. The error is
+// store.ErrNotFound if there is none.
+func (in *Submitter) RunOfCell(ctx context.Context, set, key string) (string, error) {
+	c, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(Request{Key: key, Cell: &CellRun{Set: set}}))
+	return c.Run, err
+}
+
 // RunByName returns the run with that name of the owner's, or store.ErrNotFound.
 func (in *Submitter) RunByName(ctx context.Context, owner, name string) (string, error) {
 	c, _, err := store.Get[claim](ctx, in.store, store.KindRunName, nameKey(owner, name))

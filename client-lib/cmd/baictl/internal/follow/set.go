@@ -63,7 +63,7 @@ func (f *SetFollower) refresh() {
 		return
 	}
 	elapsed := time.Since(f.last.GetCreateTime().AsTime()).Truncate(time.Second)
-	f.Screen.Live(printer.SetStatus(f.last) + "  " + printer.Duration(elapsed) + "  " + printer.SetCounts(f.last))
+	f.Screen.Live(printer.SetStatus(f.last) + "  " + printer.Duration(elapsed) + "  " + printer.SetProgress(f.last))
 }
 
 // SetLine is the state of a set on one line, or on several where it is too long for the
@@ -73,7 +73,7 @@ func SetLine(s *screen.Screen, set *baiv1.Set) string {
 	if s.IsTerminal() {
 		at = set.GetUpdateTime().AsTime().Local().Format(time.TimeOnly)
 	}
-	status, text := printer.SetStatus(set), printer.SetCounts(set)
+	status, text := printer.SetStatus(set), printer.SetProgress(set)
 	if set.GetMessage() != "" {
 		text += fmt.Sprintf(" (%s)", set.GetMessage())
 	}

@@ -235,3 +235,14 @@ func TestWhatThePlatformMeasuredIsShownApart(t *testing.T) {
 		t.Errorf("%v and %v", own, system)
 	}
 }
+
+func TestTheProgressOfASetHasItsEstimatedEnd(t *testing.T) {
+	s := &baiv1.Set{RunCount: 12, Succeeded: 5, Active: 4}
+	if got, want := printer.SetProgress(s), "5 of 12 runs ended, 4 active"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.EstimatedEndTime = timestamppb.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	if got, want := printer.SetProgress(s), "5 of 12 runs ended, 4 active, ends about "+printer.Time(s.GetEstimatedEndTime()); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -22,12 +22,22 @@ func SetCounts(s *baiv1.Set) string {
 	for _, part := range []struct {
 		n    int32
 		word string
-	}{{s.GetFailed(), "failed"}, {s.GetCanceled(), "canceled"}, {s.GetActive(), "active"}} {
+	}{{s.GetFailed(), "failed"}, {s.GetCanceled(), "canceled"}, {s.GetSkipped(), "skipped"}, {s.GetActive(), "active"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// SetProgress is the numbers of a set's runs, and its end as far as it is known: "5 of 12
+// runs ended, 4 active, ends about 2026-01-02T03:04:05Z".
+func SetProgress(s *baiv1.Set) string {
+	text := SetCounts(s)
+	if end := Time(s.GetEstimatedEndTime()); end != "" {
+		text += ", ends about " + end
+	}
+	return text
 }
 
 func plural(n int32, noun string) string {

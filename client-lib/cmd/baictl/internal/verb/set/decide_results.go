@@ -218,10 +218,11 @@ func (s *shortage) text(cells int) string {
 // setNotes are sentences about repetitions of a set whose values are missing or not of all
 // samples.
 func setNotes(cells []*baiv1.CellResult) []string {
-	var unsummarised, incomplete int32
+	var unsummarised, incomplete, skipped int32
 	for _, c := range cells {
 		unsummarised += c.GetUnsummarised()
 		incomplete += c.GetIncomplete()
+		skipped += c.GetSkipped()
 	}
 	var notes []string
 	if unsummarised > 0 {
@@ -229,6 +230,9 @@ func setNotes(cells []*baiv1.CellResult) []string {
 	}
 	if incomplete > 0 {
 		notes = append(notes, plural(incomplete, "repetition")+" with samples that never came: the values are those of the others")
+	}
+	if skipped > 0 {
+		notes = append(notes, plural(skipped, "repetition")+" skipped: the cells have enough")
 	}
 	return notes
 }

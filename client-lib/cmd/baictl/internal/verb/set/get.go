@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -117,15 +118,19 @@ func describe(got *baiv1.Set, on *screen.Screen) string {
 		line("parallel", fmt.Sprintf("%d at most", n))
 	}
 	line("on failure", got.GetOnFailure())
+	line("stop when", stopWhen(got))
+	line("stop message", got.GetStopMessage())
 	line("failures", classes(got.GetFailureClasses()))
 	line("owner", got.GetOwner())
 	line("namespace", got.GetNamespace())
 	line("descriptor", got.GetDescriptorFile())
 	line("labels", printer.Labels(got.GetLabels()))
+	line("rerun of", got.GetRerunOfSet())
 	line("canceled by", got.GetCanceledBy())
 	line("schedule", got.GetScheduleId())
 	line("firing", printer.Time(got.GetFiringTime()))
 	line("submitted", printer.Time(got.GetCreateTime()))
+	line("ends about", printer.Time(got.GetEstimatedEndTime()))
 	line("ended", printer.Time(got.GetEndTime()))
 	for _, f := range got.GetFailures() {
 		line("failed", strings.TrimSuffix(strings.TrimSpace(f.GetRunId()+" "+f.GetCell())+": "+f.GetMessage(), ": "))
@@ -140,6 +145,15 @@ func shape(got *baiv1.Set) string {
 		text += " and " + plural(n, "warm-up")
 	}
 	return text
+}
+
+// stopWhen is when a cell has enough repetitions: "latency ±2%, 6 to 30 repetitions".
+func stopWhen(got *baiv1.Set) string {
+	w := got.GetStopWhen()
+	if w == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s ±%s%%, %d to %d repetitions", w.GetMetric(), strconv.FormatFloat(100*w.GetHalfWidth(), 'g', 6, 64), w.GetMin(), w.GetMax())
 }
 
 // classes is how many runs failed by the class of the failure: "1 infra, 2 user".
@@ -167,6 +181,9 @@ func cellTable(got *baiv1.Set, cells []*baiv1.Cell) printer.Table {
 		{Title: "CANCELED", Right: true},
 		{Title: "ACTIVE", Right: true},
 	}}
+	if got.GetStopWhen() != nil {
+		t.Columns = append(t.Columns, printer.Column{Title: "SKIPPED", Right: true})
+	}
 	for _, c := range cells {
 		var succeeded, failed, canceled, active int
 		for _, run := range c.GetRuns() {
@@ -182,9 +199,13 @@ func cellTable(got *baiv1.Set, cells []*baiv1.Cell) printer.Table {
 				failed++
 			}
 		}
-		t.Rows = append(t.Rows, []string{
+		row := []string{
 			c.GetName(), c.GetId(), fmt.Sprintf("%d/%d", succeeded, got.GetRepetitions()), fmt.Sprint(failed), fmt.Sprint(canceled), fmt.Sprint(active),
-		})
+		}
+		if got.GetStopWhen() != nil {
+			row = append(row, fmt.Sprint(c.GetSkipped()))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

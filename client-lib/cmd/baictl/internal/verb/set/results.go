@@ -42,9 +42,9 @@ each value of further parameters, and a column for each number of threads. With
 With -o md: the tables as Markdown. With -o json or yaml: {"setId", "results":
 [{"cell", "cellId", "parameters": [{"name", "value"}], "metric", "unit",
 "labels", "direction", "n", "excluded", "median", "interval": {"low", "high",
-"level"}, "lacking", "values": [{"repetition", "value"}], "best"}]}; values of
-parameters are TOML. With -o jsonl: one line for each of the results. With -o
-csv: the columns set, cell, cell_id, metric, unit, labels, direction, n,
+"level"}, "lacking", "values": [{"repetition", "value"}], "best", "skipped"}]};
+values of parameters are TOML. With -o jsonl: one line for each of the results.
+With -o csv: the columns set, cell, cell_id, metric, unit, labels, direction, n,
 excluded, lacking, median, low, high, level, best, and then one for each
 parameter. All of these have metrics system.*, too, except -o md. With -o name:
 the metrics.`,
@@ -269,7 +269,11 @@ func rows(all []*metricResults) ([]json.RawMessage, error) {
 			if err != nil {
 				return nil, err
 			}
-			row, err := session.Merge(session.Join(head, printer.JSON(c.result)), session.Entry{Name: "best", Value: c.best})
+			tail := []session.Entry{{Name: "best", Value: c.best}}
+			if n := c.cell.GetSkipped(); n > 0 {
+				tail = append(tail, session.Entry{Name: "skipped", Value: n})
+			}
+			row, err := session.Merge(session.Join(head, printer.JSON(c.result)), tail...)
 			if err != nil {
 				return nil, err
 			}

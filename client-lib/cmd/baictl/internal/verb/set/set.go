@@ -28,7 +28,7 @@ sweep, and is made by submitting that (baictl submit sweep.toml --name sizes) or
 by a firing of a schedule. Its runs are listed by baictl list --set sizes.
 
 A SET is named by its ID, or by the name that its owner gave it.`,
-	}, list(s), get(s), results(s), watch(s), cancel(s), resume(s))
+	}, list(s), get(s), results(s), watch(s), cancel(s), resume(s), rerun(s))
 	cmd.Aliases = []string{"sets"}
 	return cmd
 }
@@ -274,4 +274,25 @@ runs were submitted, or while canceled runs have not ended.` + oneSetHelp,
 		}
 		return printOne(s, got)
 	})
+}
+
+func rerun(s *session.Session) *cobra.Command {
+	var failed bool
+	var key string
+	cmd := oneSetCommand(s, &cobra.Command{
+		Use:   "rerun SET",
+		Short: "Make a set of the runs of another one",
+		Long: `Makes a set of the runs of another one, with the same descriptor and code. With
+--failed it has only the runs that failed, were canceled, or were never made:
+the set must have finished, and repetitions that stop_when skipped stay skipped.` + oneSetHelp,
+	}, func(ctx context.Context, c *bai.Client, name string) error {
+		got, err := c.RerunSet(ctx, name, failed, cmp.Or(key, bai.NewKey()))
+		if err != nil {
+			return s.FailIfInvalid(err)
+		}
+		return printOne(s, got)
+	})
+	cmd.Flags().BoolVar(&failed, "failed", false, "only the runs that did not succeed")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "the same `KEY` again is the same set")
+	return cmd
 }

@@ -1,0 +1,138 @@
+package set
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/gateway/submit"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Rerun is a request for a set of the runs of another one.
+type Rerun struct {
+	Owner  string // of the new set
+	Key    string // idempotency key; empty means that a repeated request is another set
+	Failed bool   // only the runs that did not succeed
+}
+
+// Rerun creates a set of the runs of another one, or returns the one that the same request
+// has made under its key. The runs that it makes are decided once, when its request is
+// stored. The error is *MissingError, *StateError, or one of Put.
+func (k *Sets) Rerun(ctx context.Context, owner, ref string, req Rerun) (Set, error) {
+	old, err := k.docs.find(ctx, owner, ref)
+	if err != nil {
+		return Set{}, err
+	}
+	now := k.timestamp()
+	id, err := k.newID(submit.Request{Owner: req.Owner, Key: req.Key}, now)
+	if err != nil {
+		return Set{}, err
+	}
+	s := old.rerun(req, id, now)
+	if req.Key != "" {
+		if _, err := k.deps.Submitter.ClaimKey(ctx, s.Owner, s.Key, s.ID, s.Digest); err != nil {
+			return Set{}, err
+		}
+	}
+	if made, found, err := k.docs.load(ctx, s.ID); err != nil || found {
+		return made, cmp.Or(err, s.checkSame(made))
+	}
+	r, err := k.rerunRequest(ctx, old, s, req.Failed)
+	if err != nil {
+		return Set{}, err
+	}
+	if r.Selected != nil {
+		s.Runs = len(bitsOf(r.Selected))
+	}
+	if s, _, err = k.create(ctx, s, r); err != nil {
+		return Set{}, err
+	}
+	k.deps.Log.Info("set", zap.String("set", s.ID), zap.String("owner", s.Owner), zap.String("rerun_of", old.ID), zap.Int("runs", s.Runs))
+	k.runner.Open(s.ID)
+	return s, nil
+}
+
+// rerunRequest stores what the runs of a rerun are made of, unless an earlier try has, and
+// returns it as it is stored.
+func (k *Sets) rerunRequest(ctx context.Context, old, s Set, failed bool) (request, error) {
+	r, err := k.docs.request(ctx, s)
+	if !errors.Is(err, store.ErrNotFound) {
+		return r, err
+	}
+	if r, err = k.docs.request(ctx, old); err != nil {
+		return request{}, err
+	}
+	if failed {
+		if r.Selected, err = k.unsuccessful(ctx, old); err != nil {
+			return request{}, err
+		}
+	}
+	if err := k.docs.createRequest(ctx, s.ID, s.Digest, r); err != nil {
+		return request{}, &submit.UnavailableError{Err: err}
+	}
+	return k.docs.request(ctx, s)
+}
+
+// unsuccessful returns a bit for each run of the sweep that the set has not made, or that
+// did not succeed. It needs memory for the bits only. The error is *StateError for a set that
+// has not finished, or without such a run.
+func (k *Sets) unsuccessful(ctx context.Context, s Set) ([]byte, error) {
+	if s.State != StateFinished {
+		return nil, &StateError{Message: fmt.Sprintf("set %s has not finished: wait for that, or cancel it, then run again what did not succeed", s.ID)}
+	}
+	l, err := k.plans.get(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if l.invalid != "" {
+		return nil, &StateError{Message: fmt.Sprintf("set %s has no cells any more: %s", s.ID, l.invalid)}
+	}
+	var mu sync.Mutex
+	bits := make([]byte, (l.plan.Runs()+7)/8)
+	found := false
+	err = forEach(ctx, l.runs(), func(ctx context.Context, ordinal int) error {
+		wanted, err := k.isUnsuccessful(ctx, s, l, ordinal)
+		if err != nil || !wanted {
+			return err
+		}
+		n := l.plan.Ordinal(l.run(ordinal))
+		mu.Lock()
+		defer mu.Unlock()
+		bits[n/8] |= 1 << (n % 8)
+		found = true
+		return nil
+	})
+	if err == nil && !found {
+		err = &StateError{Message: fmt.Sprintf("all runs of set %s succeeded: it has none to run again", s.ID)}
+	}
+	return bits, err
+}
+
+// isUnsuccessful reports whether a run of a set did not succeed. A run that was refused,
+// deleted or never made did not; a repetition that was skipped is no run.
+func (k *Sets) isUnsuccessful(ctx context.Context, s Set, l loaded, ordinal int) (bool, error) {
+	id, err := k.deps.Submitter.RunOfCell(ctx, s.ID, strconv.Itoa(ordinal))
+	if errors.Is(err, store.ErrNotFound) {
+		return !s.skips(l.run(ordinal)), nil
+	}
+	if err != nil {
+		return false, err
+	}
+	run, err := k.deps.Store.Run(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	return run.Outcome != event.Succeeded, err
+}
+
+// rerunDigest returns a digest that is equal for requests for the same rerun.
+func rerunDigest(set string, failed bool) string {
+	return event.Derive("rerun", set, strconv.FormatBool(failed))
+}
