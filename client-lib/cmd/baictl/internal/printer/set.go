@@ -18,7 +18,7 @@ func SetStatus(s *baiv1.Set) string {
 
 // SetCounts are the numbers of a set's runs: "5 of 12 runs ended, 1 failed, 4 active".
 func SetCounts(s *baiv1.Set) string {
-	parts := []string{fmt.Sprintf("%d of %s ended", s.GetSucceeded()+s.GetFailed()+s.GetCanceled(), plural(s.GetRunCount(), "run"))}
+	parts := []string{fmt.Sprintf("%d of %s ended", s.GetSucceeded()+s.GetFailed()+s.GetCanceled(), Plural(s.GetRunCount(), "run"))}
 	for _, part := range []struct {
 		n    int32
 		word string
@@ -40,7 +40,8 @@ func SetProgress(s *baiv1.Set) string {
 	return text
 }
 
-func plural(n int32, noun string) string {
+// Plural is a number of things: "1 run", "2 runs".
+func Plural(n int32, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -49,10 +50,10 @@ func plural(n int32, noun string) string {
 
 // SetSize is the numbers of a set's cells and runs: "set sizes, 6 cells, 12 runs".
 func SetSize(s *baiv1.Set) string {
-	return Clean(fmt.Sprintf("set %s, %s, %s", cmp.Or(s.GetName(), s.GetId()), plural(s.GetCellCount(), "cell"), plural(s.GetRunCount(), "run")))
+	return Clean(fmt.Sprintf("set %s, %s, %s", cmp.Or(s.GetName(), s.GetId()), Plural(s.GetCellCount(), "cell"), Plural(s.GetRunCount(), "run")))
 }
 
 // Set is a set on one line.
 func Set(s *baiv1.Set) string {
-	return Clean(fmt.Sprintf("set %s, %s, %s: %s", cmp.Or(s.GetName(), s.GetId()), plural(s.GetCellCount(), "cell"), SetStatus(s), SetCounts(s)))
+	return Clean(fmt.Sprintf("set %s, %s, %s: %s", cmp.Or(s.GetName(), s.GetId()), Plural(s.GetCellCount(), "cell"), SetStatus(s), SetCounts(s)))
 }

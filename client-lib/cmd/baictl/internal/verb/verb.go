@@ -78,7 +78,7 @@ func commandGroups(s *session.Session) []commandGroup {
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
 		{"results", "What runs brought:", []*cobra.Command{
 			results.Metrics(s), results.Logs(s), results.Artifacts(s),
-			results.Environment(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s),
+			results.Environment(s), results.Report(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s),
 		}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},
 	}

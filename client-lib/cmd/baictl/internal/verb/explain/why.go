@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
@@ -50,7 +49,7 @@ func why(ctx context.Context, s *session.Session, name string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := listChanges(ctx, c, run)
+	changes, err := session.ChangesOf(ctx, c, run)
 	if err != nil {
 		return err
 	}
@@ -66,24 +65,6 @@ func why(ctx context.Context, s *session.Session, name string) error {
 		return session.WriteText(s.Env.Out, run.GetId()+"\n")
 	}
 	return session.WriteText(s.Env.Out, renderHistory(s, run, history))
-}
-
-// listChanges returns the changes of a run so far.
-func listChanges(ctx context.Context, c *bai.Client, run *baiv1.Run) ([]*baiv1.Change, error) {
-	if run.GetRevision() == 0 {
-		return nil, nil
-	}
-	var all []*baiv1.Change
-	for change, err := range c.Watch(ctx, run.GetId(), 0) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, change)
-		if change.GetRevision() >= run.GetRevision() {
-			break
-		}
-	}
-	return all, nil
 }
 
 func renderHistory(s *session.Session, run *baiv1.Run, history timeline.History) string {

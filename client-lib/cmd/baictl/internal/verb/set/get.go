@@ -140,9 +140,9 @@ func describe(got *baiv1.Set, on *screen.Screen) string {
 
 // shape is how many runs each cell has: "6, each with 2 repetitions and 1 warm-up".
 func shape(got *baiv1.Set) string {
-	text := fmt.Sprintf("%d, each with %s", got.GetCellCount(), plural(got.GetRepetitions(), "repetition"))
+	text := fmt.Sprintf("%d, each with %s", got.GetCellCount(), printer.Plural(got.GetRepetitions(), "repetition"))
 	if n := got.GetWarmup(); n > 0 {
-		text += " and " + plural(n, "warm-up")
+		text += " and " + printer.Plural(n, "warm-up")
 	}
 	return text
 }
@@ -163,13 +163,6 @@ func classes(all map[string]int32) string {
 		parts = append(parts, fmt.Sprintf("%d %s", all[class], class))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func plural(n int32, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func cellTable(got *baiv1.Set, cells []*baiv1.Cell) printer.Table {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/result"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -25,7 +26,7 @@ func results(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "results SET",
 		Short:       "Show the medians of a set's metrics, cell by cell",
-		Annotations: session.ExtraFormats("csv", "jsonl", "md"),
+		Annotations: session.ExtraFormats("csv", "jsonl", "md", "junit", "svg"),
 		Long: `Shows for each metric the median of each cell, its 95 % interval and the number
 of repetitions: "12.3 [11.9, 12.8] n=6". Repetitions that succeeded count,
 warm-ups do not. Each repetition is one value, the median of its samples. If the
@@ -47,10 +48,19 @@ values of parameters are TOML. With -o jsonl: one line for each of the results.
 With -o csv: the columns set, cell, cell_id, metric, unit, labels, direction, n,
 excluded, lacking, median, low, high, level, best, and then one for each
 parameter. All of these have metrics system.*, too, except -o md. With -o name:
-the metrics.`,
+the metrics.
+
+With -o junit: a test suite in JUnit's XML, for continuous integration, with a
+test case for each run. Failed runs are failures, canceled ones are skipped, and
+the medians are properties of the suite.
+
+With -o svg: a plot of one metric. With --by size,threads: medians and intervals
+by size, with a line for each number of threads. Without --by it is drawn by the
+parameters that vary. Values of size that are no numbers make bars.`,
 		Example: `  baictl set results sizes
   baictl set results sizes --metric throughput --by size,threads
-  baictl set results sizes -o csv`,
+  baictl set results sizes -o csv
+  baictl set results sizes --metric throughput --by size -o svg > plot.svg`,
 	}
 	takeSet(s, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -71,8 +81,8 @@ func (f resultFlags) validate(cmd *cobra.Command, s *session.Session) error {
 		return session.UsageErrorf(cmd, "--by takes one or two parameters, not %d", len(f.by))
 	case len(f.by) == 2 && f.by[0] == f.by[1]:
 		return session.UsageErrorf(cmd, "--by needs two different parameters")
-	case len(f.by) > 0 && !slices.Contains([]string{"table", "wide", "md"}, s.Output):
-		return session.UsageErrorf(cmd, "--by is for tables (-o table, wide or md)")
+	case len(f.by) > 0 && !slices.Contains([]string{"table", "wide", "md", "svg"}, s.Output):
+		return session.UsageErrorf(cmd, "--by is for tables and plots (-o table, wide, md or svg)")
 	}
 	return nil
 }
@@ -93,7 +103,7 @@ func printResults(cmd *cobra.Command, s *session.Session, name string, flags res
 		}
 		cells = append(cells, cell)
 	}
-	all, err := resultsByMetric(cells)
+	all, err := result.ByMetric(cells)
 	if err != nil {
 		return err
 	}
@@ -110,6 +120,10 @@ func printResults(cmd *cobra.Command, s *session.Session, name string, flags res
 		return p.csv(all)
 	case s.Output == "name":
 		return p.names(all)
+	case s.Output == "svg":
+		return p.svg(cmd, flags.shown(all), flags)
+	case s.Output == "junit":
+		return p.junit(cmd.Context(), c, flags.shown(all))
 	}
 	return p.tables(cmd, all, flags)
 }
@@ -122,11 +136,20 @@ type resultPrinter struct {
 	cells []*baiv1.CellResult
 }
 
+// shown returns the metrics that are shown: those that are named, or all but those of the
+// platform's own measurements.
+func (f resultFlags) shown(all []*result.Metric) []*result.Metric {
+	if len(f.metrics) == 0 {
+		all, _ = result.WithoutSystem(all)
+	}
+	return all
+}
+
 // tables prints a table for each metric, or the pivot table of one.
-func (p resultPrinter) tables(cmd *cobra.Command, all []*metricResults, flags resultFlags) error {
-	notes := setNotes(p.cells)
+func (p resultPrinter) tables(cmd *cobra.Command, all []*result.Metric, flags resultFlags) error {
+	notes := result.SetNotes(p.cells)
 	if len(flags.metrics) == 0 {
-		own, system := withoutSystem(all)
+		own, system := result.WithoutSystem(all)
 		if all = own; len(system) > 0 {
 			notes = append(notes, "left out: "+strings.Join(system, ", ")+" (see --metric)")
 		}
@@ -145,7 +168,7 @@ func (p resultPrinter) tables(cmd *cobra.Command, all []*metricResults, flags re
 				return err
 			}
 		}
-		if err := p.table(m.title(), form(m), m.notes()); err != nil {
+		if err := p.table(m.Title(), form(m), m.Notes()); err != nil {
 			return err
 		}
 	}
@@ -169,29 +192,37 @@ func (p resultPrinter) reasonForNone(flags resultFlags) string {
 }
 
 // form returns the function that makes the table of a metric.
-func (f resultFlags) form(cmd *cobra.Command, all []*metricResults) (func(*metricResults) printer.Table, error) {
+func (f resultFlags) form(cmd *cobra.Command, all []*result.Metric) (func(*result.Metric) printer.Table, error) {
 	if len(f.by) == 0 {
-		return (*metricResults).table, nil
+		return (*result.Metric).Table, nil
 	}
+	by, err := f.parameters(cmd, all)
+	if err != nil {
+		return nil, err
+	}
+	return func(m *result.Metric) printer.Table { return m.PivotTable(by[0], by[1]) }, nil
+}
+
+// parameters returns the two parameters of --by, "" for one that is not named. There must
+// be one metric, and the set must have them.
+func (f resultFlags) parameters(cmd *cobra.Command, all []*result.Metric) (by [2]string, err error) {
 	if len(all) > 1 {
-		return nil, session.UsageErrorf(cmd, "--by shows one metric, and the set has %s: name one by --metric", titles(all))
+		return by, session.UsageErrorf(cmd, "--by shows one metric, and the set has %s: name one by --metric", titles(all))
 	}
-	names := parameterNames(all[0].cells)
-	by := []string{"", ""}
+	names := result.ParameterNames(all[0].Cells)
 	for i, name := range f.by {
-		if by[i] = findParameter(names, name); by[i] == "" {
-			return nil, session.UsageErrorf(cmd, "no parameter %q: the set has %s", name, strings.Join(names, ", "))
+		if by[i] = result.FindParameter(names, name); by[i] == "" {
+			return by, session.UsageErrorf(cmd, "no parameter %q: the set has %s", name, strings.Join(names, ", "))
 		}
 	}
-	return func(m *metricResults) printer.Table { return m.pivotTable(by[0], by[1]) }, nil
+	return by, nil
 }
 
 // titles is "latency (ms), run.duration (s)".
-func titles(all []*metricResults) string {
+func titles(all []*result.Metric) string {
 	texts := make([]string, 0, len(all))
 	for _, m := range all {
-		title, _, _ := strings.Cut(m.title(), ", ")
-		texts = append(texts, title)
+		texts = append(texts, m.Label())
 	}
 	return strings.Join(texts, ", ")
 }
@@ -241,13 +272,13 @@ func listOf(notes []string) string {
 func (p resultPrinter) text(text string) error { return session.WriteText(p.Env.Out, text) }
 
 // names prints the names of the metrics.
-func (p resultPrinter) names(all []*metricResults) error {
+func (p resultPrinter) names(all []*result.Metric) error {
 	last := ""
 	for _, m := range all {
-		if m.metric == last {
+		if m.Name == last {
 			continue
 		}
-		if last = m.metric; last != "" {
+		if last = m.Name; last != "" {
 			if err := p.text(printer.Clean(last) + "\n"); err != nil {
 				return err
 			}
@@ -257,23 +288,23 @@ func (p resultPrinter) names(all []*metricResults) error {
 }
 
 // rows returns the results as JSON, metric by metric.
-func rows(all []*metricResults) ([]json.RawMessage, error) {
+func rows(all []*result.Metric) ([]json.RawMessage, error) {
 	list := []json.RawMessage{}
 	for _, m := range all {
-		for _, c := range m.cells {
-			if c.result == nil {
+		for _, c := range m.Cells {
+			if c.Result == nil {
 				continue
 			}
-			head, err := session.Object(session.Entry{Name: "cell", Value: c.cell.GetName()}, session.Entry{Name: "cellId", Value: c.cell.GetId()},
-				session.Entry{Name: "parameters", Value: session.Array(c.cell.GetParameters())})
+			head, err := session.Object(session.Entry{Name: "cell", Value: c.Cell.GetName()}, session.Entry{Name: "cellId", Value: c.Cell.GetId()},
+				session.Entry{Name: "parameters", Value: session.Array(c.Cell.GetParameters())})
 			if err != nil {
 				return nil, err
 			}
-			tail := []session.Entry{{Name: "best", Value: c.best}}
-			if n := c.cell.GetSkipped(); n > 0 {
+			tail := []session.Entry{{Name: "best", Value: c.Best}}
+			if n := c.Cell.GetSkipped(); n > 0 {
 				tail = append(tail, session.Entry{Name: "skipped", Value: n})
 			}
-			row, err := session.Merge(session.Join(head, printer.JSON(c.result)), tail...)
+			row, err := session.Merge(session.Join(head, printer.JSON(c.Result)), tail...)
 			if err != nil {
 				return nil, err
 			}
@@ -284,7 +315,7 @@ func rows(all []*metricResults) ([]json.RawMessage, error) {
 }
 
 // object prints all results as one object.
-func (p resultPrinter) object(all []*metricResults) error {
+func (p resultPrinter) object(all []*result.Metric) error {
 	list, err := rows(all)
 	if err != nil {
 		return err
@@ -297,7 +328,7 @@ func (p resultPrinter) object(all []*metricResults) error {
 }
 
 // lines prints a line of JSON for each result.
-func (p resultPrinter) lines(all []*metricResults) error {
+func (p resultPrinter) lines(all []*result.Metric) error {
 	list, err := rows(all)
 	if err != nil {
 		return err
@@ -311,18 +342,18 @@ func (p resultPrinter) lines(all []*metricResults) error {
 }
 
 // csv prints a line for each result.
-func (p resultPrinter) csv(all []*metricResults) error {
+func (p resultPrinter) csv(all []*result.Metric) error {
 	head := []string{
 		"set", "cell", "cell_id", "metric", "unit", "labels", "direction", "n", "excluded", "lacking", "median", "low", "high", "level", "best",
 	}
 	var names []string
 	if len(all) > 0 {
-		names = parameterNames(all[0].cells)
+		names = result.ParameterNames(all[0].Cells)
 	}
 	list := [][]string{append(head, names...)}
 	for _, m := range all {
-		for _, c := range m.cells {
-			if c.result != nil {
+		for _, c := range m.Cells {
+			if c.Result != nil {
 				list = append(list, p.csvRow(m, c, names))
 			}
 		}
@@ -334,18 +365,18 @@ func (p resultPrinter) csv(all []*metricResults) error {
 	return nil
 }
 
-func (p resultPrinter) csvRow(m *metricResults, c cellResult, names []string) []string {
-	r := c.result
+func (p resultPrinter) csvRow(m *result.Metric, c result.InCell, names []string) []string {
+	r := c.Result
 	low, high, level := "", "", ""
 	if i := r.GetInterval(); i != nil {
 		low, high, level = printer.Exact(i.GetLow()), printer.Exact(i.GetHigh()), printer.Exact(i.GetLevel())
 	}
 	row := []string{
-		p.set.GetId(), c.cell.GetName(), c.cell.GetId(), m.metric, m.unit, m.labels, r.GetDirection(),
-		fmt.Sprint(r.GetN()), fmt.Sprint(r.GetExcluded()), fmt.Sprint(r.GetLacking()), printer.Exact(r.GetMedian()), low, high, level, fmt.Sprint(c.best),
+		p.set.GetId(), c.Cell.GetName(), c.Cell.GetId(), m.Name, m.Unit, m.Labels, r.GetDirection(),
+		fmt.Sprint(r.GetN()), fmt.Sprint(r.GetExcluded()), fmt.Sprint(r.GetLacking()), printer.Exact(r.GetMedian()), low, high, level, fmt.Sprint(c.Best),
 	}
 	for _, name := range names {
-		row = append(row, content(parameter(c.cell, name)))
+		row = append(row, result.Content(result.Parameter(c.Cell, name)))
 	}
 	return row
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +31,7 @@ is what each understands of the API.`,
 }
 
 func versions(ctx context.Context, s *session.Session, alone bool) error {
-	own := ownVersion(s.Env.Version)
+	own := session.OwnVersion(s.Env.Version)
 	if s.Output == "name" {
 		return session.WriteText(s.Env.Out, own+"\n")
 	}
@@ -116,14 +115,4 @@ func skew(server int32) string {
 			bai.Revision, server)
 	}
 	return ""
-}
-
-func ownVersion(linked string) string {
-	if linked != "" {
-		return linked
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
 }

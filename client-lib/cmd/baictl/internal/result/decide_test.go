@@ -1,4 +1,4 @@
-package set
+package result
 
 import (
 	"fmt"
@@ -74,8 +74,8 @@ func TestBestCellsAndNotes(t *testing.T) {
 			notes: []string{"an interval needs 6 repetitions: 3 are lacking in 1 of 3 cells", "a comparison of cells needs 4 repetitions: 1 is lacking in 1 of 3 cells"},
 		},
 		"more cells take more repetitions": {
-			direction: judge.Lower, cells: [][]float64{from(0, 4), from(100, 4), from(200, 4)}, best: "0 1 2",
-			notes: []string{"an interval needs 6 repetitions: 2 are lacking", "3 cells can be told apart from 5 repetitions of each on: before, all are best"},
+			direction: judge.Lower, cells: [][]float64{from(0, 4), from(100, 4), from(200, 4)}, best: "",
+			notes: []string{"an interval needs 6 repetitions: 2 are lacking", "3 cells can be told apart from 5 repetitions of each on"},
 		},
 		"cells that lack different numbers of repetitions are one note": {
 			cells: [][]float64{from(0, 5), from(0, 2), from(0, 6)}, notes: []string{"an interval needs 6 repetitions: 1 to 4 are lacking in 2 of 3 cells"},
@@ -96,7 +96,7 @@ func TestBestCellsAndNotes(t *testing.T) {
 			if diff := cmp.Diff(tt.best, bestOf(m)); diff != "" {
 				t.Errorf("best cells (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.notes, m.notes()); diff != "" {
+			if diff := cmp.Diff(tt.notes, m.Notes()); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 		})
@@ -104,9 +104,9 @@ func TestBestCellsAndNotes(t *testing.T) {
 }
 
 // single returns the results of the only metric.
-func single(t *testing.T, cells []*baiv1.CellResult) *metricResults {
+func single(t *testing.T, cells []*baiv1.CellResult) *Metric {
 	t.Helper()
-	all, err := resultsByMetric(cells)
+	all, err := ByMetric(cells)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,14 +117,40 @@ func single(t *testing.T, cells []*baiv1.CellResult) *metricResults {
 }
 
 // bestOf returns the numbers of the best cells.
-func bestOf(m *metricResults) string {
+func bestOf(m *Metric) string {
 	var best []string
-	for i, c := range m.cells {
-		if c.best {
+	for i, c := range m.Cells {
+		if c.Best {
 			best = append(best, fmt.Sprint(i))
 		}
 	}
 	return strings.Join(best, " ")
+}
+
+func TestPlacesHaveTies(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cells [][]float64
+		want  string
+	}{
+		"cells that cannot be told from the best share the first place": {[][]float64{from(0, 8), from(1, 8), from(100, 8), from(200, 8)}, "1 1 3 4"},
+		"cells with equal medians share a place":                        {[][]float64{from(200, 8), from(0, 8), from(100, 8), from(100, 8)}, "4 1 2 2"},
+		"a cell without enough repetitions or a value has no place":     {[][]float64{from(100, 6), nil, from(0, 3), from(200, 6)}, "1 0 0 2"},
+		"a single cell has no place":                                    {[][]float64{from(0, 6)}, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cells []*baiv1.CellResult
+			for _, values := range tt.cells {
+				cells = append(cells, cellWith(t, judge.Lower, values...))
+			}
+			var places []string
+			for _, c := range single(t, cells).Cells {
+				places = append(places, fmt.Sprint(c.Place))
+			}
+			if got := strings.Join(places, " "); got != tt.want {
+				t.Errorf("places %q, want %q", got, tt.want)
+			}
+		})
+	}
 }
 
 func TestAMetricHasTheDirectionThatOneCellHas(t *testing.T) {
@@ -135,7 +161,7 @@ func TestAMetricHasTheDirectionThatOneCellHas(t *testing.T) {
 }
 
 // grid returns cells with these parameters, written as in "size=\"1K\" n=1".
-func grid(t *testing.T, cells ...string) *metricResults {
+func grid(t *testing.T, cells ...string) *Metric {
 	t.Helper()
 	var all []*baiv1.CellResult
 	for i, text := range cells {
@@ -181,7 +207,7 @@ func TestPivotTable(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := grid(t, tt.cells...).pivotTable(tt.rows, tt.columns).Render(printer.Unbound)
+			got := grid(t, tt.cells...).PivotTable(tt.rows, tt.columns).Render(printer.Unbound)
 			got = strings.ReplaceAll(got, " n=1\n", "\n") // the number of repetitions
 			var lines strings.Builder
 			for i, line := range strings.Split(strings.TrimSpace(got), "\n") {
@@ -202,7 +228,7 @@ func TestAParameterIsNamedByItsPathOrTheLastPartOfThat(t *testing.T) {
 	for name, want := range map[string]string{
 		"size": "size", "hardware.cpus": "hardware.cpus", "cpus": "hardware.cpus", "a": "", "b": "b", "none": "", "ware.cpus": "",
 	} {
-		if got := findParameter(names, name); got != want {
+		if got := FindParameter(names, name); got != want {
 			t.Errorf("%q is parameter %q, want %q", name, got, want)
 		}
 	}
@@ -210,7 +236,7 @@ func TestAParameterIsNamedByItsPathOrTheLastPartOfThat(t *testing.T) {
 
 func TestTheContentOfAValueIsShown(t *testing.T) {
 	for text, want := range map[string]string{`"1K"`: "1K", `"a\"\\b\u00e9"`: `a"\bé`, "12": "12", "true": "true", `["a", "b"]`: `["a", "b"]`, "'a'": "'a'", "": ""} {
-		if got := content(text); got != want {
+		if got := Content(text); got != want {
 			t.Errorf("%s is shown as %q, want %q", text, got, want)
 		}
 	}
@@ -234,15 +260,15 @@ func BenchmarkPivot(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		all, err := resultsByMetric(cells)
+		all, err := ByMetric(cells)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if t := all[0].pivotTable("a", "b"); len(t.Rows) != 100 || len(t.Columns) != 101 {
+		if t := all[0].PivotTable("a", "b"); len(t.Rows) != 100 || len(t.Columns) != 101 {
 			b.Fatal(len(t.Rows), len(t.Columns))
 		}
 		for _, m := range all {
-			m.notes()
+			m.Notes()
 		}
 	}
 }

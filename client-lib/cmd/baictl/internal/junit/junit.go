@@ -1,0 +1,199 @@
+// Package junit writes the runs of a set in the form that continuous integration reads:
+// JUnit's XML, as the schema of Jenkins' xUnit plugin has it.
+package junit
+
+import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/result"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+)
+
+// Input is all that a document is made of.
+type Input struct {
+	Set     *baiv1.Set
+	Cells   []*baiv1.Cell         // all cells, with their runs
+	Runs    map[string]*baiv1.Run // by ID: runs that are missing have no times and no reasons
+	Metrics []*result.Metric      // whose medians are properties
+}
+
+type document struct {
+	XMLName  xml.Name `xml:"testsuites"`
+	Name     string   `xml:"name,attr"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Errors   int      `xml:"errors,attr"`
+	Time     string   `xml:"time,attr"`
+	Suite    suite    `xml:"testsuite"`
+}
+
+type suite struct {
+	Name       string     `xml:"name,attr"`
+	Tests      int        `xml:"tests,attr"`
+	Failures   int        `xml:"failures,attr"`
+	Errors     int        `xml:"errors,attr"`
+	Skipped    int        `xml:"skipped,attr"`
+	Time       string     `xml:"time,attr"`
+	Timestamp  string     `xml:"timestamp,attr,omitempty"`
+	Properties []property `xml:"properties>property"`
+	Cases      []testCase `xml:"testcase"`
+}
+
+type property struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
+}
+
+type testCase struct {
+	Name    string   `xml:"name,attr"`
+	Class   string   `xml:"classname,attr"`
+	Time    string   `xml:"time,attr"`
+	Skipped *skipped `xml:"skipped"`
+	Failure *failure `xml:"failure"`
+	Out     string   `xml:"system-out,omitempty"`
+}
+
+type skipped struct {
+	Message string `xml:"message,attr"`
+}
+
+type failure struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// Marshal returns a document with one test suite, the set, and a test case for each run
+// that the set has or will have. Runs that failed or were refused are failures. Runs that
+// were canceled, have not ended or were not submitted are skipped. The set's facts and the
+// medians of its metrics are properties of the suite.
+func Marshal(in Input) (string, error) {
+	name := printer.Clean(cmp.Or(in.Set.GetName(), in.Set.GetId()))
+	s := suite{Name: name, Properties: properties(in)}
+	if t := in.Set.GetCreateTime(); t != nil {
+		s.Timestamp = t.AsTime().UTC().Format("2006-01-02T15:04:05")
+	}
+	refused := refusals(in.Set)
+	for _, cell := range in.Cells {
+		s.Cases = append(s.Cases, casesOf(in, name, cell, refused[cell.GetName()])...)
+	}
+	s.Tests = len(s.Cases)
+	for _, c := range s.Cases {
+		if c.Failure != nil {
+			s.Failures++
+		}
+		if c.Skipped != nil {
+			s.Skipped++
+		}
+	}
+	s.Time = duration(in.Set.GetCreateTime().AsTime(), in.Set.GetEndTime().AsTime())
+	d := document{Name: name, Tests: s.Tests, Failures: s.Failures, Time: s.Time, Suite: s}
+	text, err := xml.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("make the JUnit report of set %s: %w", in.Set.GetId(), err)
+	}
+	return xml.Header + string(text) + "\n", nil
+}
+
+// properties are the facts of a set and the medians of its cells.
+func properties(in Input) []property {
+	var all []property
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, property{printer.Clean(name), printer.Clean(value)})
+		}
+	}
+	add("set", in.Set.GetId())
+	add("owner", in.Set.GetOwner())
+	add("namespace", in.Set.GetNamespace())
+	add("descriptor", in.Set.GetDescriptorFile())
+	add("labels", printer.Labels(in.Set.GetLabels()))
+	add("status", printer.SetStatus(in.Set))
+	add("message", in.Set.GetMessage())
+	for _, m := range in.Metrics {
+		for _, c := range m.Cells {
+			add(m.Label()+": "+c.Cell.GetName(), c.Text())
+		}
+	}
+	return all
+}
+
+// refusals are the messages of the runs that were refused, by the name of their cell.
+func refusals(set *baiv1.Set) map[string][]string {
+	all := map[string][]string{}
+	for _, f := range set.GetFailures() {
+		if f.GetRunId() == "" {
+			all[f.GetCell()] = append(all[f.GetCell()], f.GetMessage())
+		}
+	}
+	return all
+}
+
+// place is the place of a run in its cell.
+type place struct {
+	warmup     bool
+	repetition int32
+}
+
+// casesOf returns the test cases of a cell: its warm-up runs, then its repetitions. The
+// first of those that have no run were refused, as often as there are messages.
+func casesOf(in Input, class string, cell *baiv1.Cell, refused []string) []testCase {
+	runs := map[place]*baiv1.CellRun{}
+	for _, r := range cell.GetRuns() {
+		runs[place{r.GetWarmup(), r.GetRepetition()}] = r
+	}
+	undot := strings.NewReplacer(".", "_") // readers take a dot for the end of a package
+	class = undot.Replace(class) + "." + undot.Replace(printer.Clean(cell.GetName()))
+	var all []testCase
+	for i := range in.Set.GetWarmup() + in.Set.GetRepetitions() {
+		p := place{warmup: true, repetition: i + 1}
+		kind := "warm-up"
+		if i >= in.Set.GetWarmup() {
+			p, kind = place{repetition: i + 1 - in.Set.GetWarmup()}, "repetition"
+		}
+		c := testCase{Name: fmt.Sprintf("%s: %s %d", printer.Clean(cell.GetName()), kind, p.repetition), Class: class, Time: "0"}
+		switch run := runs[p]; {
+		case run != nil:
+			c.describe(run, in.Runs[run.GetRunId()])
+		case len(refused) > 0:
+			c.Failure = &failure{Type: "Refused", Message: printer.Clean(refused[0]), Text: "the run was refused"}
+			refused = refused[1:]
+		default:
+			c.Skipped = &skipped{Message: "not submitted"}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// describe adds how a run has ended. Without a record there are no times and no reason.
+func (c *testCase) describe(at *baiv1.CellRun, record *baiv1.Run) {
+	c.Out = "run " + at.GetRunId()
+	if record.GetStartTime() != nil && record.GetEndTime() != nil {
+		c.Time = duration(record.GetStartTime().AsTime(), record.GetEndTime().AsTime())
+	}
+	switch {
+	case at.GetPhase() != baiv1.Phase_PHASE_FINISHED:
+		c.Skipped = &skipped{Message: "not ended: " + printer.Word(at.GetPhase())}
+	case at.GetOutcome() == baiv1.Outcome_OUTCOME_CANCELED:
+		c.Skipped = &skipped{Message: "canceled"}
+	case at.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED:
+		why := printer.Clean(exitcode.FailureText(record.GetReason(), at.GetFailureClass(), record.GetMessage()))
+		c.Failure = &failure{
+			Type:    cmp.Or(printer.Clean(record.GetReason()), printer.Word(at.GetFailureClass()), "failed"),
+			Message: cmp.Or(why, "failed"),
+			Text:    "run " + at.GetRunId() + " failed: see baictl why " + at.GetRunId(),
+		}
+	}
+}
+
+// duration is the time from one time to a later one, in s; 0 if there is no end.
+func duration(from, to time.Time) string {
+	return fmt.Sprintf("%.3f", max(0, to.Sub(from).Seconds()))
+}
