@@ -13,8 +13,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// toolTimeout is how long all programs that are asked may take together.
-const toolTimeout = 3 * time.Second
+// toolTimeout is how long all programs that are asked may take together. A program that
+// hangs delays the end of a run by it; on a busy machine an answer takes seconds.
+const toolTimeout = 20 * time.Second
 
 // packages are those of Python whose versions decide numbers.
 const packages = "torch tensorflow jax mxnet numpy scipy pandas scikit-learn transformers lightning pytorch-lightning keras horovod mpi4py benchmarkai"
@@ -27,7 +28,7 @@ for n in sys.argv[1:]:
 `
 
 // AddTools adds the versions of tools and the models of GPUs. It runs only installed
-// programs, each for some seconds at most. After it the environment is final.
+// programs, for 20 seconds at most. After it the environment is final.
 func AddTools(ctx context.Context, e *event.Environment) {
 	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
 	defer cancel()
