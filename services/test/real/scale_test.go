@@ -221,7 +221,7 @@ func TestManyWorkersOfARun(t *testing.T) {
 		}
 	}
 	t.Logf("all %d workers are ready %s after submission", workers, time.Since(begun).Round(time.Millisecond))
-	waits := func(c *baiv1.Change) bool { return strings.Contains(c.GetMessage(), "waiting until its other pods") }
+	waits := func(c *baiv1.Change) bool { return strings.Contains(c.GetMessage(), "waiting until worker ") }
 	if _, err := f.await(ctx, run, waits); err != nil {
 		t.Fatal(err)
 	}
