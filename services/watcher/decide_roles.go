@@ -47,15 +47,19 @@ func endedEarly(s Observation) (Verdict, bool) {
 
 // endedUnready: a pod has ended well, and another one still waits until it is ready, which it never is.
 func endedUnready(s Observation) (Verdict, bool) {
+	over := slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool {
+		c, _ := containerStatus(p, cluster.ContainerBenchmark)
+		return c.State.Terminated == nil
+	})
 	for _, p := range s.Seen.Pods {
 		w, waits := containerStatus(p, cluster.ContainerWait)
 		if !waits || w.State.Running == nil {
 			continue
 		}
-		for _, other := range s.Seen.Pods {
-			c, _ := containerStatus(other, cluster.ContainerBenchmark)
-			if t := c.State.Terminated; t != nil && waitsFor(p, other) {
-				v := failedVerdict(event.ClassUser, event.EndedEarly, t.FinishedAt.Time, "the %s has ended before the %s found it ready", describePod(other), describePod(p))
+		for _, other := range over {
+			if waitsFor(p, other) {
+				c, _ := containerStatus(other, cluster.ContainerBenchmark)
+				v := failedVerdict(event.ClassUser, event.EndedEarly, c.State.Terminated.FinishedAt.Time, "the %s has ended before the %s found it ready", describePod(other), describePod(p))
 				return debounced(s, v, 8*debounce), true // the other one may begin just now
 			}
 		}

@@ -443,9 +443,10 @@ func TestARequestThatIsTooLargeIsToldHowLargeItMayBe(t *testing.T) {
 	}
 }
 
-func TestARunListsTheDestinationsThatLackIt(t *testing.T) {
+func TestARunThatHasFinishedListsTheDestinationsThatLackIt(t *testing.T) {
 	w := newFixture(t, options{})
 	id := w.submit(nil)
+	w.finishRun(id)
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	err := store.Create(t.Context(), w.store, store.KindOwed, id, store.Owed{
 		Run: id, Since: since, Destinations: []store.OwedDestination{{Name: "lake"}, {Name: "warehouse", Error: "the database cannot be reached"}},

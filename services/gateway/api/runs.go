@@ -96,7 +96,9 @@ func (s *Server) GetRun(ctx context.Context, req *baiv1.GetRunRequest) (*baiv1.G
 		Complete: c.Complete, Samples: c.Samples, Lines: c.Lines, Missing: c.Missing, Awaited: c.Awaited, Dropped: c.Dropped,
 		SystemSamples: c.System, Notes: c.Notes,
 	}
-	out.Owed, err = s.owed(ctx, run.ID)
+	if run.Phase == event.PhaseFinished { // nothing is delivered before
+		out.Owed, err = s.owed(ctx, run.ID)
+	}
 	return &baiv1.GetRunResponse{Run: out}, err
 }
 
