@@ -97,8 +97,8 @@ func (c *canvas) transform(a, b, cc, d, e, f float64) {
 	s.a, s.b, s.c, s.d, s.e, s.f = s.a*a+s.c*b, s.b*a+s.d*b, s.a*cc+s.c*d, s.b*cc+s.d*d, s.a*e+s.c*f+s.e, s.b*e+s.d*f+s.f
 }
 
-// place is where a point is in the SVG.
-func (s *state) place(x, y float64) (string, string) {
+// coordinates returns a point as the SVG has it.
+func (s *state) coordinates(x, y float64) (string, string) {
 	return coordinate(s.a*x + s.c*y + s.e), coordinate(s.b*x + s.d*y + s.f)
 }
 
@@ -170,7 +170,7 @@ func (c *canvas) data(path vg.Path) string {
 }
 
 func (s *state) pair(p vg.Point) string {
-	x, y := s.place(float64(p.X), float64(p.Y))
+	x, y := s.coordinates(float64(p.X), float64(p.Y))
 	return x + " " + y
 }
 
@@ -200,7 +200,7 @@ func (s *state) arc(part vg.PathComp, first bool) string {
 // FillString implements vg.Canvas.
 func (c *canvas) FillString(face font.Face, at vg.Point, text string) {
 	s := c.state()
-	x, y := s.place(float64(at.X), float64(at.Y))
+	x, y := s.coordinates(float64(at.X), float64(at.Y))
 	fmt.Fprintf(&c.body, `<text x="%s" y="%s"`, x, y)
 	if size := float64(face.Font.Size); size != tickSize {
 		fmt.Fprintf(&c.body, ` font-size="%s"`, coordinate(size))

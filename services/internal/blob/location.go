@@ -14,16 +14,16 @@ import (
 	"gocloud.dev/blob"
 )
 
-// Place is a folder or the prefix of a bucket, for objects that others read: their names are not keys of a Store. Several goroutines and
+// Location is a folder or the prefix of a bucket, for objects that others read: their names are not keys of a Store. Several goroutines and
 // several processes may use it.
-type Place struct {
+type Location struct {
 	dir    string        // of a folder
 	bucket *blob.Bucket  // of a bucket, below the prefix
 	writer *bucketWriter // of a bucket
 }
 
-// CheckPlace returns the fault of the URL of a place: file:///an/absolute/folder or s3://bucket/prefix.
-func CheckPlace(raw string) error {
+// CheckLocation returns the fault of the URL of a location: file:///an/absolute/folder or s3://bucket/prefix.
+func CheckLocation(raw string) error {
 	u, err := parse(raw)
 	if err == nil && u.Scheme != "file" && u.Scheme != schemeS3 {
 		err = fmt.Errorf("%q is neither a folder nor a bucket: write file:///folder or s3://bucket/prefix", u.Redacted())
@@ -31,9 +31,9 @@ func CheckPlace(raw string) error {
 	return err
 }
 
-// OpenPlace opens the place at a URL. It sends no request, and makes no folder yet.
-func OpenPlace(ctx context.Context, raw string, opener BucketOpener, log *zap.Logger) (*Place, error) {
-	if err := CheckPlace(raw); err != nil {
+// OpenLocation opens the location at a URL. It sends no request, and makes no folder yet.
+func OpenLocation(ctx context.Context, raw string, opener BucketOpener, log *zap.Logger) (*Location, error) {
+	if err := CheckLocation(raw); err != nil {
 		return nil, err
 	}
 	u, err := parse(raw)
@@ -41,32 +41,32 @@ func OpenPlace(ctx context.Context, raw string, opener BucketOpener, log *zap.Lo
 		return nil, err
 	}
 	if u.Scheme == "file" {
-		return &Place{dir: u.Path}, nil
+		return &Location{dir: u.Path}, nil
 	}
 	s, err := openCloud(ctx, Settings{URL: raw}, u, opener, log)
 	if err != nil {
 		return nil, err
 	}
-	return &Place{bucket: s.bucket, writer: s.bucketWriter}, nil
+	return &Location{bucket: s.bucket, writer: s.bucketWriter}, nil
 }
 
-// Close releases the resources of the place.
-func (p *Place) Close() error {
-	if p.bucket == nil {
+// Close releases the resources of the location.
+func (l *Location) Close() error {
+	if l.bucket == nil {
 		return nil
 	}
-	return p.bucket.Close()
+	return l.bucket.Close()
 }
 
 // PutOnce stores the bytes that fill writes as the object name, all or none. It stores nothing, and returns nil, if the name has an object,
 // which may be the one of another writer at the same time. A file that a killed writer leaves behind is hidden: its name begins with a dot.
-func (p *Place) PutOnce(ctx context.Context, name string, fill func(w io.Writer) error) error {
+func (l *Location) PutOnce(ctx context.Context, name string, fill func(w io.Writer) error) error {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
 		return fmt.Errorf("write object %q: not a name", name)
 	}
-	put := p.putFile
-	if p.bucket != nil {
-		put = p.putObject
+	put := l.putFile
+	if l.bucket != nil {
+		put = l.putObject
 	}
 	if err := put(ctx, name, fill); err != nil {
 		return fmt.Errorf("write object %s: %w", name, err)
@@ -74,13 +74,13 @@ func (p *Place) PutOnce(ctx context.Context, name string, fill func(w io.Writer)
 	return nil
 }
 
-func (p *Place) putObject(ctx context.Context, name string, fill func(w io.Writer) error) error {
-	if exists, err := p.bucket.Exists(ctx, name); err != nil || exists {
+func (l *Location) putObject(ctx context.Context, name string, fill func(w io.Writer) error) error {
+	if exists, err := l.bucket.Exists(ctx, name); err != nil || exists {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := p.writer.create(ctx, name, -1)
+	w := l.writer.create(ctx, name, -1)
 	if err := fill(w); err != nil {
 		cancel()
 		_ = w.Close() // returns the cancel error, and removes the partial object
@@ -90,21 +90,21 @@ func (p *Place) putObject(ctx context.Context, name string, fill func(w io.Write
 	if err == nil {
 		return nil
 	}
-	if exists, failed := p.bucket.Exists(ctx, name); failed == nil && exists {
+	if exists, failed := l.bucket.Exists(ctx, name); failed == nil && exists {
 		return nil // another writer was faster
 	}
 	return err
 }
 
-func (p *Place) putFile(ctx context.Context, name string, fill func(w io.Writer) error) error {
-	path := filepath.Join(p.dir, name)
+func (l *Location) putFile(ctx context.Context, name string, fill func(w io.Writer) error) error {
+	path := filepath.Join(l.dir, name)
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(p.dir, 0o755); err != nil { //nolint:gosec // others read it
+	if err := os.MkdirAll(l.dir, 0o755); err != nil { //nolint:gosec // others read it
 		return err
 	}
-	f, err := os.CreateTemp(p.dir, "."+name+".*")
+	f, err := os.CreateTemp(l.dir, "."+name+".*")
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (p *Place) putFile(ctx context.Context, name string, fill func(w io.Writer)
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(p.dir)
+	return syncDir(l.dir)
 }
 
 // syncDir forces the names in a folder onto the disk.

@@ -17,8 +17,8 @@ import (
 	s3bed "github.com/benchmark-ai/bai/services/test/testbed/s3"
 )
 
-// openPlace opens the place at a URL, which is in a bucket of the server unless that is nil.
-func openPlace(t *testing.T, url string, server *s3bed.Server) *blob.Place {
+// openLocation opens the place at a URL, which is in a bucket of the server unless that is nil.
+func openLocation(t *testing.T, url string, server *s3bed.Server) *blob.Location {
 	t.Helper()
 	var opener blob.BucketOpener
 	if server != nil {
@@ -35,7 +35,7 @@ func openPlace(t *testing.T, url string, server *s3bed.Server) *blob.Place {
 		}
 		opener = clouds
 	}
-	p, err := blob.OpenPlace(t.Context(), url, opener, zaptest.NewLogger(t))
+	p, err := blob.OpenLocation(t.Context(), url, opener, zaptest.NewLogger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func openPlace(t *testing.T, url string, server *s3bed.Server) *blob.Place {
 func TestAPlaceHasAnObjectOnceAndWhole(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lake")
 	t.Run("folder", func(t *testing.T) {
-		testPlace(t, func(t *testing.T) *blob.Place { t.Helper(); return openPlace(t, blob.FolderURL(dir), nil) })
+		testLocation(t, func(t *testing.T) *blob.Location { t.Helper(); return openLocation(t, blob.FolderURL(dir), nil) })
 		names, err := filepath.Glob(filepath.Join(dir, "*")) // hidden names too
 		if err != nil || len(names) != 2 {
 			t.Errorf("%q, %v", names, err)
@@ -59,12 +59,12 @@ func TestAPlaceHasAnObjectOnceAndWhole(t *testing.T) {
 	t.Run("bucket", func(t *testing.T) {
 		server := s3bed.Start(t)
 		server.Bucket(t, "team")
-		testPlace(t, func(t *testing.T) *blob.Place { t.Helper(); return openPlace(t, "s3://team/lake", server) })
+		testLocation(t, func(t *testing.T) *blob.Location { t.Helper(); return openLocation(t, "s3://team/lake", server) })
 	})
 }
 
-// testPlace writes one object by eight writers at a time, and finds that no later writer is asked for its bytes.
-func testPlace(t *testing.T, open func(t *testing.T) *blob.Place) {
+// testLocation writes one object by eight writers at a time, and finds that no later writer is asked for its bytes.
+func testLocation(t *testing.T, open func(t *testing.T) *blob.Location) {
 	t.Helper()
 	failed := errors.New("no more rows")
 	err := open(t).PutOnce(t.Context(), "r1.csv", func(w io.Writer) error {
@@ -100,7 +100,7 @@ func fill(run string) func(w io.Writer) error {
 }
 
 func TestAPlaceTakesNoNameOutsideIt(t *testing.T) {
-	p := openPlace(t, blob.FolderURL(t.TempDir()), nil)
+	p := openLocation(t, blob.FolderURL(t.TempDir()), nil)
 	for _, name := range []string{"", "../r1", ".r1", "a/b", `a\b`, "a\x00"} {
 		if err := p.PutOnce(t.Context(), name, fill("r1")); err == nil {
 			t.Errorf("%q is taken", name)
@@ -114,7 +114,7 @@ func TestAPlaceIsAFolderOrABucket(t *testing.T) {
 		"s3://team/lake?endpoint=x": false, "": false,
 	} {
 		t.Run(fmt.Sprintf("%q", url), func(t *testing.T) {
-			if err := blob.CheckPlace(url); (err == nil) != good {
+			if err := blob.CheckLocation(url); (err == nil) != good {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -119,8 +119,8 @@ func TestTheRegistryIsAskedForTheEntrypointOfEachRoleWithoutACommand(t *testing.
 	}
 }
 
-// A strategy is a short form: the pod of single_node has what the pod of its role has, beside
-// what pods are told about each other.
+// A strategy is a short form: only the variables about other pods are not in the pod of
+// single_node, which is otherwise the pod of its role.
 func TestThePodOfSingleNodeIsThatOfARoleCalledBenchmark(t *testing.T) {
 	text, err := os.ReadFile(examples + "/hello-world.toml")
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
 )
 
-// Place is a destination, and the way to read it.
-type Place struct {
+// Fixture is a destination, and the way to read it.
+type Fixture struct {
 	// Open returns the destination as another process has it.
 	Open func(t *testing.T) deliver.Destination
-	// Rows returns all rows of the place as text, "run value", in any order.
+	// Rows returns all rows that it has as text, "run value", in any order.
 	Rows func(t *testing.T) []string
 }
 
@@ -40,10 +40,10 @@ func Rows(run string, n int) deliver.Delivery {
 // killRun is the variable with the run that a test's child process delivers half of, before it is killed.
 const killRun = "DELIVERTEST_KILL_RUN"
 
-// Run checks the contract of a destination; open returns an empty place.
-func Run(t *testing.T, open func(t *testing.T) Place) {
+// Run checks the contract of a destination; open returns one without rows.
+func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	t.Helper()
-	for name, test := range map[string]func(t *testing.T, p Place){
+	for name, test := range map[string]func(t *testing.T, p Fixture){
 		"rows are stored once, however often they are delivered":    testOnce,
 		"eight writers of the same runs store 10,000 rows once":     testEightWriters,
 		"a delivery whose rows cannot be read stores nothing":       testHalfRead,
@@ -54,7 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) Place) {
 	}
 }
 
-func testOnce(t *testing.T, p Place) {
+func testOnce(t *testing.T, p Fixture) {
 	t.Helper()
 	for range 3 {
 		deliverTo(t, p.Open(t), Rows("r1", 3))
@@ -63,7 +63,7 @@ func testOnce(t *testing.T, p Place) {
 	want(t, p, texts(map[string]int{"r1": 3, "r2": 1}))
 }
 
-func testEightWriters(t *testing.T, p Place) {
+func testEightWriters(t *testing.T, p Fixture) {
 	t.Helper()
 	runs := map[string]int{"r0": 2500, "r1": 2500, "r2": 2500, "r3": 2500}
 	var all sync.WaitGroup
@@ -82,7 +82,7 @@ func testEightWriters(t *testing.T, p Place) {
 	want(t, p, texts(runs))
 }
 
-func testHalfRead(t *testing.T, p Place) {
+func testHalfRead(t *testing.T, p Fixture) {
 	t.Helper()
 	failed := errors.New("the samples cannot be read")
 	d := Rows("r1", 2000)
@@ -107,13 +107,13 @@ func testHalfRead(t *testing.T, p Place) {
 	want(t, p, texts(map[string]int{"r1": 2000}))
 }
 
-func testNoRows(t *testing.T, p Place) {
+func testNoRows(t *testing.T, p Fixture) {
 	t.Helper()
 	deliverTo(t, p.Open(t), Rows("r1", 0))
 	want(t, p, nil)
 }
 
-func testValues(t *testing.T, p Place) {
+func testValues(t *testing.T, p Fixture) {
 	t.Helper()
 	values := []string{`a"b'c, d; DROP TABLE results`, "two\nlines", "ü"}
 	d := Rows("r1", 0)
@@ -133,8 +133,8 @@ func testValues(t *testing.T, p Place) {
 }
 
 // RunKilled checks that a destination whose writer is killed with SIGKILL in the middle of a delivery, twice, has no row of it, and all
-// rows once after the next delivery. It starts the test named in test again, which opens the same place; p is that place.
-func RunKilled(t *testing.T, p Place, test string, env ...string) {
+// rows once after the next delivery. It starts the test named in test again, which opens the same destination; p is that one.
+func RunKilled(t *testing.T, p Fixture, test string, env ...string) {
 	t.Helper()
 	if run := os.Getenv(killRun); run != "" {
 		d := Rows(run, 10_000)
@@ -178,7 +178,7 @@ func kill(t *testing.T) {
 	select {}
 }
 
-// Text is a row as Place.Rows returns it.
+// Text is a row as Fixture.Rows returns it.
 func Text(run string, value float64) string { return fmt.Sprint(run, " ", value) }
 
 func texts(runs map[string]int) []string {
@@ -198,7 +198,7 @@ func deliverTo(t *testing.T, to deliver.Destination, d deliver.Delivery) {
 	}
 }
 
-func want(t *testing.T, p Place, want []string) {
+func want(t *testing.T, p Fixture, want []string) {
 	t.Helper()
 	got := p.Rows(t)
 	slices.Sort(got)

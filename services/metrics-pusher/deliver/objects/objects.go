@@ -20,25 +20,25 @@ const (
 	JSONL = "jsonl"
 )
 
-// Place has objects.
-type Place interface {
+// Uploader stores objects.
+type Uploader interface {
 	// PutOnce stores the bytes that fill writes under a name, all or none. It stores nothing if the name has an object.
 	PutOnce(ctx context.Context, name string, fill func(w io.Writer) error) error
 }
 
-// Writer is a destination: a place with an object for each run.
+// Writer is a destination: an object for each run.
 type Writer struct {
-	place  Place
+	to     Uploader
 	format string
 }
 
 // New returns the destination that writes objects of a format.
-func New(p Place, format string) *Writer { return &Writer{place: p, format: format} }
+func New(to Uploader, format string) *Writer { return &Writer{to: to, format: format} }
 
 // Deliver implements deliver.Destination.
 func (d *Writer) Deliver(ctx context.Context, rows deliver.Delivery) error {
 	var ofRows error
-	err := d.place.PutOnce(ctx, rows.Run+"."+d.format, func(w io.Writer) error {
+	err := d.to.PutOnce(ctx, rows.Run+"."+d.format, func(w io.Writer) error {
 		buffered := bufio.NewWriter(w)
 		write := writeCSV
 		if d.format == JSONL {

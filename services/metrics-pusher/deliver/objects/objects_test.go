@@ -20,11 +20,11 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/objects"
 )
 
-func folder(dir, format string) delivertest.Place {
-	return delivertest.Place{
+func folder(dir, format string) delivertest.Fixture {
+	return delivertest.Fixture{
 		Open: func(t *testing.T) deliver.Destination {
 			t.Helper()
-			p, err := blob.OpenPlace(t.Context(), blob.FolderURL(dir), nil, zap.NewNop())
+			p, err := blob.OpenLocation(t.Context(), blob.FolderURL(dir), nil, zap.NewNop())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func readJSONL(t *testing.T, text string) (all []string) {
 func TestAFolder(t *testing.T) {
 	for _, format := range []string{objects.CSV, objects.JSONL} {
 		t.Run(format, func(t *testing.T) {
-			delivertest.Run(t, func(t *testing.T) delivertest.Place {
+			delivertest.Run(t, func(t *testing.T) delivertest.Fixture {
 				t.Helper()
 				return folder(filepath.Join(t.TempDir(), "lake"), format)
 			})

@@ -40,8 +40,9 @@ type Settings map[string]DestinationSettings
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
 	var errs []error
+	valid := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
 	for _, name := range slices.Sorted(maps.Keys(s)) {
-		if !regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`).MatchString(name) {
+		if !valid.MatchString(name) {
 			errs = append(errs, fmt.Errorf("destinations.%s: no descriptor can have this name: write letters, digits, - and _", name))
 		}
 		errs = append(errs, s[name].validate("destinations."+name))
@@ -58,7 +59,7 @@ func (d DestinationSettings) validate(at string) error {
 		return d.sql().Validate(at)
 	case kindObjects:
 		var errs []error
-		if err := blob.CheckPlace(d.URL); err != nil {
+		if err := blob.CheckLocation(d.URL); err != nil {
 			errs = append(errs, fmt.Errorf("%s.url: %w", at, err))
 		}
 		if d.Format != "" && d.Format != objects.CSV && d.Format != objects.JSONL {
@@ -88,10 +89,10 @@ func (s Settings) Namespaces() map[string][]string {
 // Destinations opens all destinations, without connecting to any, and returns a function that closes them.
 func Destinations(ctx context.Context, s Settings, buckets blob.BucketOpener, log *zap.Logger) (map[string]deliver.Destination, func() error, error) {
 	all := make(map[string]deliver.Destination, len(s))
-	var places []*blob.Place
+	var locations []*blob.Location
 	end := func() error {
 		var errs []error
-		for _, p := range places {
+		for _, p := range locations {
 			errs = append(errs, p.Close())
 		}
 		return errors.Join(errs...)
@@ -101,11 +102,11 @@ func Destinations(ctx context.Context, s Settings, buckets blob.BucketOpener, lo
 			all[name] = sql.New(name, d.sql())
 			continue
 		}
-		p, err := blob.OpenPlace(ctx, d.URL, buckets, log)
+		p, err := blob.OpenLocation(ctx, d.URL, buckets, log)
 		if err != nil {
 			return all, end, fmt.Errorf("open destination %s: %w", name, err)
 		}
-		places = append(places, p)
+		locations = append(locations, p)
 		format := objects.CSV
 		if d.Format != "" {
 			format = d.Format

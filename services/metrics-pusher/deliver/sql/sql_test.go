@@ -56,10 +56,10 @@ func query(t *testing.T, driver, dsn, statement string) []string {
 	return all
 }
 
-func sqlitePlace(t *testing.T, path string) delivertest.Place {
+func sqliteFixture(t *testing.T, path string) delivertest.Fixture {
 	t.Helper()
 	s := sql.Settings{Driver: sql.SQLite, DSNFile: writeFile(t, "dsn", path+"\n"), Table: "results"}
-	return delivertest.Place{
+	return delivertest.Fixture{
 		Open: func(*testing.T) deliver.Destination { return sql.New("warehouse", s) },
 		Rows: func(t *testing.T) []string {
 			t.Helper()
@@ -69,20 +69,20 @@ func sqlitePlace(t *testing.T, path string) delivertest.Place {
 }
 
 func TestSQLite(t *testing.T) {
-	delivertest.Run(t, func(t *testing.T) delivertest.Place {
+	delivertest.Run(t, func(t *testing.T) delivertest.Fixture {
 		t.Helper()
-		return sqlitePlace(t, filepath.Join(t.TempDir(), "results.db"))
+		return sqliteFixture(t, filepath.Join(t.TempDir(), "results.db"))
 	})
 }
 
 func TestAKilledWriterLeavesNoRowsInSQLite(t *testing.T) {
 	path := cmp.Or(os.Getenv("DELIVERTEST_SQLITE"), filepath.Join(t.TempDir(), "results.db"))
-	delivertest.RunKilled(t, sqlitePlace(t, path), t.Name(), "DELIVERTEST_SQLITE="+path)
+	delivertest.RunKilled(t, sqliteFixture(t, path), t.Name(), "DELIVERTEST_SQLITE="+path)
 }
 
 func TestATableThatLacksAColumnIsRefusedAndNotAltered(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
-	p := sqlitePlace(t, path)
+	p := sqliteFixture(t, path)
 	db, err := stdsql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)

@@ -38,9 +38,9 @@ type FaultsError struct{ Faults, Files, Of int }
 // Error says how many faults there are, and in how many files.
 func (e *FaultsError) Error() string {
 	if e.Of == 1 {
-		return Plural(e.Faults, "fault")
+		return printer.Plural(e.Faults, "fault")
 	}
-	return fmt.Sprintf("%s in %d of %d files", Plural(e.Faults, "fault"), e.Files, e.Of)
+	return fmt.Sprintf("%s in %d of %d files", printer.Plural(e.Faults, "fault"), e.Files, e.Of)
 }
 
 // An OutcomeError says that a run did not succeed.
@@ -90,7 +90,7 @@ type MissingError struct {
 
 // Error says how much is missing.
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("a run of %q would fail: %s", e.File, Plural(e.Faults, "fault"))
+	return fmt.Sprintf("a run of %q would fail: %s", e.File, printer.Plural(e.Faults, "fault"))
 }
 
 // A DataError is a run whose data are incomplete.

@@ -38,20 +38,12 @@ func CompletenessText(c *baiv1.Completeness) string {
 
 // StoredText counts the stored data of a run.
 func StoredText(c *baiv1.Completeness) string {
-	text := fmt.Sprintf("%s, %s", Plural(int(c.GetSamples()-c.GetSystemSamples()), "sample"), Plural(int(c.GetLines()), "line"))
+	text := fmt.Sprintf("%s, %s", printer.Plural(int(c.GetSamples()-c.GetSystemSamples()), "sample"), printer.Plural(int(c.GetLines()), "line"))
 	if n := c.GetSystemSamples(); n > 0 {
-		text += fmt.Sprintf(", %s of the system", Plural(int(n), "sample"))
+		text += fmt.Sprintf(", %s of the system", printer.Plural(int(n), "sample"))
 	}
 	if n := c.GetDropped(); n > 0 {
-		text += fmt.Sprintf(", %s dropped", Plural(int(n), "line"))
+		text += fmt.Sprintf(", %s dropped", printer.Plural(int(n), "line"))
 	}
 	return text
-}
-
-// Plural is a number of things: "1 fault", "2 faults".
-func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -135,8 +135,8 @@ func refusals(set *baiv1.Set) map[string][]string {
 	return all
 }
 
-// place is the place of a run in its cell.
-type place struct {
+// runKey tells the runs of a cell apart.
+type runKey struct {
 	warmup     bool
 	repetition int32
 }
@@ -144,18 +144,18 @@ type place struct {
 // casesOf returns the test cases of a cell: its warm-up runs, then its repetitions. The
 // first of those that have no run were refused, as often as there are messages.
 func casesOf(in Input, class string, cell *baiv1.Cell, refused []string) []testCase {
-	runs := map[place]*baiv1.CellRun{}
+	runs := map[runKey]*baiv1.CellRun{}
 	for _, r := range cell.GetRuns() {
-		runs[place{r.GetWarmup(), r.GetRepetition()}] = r
+		runs[runKey{r.GetWarmup(), r.GetRepetition()}] = r
 	}
 	undot := strings.NewReplacer(".", "_") // readers take a dot for the end of a package
 	class = undot.Replace(class) + "." + undot.Replace(printer.Clean(cell.GetName()))
 	var all []testCase
 	for i := range in.Set.GetWarmup() + in.Set.GetRepetitions() {
-		p := place{warmup: true, repetition: i + 1}
+		p := runKey{warmup: true, repetition: i + 1}
 		kind := "warm-up"
 		if i >= in.Set.GetWarmup() {
-			p, kind = place{repetition: i + 1 - in.Set.GetWarmup()}, "repetition"
+			p, kind = runKey{repetition: i + 1 - in.Set.GetWarmup()}, "repetition"
 		}
 		c := testCase{Name: fmt.Sprintf("%s: %s %d", printer.Clean(cell.GetName()), kind, p.repetition), Class: class, Time: "0"}
 		switch run := runs[p]; {

@@ -41,7 +41,7 @@ func SetProgress(s *baiv1.Set) string {
 }
 
 // Plural is a number of things: "1 run", "2 runs".
-func Plural(n int32, noun string) string {
+func Plural[N int | int32](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -122,13 +122,13 @@ func (m *Metric) rank(j judge.Judge) error {
 		}
 		return nil
 	}
-	m.place(ranking.Cells[:m.ranked], places)
+	m.assignPlaces(ranking.Cells[:m.ranked], places)
 	return nil
 }
 
-// place gives the ranked cells their places: the first to the best, which are a tie, and
+// assignPlaces gives the ranked cells their places: the first to the best, which are a tie, and
 // to each other one the place after all cells that are best or have a better median.
-func (m *Metric) place(ranked []judge.RankedCell, places []int) {
+func (m *Metric) assignPlaces(ranked []judge.RankedCell, places []int) {
 	before, others := 0, 0 // cells before the last other one, and others beside it
 	for _, r := range ranked {
 		if r.Best {
@@ -206,7 +206,7 @@ func (m *Metric) Notes() []string {
 	}
 	var notes []string
 	if without := len(m.Cells) - with; without > 0 {
-		notes = append(notes, fmt.Sprintf("no value yet: %d of %s", without, printer.Plural(int32(len(m.Cells)), "cell"))) //nolint:gosec // below 2³¹
+		notes = append(notes, fmt.Sprintf("no value yet: %d of %s", without, printer.Plural(len(m.Cells), "cell")))
 	}
 	if interval.cells > 0 {
 		notes = append(notes, "an interval needs "+interval.text(with))

@@ -94,7 +94,7 @@ func (m *Metric) chart(cells []InCell, x string, groups []string, where string) 
 		if isLine {
 			p.X, _ = numeric(Parameter(cell.Cell, x))
 		} else {
-			p.X = place(&c, places, category(cell, x))
+			p.X = positionOf(&c, places, category(cell, x))
 		}
 		g.Points = append(g.Points, p)
 	}
@@ -110,8 +110,8 @@ func point(c InCell) plot.Point {
 	return p
 }
 
-// place is the place of a category in a chart. A new category comes after the others.
-func place(c *plot.Chart, places map[string]float64, name string) float64 {
+// positionOf returns the position of a category in a chart. A new category comes after the others.
+func positionOf(c *plot.Chart, places map[string]float64, name string) float64 {
 	at, ok := places[name]
 	if !ok {
 		at = float64(len(places))

@@ -99,9 +99,9 @@ func printCells(s *session.Session, plan *sweep.Plan) error {
 
 // size counts the cells and the runs of a plan.
 func size(plan *sweep.Plan) string {
-	text := exitcode.Plural(plan.Cells(), "cell") + ", " + exitcode.Plural(plan.Cells()*plan.Sweep().Repetitions, "run")
+	text := printer.Plural(plan.Cells(), "cell") + ", " + printer.Plural(plan.Cells()*plan.Sweep().Repetitions, "run")
 	if n := plan.Cells() * plan.Sweep().Warmup; n > 0 {
-		text += ", " + exitcode.Plural(n, "warm-up")
+		text += ", " + printer.Plural(n, "warm-up")
 	}
 	return text
 }

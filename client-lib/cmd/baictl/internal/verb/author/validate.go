@@ -150,7 +150,7 @@ func (v checkedFile) line(output string) string {
 		text += ", " + v.set
 	}
 	if len(v.faults) > 0 {
-		text += ", " + exitcode.Plural(len(v.faults), "warning")
+		text += ", " + printer.Plural(len(v.faults), "warning")
 	}
 	return text
 }
@@ -199,7 +199,7 @@ func summary(all []checkedFile) error {
 	}
 	switch {
 	case e.Of == 0:
-		return &exitcode.UsageError{Message: fmt.Sprintf("there is no descriptor among %s", exitcode.Plural(len(all), "file"))}
+		return &exitcode.UsageError{Message: fmt.Sprintf("there is no descriptor among %s", printer.Plural(len(all), "file"))}
 	case e.Files == 0:
 		return nil
 	}

@@ -254,7 +254,7 @@ type incompleteError struct {
 
 // Error says how many.
 func (e *incompleteError) Error() string {
-	return fmt.Sprintf("%d of %s were not fetched", len(e.faults), exitcode.Plural(e.files, "file"))
+	return fmt.Sprintf("%d of %s were not fetched", len(e.faults), printer.Plural(e.files, "file"))
 }
 
 // Unwrap returns the gravest of the errors, which decides the exit code.

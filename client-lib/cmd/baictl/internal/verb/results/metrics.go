@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 )
@@ -174,7 +173,7 @@ func printSummaries(s *session.Session, q bai.Query, all []printer.Summary) erro
 	}
 	for _, m := range all {
 		if m.NotNumbers > 0 {
-			s.Screen.Note(fmt.Sprintf("baictl: %s of metric %s: not a number", exitcode.Plural(m.NotNumbers, "sample"),
+			s.Screen.Note(fmt.Sprintf("baictl: %s of metric %s: not a number", printer.Plural(m.NotNumbers, "sample"),
 				printer.Clean(m.Metric)))
 		}
 	}

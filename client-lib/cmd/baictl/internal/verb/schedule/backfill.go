@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 )
@@ -103,7 +102,7 @@ func requestBackfill(ctx context.Context, s *session.Session, c *bai.Client, nam
 
 // backfillNote says how many of the firings have a run, and how many get one.
 func backfillNote(present, missing int) string {
-	all := exitcode.Plural(present+missing, "firing")
+	all := printer.Plural(present+missing, "firing")
 	switch {
 	case present+missing == 0:
 		return "the schedule does not fire in that time"

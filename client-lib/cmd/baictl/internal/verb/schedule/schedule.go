@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
-	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -299,7 +298,7 @@ func printDeletion(s *session.Session, name string, existed bool, canceled *bai.
 		text = "schedule " + printer.Clean(name) + " did not exist"
 	}
 	if canceled != nil {
-		text += fmt.Sprintf(", %s and %s canceled", exitcode.Plural(canceled.Runs, "run"), exitcode.Plural(canceled.Sets, "set"))
+		text += fmt.Sprintf(", %s and %s canceled", printer.Plural(canceled.Runs, "run"), printer.Plural(canceled.Sets, "set"))
 	}
 	return session.WriteText(s.Env.Out, text+"\n")
 }

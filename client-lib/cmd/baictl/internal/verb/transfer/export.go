@@ -251,5 +251,5 @@ func (e *exporter) print(m archive.Manifest) error {
 		return session.WriteText(s.Env.Out, printer.Clean(e.target)+"\n")
 	}
 	return session.WriteText(s.Env.Out, fmt.Sprintf("exported run %s to %s (%s, %s)\n", m.Run, printer.Clean(e.target),
-		exitcode.Plural(len(m.Files), "file"), printer.Bytes(bytes)))
+		printer.Plural(len(m.Files), "file"), printer.Bytes(bytes)))
 }

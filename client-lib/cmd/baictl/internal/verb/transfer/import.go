@@ -117,7 +117,7 @@ func printCheck(s *session.Session, location string, c *archive.Checked) error {
 		state = "not complete"
 	}
 	return session.WriteText(s.Env.Out, fmt.Sprintf("%s: run %s, %s, %s\n", printer.Clean(location), printer.Clean(c.Run),
-		exitcode.Plural(len(c.Manifest.Files), "file"), state))
+		printer.Plural(len(c.Manifest.Files), "file"), state))
 }
 
 func printImport(s *session.Session, done *baiv1.Imported) error {
