@@ -47,9 +47,9 @@ func (s *scriptServer) GetScript(ctx context.Context, req *baiv1.GetScriptReques
 
 // UploadScript implements bai.v1.ScriptService.
 func (s *scriptServer) UploadScript(stream grpc.ClientStreamingServer[baiv1.UploadScriptRequest, baiv1.UploadScriptResponse]) error {
-	up := &upload{receiver: newReceiver(stream.Recv, s.idleTimeout)}
-	defer up.close()
-	first, err := up.next()
+	up := &upload{Receiver: rpc.NewReceiver(stream.Recv, s.idleTimeout)}
+	defer up.Close()
+	first, err := up.Next()
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *scriptServer) UploadScript(stream grpc.ClientStreamingServer[baiv1.Uplo
 
 // upload reads the data of a stream.
 type upload struct {
-	*receiver[*baiv1.UploadScriptRequest]
+	*rpc.Receiver[*baiv1.UploadScriptRequest]
 
 	remaining []byte
 }
@@ -75,7 +75,7 @@ type upload struct {
 // Read implements io.Reader.
 func (u *upload) Read(b []byte) (int, error) {
 	for len(u.remaining) == 0 {
-		req, err := u.next()
+		req, err := u.Next()
 		if err != nil {
 			return 0, err
 		}

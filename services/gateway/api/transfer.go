@@ -56,9 +56,9 @@ func (s *transferServer) ExportRun(req *baiv1.ExportRunRequest, stream grpc.Serv
 
 // ImportRun implements bai.v1.TransferService.
 func (s *transferServer) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportRunRequest, baiv1.ImportRunResponse]) error {
-	in := &importStream{stream: stream, requests: newReceiver(stream.Recv, s.idleTimeout)}
-	defer in.requests.close()
-	first, err := in.requests.next()
+	in := &importStream{stream: stream, requests: rpc.NewReceiver(stream.Recv, s.idleTimeout)}
+	defer in.requests.Close()
+	first, err := in.requests.Next()
 	if err != nil {
 		return err
 	}
@@ -82,12 +82,12 @@ func (s *transferServer) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 // importStream is the client's side of an import.
 type importStream struct {
 	stream   grpc.BidiStreamingServer[baiv1.ImportRunRequest, baiv1.ImportRunResponse]
-	requests *receiver[*baiv1.ImportRunRequest]
+	requests *rpc.Receiver[*baiv1.ImportRunRequest]
 }
 
 // Next implements archive.ImportStream.
 func (i *importStream) Next() (archive.Piece, error) {
-	req, err := i.requests.next()
+	req, err := i.requests.Next()
 	if err != nil {
 		return archive.Piece{}, err
 	}

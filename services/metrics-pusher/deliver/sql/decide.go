@@ -95,15 +95,15 @@ func lacking(table string, has []string, columns []deliver.Column) error {
 	if len(names) > 1 {
 		what = "columns"
 	}
-	return &RefusedError{fmt.Sprintf("table %q lacks the %s %s: the platform alters no table; add what is lacking, or change the columns in the descriptor",
+	return &refusedError{fmt.Sprintf("table %q lacks the %s %s: the platform alters no table; add what is lacking, or change the columns in the descriptor",
 		table, what, strings.Join(names, ", "))}
 }
 
-// RefusedError is an error that a user may read as it is.
-type RefusedError struct{ Reason string }
+// refusedError is an error that a user may read as it is.
+type refusedError struct{ Reason string }
 
 // Error implements error.
-func (e *RefusedError) Error() string { return e.Reason }
+func (e *refusedError) Error() string { return e.Reason }
 
 // refusal returns the text about an error of PostgreSQL with that code. The server's own texts about connections have users, databases and
 // addresses: class 28 refuses the user, class 3D the database.

@@ -112,7 +112,7 @@ func (d *Table) insert(ctx context.Context, tx *sql.Tx, rows deliver.Delivery) e
 	var values []any
 	for row, err := range rows.Rows {
 		if err != nil {
-			return &RefusedError{err.Error()}
+			return &refusedError{err.Error()}
 		}
 		if d.settings.Driver == Postgres {
 			row = storable(row)
@@ -157,12 +157,12 @@ func columnsOf(ctx context.Context, db *sql.DB, table string) ([]string, error) 
 func (d *Table) open() (*sql.DB, error) {
 	text, err := os.ReadFile(d.settings.DSNFile)
 	if err != nil {
-		return nil, &RefusedError{"the platform cannot read the address of the database"}
+		return nil, &refusedError{"the platform cannot read the address of the database"}
 	}
 	driver, dsn := "pgx", strings.TrimSpace(string(text))
 	if d.settings.Driver == SQLite {
 		if !filepath.IsAbs(dsn) {
-			return nil, &RefusedError{"the address of the database is not the absolute path of a file"}
+			return nil, &refusedError{"the address of the database is not the absolute path of a file"}
 		}
 		driver, dsn = "sqlite", (&url.URL{Scheme: "file", Path: dsn, RawQuery: "_txlock=immediate&_pragma=busy_timeout(60000)&_dqs=0"}).String()
 	}
@@ -184,7 +184,7 @@ func (d *Table) placeholder(n int) string {
 // readable returns an error without addresses and passwords, which the texts of drivers have.
 func readable(err error) error {
 	var (
-		refused *RefusedError
+		refused *refusedError
 		pg      *pgconn.PgError
 		lite    *sqlite.Error
 		errno   syscall.Errno

@@ -151,15 +151,7 @@ func describe(s *session.Session, run *baiv1.Run, more details) string {
 	addLine("Code", code(run.GetScript()))
 	addLine("Framework", printer.Clean(strings.TrimSpace(run.GetFramework()+" "+run.GetFrameworkVersion())))
 	addLine("Data IDs", printer.Clean(strings.Join(run.GetDataIds(), ", ")))
-	for _, d := range run.GetData() {
-		if !printer.IsCode(d) {
-			addLine("Data set", dataSet(d))
-		}
-	}
-	addLine("Stored", completeness(run.GetCompleteness()))
-	for _, o := range run.GetOwed() {
-		addLine("Owed", owed(o))
-	}
+	describeData(addLine, run)
 	addLine("Kibana", dashboard(s, run))
 	describeMetrics(addLine, run, more)
 	if s.Output == "wide" {
@@ -199,6 +191,19 @@ func describeMetrics(addLine func(what, value string), run *baiv1.Run, more deta
 	}
 	for _, m := range printer.Metrics(system) {
 		addLine("System", m)
+	}
+}
+
+// describeData adds the data that a run has read, and where its own are.
+func describeData(addLine func(what, value string), run *baiv1.Run) {
+	for _, d := range run.GetData() {
+		if !printer.IsCode(d) {
+			addLine("Data set", dataSet(d))
+		}
+	}
+	addLine("Stored", completeness(run.GetCompleteness()))
+	for _, o := range run.GetOwed() {
+		addLine("Owed", owed(o))
 	}
 }
 
