@@ -15,7 +15,7 @@ import (
 //   - only args is given: argv is nil, the image's entrypoint is run with args.
 //   - nothing is given: both are nil.
 //
-// The error is nil for a descriptor that Parse returned: Parse checks the quotes.
+// The error is nil for a descriptor that package parser returned: it checks the quotes.
 func (d *Descriptor) Command() (argv, args []string, err error) {
 	if d.ML == nil {
 		return nil, nil, nil
@@ -70,8 +70,8 @@ func (d *Descriptor) Script() (interpreter, text string, ok bool) {
 // Script is start_command where it is a script, as Descriptor.Script.
 func (e ServerEnv) Script() (interpreter, text string, ok bool) { return types.Script(e.StartCommand) }
 
-// Regexp is the compiled pattern of a metric that Parse gave out, and nil for
-// one whose pattern Parse would refuse.
+// Regexp is the compiled pattern of a metric that package parser gave out, and nil for
+// one whose pattern it would refuse.
 func (m Metric) Regexp() *regexp.Regexp {
 	re, err := regexp.Compile(m.Pattern)
 	if err != nil {

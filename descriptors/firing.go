@@ -3,12 +3,13 @@ package descriptors
 import (
 	"fmt"
 	"time"
+	_ "time/tzdata" // the zones of Info.Timezone load on every machine
 
 	"github.com/benchmark-ai/bai/descriptors/internal/types"
 )
 
 // Zone is the zone in which the schedule is read. It fails only for a name that
-// Parse does not let through.
+// package parser refuses.
 func (i Info) Zone() (*time.Location, error) {
 	zone, err := time.LoadLocation(i.Timezone)
 	if err != nil {

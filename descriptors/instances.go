@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// builtinInstances are the kinds of machines that every Parser knows.
+// builtinInstances are the kinds of machines that every parser knows.
 //
 //go:embed instances.txt
 var builtinInstances string
@@ -35,7 +35,7 @@ func (i Instances) Check() error {
 }
 
 // GPUs is the number of GPUs of the machines of type name, from i, else from
-// those that every Parser knows. A name of Amazon SageMaker, which
+// those that every parser knows. A name of Amazon SageMaker, which
 // begins with "ml.", is that of the machine that the rest names.
 func (i Instances) GPUs(name string) (int, bool) {
 	name = strings.TrimPrefix(name, "ml.")
@@ -89,6 +89,6 @@ func (h Hardware) Processes() int {
 	if !p.OnePerGPU {
 		return max(p.Number, 1)
 	}
-	gpus, _ := h.GPUCount() // Parse refuses an unknown type
+	gpus, _ := h.GPUCount() // the parser refuses an unknown type
 	return max(gpus, 1)
 }

@@ -1,3 +1,8 @@
+// Package descriptors has the types of the language in which users describe benchmarks.
+//
+// A descriptor is a TOML file. Its keys are the fields of Descriptor and of the
+// types in it; their comments are the manual, and parser.Keys lists them. Package parser
+// reads them.
 package descriptors
 
 import (
@@ -10,7 +15,7 @@ import (
 // metrics in its output. One file is one descriptor.
 //
 // A Descriptor is data: it holds no connections and no locks, may be copied, and is not
-// changed by any function of this package once Parse has returned it.
+// changed by any function of this package once it has been parsed.
 type Descriptor struct {
 	// SpecVersion is the version of the language in which the file is written.
 	// A program that knows an older language only refuses the file and says so.
@@ -170,7 +175,7 @@ type Hardware struct {
 // A Strategy is the number of pods of a run and their roles: a short form of [[roles]].
 type Strategy string
 
-// The strategies, by the names that Parse gives them. An alias in a file
+// The strategies, by the names that the parser gives them. An alias in a file
 // (horovod, client_server) is read as the name here.
 const (
 	SingleNode Strategy = "single_node"
@@ -326,7 +331,7 @@ type Env struct {
 // A PullPolicy says when a node pulls an image; the empty one leaves it to Kubernetes.
 type PullPolicy string
 
-// The policies, by the names that Parse gives them.
+// The policies, by the names that the parser gives them.
 const (
 	PullAlways       PullPolicy = "always"
 	PullIfNotPresent PullPolicy = "if_not_present"
@@ -825,7 +830,7 @@ const (
 // as baictl's --set takes it; the cell sets the key to its value. A name without a dot is a
 // parameter, for {{name}} in strings.
 //
-// In the descriptor that Parse returns, all other fields are those of the first cell.
+// In the descriptor that the parser returns, all other fields are those of the first cell.
 // Package sweep expands the table.
 type Sweep struct {
 	// Repetitions is how many runs of each cell are counted. Beside stop_when it is left

@@ -15,7 +15,7 @@ func Templates() []string {
 	return []string{"single_node", "gpu", "mpi", "inference", "roles", "scheduled", "sweep"}
 }
 
-// Template is a descriptor of a kind to begin with, with comments. Parse takes it
+// Template is a descriptor of a kind to begin with, with comments. The parser takes it
 // without a warning. The kind may be an alias of a strategy (horovod,
 // client_server), and is false where it is none that there is.
 func Template(kind string) ([]byte, bool) {

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -47,9 +47,9 @@ func NewKey() string { return rand.Text() }
 // still come to be: the UnavailableError carries the key, and the run's ID where
 // it is known.
 func (c *Client) Submit(ctx context.Context, s Submission) (Submitted, error) {
-	if n := len(s.Descriptor); n > descriptors.MaxSize {
+	if n := len(s.Descriptor); n > parser.MaxSize {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.File,
-			&InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, descriptors.MaxSize)})
+			&InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, parser.MaxSize)})
 	}
 	if err := c.requireFeatures(ctx, s.requiredFeatures()); err != nil {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.File, err)

@@ -3,7 +3,7 @@ package sweep_test
 import (
 	"testing"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 )
 
@@ -20,7 +20,7 @@ func expand(p *sweep.Plan) (bytes int) {
 
 // BenchmarkExpand expands 10,000 cells of a plan that was read. The bar is 100 ms.
 func BenchmarkExpand(b *testing.B) {
-	p, faults := sweep.Read(descriptors.Parser{}, "f.toml", bigSweep("order = 'random'\nrepetitions = 5"))
+	p, faults := sweep.Read(parser.Parser{}, "f.toml", bigSweep("order = 'random'\nrepetitions = 5"))
 	if p == nil {
 		b.Fatal(faults)
 	}
@@ -35,7 +35,7 @@ func BenchmarkRead(b *testing.B) {
 	text := bigSweep("order = 'random'\nrepetitions = 5")
 	b.ReportAllocs()
 	for b.Loop() {
-		if p, faults := sweep.Read(descriptors.Parser{}, "f.toml", text); p == nil || p.Cells() != 10_000 {
+		if p, faults := sweep.Read(parser.Parser{}, "f.toml", text); p == nil || p.Cells() != 10_000 {
 			b.Fatal(faults)
 		}
 	}
@@ -46,7 +46,7 @@ func BenchmarkReadAccepted(b *testing.B) {
 	text := bigSweep("order = 'random'\nrepetitions = 5")
 	b.ReportAllocs()
 	for b.Loop() {
-		if p, faults := sweep.Read(descriptors.Parser{Accepted: true}, "f.toml", text); p == nil {
+		if p, faults := sweep.Read(parser.Parser{Accepted: true}, "f.toml", text); p == nil {
 			b.Fatal(faults)
 		}
 	}

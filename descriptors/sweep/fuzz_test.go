@@ -6,20 +6,20 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 )
 
 // FuzzRead checks the promises for every text: no panic, a plan or a reason, cells with
 // their own IDs and names whose texts Parse takes, and each run once in the order.
 func FuzzRead(f *testing.F) {
-	addFiles(f, "../examples/*.toml", "../testdata/bad/sweep*.toml")
+	addFiles(f, "../examples/*.toml", "../parser/testdata/bad/sweep*.toml")
 	f.Add([]byte(withSize + "[sweep]\norder='random'\nwarmup=2\nrepetitions=3\n[sweep.product]\nsize=['a\"', '\\', '']\n'env.vars'=[{A='1'}, {}]\n'env.vars2.\"a b\"'=[1]\n[[sweep.explicit]]\nsize=1\n"))
 	f.Add([]byte(withSize + "[[output.metrics]]\nname='{{size}}'\nunits=''\npattern='{{{{{{{size}}([0-9])'\n[sweep.zip]\nsize=[1.50, 2026-12-01]\n'output.metrics[0].units'=['s', \"\"\"\nm\"\"\"]\n"))
 	f.Add([]byte("sweep.zip={size=[1]}\n" + withSize + "[[sweep.exclude]]\n[sweep.product]\n'hardware.distributed'=[{num_instances=3}]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := bytes.Clone(text)
-		parser := descriptors.Parser{MaxRuns: 1000}
+		parser := parser.Parser{MaxRuns: 1000}
 		p, faults := sweep.Read(parser, "f.toml", text)
 		if !bytes.Equal(before, text) {
 			t.Error("the text has changed")
@@ -70,7 +70,7 @@ func wantUsableCells(t *testing.T, p *sweep.Plan) {
 		if i >= most {
 			continue
 		}
-		if d, faults := descriptors.Parse("cell.toml", p.Descriptor(i)); d == nil || d.Sweep != nil {
+		if d, faults := parser.Parse("cell.toml", p.Descriptor(i)); d == nil || d.Sweep != nil {
 			t.Errorf("cell %d: %v\n%s", i, faults, p.Descriptor(i))
 		}
 	}

@@ -8,12 +8,13 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/internal/grid"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 )
 
 // Read reads the [sweep] of a descriptor after overrides: a text as ParseWith returns it.
 // The faults are those of p.Parse. The plan is nil if one of them is an error, and for a
 // descriptor without [sweep].
-func Read(p descriptors.Parser, file string, text []byte) (*Plan, descriptors.Faults) {
+func Read(p parser.Parser, file string, text []byte) (*Plan, parser.Faults) {
 	text = bytes.Clone(text)
 	d, g, faults := p.Expand(file, text)
 	if g == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 )
 
@@ -37,7 +38,7 @@ const withSize = base + "args = \"--size {{size}}\"\n"
 
 func read(t *testing.T, text string) *sweep.Plan {
 	t.Helper()
-	p, faults := sweep.Read(descriptors.Parser{}, "f.toml", []byte(text))
+	p, faults := sweep.Read(parser.Parser{}, "f.toml", []byte(text))
 	if p == nil {
 		t.Fatal(faults)
 	}
@@ -223,7 +224,7 @@ func TestTheTextOfACellIsTheFileWithItsValues(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			if d, faults := descriptors.Parse("cell.toml", []byte(got)); d == nil || d.Sweep != nil {
+			if d, faults := parser.Parse("cell.toml", []byte(got)); d == nil || d.Sweep != nil {
 				t.Error(faults)
 			}
 		})
@@ -231,18 +232,18 @@ func TestTheTextOfACellIsTheFileWithItsValues(t *testing.T) {
 }
 
 func TestWithoutASweepBracesAreBraces(t *testing.T) {
-	d, faults := descriptors.Parse("f.toml", []byte(withSize+"[env.vars]\nX = '{{{{x}} {{y}}'\n"))
+	d, faults := parser.Parse("f.toml", []byte(withSize+"[env.vars]\nX = '{{{{x}} {{y}}'\n"))
 	if d == nil || d.Env.Vars["X"] != "{{{{x}} {{y}}" || d.ML.Args != "--size {{size}}" {
 		t.Error(d, faults)
 	}
-	if p, faults := sweep.Read(descriptors.Parser{}, "f.toml", []byte(withSize)); p != nil || len(faults) > 0 {
+	if p, faults := sweep.Read(parser.Parser{}, "f.toml", []byte(withSize)); p != nil || len(faults) > 0 {
 		t.Error(p, faults)
 	}
 }
 
 func TestParseGivesTheFirstCellAndTheSweep(t *testing.T) {
 	const text = withSize + "[sweep]\nrepetitions = 3\n[sweep.product]\nsize = ['1K', '1M']\n\"hardware.cpus\" = [4, 8]\n"
-	d, faults := descriptors.Parse("f.toml", []byte(text))
+	d, faults := parser.Parse("f.toml", []byte(text))
 	if d == nil || len(faults) > 0 {
 		t.Fatal(faults)
 	}
@@ -260,7 +261,7 @@ func TestParseGivesTheFirstCellAndTheSweep(t *testing.T) {
 
 func TestAFaultOfACellIsAtItsValueEvenIfAnOverrideHasIt(t *testing.T) {
 	const text = withSize + "[sweep.product]\nsize = ['1K']\n\"hardware.cpus\" = [1, 2]\n"
-	_, _, faults := descriptors.ParseWith("f.toml", []byte(text), []descriptors.Override{
+	_, _, faults := parser.ParseWith("f.toml", []byte(text), []parser.Override{
 		{Path: `sweep.product."hardware.cpus"`, Value: "[1, 'x']"}, {Path: "sweep.repetitions", Value: "0"},
 	})
 	var got []string
@@ -271,7 +272,7 @@ func TestAFaultOfACellIsAtItsValueEvenIfAnOverrideHasIt(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	_, _, faults = descriptors.ParseWith("f.toml", []byte(text), []descriptors.Override{{Path: `sweep.product."hardware.cpus"`, Value: "[1, 'x']"}})
+	_, _, faults = parser.ParseWith("f.toml", []byte(text), []parser.Override{{Path: `sweep.product."hardware.cpus"`, Value: "[1, 'x']"}})
 	if got, want := fmt.Sprint(faults), `[--set sweep.product."hardware.cpus":1:5: hardware.cpus: in cell size=1K,cpus=x: "x" is not a number of CPUs (write 4, 0.5 or "500m")]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -287,12 +288,12 @@ func TestASweepGivesARequiredKey(t *testing.T) {
 func TestTheLimitOfRunsIsThePlatforms(t *testing.T) {
 	const text = withSize + "[sweep]\nrepetitions = 9\nwarmup = 1\n[sweep.product]\nsize = [1, 2, 3]\n"
 	for most, want := range map[int]bool{29: false, 30: true, 0: true} {
-		p, faults := sweep.Read(descriptors.Parser{MaxRuns: most}, "f.toml", []byte(text))
+		p, faults := sweep.Read(parser.Parser{MaxRuns: most}, "f.toml", []byte(text))
 		if (p != nil) != want {
 			t.Errorf("%d: %v", most, faults)
 		}
 	}
-	if p, faults := sweep.Read(descriptors.Parser{MaxRuns: 2, Accepted: true}, "f.toml", []byte(text)); p == nil {
+	if p, faults := sweep.Read(parser.Parser{MaxRuns: 2, Accepted: true}, "f.toml", []byte(text)); p == nil {
 		t.Errorf("of an accepted one: %v", faults)
 	}
 	for name, lists := range map[string]string{
@@ -301,7 +302,7 @@ func TestTheLimitOfRunsIsThePlatforms(t *testing.T) {
 			"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t", "u",
 		}, " = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n") + " = [1]\n",
 	} {
-		_, faults := sweep.Read(descriptors.Parser{MaxRuns: 9}, "f.toml", []byte(withSize+"[sweep.product]\n"+lists))
+		_, faults := sweep.Read(parser.Parser{MaxRuns: 9}, "f.toml", []byte(withSize+"[sweep.product]\n"+lists))
 		if errs := faults.Errors(); len(errs) != 1 || errs[0].Code != "BAI0099" {
 			t.Errorf("%s: %v", name, faults)
 		}
@@ -320,14 +321,14 @@ func TestEveryCellIsCheckedOfAFewAndEveryValueOfMany(t *testing.T) {
 	of := func(n int, gpus string) string {
 		return withSize + "[sweep.product]\nsize = " + numbers(n) + "\n\"hardware.gpus\" = " + gpus + "\n\"hardware.distributed.processes_per_instance\" = [1, 'gpus']\n"
 	}
-	_, faults := descriptors.Parse("f.toml", []byte(of(4, "[1, 0]")))
+	_, faults := parser.Parse("f.toml", []byte(of(4, "[1, 0]")))
 	if len(faults) != 1 || !strings.Contains(faults[0].Message, "in cell size=1,gpus=0,processes_per_instance=gpus") {
 		t.Errorf("of a few: %v", faults)
 	}
-	if _, faults := descriptors.Parse("f.toml", []byte(of(2000, "[1, 2]"))); len(faults) > 0 {
+	if _, faults := parser.Parse("f.toml", []byte(of(2000, "[1, 2]"))); len(faults) > 0 {
 		t.Errorf("of many: %v", faults)
 	}
-	if _, faults := descriptors.Parse("f.toml", []byte(of(2000, "[1, 'x']"))); len(faults) != 1 {
+	if _, faults := parser.Parse("f.toml", []byte(of(2000, "[1, 'x']"))); len(faults) != 1 {
 		t.Errorf("a value of many: %v", faults)
 	}
 }

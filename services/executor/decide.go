@@ -3,7 +3,7 @@ package executor
 import (
 	"strings"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/executor/launch"
 	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -20,7 +20,7 @@ type decision struct {
 	// Unreadable are the faults because of which this executor cannot read the
 	// descriptor. The gateway accepted the descriptor, so the attempt is deferred until
 	// an executor of the gateway's release handles it.
-	Unreadable descriptors.Faults
+	Unreadable parser.Faults
 }
 
 // decide decides about an attempt whose data are fetched: it waits for a slot, or its

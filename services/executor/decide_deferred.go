@@ -3,7 +3,7 @@ package executor
 import (
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/executor/launch"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/skew"
@@ -27,7 +27,7 @@ func decideDeferred(u launch.DeferredAttempt, f launch.Facts, p plan.Planner, no
 }
 
 // versionSkewStatus returns the status of an attempt that waits for a newer executor.
-func versionSkewStatus(u launch.DeferredAttempt, faults descriptors.Faults) event.Status {
+func versionSkewStatus(u launch.DeferredAttempt, faults parser.Faults) event.Status {
 	return event.Status{
 		Header: u.Run.Cause("status/queued", string(event.VersionSkew)), Phase: event.PhaseQueued, Reason: event.VersionSkew,
 		Message: skew.WaitMessage("executor", u.Run.Descriptor, faults),

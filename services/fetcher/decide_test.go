@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/fetcher/queue"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -135,9 +135,9 @@ func TestARunIsPastFetchingOnceItWaitsForItsTurn(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsToldByItsFirstFaultsAndHowManyMoreThereAre(t *testing.T) {
-	var faults descriptors.Faults
+	var faults parser.Faults
 	for i := range 25 {
-		faults = append(faults, descriptors.Fault{File: "f.toml", Line: i + 1, Column: 1, Message: "wrong", Warning: i == 0})
+		faults = append(faults, parser.Fault{File: "f.toml", Line: i + 1, Column: 1, Message: "wrong", Warning: i == 0})
 	}
 	got := strings.Split(versionSkewStatus(unreadableRun{Submitted: submitted("r1")}, faults).Message, "\n")
 	if len(got) != 21 || !strings.HasSuffix(got[0], ": f.toml:2:1: wrong") || got[20] != "and 4 more" {

@@ -3,7 +3,7 @@ package fetcher
 import (
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/skew"
@@ -18,7 +18,7 @@ type unreadableRun struct {
 
 // versionSkewFailed returns the end of a run that waited in vain for a newer fetcher.
 // Its class is platform.
-func versionSkewFailed(u unreadableRun, faults descriptors.Faults) event.Finished {
+func versionSkewFailed(u unreadableRun, faults parser.Faults) event.Finished {
 	return failed(u.Submitted, dataset.Failure{
 		Reason: event.VersionSkew, Class: event.ClassPlatform,
 		Message: skew.TimeoutMessage("fetcher", u.Submitted.Descriptor, faults),
@@ -26,6 +26,6 @@ func versionSkewFailed(u unreadableRun, faults descriptors.Faults) event.Finishe
 }
 
 // versionSkewStatus returns the status of a run that waits for a newer fetcher.
-func versionSkewStatus(u unreadableRun, faults descriptors.Faults) event.Status {
+func versionSkewStatus(u unreadableRun, faults parser.Faults) event.Status {
 	return status(u.Submitted, event.VersionSkew, skew.WaitMessage("fetcher", u.Submitted.Descriptor, faults), event.Progress{})
 }

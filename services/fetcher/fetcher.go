@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/fetcher/download"
@@ -56,7 +56,7 @@ func newFetcher(s dataset.Settings, d Deps, cache *dataset.Cache) *fetcher {
 // handleSubmitted handles a submitted run: it stores an order for the run's data, or
 // returns the order's outcome. It does not use the store for a run without data.
 func (f *fetcher) handleSubmitted(ctx context.Context, run event.Submitted) ([]event.Event, error) {
-	d, faults := descriptors.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
+	d, faults := parser.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
 	if d == nil {
 		return f.deferUnreadable(ctx, run, faults)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/skew"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -17,7 +17,7 @@ const unreadableOrderPrefix = "unread/"
 
 // deferUnreadable defers a run whose descriptor this fetcher cannot read. It does
 // nothing for a run past fetching, whose descriptor another release has read.
-func (f *fetcher) deferUnreadable(ctx context.Context, run event.Submitted, faults descriptors.Faults) ([]event.Event, error) {
+func (f *fetcher) deferUnreadable(ctx context.Context, run event.Submitted, faults parser.Faults) ([]event.Event, error) {
 	if past, err := f.pastFetching(ctx, run.Run); past || err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (f *fetcher) decideUnreadable(ctx context.Context, u unreadableRun) (events
 	if err != nil || state == runEnded {
 		return nil, err == nil, err
 	}
-	parsed, faults := descriptors.Parse(run.File, []byte(run.Descriptor))
+	parsed, faults := parser.Parse(run.File, []byte(run.Descriptor))
 	switch {
 	case state != runActive:
 		return []event.Event{canceled(run)}, true, nil

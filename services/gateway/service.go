@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
@@ -88,7 +88,7 @@ type Deps struct {
 	Listener     net.Listener                     // listener of the API, for gRPC and HTTP
 	Objects      Objects                          // stores files of runs and code; nil: the service has neither
 	Source       catalog.Source                   // reads descriptors from other addresses; nil: only stored ones can be found
-	Parser       descriptors.Parser               // checks descriptors by the executor's settings
+	Parser       parser.Parser                    // checks descriptors by the executor's settings
 	Renderer     api.Renderer                     // nil: no descriptors are rendered
 	Preflight    preflight.Deps                   // dependencies of preflight checks; without a Cluster there are no checks
 	DatasetCache DatasetCache                     // manages stored data sets; nil: the service has no dataset cache

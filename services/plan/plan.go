@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
@@ -60,8 +61,8 @@ func (p Planner) Local() bool { return p.Engine == EngineLocal }
 func (p Planner) engines() []string { return []string{"default", p.Engine} }
 
 // Parser returns the parser that checks new descriptors.
-func (p Planner) Parser() descriptors.Parser {
-	parser := descriptors.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed(), Destinations: p.Destinations}
+func (p Planner) Parser() parser.Parser {
+	parser := parser.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed(), Destinations: p.Destinations}
 	if !parser.OneMachine {
 		if len(p.Pods.Placements) > 0 {
 			parser.Placements = p.Pods.Placements
@@ -74,7 +75,7 @@ func (p Planner) Parser() descriptors.Parser {
 
 // Parse parses the descriptor of a run. The gateway has accepted the descriptor. The
 // settings may have changed since, and Objects checks the descriptor against them.
-func (p Planner) Parse(run event.Fetched) (*descriptors.Descriptor, descriptors.Faults) {
+func (p Planner) Parse(run event.Fetched) (*descriptors.Descriptor, parser.Faults) {
 	parser := p.Parser()
 	parser.Accepted = true
 	return parser.Parse(run.File, []byte(run.Descriptor))

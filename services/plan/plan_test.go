@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/plan"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
@@ -134,7 +135,7 @@ func TestAProgramInCodeThatIsSentAlongIsNotLookedForOnTheMachine(t *testing.T) {
 
 func TestTheObjectsOfARunAreRenderedAlike(t *testing.T) {
 	text := []byte("spec_version = \"0.1.0\"\n[info]\ndescription = \"hello\"\n[hardware]\ninstance_type = \"t3.small\"\n[env]\ndocker_image = \"alpine\"\n[ml]\nbenchmark_code = \"echo hello\"\n")
-	d, faults := descriptors.Parse("a.toml", text)
+	d, faults := parser.Parse("a.toml", text)
 	if d == nil {
 		t.Fatal(faults)
 	}
@@ -164,7 +165,7 @@ func TestADescriptorsPlacementWinsWhereSettingsLetItNameOne(t *testing.T) {
 		if d, faults := p.Parser().Parse("a.toml", text); (d != nil) != tt.accepted {
 			t.Errorf("%s, at submit: %v", name, faults)
 		}
-		d, faults := descriptors.Parse("a.toml", text)
+		d, faults := parser.Parse("a.toml", text)
 		if d == nil {
 			t.Fatal(faults)
 		}

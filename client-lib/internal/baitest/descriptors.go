@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -110,18 +110,18 @@ func applyOverrides(name string, text []byte, overrides []*baiv1.Override) (stri
 	if len(overrides) == 0 {
 		return string(text), nil
 	}
-	set := make([]descriptors.Override, len(overrides))
+	set := make([]parser.Override, len(overrides))
 	for i, o := range overrides {
-		set[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}
+		set[i] = parser.Override{Path: o.GetPath(), Value: o.GetValue()}
 	}
-	_, applied, faults := descriptors.ParseWith(name, text, set)
+	_, applied, faults := parser.ParseWith(name, text, set)
 	if len(faults.Errors()) > 0 {
 		return "", invalid(faults)
 	}
 	return string(applied), nil
 }
 
-func invalid(faults descriptors.Faults) error {
+func invalid(faults parser.Faults) error {
 	var details []proto.Message
 	for _, f := range toProto(faults.Errors()) {
 		details = append(details, f)
@@ -129,7 +129,7 @@ func invalid(faults descriptors.Faults) error {
 	return Status(codes.InvalidArgument, "the descriptor is invalid", details...)
 }
 
-func toProto(faults descriptors.Faults) []*baiv1.Fault {
+func toProto(faults parser.Faults) []*baiv1.Fault {
 	var all []*baiv1.Fault
 	for _, f := range faults {
 		all = append(all, &baiv1.Fault{
@@ -151,11 +151,11 @@ type descriptorService struct {
 func (k descriptorService) ValidateDescriptor(_ context.Context,
 	req *baiv1.ValidateDescriptorRequest,
 ) (*baiv1.ValidateDescriptorResponse, error) {
-	set := make([]descriptors.Override, len(req.GetOverrides()))
+	set := make([]parser.Override, len(req.GetOverrides()))
 	for i, o := range req.GetOverrides() {
-		set[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}
+		set[i] = parser.Override{Path: o.GetPath(), Value: o.GetValue()}
 	}
-	_, _, faults := descriptors.ParseWith(req.GetDescriptorFile(), req.GetDescriptorToml(), set)
+	_, _, faults := parser.ParseWith(req.GetDescriptorFile(), req.GetDescriptorToml(), set)
 	return &baiv1.ValidateDescriptorResponse{Faults: toProto(faults)}, nil
 }
 
@@ -163,7 +163,7 @@ func (k descriptorService) ValidateDescriptor(_ context.Context,
 func (k descriptorService) RenderDescriptor(_ context.Context,
 	req *baiv1.RenderDescriptorRequest,
 ) (*baiv1.RenderDescriptorResponse, error) {
-	if _, faults := descriptors.Parse(req.GetDescriptorFile(), req.GetDescriptorToml()); len(faults.Errors()) > 0 {
+	if _, faults := parser.Parse(req.GetDescriptorFile(), req.GetDescriptorToml()); len(faults.Errors()) > 0 {
 		return nil, invalid(faults)
 	}
 	return &baiv1.RenderDescriptorResponse{Manifest: fmt.Sprintf("# %s, %d overrides\nkind: Job\n", req.GetDescriptorFile(),
@@ -172,7 +172,7 @@ func (k descriptorService) RenderDescriptor(_ context.Context,
 
 // PushDescriptor keeps a version.
 func (k descriptorService) PushDescriptor(_ context.Context, req *baiv1.PushDescriptorRequest) (*baiv1.PushDescriptorResponse, error) {
-	_, faults := descriptors.Parse(req.GetDescriptorFile(), req.GetDescriptorToml())
+	_, faults := parser.Parse(req.GetDescriptorFile(), req.GetDescriptorToml())
 	if len(faults.Errors()) > 0 {
 		return nil, invalid(faults)
 	}

@@ -3,7 +3,7 @@ package baitest
 import (
 	"context"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -18,11 +18,11 @@ type preflightService struct {
 func (preflightService) PreflightDescriptor(_ context.Context,
 	req *baiv1.PreflightDescriptorRequest,
 ) (*baiv1.PreflightDescriptorResponse, error) {
-	set := make([]descriptors.Override, len(req.GetOverrides()))
+	set := make([]parser.Override, len(req.GetOverrides()))
 	for i, o := range req.GetOverrides() {
-		set[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}
+		set[i] = parser.Override{Path: o.GetPath(), Value: o.GetValue()}
 	}
-	d, _, faults := descriptors.ParseWith(req.GetDescriptorFile(), req.GetDescriptorToml(), set)
+	d, _, faults := parser.ParseWith(req.GetDescriptorFile(), req.GetDescriptorToml(), set)
 	if len(faults.Errors()) > 0 {
 		return nil, invalid(faults)
 	}

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -80,11 +80,11 @@ type setService struct {
 // submitSet makes the set that a submission asks for, if it asks for one. Each idempotency
 // key has one.
 func (p *Platform) submitSet(req *baiv1.SubmitRunRequest, text string) (*baiv1.SubmitRunResponse, bool) {
-	d, _ := descriptors.Parse(req.GetDescriptorFile(), []byte(text))
+	d, _ := parser.Parse(req.GetDescriptorFile(), []byte(text))
 	if d == nil || d.Sweep == nil {
 		return nil, false
 	}
-	plan, _ := sweep.Read(descriptors.Parser{}, req.GetDescriptorFile(), []byte(text))
+	plan, _ := sweep.Read(parser.Parser{}, req.GetDescriptorFile(), []byte(text))
 	if plan == nil {
 		return nil, false
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 )
 
 // introduction is the beginning of the manual.
@@ -18,7 +18,7 @@ var introduction string
 // Manual is the manual of the language in Markdown: every key, with its example
 // from a descriptor that has every key, and every fault.
 func Manual(everyKey []byte) []byte {
-	m := manual{keys: descriptors.Keys()}
+	m := manual{keys: parser.Keys()}
 	m.examples, _ = syntax.Parse(everyKey)
 	m.text.WriteString(introduction)
 	m.section("", "The outermost table", "What stands before the first header, and the tables.")
@@ -36,7 +36,7 @@ func Manual(everyKey []byte) []byte {
 
 type manual struct {
 	text     strings.Builder
-	keys     []descriptors.Key
+	keys     []parser.Key
 	examples *syntax.Node
 }
 
@@ -59,7 +59,7 @@ func (m *manual) section(path, title, doc string) {
 	}
 }
 
-func preset(key descriptors.Key) string {
+func preset(key parser.Key) string {
 	switch {
 	case key.Required:
 		return "**required**"
@@ -69,7 +69,7 @@ func preset(key descriptors.Key) string {
 	return "–"
 }
 
-func rule(key descriptors.Key) string {
+func rule(key parser.Key) string {
 	quoted := func(words []string) string {
 		all := make([]string, len(words))
 		for i, word := range words {
@@ -95,7 +95,7 @@ func code(example string) string {
 
 // example is a value of key as the file has it, else the one of the language. Tables have none here: their keys
 // have.
-func (m *manual) example(key descriptors.Key) string {
+func (m *manual) example(key parser.Key) string {
 	if key.Type == "table" || key.Type == "list of tables" {
 		return ""
 	}
@@ -127,8 +127,8 @@ func first(at *syntax.Node, path string) *syntax.Node {
 func (m *manual) faults() {
 	m.text.WriteString(
 		"\n## Faults\n\nEach has a code that keeps its meaning for ever; `baictl explain CODE` says what is said here. Those from `BAI0101` to `BAI0119` are warnings.\n")
-	for _, c := range descriptors.Codes() {
-		e, _ := descriptors.Explain(c)
+	for _, c := range parser.Codes() {
+		e, _ := parser.Explain(c)
 		m.printf("\n### %s: %s\n\n%s\n\nWrong:\n\n%s\nRight:\n\n%s", e.Code, e.Title, e.Text, block(e.Example), block(e.Mended))
 	}
 }

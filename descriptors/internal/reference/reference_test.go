@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/internal/reference"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 )
 
@@ -56,7 +57,7 @@ func TestTheSchemaInTheProgramIsTheOneInTheRepository(t *testing.T) {
 
 func TestTheManualHasEveryKeyWithAnExampleAndEveryCode(t *testing.T) {
 	manual := string(reference.Manual(read(t, "../../examples/every-key.toml")))
-	for _, key := range descriptors.Keys() {
+	for _, key := range parser.Keys() {
 		name := key.Path[strings.LastIndexByte(key.Path, '.')+1:]
 		row := ""
 		for line := range strings.Lines(manual) {
@@ -69,7 +70,7 @@ func TestTheManualHasEveryKeyWithAnExampleAndEveryCode(t *testing.T) {
 			t.Errorf("%s: %q", key.Path, row)
 		}
 	}
-	for _, code := range descriptors.Codes() {
+	for _, code := range parser.Codes() {
 		if !strings.Contains(manual, "### "+code+": ") {
 			t.Errorf("%s is not described", code)
 		}
@@ -171,11 +172,11 @@ func agree(schema *jsonschema.Schema, text []byte) string {
 	if !ok {
 		return ""
 	}
-	_, faults := descriptors.Parse("f.toml", text)
-	mended := slices.ContainsFunc(faults, func(f descriptors.Fault) bool { return f.Code == "BAI0109" }) // for which the schema knows better values only
+	_, faults := parser.Parse("f.toml", text)
+	mended := slices.ContainsFunc(faults, func(f parser.Fault) bool { return f.Code == "BAI0109" }) // for which the schema knows better values only
 	faults = faults.Errors()
 	if why != "" && len(faults) == 0 && !mended {
-		if plan, _ := sweep.Read(descriptors.Parser{}, "f.toml", text); plan != nil { // each cell has the keys that the file lacks
+		if plan, _ := sweep.Read(parser.Parser{}, "f.toml", text); plan != nil { // each cell has the keys that the file lacks
 			why, _ = refused(schema, plan.Descriptor(0))
 		}
 		if why != "" {
@@ -192,7 +193,7 @@ func agree(schema *jsonschema.Schema, text []byte) string {
 
 // beyond reports whether a schema cannot find f: for it a whole number may have a
 // fraction of zero, and it measures neither parts of a value nor numbers in texts.
-func beyond(f descriptors.Fault) bool {
+func beyond(f parser.Fault) bool {
 	return f.Code == "BAI0011" && strings.Contains(f.Message, "not a decimal number") ||
 		f.Code == "BAI0011" && strings.Contains(f.Message, "not a date or time") ||
 		f.Code == "BAI0034" && len(f.Message) > len(`"4096" is no number of processes`)
@@ -206,7 +207,7 @@ func TestTheSchemaRefusesEveryBadFileWithAFaultThatASchemaCanTell(t *testing.T) 
 			t.Errorf("%s: %s", name, why)
 		}
 		why, _ := refused(schema, text)
-		_, faults := descriptors.Parse(name, text)
+		_, faults := parser.Parse(name, text)
 		for _, f := range faults {
 			reported[f.Code] = reported[f.Code] || why != ""
 		}
@@ -222,7 +223,7 @@ func TestTheSchemaRefusesEveryBadFileWithAFaultThatASchemaCanTell(t *testing.T) 
 func bad(t *testing.T) map[string][]byte {
 	t.Helper()
 	texts := map[string][]byte{}
-	for _, pattern := range []string{"../../testdata/bad/*.toml", "../../testdata/original/*.toml"} {
+	for _, pattern := range []string{"../../parser/testdata/bad/*.toml", "../../parser/testdata/original/*.toml"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
@@ -236,8 +237,8 @@ func bad(t *testing.T) map[string][]byte {
 
 func TestTheSchemaAgreesWithTheParserOnEveryExampleOfAFault(t *testing.T) {
 	schema := compiled(t)
-	for _, code := range descriptors.Codes() {
-		e, _ := descriptors.Explain(code)
+	for _, code := range parser.Codes() {
+		e, _ := parser.Explain(code)
 		for _, text := range []string{e.Example, e.Mended} {
 			if why := agree(schema, []byte(text)); why != "" {
 				t.Errorf("%s: %s", code, why)
@@ -275,7 +276,7 @@ func TestTheSchemaAgreesWithTheParserOnGeneratedDescriptors(t *testing.T) {
 			lines = slices.Delete(slices.Clone(lines), i, i+1)
 		}
 		set := rapid.SliceOfN(rapid.Custom(override), 0, 3).Draw(t, "set")
-		_, text, _ := descriptors.ParseWith("f.toml", []byte(strings.Join(lines, "")), set)
+		_, text, _ := parser.ParseWith("f.toml", []byte(strings.Join(lines, "")), set)
 		if text == nil {
 			t.Skip("no TOML")
 		}
@@ -286,8 +287,8 @@ func TestTheSchemaAgreesWithTheParserOnGeneratedDescriptors(t *testing.T) {
 }
 
 // override gives a key a value that may be good, or nearly.
-func override(t *rapid.T) descriptors.Override {
-	key := rapid.SampledFrom(descriptors.Keys()).Draw(t, "key")
+func override(t *rapid.T) parser.Override {
+	key := rapid.SampledFrom(parser.Keys()).Draw(t, "key")
 	path := strings.ReplaceAll(key.Path, "[]", ".0")
 	switch {
 	case key.Type == "table of strings" || key.Type == "table of any":
@@ -295,10 +296,10 @@ func override(t *rapid.T) descriptors.Override {
 	case rapid.IntRange(0, 9).Draw(t, "unknown") == 0:
 		path += "s"
 	}
-	return descriptors.Override{Path: path, Value: value(key).Draw(t, "value")}
+	return parser.Override{Path: path, Value: value(key).Draw(t, "value")}
 }
 
-func value(key descriptors.Key) *rapid.Generator[string] {
+func value(key parser.Key) *rapid.Generator[string] {
 	some := append(slices.Concat(key.Values, key.Aliases), key.Default, key.Example)
 	return rapid.OneOf(
 		rapid.SampledFrom(some),

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 )
 
 // ID names the schema.
@@ -33,7 +33,7 @@ func Schema() ([]byte, error) {
 		"description": "Text with {{name}}, a parameter of [sweep].", "type": "string", "pattern": `\{\{[A-Za-z_][A-Za-z0-9_]*\}\}`,
 	}}
 	tables := map[string]schema{"": root}
-	for _, key := range descriptors.Keys() {
+	for _, key := range parser.Keys() {
 		parent, name := cut(key.Path)
 		property := property(key)
 		switch key.Type {
@@ -80,7 +80,7 @@ func cut(path string) (parent, name string) {
 	return path[:i], path[i+1:]
 }
 
-func property(key descriptors.Key) schema {
+func property(key parser.Key) schema {
 	p := maps.Clone(key.Schema)
 	if key.Path != "sweep" && !strings.HasPrefix(key.Path, "sweep.") {
 		p = withParameters(p)

@@ -204,7 +204,7 @@ func TestATableThatLostAKeyIsDamaged(t *testing.T) {
 // FuzzParse compares the result with those of two other readers of TOML, which do not
 // always agree with each other.
 func FuzzParse(f *testing.F) {
-	for _, pattern := range []string{"../../examples/*.toml", "../../testdata/*/*.toml"} {
+	for _, pattern := range []string{"../../examples/*.toml", "../../parser/testdata/*/*.toml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)

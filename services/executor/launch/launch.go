@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/control"
@@ -259,7 +260,7 @@ func (l *Launcher) checkStop(ctx context.Context, e slots.Allocation) (stopReaso
 // is nil, it parses the descriptor again.
 func (l *Launcher) createObjects(ctx context.Context, p Plan, d *descriptors.Descriptor) (uid string, err error) {
 	if d == nil {
-		var faults descriptors.Faults
+		var faults parser.Faults
 		if d, faults = l.planner.Parse(p.Run); faults.Err() != nil {
 			return "", fmt.Errorf("read the descriptor of %s once more: %w", p.Job, faults.Err())
 		}

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -151,7 +151,7 @@ func sampleOf(s store.Sample) *baiv1.Sample {
 	}
 }
 
-func faultsOf(faults descriptors.Faults) []*baiv1.Fault {
+func faultsOf(faults parser.Faults) []*baiv1.Fault {
 	out := make([]*baiv1.Fault, len(faults))
 	for i, f := range faults {
 		out[i] = &baiv1.Fault{

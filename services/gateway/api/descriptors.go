@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
@@ -18,7 +19,7 @@ import (
 // Catalog stores descriptors.
 type Catalog interface {
 	// Push does the same as catalog.Catalog.Push.
-	Push(ctx context.Context, p catalog.Push) (kept catalog.StoredDescriptor, repeated bool, warnings descriptors.Faults, err error)
+	Push(ctx context.Context, p catalog.Push) (kept catalog.StoredDescriptor, repeated bool, warnings parser.Faults, err error)
 	// List does the same as catalog.Catalog.List.
 	List(ctx context.Context, namespace, name, token string, limit int) (kept []catalog.StoredDescriptor, next string, err error)
 	// Find does the same as catalog.Catalog.Find.
@@ -40,7 +41,7 @@ type descriptorServer struct {
 
 	catalog  Catalog
 	renderer Renderer
-	parser   descriptors.Parser
+	parser   parser.Parser
 }
 
 // ValidateDescriptor implements bai.v1.DescriptorService.

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -130,7 +131,7 @@ func TestWhatARequestSaysOfItsDescriptorIsChecked(t *testing.T) {
 
 func TestTheServerSaysTheFaultsThatTheParserSays(t *testing.T) {
 	w := newFixture(t, options{})
-	files, err := filepath.Glob("../../../descriptors/testdata/bad/*.toml")
+	files, err := filepath.Glob("../../../descriptors/parser/testdata/bad/*.toml")
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
@@ -139,7 +140,7 @@ func TestTheServerSaysTheFaultsThatTheParserSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, want := descriptors.Parse(filepath.Base(file), text)
+		_, want := parser.Parse(filepath.Base(file), text)
 		resp, err := w.descriptors.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{DescriptorToml: text, DescriptorFile: filepath.Base(file)})
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -157,9 +158,9 @@ func TestTheServerSaysTheFaultsThatTheParserSays(t *testing.T) {
 	}
 }
 
-func faultsFrom(faults []*baiv1.Fault) (out descriptors.Faults) {
+func faultsFrom(faults []*baiv1.Fault) (out parser.Faults) {
 	for _, f := range faults {
-		out = append(out, descriptors.Fault{
+		out = append(out, parser.Fault{
 			File: f.GetFile(), Line: int(f.GetLine()), Column: int(f.GetColumn()), Path: f.GetPath(), Code: f.GetCode(), Message: f.GetMessage(), Remedy: f.GetRemedy(), Warning: f.GetWarning(),
 		})
 	}
@@ -178,7 +179,7 @@ func TestOverridesAreValidatedAndRenderedToo(t *testing.T) {
 	_, err = w.descriptors.RenderDescriptor(t.Context(), &baiv1.RenderDescriptorRequest{DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "info.description", Value: "refuse"}}})
 	checkRefused(t, err, codes.InvalidArgument, "it is refused")
 	checked, err := w.descriptors.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "env.docker_image", Value: ""}}})
-	_, _, want := descriptors.ParseWith("descriptor.toml", []byte(valid), []descriptors.Override{{Path: "env.docker_image", Value: ""}})
+	_, _, want := parser.ParseWith("descriptor.toml", []byte(valid), []parser.Override{{Path: "env.docker_image", Value: ""}})
 	if diff := cmp.Diff(want, faultsFrom(checked.GetFaults())); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
@@ -24,7 +25,7 @@ type preflightServer struct {
 	baiv1.UnimplementedPreflightServiceServer
 
 	preflight Preflight // nil: this server has no cluster to check against
-	parser    descriptors.Parser
+	parser    parser.Parser
 }
 
 // PreflightDescriptor implements bai.v1.PreflightService.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -51,8 +52,8 @@ func TestWhoeverJudgesADescriptorKnowsWhatThePlatformsSettingsKnow(t *testing.T)
 	mine := []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ninstance_type = \"lab.huge\"\nstrategy = \"mpi\"\n" +
 		"[hardware.distributed]\nnum_instances = 2\nprocesses_per_instance = \"gpus\"\n[env]\ndocker_image = \"alpine:3\"\n[ml]\nbenchmark_code = \"train\"\n")
 	otherZone := []*baiv1.Override{{Path: "hardware.aws_zone_id", Value: "use1-az9"}}
-	knows := newFixture(t, options{preflight: fakePreflight{}, parser: descriptors.Parser{Zones: []string{"use1-az1"}, Instances: "lab.huge 8"}})
-	knowsNot := newFixture(t, options{preflight: fakePreflight{}, parser: descriptors.Parser{Zones: []string{"use1-az1"}}})
+	knows := newFixture(t, options{preflight: fakePreflight{}, parser: parser.Parser{Zones: []string{"use1-az1"}, Instances: "lab.huge 8"}})
+	knowsNot := newFixture(t, options{preflight: fakePreflight{}, parser: parser.Parser{Zones: []string{"use1-az1"}}})
 	for call, judge := range validators() {
 		if err := judge(t.Context(), knows, mine); err != nil {
 			t.Errorf("%s of the operator's own machine: %v", call, err)

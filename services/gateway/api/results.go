@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -76,7 +76,7 @@ func (r *resultServer) GetEnvironment(ctx context.Context, req *baiv1.GetEnviron
 func environmentOf(run store.Run, environment store.RunEnvironment) *baiv1.Environment {
 	sum := sha256.Sum256([]byte(run.Descriptor))
 	out := &baiv1.Environment{DescriptorSha256: hex.EncodeToString(sum[:])}
-	if d, _ := (descriptors.Parser{Accepted: true}).Parse(run.File, []byte(run.Descriptor)); d != nil {
+	if d, _ := (parser.Parser{Accepted: true}).Parse(run.File, []byte(run.Descriptor)); d != nil {
 		out.Image = d.Env.DockerImage
 	}
 	for _, d := range run.Data {

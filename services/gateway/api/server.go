@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
@@ -87,7 +87,7 @@ type Deps struct {
 	Store     Store
 	Catalog   Catalog
 	Renderer  Renderer // nil: the server renders no descriptors
-	Parser    descriptors.Parser
+	Parser    parser.Parser
 	Preflight Preflight // nil: the server has no preflight checks
 	Artifacts Artifacts
 	Scripts   Scripts

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
@@ -72,7 +72,7 @@ type options struct {
 	ready        func(context.Context) error
 	preflight    api.Preflight
 	source       catalog.Source
-	parser       descriptors.Parser
+	parser       parser.Parser
 	noNotify     bool // the store does not notify of writes
 	noProjection bool // events are not projected
 }

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
@@ -108,7 +108,7 @@ func archiveErrorStatus(err error) error {
 	)
 	switch {
 	case errors.As(err, &file):
-		return rpc.FaultsStatus(faultsOf(submit.TruncateFaults(descriptors.Faults{{File: file.File, Line: file.Line, Column: min(file.Line, 1), Path: file.File, Code: rpc.CodeRequest, Message: file.Message}})))
+		return rpc.FaultsStatus(faultsOf(submit.TruncateFaults(parser.Faults{{File: file.File, Line: file.Line, Column: min(file.Line, 1), Path: file.File, Code: rpc.CodeRequest, Message: file.Message}})))
 	case errors.As(err, &state):
 		return status.Error(codes.FailedPrecondition, state.Message)
 	case errors.As(err, &exists):

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -143,8 +143,8 @@ func (b *importedRun) readTexts(id string, documents map[string][]byte) error {
 		}
 		b.manifests[store.AttemptKey(id, attempt)] = string(text)
 	}
-	if len(b.original) > descriptors.MaxSize {
-		return fault(fileSubmitted, 0, "has %d bytes, %d at most", len(b.original), descriptors.MaxSize)
+	if len(b.original) > parser.MaxSize {
+		return fault(fileSubmitted, 0, "has %d bytes, %d at most", len(b.original), parser.MaxSize)
 	}
 	return nil
 }
@@ -202,8 +202,8 @@ func (b *importedRun) checkRun(id string) error {
 		return refuse("attempt %d: want 1 to 1000", r.Attempt)
 	case r.Created.IsZero() || r.Ended == nil:
 		return refuse("when it was submitted or ended is missing")
-	case r.Descriptor == "" || len(r.Descriptor) > descriptors.MaxSize:
-		return refuse("the descriptor has %d bytes: want 1 to %d", len(r.Descriptor), descriptors.MaxSize)
+	case r.Descriptor == "" || len(r.Descriptor) > parser.MaxSize:
+		return refuse("the descriptor has %d bytes: want 1 to %d", len(r.Descriptor), parser.MaxSize)
 	case r.Revision != int64(len(b.events)):
 		return refuse("revision %d, and %s has %d lines", r.Revision, fileEvents, len(b.events))
 	case len(faults) > 0:

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -58,13 +58,13 @@ type Catalog struct {
 	settings Settings
 	store    Store
 	source   Source
-	parser   descriptors.Parser
+	parser   parser.Parser
 	now      func() time.Time
 }
 
 // New returns a Catalog that checks descriptors with p. Without a source it finds only
 // stored descriptors.
-func New(s Settings, docs Store, source Source, p descriptors.Parser, now func() time.Time) *Catalog {
+func New(s Settings, docs Store, source Source, p parser.Parser, now func() time.Time) *Catalog {
 	return &Catalog{settings: s, store: docs, source: source, parser: p, now: now}
 }
 
@@ -79,7 +79,7 @@ type Push struct {
 // the same, Push returns that version and reports true. The error is
 // *submit.InvalidError if the user must change the request. The warnings are those of
 // the descriptor.
-func (s *Catalog) Push(ctx context.Context, p Push) (stored StoredDescriptor, repeated bool, warnings descriptors.Faults, err error) {
+func (s *Catalog) Push(ctx context.Context, p Push) (stored StoredDescriptor, repeated bool, warnings parser.Faults, err error) {
 	_, _, faults := submit.Parse(s.parser.In(p.Namespace), p.File, p.Text, nil)
 	faults = slices.Concat(submit.CheckName(p.Name), submit.CheckNamespace(p.Namespace), submit.CheckOwner(p.Owner), faults)
 	if len(faults.Errors()) > 0 {

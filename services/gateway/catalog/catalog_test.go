@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -41,7 +41,7 @@ func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
 func newCatalog(t *testing.T, docs catalog.Store) *catalog.Catalog {
 	t.Helper()
-	return catalog.New(catalog.Settings{}, docs, nil, descriptors.Parser{}, noon)
+	return catalog.New(catalog.Settings{}, docs, nil, parser.Parser{}, noon)
 }
 
 func mustPush(t *testing.T, s *catalog.Catalog, p catalog.Push) (int, bool) {
@@ -202,7 +202,7 @@ func (e fakeSource) Read(_ context.Context, url string) ([]byte, error) {
 
 func TestADescriptorIsFoundByItsURI(t *testing.T) {
 	docs := storetest.NewMemory()
-	s := catalog.New(catalog.Settings{}, docs, fakeSource{}, descriptors.Parser{}, noon)
+	s := catalog.New(catalog.Settings{}, docs, fakeSource{}, parser.Parser{}, noon)
 	mustPush(t, s, push("a", 1))
 	mustPush(t, s, push("a", 2))
 	for name, tt := range map[string]struct{ uri, text, from string }{
@@ -221,7 +221,7 @@ func TestADescriptorIsFoundByItsURI(t *testing.T) {
 }
 
 func TestAURIThatNamesNothingIsSaidToDoSo(t *testing.T) {
-	s := catalog.New(catalog.Settings{}, storetest.NewMemory(), fakeSource{}, descriptors.Parser{}, noon)
+	s := catalog.New(catalog.Settings{}, storetest.NewMemory(), fakeSource{}, parser.Parser{}, noon)
 	mustPush(t, s, push("a", 1))
 	for uri, want := range map[string]any{
 		"stored:b": new(*catalog.MissingError), "stored:a@2": new(*catalog.MissingError), "stored:a@0": new(*catalog.RefError), "stored:a@01": new(*catalog.RefError),
@@ -233,11 +233,11 @@ func TestAURIThatNamesNothingIsSaidToDoSo(t *testing.T) {
 			t.Errorf("%.60s: %v, want %T", uri, err, want)
 		}
 	}
-	allowed := catalog.New(catalog.Settings{HTTP: true}, storetest.NewMemory(), fakeSource{}, descriptors.Parser{}, noon)
+	allowed := catalog.New(catalog.Settings{HTTP: true}, storetest.NewMemory(), fakeSource{}, parser.Parser{}, noon)
 	if _, _, err := allowed.Find(t.Context(), "default", "http://h/x"); err != nil {
 		t.Errorf("http where settings allow it: %v", err)
 	}
-	refusing := catalog.New(catalog.Settings{}, storetest.NewMemory(), fakeSource{err: &catalog.SourceError{Message: "no", User: true}}, descriptors.Parser{}, noon)
+	refusing := catalog.New(catalog.Settings{}, storetest.NewMemory(), fakeSource{err: &catalog.SourceError{Message: "no", User: true}}, parser.Parser{}, noon)
 	if _, _, err := refusing.Find(t.Context(), "default", "https://h/x"); !errors.As(err, new(*catalog.SourceError)) {
 		t.Errorf("a source that refuses: %v", err)
 	}

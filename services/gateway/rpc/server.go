@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
@@ -184,7 +184,7 @@ func (s *server) newGRPCServer(streams context.Context) *grpc.Server {
 // API.
 func (s *server) checkRequest(ctx context.Context, method string, req any) error {
 	if m, ok := req.(proto.Message); ok && proto.Size(m) > maxRequest {
-		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, %d at most; a descriptor has %d at most: name data and code in it instead of writing them into it", proto.Size(m), maxRequest, descriptors.MaxSize)
+		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, %d at most; a descriptor has %d at most: name data and code in it instead of writing them into it", proto.Size(m), maxRequest, parser.MaxSize)
 	}
 	return s.deps.Version.checkRevision(method, metadata.ValueFromIncomingContext(ctx, baiv1.RevisionMetadata))
 }

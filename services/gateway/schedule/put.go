@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -56,7 +56,7 @@ func (k *Schedules) identify(ctx context.Context, req submit.Request, asked *sub
 	}
 	old, err := k.Find(ctx, req.Owner, req.Name)
 	if missing := new(MissingError); errors.As(err, &missing) || err == nil && old.Owner != req.Owner {
-		return "", "", &submit.InvalidError{Faults: descriptors.Faults{{
+		return "", "", &submit.InvalidError{Faults: parser.Faults{{
 			Path: "name", Code: submit.CodeName, Message: fmt.Sprintf("%q has the form of an ID, and %.63s has no such schedule", req.Name, req.Owner),
 			Remedy: "choose a name that is no ULID, or give the ID of a schedule of yours",
 		}}}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -17,7 +17,7 @@ func manyCells(t *testing.T, order string) (Set, *sweep.Plan) {
 	t.Helper()
 	text := "spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"alpine\"\n[ml]\nbenchmark_code = \"true {{a}} {{b}}\"\n" +
 		"[sweep]\norder = \"" + order + "\"\n[sweep.stop_when]\nmetric = \"m\"\nhalf_width = \"2%\"\nmin = 6\nmax = 10\n[sweep.product]\na = " + numbers(100) + "\nb = " + numbers(100) + "\n"
-	plan, faults := sweep.Read(descriptors.Parser{}, "f.toml", []byte(text))
+	plan, faults := sweep.Read(parser.Parser{}, "f.toml", []byte(text))
 	if plan == nil {
 		t.Fatal(faults)
 	}

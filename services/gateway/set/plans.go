@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 )
@@ -42,14 +42,14 @@ func (l loaded) runs() int {
 // planCache has the plans of sets that were used last. Several goroutines may use it.
 type planCache struct {
 	docs   documents
-	parser descriptors.Parser
+	parser parser.Parser
 
 	mu    sync.Mutex
 	plans map[string]loaded // by set
 	order []string          // sets whose plans are kept, the oldest first
 }
 
-func newPlanCache(d documents, p descriptors.Parser) *planCache {
+func newPlanCache(d documents, p parser.Parser) *planCache {
 	return &planCache{docs: d, parser: p, plans: make(map[string]loaded)}
 }
 
@@ -70,7 +70,7 @@ func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
 	l = loaded{request: r, plan: plan, selected: bitsOf(r.Selected)}
 	switch {
 	case plan == nil:
-		l.invalid = (&descriptors.InvalidError{Faults: faults.Errors()}).Error()
+		l.invalid = (&parser.InvalidError{Faults: faults.Errors()}).Error()
 	case s.StopWhen != nil:
 		if l.stopping, err = s.StopWhen.rule(); err != nil {
 			l.invalid = err.Error()
@@ -87,7 +87,7 @@ func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
 
 // acceptedParser returns the parser for a descriptor that submit has accepted: it does not
 // check every cell again, nor by settings that have changed since.
-func acceptedParser(p descriptors.Parser, namespace string) descriptors.Parser {
+func acceptedParser(p parser.Parser, namespace string) parser.Parser {
 	p = p.In(namespace)
 	p.Accepted = true
 	return p

@@ -31,7 +31,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -99,7 +99,7 @@ type claims interface {
 type Deps struct {
 	Store       Store
 	Submitter   Submitter
-	Parser      descriptors.Parser
+	Parser      parser.Parser
 	NewID       func(at time.Time) (string, error)
 	StorageFull func() string                   // returns the reason why no run can be stored now, or ""; nil: there is always room
 	Sync        func(ctx context.Context) error // returns when earlier writes survive a power cut; nil: they always do

@@ -16,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -89,7 +90,7 @@ type Submission struct {
 	Submitted event.Submitted
 	Original  *store.OriginalDescriptor // text that the user sent; nil if the run has the same text
 	Digest    string                    // equal for requests that ask for the same run
-	Warnings  descriptors.Faults
+	Warnings  parser.Faults
 }
 
 // decide returns the plan for a request, with that run ID and time; p checks the
@@ -97,7 +98,7 @@ type Submission struct {
 // descriptor, *UnsupportedError for a feature that this platform does not have, and
 // *ScheduleError for a schedule and *SetError for a set. A firing of a schedule, a run of
 // the set that a firing makes, and a repetition of either are not schedules.
-func decide(p descriptors.Parser, req Request, run string, at time.Time) (Submission, error) {
+func decide(p parser.Parser, req Request, run string, at time.Time) (Submission, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
 	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), checkSweep(req, d), faults)
@@ -177,10 +178,10 @@ func originalOf(sent, run []byte) *store.OriginalDescriptor {
 
 // Parse parses a descriptor with p, with overrides applied. It returns the descriptor,
 // the text after the overrides, and the faults.
-func Parse(p descriptors.Parser, file string, text []byte, overrides []event.Override) (*descriptors.Descriptor, []byte, descriptors.Faults) {
-	set := make([]descriptors.Override, len(overrides))
+func Parse(p parser.Parser, file string, text []byte, overrides []event.Override) (*descriptors.Descriptor, []byte, parser.Faults) {
+	set := make([]parser.Override, len(overrides))
 	for i, o := range overrides {
-		set[i] = descriptors.Override(o)
+		set[i] = parser.Override(o)
 	}
 	return p.ParseWith(cmp.Or(file, "descriptor.toml"), text, set)
 }
@@ -217,34 +218,34 @@ func scriptOf(digest string) *event.Bundle {
 
 // checkScript returns the faults of the code that is sent along with a descriptor; d is
 // nil if the descriptor has faults.
-func checkScript(req Request, d *descriptors.Descriptor) descriptors.Faults {
+func checkScript(req Request, d *descriptors.Descriptor) parser.Faults {
 	digest := req.Script
 	sum, err := hex.DecodeString(digest)
 	wanted := d != nil && d.ML != nil && d.ML.Script != nil
 	switch {
 	case digest == "" && wanted:
-		return descriptors.Faults{{
+		return parser.Faults{{
 			Path: "ml.script", Code: CodeScript, Message: fmt.Sprintf("the descriptor wants code to be sent along (%s), and none was", clip(d.ML.Script.Archive, maxIdentifier)),
 			Remedy: "send it along: baictl submit --script DIR; in a request, script_sha256",
 		}}
 	case digest != "" && (err != nil || len(sum) != sha256.Size):
-		return descriptors.Faults{{Path: "script_sha256", Code: CodeScript, Message: quote(digest) + " is not the SHA-256 of anything", Remedy: "give its 64 digits of hex"}}
+		return parser.Faults{{Path: "script_sha256", Code: CodeScript, Message: quote(digest) + " is not the SHA-256 of anything", Remedy: "give its 64 digits of hex"}}
 	}
 	return nil
 }
 
 // checkSweep returns the fault of a descriptor with a sweep that the request does not allow;
 // d is nil if the descriptor has faults.
-func checkSweep(req Request, d *descriptors.Descriptor) descriptors.Faults {
+func checkSweep(req Request, d *descriptors.Descriptor) parser.Faults {
 	if d == nil || d.Sweep == nil || req.RerunOf == "" {
 		return nil
 	}
-	return descriptors.Faults{{Path: "sweep", Code: CodeSweep, Message: "a set does not repeat a run", Remedy: "leave out rerun_of, or remove the table sweep"}}
+	return parser.Faults{{Path: "sweep", Code: CodeSweep, Message: "a set does not repeat a run", Remedy: "leave out rerun_of, or remove the table sweep"}}
 }
 
 // scriptNotFound returns the error for code that is not stored.
 func scriptNotFound(digest string) error {
-	return &InvalidError{Faults: descriptors.Faults{{
+	return &InvalidError{Faults: parser.Faults{{
 		Path: "script_sha256", Code: CodeScript, Message: fmt.Sprintf("the code with sha256 %s is not kept here, or not any more", digest),
 		Remedy: "send it first: baictl submit --script DIR; over HTTP, PUT /v1/scripts/" + digest,
 	}}}
@@ -276,10 +277,10 @@ func IsRunID(s string) bool {
 
 // check returns the faults of a request, except those of its descriptor. The name of a
 // scheduled request may be an ID; the name of a run may not.
-func check(req Request, scheduled bool) descriptors.Faults {
-	var faults descriptors.Faults
+func check(req Request, scheduled bool) parser.Faults {
+	var faults parser.Faults
 	add := func(code, path, remedy, format string, args ...any) {
-		faults = append(faults, descriptors.Fault{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+		faults = append(faults, parser.Fault{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Remedy: remedy})
 	}
 	if n := len(req.Key); n > maxKey {
 		add(CodeKey, "idempotency_key", "", "has %d bytes, %d at most", n, maxKey)
@@ -300,20 +301,20 @@ func check(req Request, scheduled bool) descriptors.Faults {
 
 // checkSource returns the faults of the origin, the overrides and the repeated run of a
 // request.
-func checkSource(req Request) descriptors.Faults {
-	var faults descriptors.Faults
+func checkSource(req Request) parser.Faults {
+	var faults parser.Faults
 	if req.RerunOf != "" && !IsRunID(req.RerunOf) {
-		faults = append(faults, descriptors.Fault{Path: "rerun_of", Code: CodeRerun, Message: quote(req.RerunOf) + " is not the ID of a run", Remedy: "give the 26 letters and digits of its ID"})
+		faults = append(faults, parser.Fault{Path: "rerun_of", Code: CodeRerun, Message: quote(req.RerunOf) + " is not the ID of a run", Remedy: "give the 26 letters and digits of its ID"})
 	}
 	size := 0
 	for _, o := range req.Overrides {
 		size += len(o.Path) + len(o.Value)
 	}
 	if size > maxOverrideSize {
-		faults = append(faults, descriptors.Fault{Path: "overrides", Code: CodeOverrides, Message: fmt.Sprintf("have %d bytes, %d at most", size, maxOverrideSize), Remedy: "write them into the descriptor"})
+		faults = append(faults, parser.Fault{Path: "overrides", Code: CodeOverrides, Message: fmt.Sprintf("have %d bytes, %d at most", size, maxOverrideSize), Remedy: "write them into the descriptor"})
 	}
 	if o := req.Provenance; o != nil && !validProvenance(*o) {
-		faults = append(faults, descriptors.Fault{Path: "origination", Code: CodeOrigin, Message: quote(o.URI) + " with digest " + quote(o.SHA256) + " is not where a descriptor comes from", Remedy: "give a URL, or stored:NAME@VERSION, and the SHA-256 of its bytes in hex"})
+		faults = append(faults, parser.Fault{Path: "origination", Code: CodeOrigin, Message: quote(o.URI) + " with digest " + quote(o.SHA256) + " is not where a descriptor comes from", Remedy: "give a URL, or stored:NAME@VERSION, and the SHA-256 of its bytes in hex"})
 	}
 	return faults
 }
@@ -343,37 +344,37 @@ func withoutCredentials(o *event.Provenance) *event.Provenance {
 }
 
 // CheckNamespace returns the fault of a namespace, or nil.
-func CheckNamespace(name string) descriptors.Faults {
+func CheckNamespace(name string) parser.Faults {
 	if isIdentifier(name, "-_.") {
 		return nil
 	}
-	return descriptors.Faults{{Path: "namespace", Code: CodeNamespace, Message: quote(name) + " is not the name of a namespace", Remedy: identifierRule(`"-", "_" and "."`)}}
+	return parser.Faults{{Path: "namespace", Code: CodeNamespace, Message: quote(name) + " is not the name of a namespace", Remedy: identifierRule(`"-", "_" and "."`)}}
 }
 
 // CheckOwner returns the fault of an owner's name, or nil.
-func CheckOwner(name string) descriptors.Faults {
+func CheckOwner(name string) parser.Faults {
 	if isIdentifier(name, "-_.@") {
 		return nil
 	}
-	return descriptors.Faults{{Path: "owner", Code: CodeOwner, Message: quote(name) + " is not the name of an owner", Remedy: identifierRule(`"-", "_", "." and "@"`)}}
+	return parser.Faults{{Path: "owner", Code: CodeOwner, Message: quote(name) + " is not the name of an owner", Remedy: identifierRule(`"-", "_", "." and "@"`)}}
 }
 
 // CheckName returns the fault of a name that a user gives, or nil.
-func CheckName(name string) descriptors.Faults {
+func CheckName(name string) parser.Faults {
 	if isIdentifier(name, "-_.") {
 		return nil
 	}
-	return descriptors.Faults{{Path: "name", Code: CodeName, Message: quote(name) + " is not a name", Remedy: identifierRule(`"-", "_" and "."`)}}
+	return parser.Faults{{Path: "name", Code: CodeName, Message: quote(name) + " is not a name", Remedy: identifierRule(`"-", "_" and "."`)}}
 }
 
 // checkLabels returns the faults of a request's labels, in the order of their keys.
-func checkLabels(labels map[string]string) descriptors.Faults {
+func checkLabels(labels map[string]string) parser.Faults {
 	if n := len(labels); n > maxLabels {
-		return descriptors.Faults{{Path: "labels", Code: CodeLabel, Message: fmt.Sprintf("%d labels, %d at most", n, maxLabels)}}
+		return parser.Faults{{Path: "labels", Code: CodeLabel, Message: fmt.Sprintf("%d labels, %d at most", n, maxLabels)}}
 	}
-	var faults descriptors.Faults
+	var faults parser.Faults
 	add := func(key, message, remedy string) {
-		faults = append(faults, descriptors.Fault{Path: "labels." + clip(key, maxIdentifier), Code: CodeLabel, Message: message, Remedy: remedy})
+		faults = append(faults, parser.Fault{Path: "labels." + clip(key, maxIdentifier), Code: CodeLabel, Message: message, Remedy: remedy})
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		value := labels[key]
@@ -419,7 +420,7 @@ func quote(s string) string { return fmt.Sprintf("%q", clip(s, 2*maxIdentifier))
 
 // TruncateFaults returns the first maxFaults faults, with clipped texts. If there are
 // more, errors come before warnings.
-func TruncateFaults(faults descriptors.Faults) descriptors.Faults {
+func TruncateFaults(faults parser.Faults) parser.Faults {
 	if len(faults) > maxFaults {
 		faults = slices.Concat(faults.Errors(), faults.Warnings())[:maxFaults]
 	}

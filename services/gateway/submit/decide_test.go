@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -47,7 +47,7 @@ func request(change func(*submit.Request)) submit.Request {
 }
 
 func TestARequestBecomesAnEvent(t *testing.T) {
-	plan, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) {
+	plan, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) {
 		r.Name = "nightly-1"
 		r.Labels = map[string]string{"size": "large", "empty": ""}
 	}), runID, noon())
@@ -69,7 +69,7 @@ func TestARequestBecomesAnEvent(t *testing.T) {
 }
 
 func TestFaultsOfARequestAreAllToldAtOnceBeforeThoseOfItsDescriptor(t *testing.T) {
-	_, err := submit.Decide(descriptors.Parser{}, submit.Request{
+	_, err := submit.Decide(parser.Parser{}, submit.Request{
 		Key:        strings.Repeat("k", 129),
 		Descriptor: []byte(strings.Replace(valid, "instance_type", "instance_tipe", 1)),
 		File:       "a\nb.toml",
@@ -128,7 +128,7 @@ func TestWords(t *testing.T) {
 		"a descriptor that is not text too": {func(r *submit.Request) { r.Descriptor = []byte{0xff, 0xfe, 0} }, "descriptor"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := submit.Decide(descriptors.Parser{}, request(tt.change), runID, noon())
+			_, err := submit.Decide(parser.Parser{}, request(tt.change), runID, noon())
 			var invalid *submit.InvalidError
 			switch {
 			case tt.fault == "" && err != nil:
@@ -158,7 +158,7 @@ func TestAScheduleIsNoRun(t *testing.T) {
 		"by its ID": func(r *submit.Request) { r.Name = "01k8h4fzqh3v7x9y2m5n8p0r4s" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := submit.Decide(descriptors.Parser{}, scheduledRequest(with), runID, noon())
+			_, err := submit.Decide(parser.Parser{}, scheduledRequest(with), runID, noon())
 			asked := new(submit.ScheduleError)
 			if !errors.As(err, &asked) || asked.Descriptor.Info.Scheduling != "0 3 * * *" || asked.Digest == "" || !strings.Contains(string(asked.Text), "0 3 * * *") {
 				t.Errorf("decided with %v, %+v", err, asked)
@@ -177,7 +177,7 @@ func TestAFiringOfAScheduleAndWhatRepeatsItAreRuns(t *testing.T) {
 		"a run again": {func(r *submit.Request) { r.RerunOf = runID }, event.Lineage{RerunOf: runID}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := submit.Decide(descriptors.Parser{}, scheduledRequest(tt.with), runID, noon())
+			plan, err := submit.Decide(parser.Parser{}, scheduledRequest(tt.with), runID, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestAnEngineIsRefusedWhereThoseOfThePlatformAreKnown(t *testing.T) {
 		engines []string
 		refused bool
 	}{"unknown": {}, "known, with it": {engines: []string{"default", "aws.sagemaker"}}, "known, without it": {[]string{"default", "local"}, true}} {
-		_, err := submit.Decide(descriptors.Parser{Engines: tt.engines}, request(func(r *submit.Request) {
+		_, err := submit.Decide(parser.Parser{Engines: tt.engines}, request(func(r *submit.Request) {
 			r.Descriptor = []byte(strings.Replace(valid, "[info]", "[info]\nexecution_engine = \"aws.sagemaker\"", 1))
 		}), runID, noon())
 		if invalid := new(submit.InvalidError); (err != nil) != tt.refused || tt.refused && (!errors.As(err, &invalid) || invalid.Faults[0].Code != "BAI0029") {
@@ -208,7 +208,7 @@ func TestAtMost50FaultsAreToldErrorsFirst(t *testing.T) {
 	for i := range 80 {
 		fmt.Fprintf(&b, "unknown_key_%d = 1\n", i)
 	}
-	_, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor = []byte(b.String()) }), runID, noon())
+	_, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) { r.Descriptor = []byte(b.String()) }), runID, noon())
 	var invalid *submit.InvalidError
 	if !errors.As(err, &invalid) || len(invalid.Faults) != 50 {
 		t.Fatalf("decided with %v, want 50 faults", err)
@@ -217,7 +217,7 @@ func TestAtMost50FaultsAreToldErrorsFirst(t *testing.T) {
 
 func TestDigestTellsRequestsApartByWhatTheyAskFor(t *testing.T) {
 	digest := func(change func(*submit.Request)) string {
-		plan, err := submit.Decide(descriptors.Parser{}, request(change), runID, noon())
+		plan, err := submit.Decide(parser.Parser{}, request(change), runID, noon())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestDigestTellsRequestsApartByWhatTheyAskFor(t *testing.T) {
 func TestTheLargestDescriptorTravels(t *testing.T) {
 	fill := valid + "# " // JSON doubles each of these bytes
 	text := fill + strings.Repeat(`"`, 256<<10-len(fill))
-	plan, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor = []byte(text) }), runID, noon())
+	plan, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) { r.Descriptor = []byte(text) }), runID, noon())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,12 +262,12 @@ const swept = valid + `
 `
 
 func TestADescriptorWithASweepIsASetAndACellOfItIsARun(t *testing.T) {
-	_, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor = []byte(swept) }), runID, noon())
+	_, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) { r.Descriptor = []byte(swept) }), runID, noon())
 	var asked *submit.SetError
 	if !errors.As(err, &asked) || string(asked.Text) != swept || asked.Digest == "" || asked.Descriptor.Sweep == nil {
 		t.Fatalf("decided with %v, want *SetError", err)
 	}
-	plan, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) {
+	plan, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) {
 		r.Cell = &submit.CellRun{Set: "s", Cell: "cpus=1", Repetition: 2, Warmup: true}
 	}), runID, noon())
 	if diff := cmp.Diff(event.Lineage{Set: "s", Cell: "cpus=1", Repetition: 2, Warmup: true}, plan.Submitted.Lineage); err != nil || diff != "" {
@@ -276,7 +276,7 @@ func TestADescriptorWithASweepIsASetAndACellOfItIsARun(t *testing.T) {
 }
 
 func TestASweepIsRefusedInARepetitionOfARun(t *testing.T) {
-	_, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor, r.RerunOf = []byte(swept), runID }), runID, noon())
+	_, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) { r.Descriptor, r.RerunOf = []byte(swept), runID }), runID, noon())
 	var invalid *submit.InvalidError
 	if !errors.As(err, &invalid) || invalid.Faults[0].Path != "sweep" || invalid.Faults[0].Code != submit.CodeSweep {
 		t.Errorf("decided with %v, want *InvalidError", err)
@@ -286,19 +286,19 @@ func TestASweepIsRefusedInARepetitionOfARun(t *testing.T) {
 func TestASweepInAScheduleIsAScheduleAndEachFiringASet(t *testing.T) {
 	text := []byte(strings.Replace(swept, "[info]", "[info]\nscheduling = \"@daily\"", 1))
 	var scheduled *submit.ScheduleError
-	_, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) { r.Descriptor = text }), runID, noon())
+	_, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) { r.Descriptor = text }), runID, noon())
 	if !errors.As(err, &scheduled) || scheduled.Descriptor.Sweep == nil {
 		t.Errorf("decided with %v, want *ScheduleError", err)
 	}
 	var asked *submit.SetError
-	_, err = submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) {
+	_, err = submit.Decide(parser.Parser{}, request(func(r *submit.Request) {
 		r.Descriptor, r.Firing = text, &submit.Firing{Schedule: "s", Time: noon()}
 	}), runID, noon())
 	if !errors.As(err, &asked) || string(asked.Text) != string(text) {
 		t.Errorf("decided about a firing with %v, want *SetError", err)
 	}
 	cell := []byte(strings.Split(string(text), "[sweep")[0])
-	plan, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) {
+	plan, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) {
 		r.Descriptor, r.Cell = cell, &submit.CellRun{Set: "s", Cell: "cpus=1", Repetition: 1}
 	}), runID, noon())
 	if err != nil || plan.Submitted.Schedule != "" {

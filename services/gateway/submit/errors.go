@@ -4,17 +4,18 @@ import (
 	"fmt"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // InvalidError refuses a request that the user must change.
 type InvalidError struct {
-	Faults descriptors.Faults // faults of the request itself first, then those of the descriptor in order of their place
+	Faults parser.Faults // faults of the request itself first, then those of the descriptor in order of their place
 }
 
 // Error implements error. It has a line for each fault.
 func (e *InvalidError) Error() string {
-	return (&descriptors.InvalidError{Faults: e.Faults}).Error()
+	return (&parser.InvalidError{Faults: e.Faults}).Error()
 }
 
 // UnsupportedError refuses a request for a feature that this platform does not have.
@@ -29,10 +30,10 @@ func (e *UnsupportedError) Error() string { return "this platform does not have 
 // run.
 type ScheduleError struct {
 	Descriptor *descriptors.Descriptor
-	Text       []byte             // text of the descriptor with the overrides applied
-	Digest     string             // equal for requests that ask for the same schedule
-	Provenance *event.Provenance  // origin of the descriptor, without credentials
-	Warnings   descriptors.Faults // warnings about the descriptor
+	Text       []byte            // text of the descriptor with the overrides applied
+	Digest     string            // equal for requests that ask for the same schedule
+	Provenance *event.Provenance // origin of the descriptor, without credentials
+	Warnings   parser.Faults     // warnings about the descriptor
 }
 
 // Error implements error.
@@ -46,7 +47,7 @@ type SetError struct {
 	Text       []byte                  // text of the descriptor with the overrides applied, and its sweep
 	Digest     string                  // equal for requests that ask for the same set
 	Provenance *event.Provenance       // origin of the descriptor, without credentials
-	Warnings   descriptors.Faults      // warnings about the descriptor
+	Warnings   parser.Faults           // warnings about the descriptor
 }
 
 // Error implements error.

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -130,7 +130,7 @@ func TestADescriptorAndItsCodeBelongTogether(t *testing.T) {
 		"code for what repeats a run of such": {descriptor: scheduled, script: digest, rerun: runID},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := submit.Decide(descriptors.Parser{}, request(func(r *submit.Request) {
+			plan, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) {
 				r.Descriptor, r.Script, r.RerunOf = []byte(tt.descriptor), tt.script, tt.rerun
 			}), runID, noon())
 			if tt.fault == "" {

@@ -44,7 +44,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/control/keymutex"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -94,7 +94,7 @@ type Deps struct {
 	Store       Store
 	Bus         Publisher
 	Scripts     Scripts // nil: runs cannot have code sent along
-	Parser      descriptors.Parser
+	Parser      parser.Parser
 	IDs         *IDs
 	StorageFull func() string                   // returns the reason why no run can be stored now, or ""; nil: there is always room
 	Sync        func(ctx context.Context) error // returns when earlier writes survive a power cut; nil: they always do
@@ -109,7 +109,7 @@ type Submitter struct {
 	store       Store
 	bus         Publisher
 	scripts     Scripts
-	parser      descriptors.Parser
+	parser      parser.Parser
 	ids         *IDs
 	storageFull func() string
 	sync        func(ctx context.Context) error

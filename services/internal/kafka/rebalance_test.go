@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
@@ -120,7 +120,7 @@ func TestADescriptorAtTheLimitPasses(t *testing.T) {
 	b := bus(t, settings(broker), zap.NewNop())
 	texts := []string{"x", "\n", `"`, `\`, "<", "\t", "\u2028", "é"}
 	for _, text := range texts {
-		s := event.Submitted{Header: status("r1", text).Header, Descriptor: strings.Repeat(text, descriptors.MaxSize/len(text))}
+		s := event.Submitted{Header: status("r1", text).Header, Descriptor: strings.Repeat(text, parser.MaxSize/len(text))}
 		if err := b.Publish(t.Context(), s); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -131,7 +131,7 @@ func TestADescriptorAtTheLimitPasses(t *testing.T) {
 		return []event.Event{event.Fetched{Header: s.Header, Descriptor: s.Descriptor}}, nil
 	}))
 	for _, text := range texts {
-		if d := <-got; d != strings.Repeat(text, descriptors.MaxSize/len(text)) {
+		if d := <-got; d != strings.Repeat(text, parser.MaxSize/len(text)) {
 			t.Errorf("%q: heard %d bytes", text, len(d))
 		}
 	}
@@ -143,7 +143,7 @@ func TestADescriptorAtTheLimitPasses(t *testing.T) {
 // are submitted, everything else here.
 func TestWhatIsTooLargeIsRefusedBeforeItIsPublished(t *testing.T) {
 	t.Parallel()
-	if _, faults := descriptors.Parse("large.toml", []byte(strings.Repeat("#", descriptors.MaxSize+1))); len(faults) == 0 {
+	if _, faults := parser.Parse("large.toml", []byte(strings.Repeat("#", parser.MaxSize+1))); len(faults) == 0 {
 		t.Error("a descriptor over the limit has no fault")
 	}
 	broker := kafkatest.Start(t, event.Topics()...)

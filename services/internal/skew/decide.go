@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 )
 
 // defaultDeadline is how long a run waits where limits.pending_deadline says nothing: as long as
@@ -19,7 +19,7 @@ const defaultDeadline = 10 * time.Minute
 
 // deadlineOf is how long a run of a descriptor waits for a newer release.
 func deadlineOf(descriptor string) time.Duration {
-	return cmp.Or(descriptors.LimitsOf([]byte(descriptor)).PendingDeadline, defaultDeadline)
+	return cmp.Or(parser.LimitsOf([]byte(descriptor)).PendingDeadline, defaultDeadline)
 }
 
 // Expired reports whether a run that was put aside at a time has waited for long enough.
@@ -28,17 +28,17 @@ func Expired(since time.Time, descriptor string, now time.Time) bool {
 }
 
 // WaitMessage tells the user that a run waits for a newer release of a service.
-func WaitMessage(service, descriptor string, faults descriptors.Faults) string {
+func WaitMessage(service, descriptor string, faults parser.Faults) string {
 	return fmt.Sprintf("waiting for a newer %s, %s at most; this one cannot read what the gateway accepted: %s", service, deadlineOf(descriptor), FaultLines(faults))
 }
 
 // TimeoutMessage tells the user that none came.
-func TimeoutMessage(service, descriptor string, faults descriptors.Faults) string {
+func TimeoutMessage(service, descriptor string, faults parser.Faults) string {
 	return fmt.Sprintf("no newer %s came within %s; this one cannot read what the gateway accepted: %s", service, deadlineOf(descriptor), FaultLines(faults))
 }
 
 // FaultLines says what is wrong with a descriptor, a line for each of the first faults.
-func FaultLines(faults descriptors.Faults) string {
+func FaultLines(faults parser.Faults) string {
 	const most = 20
 	errs := faults.Errors()
 	lines := make([]string, 0, most+1)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/skew"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
@@ -72,7 +72,7 @@ func TestAtMost20FaultsAreTold(t *testing.T) {
 	for i := range 25 {
 		fmt.Fprintf(&text, "unknown_%d = 1\n", i)
 	}
-	_, faults := descriptors.Parse("d.toml", []byte(text.String()))
+	_, faults := parser.Parse("d.toml", []byte(text.String()))
 	got := strings.Split(skew.WaitMessage("fetcher", "", faults), "\n")
 	if len(got) != 21 || !strings.HasPrefix(got[0], "waiting for a newer fetcher, 10m0s at most; this one cannot read what the gateway accepted: d.toml:") || !strings.HasPrefix(got[20], "and ") {
 		t.Errorf("%q", got)

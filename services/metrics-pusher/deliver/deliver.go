@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -59,7 +60,7 @@ func (w *worker) Owe(ctx context.Context, r store.Run) error {
 
 // destinationsOf returns the destinations in a run's descriptor, which the gateway has accepted.
 func destinationsOf(r store.Run) []descriptors.Destination {
-	d, _ := descriptors.Parser{Accepted: true}.Parse(r.File, []byte(r.Descriptor))
+	d, _ := parser.Parser{Accepted: true}.Parse(r.File, []byte(r.Descriptor))
 	if d == nil || d.Output == nil {
 		return nil
 	}

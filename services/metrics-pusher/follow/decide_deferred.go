@@ -3,7 +3,7 @@ package follow
 import (
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/skew"
 )
@@ -29,7 +29,7 @@ func keepsWaiting(u deferredLog, descriptor string, ended, now time.Time) bool {
 }
 
 // deferredStatus is the status that a log waits for a newer follower.
-func deferredStatus(h event.Header, descriptor string, faults descriptors.Faults) event.Status {
+func deferredStatus(h event.Header, descriptor string, faults parser.Faults) event.Status {
 	return event.Status{
 		Header: h.Cause("status/skew", "waits"), Phase: event.PhaseRunning, Reason: event.VersionSkew,
 		Message: "the output is not read yet: " + skew.WaitMessage("follower of logs", descriptor, faults),
@@ -37,7 +37,7 @@ func deferredStatus(h event.Header, descriptor string, faults descriptors.Faults
 }
 
 // unsearchedStatus is the status that a log is shipped without its samples, because no follower could read which samples to find.
-func unsearchedStatus(h event.Header, faults descriptors.Faults) event.Status {
+func unsearchedStatus(h event.Header, faults parser.Faults) event.Status {
 	return event.Status{
 		Header: h.Cause("status/skew", "ended"), Phase: event.PhaseRunning, Reason: event.VersionSkew,
 		Message: "the output is stored, but no samples are looked for in it: no newer follower of logs came in time; this one cannot read what the gateway accepted: " + skew.FaultLines(faults),

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/skew"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -30,7 +30,7 @@ var errDeferred = errors.New("its run's descriptor cannot be read by this releas
 
 // deferLog defers a log whose run's descriptor cannot be read, and returns errDeferred. After the waiting time it returns nil: the log is
 // then followed without the settings that only the descriptor has.
-func (f *follower) deferLog(ctx context.Context, t *followedLog, h event.Header, descriptor string, faults descriptors.Faults) error {
+func (f *follower) deferLog(ctx context.Context, t *followedLog, h event.Header, descriptor string, faults parser.Faults) error {
 	now := f.deps.Clock()
 	u, err := f.deferred().PutIfAbsent(ctx, t.target.UID, deferredLog{Target: t.target, Since: now.UTC()})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -48,14 +49,14 @@ func (f *follower) newLogReader(ctx context.Context, t *followedLog, p progress,
 	if err != nil {
 		return nil, fmt.Errorf("look what run %s is: %w", p.Ref.Run, err)
 	}
-	d, faults := descriptors.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
+	d, faults := parser.Parser{Accepted: true}.Parse(run.File, []byte(run.Descriptor))
 	h := event.NewHeader(event.Derive("follow", p.UID), run.ID, run.Namespace, run.Owner, p.Created)
 	h.Attempt, h.Lineage = max(1, p.Ref.Attempt), run.Lineage
 	if d == nil {
 		if err := f.deferLog(ctx, t, h, run.Descriptor, faults); err != nil {
 			return nil, err
 		}
-		d = &descriptors.Descriptor{Limits: descriptors.LimitsOf([]byte(run.Descriptor))}
+		d = &descriptors.Descriptor{Limits: parser.LimitsOf([]byte(run.Descriptor))}
 		p.Samples.drop(0, noPatterns)
 	}
 	metrics, limit := metricsOf(d, p.Role, f.settings.MaxLog)

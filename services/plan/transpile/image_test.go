@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
@@ -19,7 +20,7 @@ const entrypointDescriptor = "spec_version = \"1.0\"\n[info]\ndescription = \"x\
 
 func parseDescriptor(t *testing.T, text string) *descriptors.Descriptor {
 	t.Helper()
-	d, faults := descriptors.Parse("d.toml", []byte(text))
+	d, faults := parser.Parse("d.toml", []byte(text))
 	if d == nil {
 		t.Fatal(faults)
 	}

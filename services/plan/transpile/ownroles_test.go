@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -138,7 +139,7 @@ func TestThePodOfSingleNodeIsThatOfARoleCalledBenchmark(t *testing.T) {
 	if diff := cmp.Diff(alone, role); diff != "" {
 		t.Errorf("(-single_node +role):\n%s", diff)
 	}
-	if d, faults := descriptors.Parse("f", text); d == nil || d.Hardware.Strategy != descriptors.SingleNode {
+	if d, faults := parser.Parse("f", text); d == nil || d.Hardware.Strategy != descriptors.SingleNode {
 		t.Errorf("the example is no longer one of single_node: %v", faults)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/golden"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -62,7 +62,7 @@ func TestAManifestIsTheSameEveryTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, faults := descriptors.Parser{}.Parse(name, text)
+		d, faults := parser.Parser{}.Parse(name, text)
 		if err := faults.Err(); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
@@ -16,7 +16,7 @@ import (
 func TestAServerMayBeStartedByAScript(t *testing.T) {
 	text := []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\nstrategy = \"inference\"\n[env]\ndocker_image = \"a/b:1\"\n[ml]\nbenchmark_code = \"client\"\n" +
 		"[server.hardware]\ncpus = 1\n[server.env]\ndocker_image = \"a/b:1\"\nports = [80]\nstart_command = \"\"\"\n#!/bin/sh -e\nwarm up && exec serve \"$@\"\n\"\"\"\nstart_command_args = \"--port 80\"\n")
-	d, faults := descriptors.Parse("f.toml", text)
+	d, faults := parser.Parse("f.toml", text)
 	if d == nil || len(faults) > 0 {
 		t.Fatal(faults)
 	}

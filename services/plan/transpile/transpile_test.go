@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/golden"
@@ -378,7 +378,7 @@ func input(t *testing.T, file string) transpile.Input {
 // newInput parses the run's descriptor and adds the data that the fetcher would add.
 func newInput(t *testing.T, run event.Fetched) transpile.Input {
 	t.Helper()
-	d, faults := descriptors.Parser{Instances: "z9.huge 3"}.Parse(run.File, []byte(run.Descriptor))
+	d, faults := parser.Parser{Instances: "z9.huge 3"}.Parse(run.File, []byte(run.Descriptor))
 	if err := faults.Err(); err != nil {
 		t.Fatal(err)
 	}

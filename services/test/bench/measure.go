@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 )
 
@@ -34,7 +34,7 @@ func validate(context.Context, bench) ([]result, error) {
 	var times []float64
 	for range rounds {
 		begin := time.Now()
-		_, found := descriptors.Parse("bench.toml", text)
+		_, found := parser.Parse("bench.toml", text)
 		times = append(times, ms(time.Since(begin)))
 		if len(found) != faults {
 			return nil, fmt.Errorf("%d faults found, want %d: %v", len(found), faults, found)
@@ -54,7 +54,7 @@ func expand(context.Context, bench) ([]result, error) {
 	list := strings.Join(values, ", ")
 	text := "spec_version = \"1.0\"\n[info]\ndescription = \"{{size}}\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"x\"\n" +
 		"[sweep]\nrepetitions = 5\norder = \"random\"\n[sweep.product]\nsize = [" + list + "]\n\"hardware.cpus\" = [" + list + "]\n"
-	plan, faults := sweep.Read(descriptors.Parser{}, "bench.toml", []byte(text))
+	plan, faults := sweep.Read(parser.Parser{}, "bench.toml", []byte(text))
 	if plan == nil || plan.Cells() != cells {
 		return nil, fmt.Errorf("read the sweep: %w", faults.Err())
 	}

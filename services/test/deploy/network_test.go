@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
@@ -84,7 +84,7 @@ func policyOf(t *testing.T, run string) *networkingv1.NetworkPolicy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, faults := descriptors.Parse("mpi.toml", text)
+	d, faults := parser.Parse("mpi.toml", text)
 	if err := faults.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -181,7 +181,7 @@ func await(ctx context.Context, t *testing.T, seen <-chan cluster.Snapshot, ok f
 // mpiPlan is the plan of a run of strategy mpi where there is an operator.
 func mpiPlan(t *testing.T, scope, run string) transpile.Workload {
 	t.Helper()
-	d, faults := descriptors.Parser{}.Parse("mpi.toml", []byte(mpi))
+	d, faults := parser.Parser{}.Parse("mpi.toml", []byte(mpi))
 	if err := faults.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/fetcher/download"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
@@ -28,7 +28,7 @@ func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, faults := descriptors.Parse(file, text)
+		d, faults := parser.Parse(file, text)
 		if err := faults.Err(); err != nil {
 			t.Fatal(err)
 		}

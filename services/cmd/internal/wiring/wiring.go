@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
@@ -27,7 +27,7 @@ func NewSource(s source.Settings, b bucket.Settings) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Folders, s.MaxSize = nil, descriptors.MaxSize
+	s.Folders, s.MaxSize = nil, parser.MaxSize
 	s.Attempts, s.Retry, s.Stall, s.Deadline = 3, 200*time.Millisecond, 10*time.Second, 20*time.Second
 	r, err := source.New(s)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
 	why, ok := errors.AsType[*source.Error](err)
 	switch {
 	case ok && why.Reason == event.DataTooLarge:
-		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most", source.Redact(url), descriptors.MaxSize>>10), User: true}
+		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most", source.Redact(url), parser.MaxSize>>10), User: true}
 	case ok:
 		return nil, &catalog.SourceError{Message: why.Message, User: why.Class == event.ClassUser}
 	case err != nil:

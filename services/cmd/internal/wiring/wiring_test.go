@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/dataset/source"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
@@ -22,7 +22,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case "/fine":
 		_, _ = w.Write([]byte("text"))
 	case "/large":
-		_, _ = w.Write(make([]byte, descriptors.MaxSize+1))
+		_, _ = w.Write(make([]byte, parser.MaxSize+1))
 	case "/away":
 		http.Redirect(w, r, "http://169.254.169.254/secret", http.StatusFound)
 	default:

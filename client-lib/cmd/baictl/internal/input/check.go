@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -21,18 +22,18 @@ func (c CheckResult) Plan() *sweep.Plan {
 	if c.Descriptor == nil || c.Descriptor.Sweep == nil {
 		return nil
 	}
-	plan, _ := sweep.Read(descriptors.Parser{Accepted: true}, "", c.Effective) // the faults are known
+	plan, _ := sweep.Read(parser.Parser{Accepted: true}, "", c.Effective) // the faults are known
 	return plan
 }
 
 // Check returns all that is wrong with a document that has values put in place
 // of its own. A strict one takes warnings for errors.
 func (d Document) Check(set []*baiv1.Override, strict bool) CheckResult {
-	overrides := make([]descriptors.Override, len(set))
+	overrides := make([]parser.Override, len(set))
 	for i, o := range set {
-		overrides[i] = descriptors.Override{Path: o.GetPath(), Value: o.GetValue()}
+		overrides[i] = parser.Override{Path: o.GetPath(), Value: o.GetValue()}
 	}
-	parsed, effective, faults := descriptors.ParseWith(d.Name, d.Text, overrides)
+	parsed, effective, faults := parser.ParseWith(d.Name, d.Text, overrides)
 	c := CheckResult{Descriptor: parsed, Effective: effective}
 	for _, f := range faults {
 		c.Faults = append(c.Faults, &baiv1.Fault{
@@ -45,7 +46,7 @@ func (d Document) Check(set []*baiv1.Override, strict bool) CheckResult {
 
 // SizeFaults returns the faults of a document that no platform would take.
 func (d Document) SizeFaults() []*baiv1.Fault {
-	if len(d.Text) <= descriptors.MaxSize {
+	if len(d.Text) <= parser.MaxSize {
 		return nil
 	}
 	return d.Check(nil, false).Faults

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -88,7 +88,7 @@ func isLinkToFolder(path string, d fs.DirEntry) bool {
 // only descriptors have.
 func IsForeign(text []byte) bool {
 	var keys map[string]any
-	if len(text) > descriptors.MaxSize || toml.Unmarshal(text, &keys) != nil || len(keys) == 0 {
+	if len(text) > parser.MaxSize || toml.Unmarshal(text, &keys) != nil || len(keys) == 0 {
 		return false
 	}
 	for _, own := range []string{"spec_version", "info", "hardware", "ml"} {

@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -68,7 +68,7 @@ func (r Reader) local(name string) (Document, []*baiv1.Fault) {
 		defer func() { _ = f.Close() }() // it was only read
 		in, as = f, name
 	}
-	text, err := io.ReadAll(io.LimitReader(in, descriptors.MaxSize+1))
+	text, err := io.ReadAll(io.LimitReader(in, parser.MaxSize+1))
 	if err != nil {
 		return Document{Name: as}, unreadable(as, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -90,7 +90,7 @@ func Marshal(by string, faults []*baiv1.Fault) (string, error) {
 	index := map[string]int{}
 	for _, f := range faults {
 		one := resultOf(f)
-		if e, ok := descriptors.Explain(f.GetCode()); ok {
+		if e, ok := parser.Explain(f.GetCode()); ok {
 			if _, known := index[e.Code]; !known {
 				index[e.Code] = len(r.Tool.Driver.Rules)
 				r.Tool.Driver.Rules = append(r.Tool.Driver.Rules, rule{e.Code, text{e.Title}, text{e.Text}, text{help(e)}})
@@ -109,7 +109,7 @@ func Marshal(by string, faults []*baiv1.Fault) (string, error) {
 	return b.String(), nil
 }
 
-func help(e descriptors.Explanation) string {
+func help(e parser.Explanation) string {
 	if e.Mended == "" {
 		return fmt.Sprintf("%s\n\nWrong:\n\n%s\n", e.Text, e.Example)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 )
 
 // Diff is the verb diff.
@@ -63,7 +63,7 @@ func diff(cmd *cobra.Command, s *session.Session, assignments []string, cell, fi
 	if checked.Effective == nil {
 		return s.FailWithFaults(checked.Faults)
 	}
-	if _, broken := descriptors.Diff(checked.Effective, checked.Effective); broken != nil { // it is not TOML
+	if _, broken := parser.Diff(checked.Effective, checked.Effective); broken != nil { // it is not TOML
 		return s.FailWithFaults(checked.Faults)
 	}
 	if cell != "" || checked.Plan() != nil {
@@ -81,8 +81,8 @@ func diff(cmd *cobra.Command, s *session.Session, assignments []string, cell, fi
 	if err != nil {
 		return err
 	}
-	all, err := descriptors.Diff([]byte(run.GetDescriptorToml()), checked.Effective)
-	if e, ok := errors.AsType[*descriptors.InvalidError](err); ok {
+	all, err := parser.Diff([]byte(run.GetDescriptorToml()), checked.Effective)
+	if e, ok := errors.AsType[*parser.InvalidError](err); ok {
 		e.Faults[0].File = "descriptor of the run"
 		return &exitcode.UsageError{Message: fmt.Sprintf("compare %s with run %s: %s", doc.Name, run.GetId(), e.Faults[0])}
 	}
@@ -92,7 +92,7 @@ func diff(cmd *cobra.Command, s *session.Session, assignments []string, cell, fi
 	return printDifferences(s, doc.Name, run.GetId(), all)
 }
 
-func printDifferences(s *session.Session, file, run string, all []descriptors.Difference) error {
+func printDifferences(s *session.Session, file, run string, all []parser.Difference) error {
 	switch s.Output {
 	case "json", "yaml":
 		objects := make([]json.RawMessage, len(all))

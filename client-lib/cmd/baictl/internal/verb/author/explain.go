@@ -9,7 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 )
 
 // Explain is the verb explain.
@@ -32,7 +32,7 @@ With -o json or yaml: {"code", "title", "text", "example", "mended"}, or
 			if len(args) == 0 {
 				return explainAll(s)
 			}
-			e, ok := descriptors.Explain(normalizeCode(args[0]))
+			e, ok := parser.Explain(normalizeCode(args[0]))
 			if !ok {
 				return session.UsageErrorf(cmd, "there is no fault %q: baictl explain lists them", args[0])
 			}
@@ -52,20 +52,20 @@ func normalizeCode(code string) string {
 
 func completeCodes() []string {
 	var all []string
-	for _, code := range descriptors.Codes() {
-		e, _ := descriptors.Explain(code) // one of its own
+	for _, code := range parser.Codes() {
+		e, _ := parser.Explain(code) // one of its own
 		all = append(all, cobra.CompletionWithDesc(code, e.Title))
 	}
 	return all
 }
 
-func explanation(e descriptors.Explanation) (json.RawMessage, error) {
+func explanation(e parser.Explanation) (json.RawMessage, error) {
 	return session.Object(session.Entry{Name: "code", Value: e.Code}, session.Entry{Name: "title", Value: e.Title},
 		session.Entry{Name: "text", Value: e.Text}, session.Entry{Name: "example", Value: e.Example},
 		session.Entry{Name: "mended", Value: e.Mended})
 }
 
-func explainOne(s *session.Session, e descriptors.Explanation) error {
+func explainOne(s *session.Session, e parser.Explanation) error {
 	switch s.Output {
 	case "json", "yaml":
 		text, err := explanation(e)
@@ -88,8 +88,8 @@ func explainOne(s *session.Session, e descriptors.Explanation) error {
 func explainAll(s *session.Session) error {
 	t := printer.Table{Columns: []printer.Column{{Title: "CODE"}, {Title: "FAULT", Flex: true}}}
 	var objects []json.RawMessage
-	for _, code := range descriptors.Codes() {
-		e, _ := descriptors.Explain(code) // one of its own
+	for _, code := range parser.Codes() {
+		e, _ := parser.Explain(code) // one of its own
 		t.Rows = append(t.Rows, []string{e.Code, e.Title})
 		object, err := explanation(e)
 		if err != nil {
@@ -105,7 +105,7 @@ func explainAll(s *session.Session) error {
 		}
 		return s.Print(text)
 	case "name":
-		return session.WriteText(s.Env.Out, strings.Join(descriptors.Codes(), "\n")+"\n")
+		return session.WriteText(s.Env.Out, strings.Join(parser.Codes(), "\n")+"\n")
 	}
 	return s.PrintTable(t)
 }

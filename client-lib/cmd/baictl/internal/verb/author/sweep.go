@@ -13,6 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 )
 
@@ -192,7 +193,7 @@ func oneCell(s *session.Session, file string, checked input.CheckResult, name st
 		}
 	}
 	text := plan.Descriptor(i)
-	d, faults := descriptors.Parse(file, text)
+	d, faults := parser.Parse(file, text)
 	if d == nil {
 		return cellText{}, fmt.Errorf("read cell %s of %s: %w", plan.Cell(i).Name, file, faults.Err())
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -95,7 +95,7 @@ func sourcesOf(cmd *cobra.Command, s *session.Session, file string) ([]bai.Wante
 	if len(faults) > 0 {
 		return nil, s.FailWithFaults(faults)
 	}
-	d, found := descriptors.Parse(doc.Name, doc.Text)
+	d, found := parser.Parse(doc.Name, doc.Text)
 	if errs := found.Errors(); len(errs) > 0 {
 		for _, f := range errs {
 			s.Screen.Note(printer.Clean(f.String()))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -18,7 +18,7 @@ func longRunHint(run *baiv1.Run, now time.Time) string {
 	if run.GetPhase() != baiv1.Phase_PHASE_RUNNING || began == nil || now.Sub(began.AsTime()) < long || run.GetDescriptorToml() == "" {
 		return ""
 	}
-	d, _ := descriptors.Parse(run.GetDescriptorFile(), []byte(run.GetDescriptorToml()))
+	d, _ := parser.Parse(run.GetDescriptorFile(), []byte(run.GetDescriptorToml()))
 	if d == nil || d.Limits.Deadline > 0 {
 		return ""
 	}

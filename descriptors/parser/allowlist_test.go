@@ -1,0 +1,106 @@
+package parser_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/parser"
+)
+
+func TestADescriptorNamesOnlySecretsAndClaimsThatItsNamespaceMayName(t *testing.T) {
+	type lists = descriptors.Allowlists
+	secret := func(namespace, name, at string) string {
+		return fmt.Sprintf(`BAI0046 %s: descriptors of the namespace %q may not name the Secret %q (the platform's settings have to allow it: [executor.pods.allow.%q] secrets = [%q])`, at, namespace, name, namespace, name)
+	}
+	claim := `BAI0046 volumes[0].claim: descriptors of the namespace "default" may not name the PersistentVolumeClaim "models" (the platform's settings have to allow it: [executor.pods.allow."default"] claims = ["models"])`
+	all := func(namespace string) []string {
+		return []string{secret(namespace, "login", "env.image_pull_secret"), secret(namespace, "registry", "env.secrets.TOKEN")}
+	}
+	tests := map[string]struct {
+		parser parser.Parser
+		want   []string
+	}{
+		"a file alone may name any":               {parser.Parser{}, nil},
+		"without an entry none":                   {parser.Parser{Allow: lists{}}, append(all("default"), claim)},
+		"those of any namespace":                  {parser.Parser{Allow: lists{"*": {Secrets: []string{"registry", "login"}, Claims: []string{"models"}}}}, nil},
+		"patterns":                                {parser.Parser{Allow: lists{"default": {Secrets: []string{"reg*", "log*n"}, Claims: []string{"*"}}}}, nil},
+		"a name in full is no beginning":          {parser.Parser{Allow: lists{"*": {Secrets: []string{"regis", "login"}, Claims: []string{"models"}}}}, all("default")[1:]},
+		"another namespace's":                     {parser.Parser{Allow: lists{"vision": {Secrets: []string{"*"}}, "*": {Claims: []string{"models"}}}}, all("default")},
+		"its own namespace's":                     {parser.Parser{Namespace: "vision", Allow: lists{"vision": {Secrets: []string{"*"}, Claims: []string{"*"}}}}, nil},
+		"claims are no secrets":                   {parser.Parser{Allow: lists{"*": {Secrets: []string{"*"}}}}, []string{claim}},
+		"labels are looked at when it starts":     {parser.Parser{Allow: lists{"default": {Labels: []string{"allow=runs"}}}}, nil},
+		"labels of another namespace":             {parser.Parser{Allow: lists{"vision": {Labels: []string{"allow=runs"}}, "*": {Claims: []string{"*"}}}}, all("default")},
+		"one machine reads claims and pulls none": {parser.Parser{Allow: lists{}, OneMachine: true}, all("default")[1:]},
+		"it was accepted before":                  {parser.Parser{Allow: lists{}, Accepted: true}, nil},
+	}
+	text := "spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"alpine:3\"\nimage_pull_secret = \"login\"\nsecrets = { TOKEN = \"registry/token\" }\n[[volumes]]\npath = \"/models\"\nclaim = \"models\"\n"
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, faultsOf(tt.parser, text)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// faultsOf are the faults of a text, without their places in it.
+func faultsOf(p parser.Parser, text string) []string {
+	_, faults := p.Parse("f.toml", []byte(text))
+	var got []string
+	for _, f := range faults {
+		f.File, f.Line, f.Column = "", 0, 0
+		got = append(got, fmt.Sprintf("%s %s", f.Code, f.String()[len(":0:0: "):]))
+	}
+	return got
+}
+
+func TestAFileWithASecretIsHeldAgainstTheListsAsAVariableIs(t *testing.T) {
+	t.Parallel()
+	text := completeDescriptor("[env]\ndocker_image = \"alpine:3\"\nsecret_files = { \"/root/key\" = \"aws/key\" }\n")
+	for name, tt := range map[string]struct {
+		parser parser.Parser
+		want   []string
+	}{
+		"a file alone may name any": {parser.Parser{}, nil},
+		"without an entry none":     {parser.Parser{Allow: descriptors.Allowlists{}}, []string{`BAI0046 env.secret_files."/root/key": descriptors of the namespace "default" may not name the Secret "aws" (the platform's settings have to allow it: [executor.pods.allow."default"] secrets = ["aws"])`}},
+		"one that is listed":        {parser.Parser{OneMachine: true, Allow: descriptors.Allowlists{"*": {Secrets: []string{"aws"}}}}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, faultsOf(tt.parser, text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestNoSettingAllowsAnObjectOfThePlatform(t *testing.T) {
+	t.Parallel()
+	everything := parser.Parser{Allow: descriptors.Allowlists{"*": {Secrets: []string{"*"}, Claims: []string{"*"}, Labels: []string{"a=b"}}}}
+	for _, p := range []parser.Parser{{}, everything, {OneMachine: true, Allow: everything.Allow}} {
+		_, faults := p.Parse("f.toml", []byte(completeDescriptor("[hardware]\ncpus = 1\n[[volumes]]\npath = \"/x\"\nclaim = \"bai-r-1-data\"\n")))
+		if len(faults.Errors()) != 1 || faults[0].Code != "BAI0045" {
+			t.Errorf("%+v: %v", p, faults)
+		}
+	}
+}
+
+func TestEntriesThatAllowNothingAreFaultsOfTheSettings(t *testing.T) {
+	t.Parallel()
+	bad := descriptors.Allowlists{"*": {Secrets: []string{"bai-*", "", "A"}, Claims: []string{"a/b"}, Labels: []string{"allow"}}}
+	err := bad.Check()
+	if err == nil {
+		t.Fatal("no fault")
+	}
+	for _, what := range []string{`"bai-*"`, `""`, `"A"`, `"a/b"`, `"allow"`} {
+		if !strings.Contains(err.Error(), what) {
+			t.Errorf("nothing about %s: %v", what, err)
+		}
+	}
+	good := descriptors.Allowlists{"default": {Secrets: []string{"*", "a-*.b"}, Claims: []string{"models"}, Labels: []string{"example.org/allow=runs"}}}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+}
