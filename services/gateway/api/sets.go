@@ -56,11 +56,7 @@ func (s *setServer) GetSet(ctx context.Context, req *baiv1.GetSetRequest) (*baiv
 	if out.DescriptorToml, err = s.sets.Descriptor(ctx, one); err != nil {
 		return nil, err
 	}
-	for _, a := range one.Active {
-		if a.Run != "" {
-			out.ActiveRuns = append(out.ActiveRuns, a.Run)
-		}
-	}
+	out.ActiveRuns = one.ActiveRuns()
 	return &baiv1.GetSetResponse{Set: out}, nil
 }
 
@@ -186,7 +182,7 @@ func setOf(s set.Set) *baiv1.Set {
 		CellCount: int32Of(s.Cells), RunCount: int32Of(s.Runs), Repetitions: int32Of(s.Repetitions), Warmup: int32Of(s.Warmup), Order: s.Order,
 		MaxParallel: int32Of(s.MaxParallel), OnFailure: s.OnFailure,
 		State: setStateOf(s.State), Outcome: outcomeOf(s.Outcome), Message: s.Message, CanceledBy: s.CanceledBy,
-		Submitted: int32Of(s.Submitted()), Active: int32Of(len(s.Active)),
+		Submitted: int32Of(s.Submitted()), Active: int32Of(len(s.ActiveRuns())),
 		Succeeded: int32Of(s.Counts.Succeeded), Failed: int32Of(s.Counts.Failed), Canceled: int32Of(s.Counts.Canceled), FailureClasses: classCounts(s.Counts.Classes),
 		CreateTime: timeOf(s.Created), UpdateTime: timeOf(s.Updated), EndTime: timeOf(s.Ended), Revision: s.Version,
 		ScheduleId: s.Schedule, FiringTime: timeOf(s.Firing),

@@ -239,9 +239,19 @@ func (d *decision) finish(now time.Time) {
 // allMade reports whether all runs were made active or skipped.
 func (s Set) allMade() bool { return s.Next == s.Runs && len(s.Open) == 0 }
 
-// Submitted returns the number of runs that were made active.
+// Submitted returns the number of runs that were submitted, with those that were refused.
 func (s Set) Submitted() int {
-	return s.Counts.Succeeded + s.Counts.Failed + s.Counts.Canceled + len(s.Active)
+	return s.Counts.Succeeded + s.Counts.Failed + s.Counts.Canceled + len(s.ActiveRuns())
+}
+
+// ActiveRuns returns the IDs of the runs that were submitted and have not ended.
+func (s Set) ActiveRuns() (ids []string) {
+	for _, a := range s.Active {
+		if a.Run != "" {
+			ids = append(ids, a.Run)
+		}
+	}
+	return ids
 }
 
 // maxEstimate is the longest time that an estimate looks ahead.

@@ -247,3 +247,10 @@ func TestTheTimesOfRunsAreAddedUp(t *testing.T) {
 		t.Errorf("%+v", got.Times)
 	}
 }
+
+func TestARunCountsAsSubmittedOnceItsIDIsStored(t *testing.T) {
+	s := Set{Counts: Counts{Succeeded: 2, Failed: 1}, Active: []ActiveRun{{Ordinal: 3, Run: "a"}, {Ordinal: 4}, {Ordinal: 5, Run: "b"}}}
+	if got := fmt.Sprint(s.Submitted(), s.ActiveRuns()); got != "5 [a b]" {
+		t.Errorf("submitted and active: %s", got)
+	}
+}

@@ -43,6 +43,7 @@ type harness struct {
 
 	api     baiv1.RunServiceClient
 	results baiv1.ResultServiceClient
+	sets    baiv1.SetServiceClient
 }
 
 // large is the size of a data set that takes a while to bring.
@@ -75,7 +76,7 @@ func newHarness(t *testing.T) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	w.api, w.results = baiv1.NewRunServiceClient(conn), baiv1.NewResultServiceClient(conn)
+	w.api, w.results, w.sets = baiv1.NewRunServiceClient(conn), baiv1.NewResultServiceClient(conn), baiv1.NewSetServiceClient(conn)
 	return w
 }
 
