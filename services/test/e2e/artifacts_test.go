@@ -77,6 +77,29 @@ func TestARunThatNeedsMoreMemoryThanItMayHaveSaysSoAndKeepsWhatItLeft(t *testing
 	}
 }
 
+// TestARunThatIsKilledDoesNotLackMemoryBecauseAnotherOneDoes: the kernel counts whom it
+// kills for each cgroup, and for the whole machine.
+func TestARunThatIsKilledDoesNotLackMemoryBecauseAnotherOneDoes(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--slots", "2")
+	dir := t.TempDir()
+	killed := p.submit(script(fmt.Sprintf(": >%[1]s/begun; until [ -e %[1]s/now ]; do sleep 0.1; done; kill -9 $PPID; sleep 60", dir), ""))
+	eventually(t, func() error { _, err := os.Stat(filepath.Join(dir, "begun")); return err })
+	starved := p.submit(strings.Replace(script("exec tail /dev/zero", ""), "[env]", "memory = \"64MiB\"\n[env]", 1))
+	if r := p.awaitEnd(starved); r.GetReason() != "OOMKilled" {
+		if why, _ := p.wantCode(0, "why", starved); strings.Contains(oneLine(why), "hardware.memory (no limits: ") {
+			tooltest.Missing(t, "this machine enforces no limits of memory")
+		}
+		t.Fatalf("the run over its limit ended as %v", r)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "now"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.awaitEnd(killed); r.GetReason() != "Signaled" {
+		t.Errorf("the run that was killed meanwhile ended as %v", r)
+	}
+}
+
 // artifactCase is a run that leaves a file.
 type artifactCase struct {
 	text           string // OUT stands for a folder, and the text writes a kept file there

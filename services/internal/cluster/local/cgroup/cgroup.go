@@ -58,7 +58,7 @@ func (g Groups) nearest() Groups {
 }
 
 // Create creates the cgroups of a container, in which no process runs yet, and returns their folders, also with an error those that were
-// created. A limit of zero means no limit.
+// created. A limit of zero means no limit; the group of memory counts the processes that the kernel kills even then.
 func (g Groups) Create(name string, cpu, memory int64) (dirs []string, err error) {
 	for _, l := range g.limits(cpu, memory) {
 		dir := filepath.Join(l.base, name)
@@ -68,8 +68,10 @@ func (g Groups) Create(name string, cpu, memory int64) (dirs []string, err error
 		if !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
-		err := os.WriteFile(filepath.Join(dir, l.file), []byte(l.value), 0o600)
-		if err != nil && !l.optional {
+		if l.file == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, l.file), []byte(l.value), 0o600); err != nil && !l.optional {
 			return dirs, err
 		}
 	}

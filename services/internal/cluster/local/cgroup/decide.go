@@ -16,13 +16,14 @@ type Groups struct {
 	Unavailable string // why there are none, and the remedy; empty if there are
 }
 
-// limitFile is one file of a cgroup and its new content.
+// limitFile is one file of a cgroup and its new content. Without a file only the cgroup is created.
 type limitFile struct {
 	base, file, value string
 	optional          bool // the kernel may lack it
 }
 
 // limits returns the files to write for limits of cpu in thousandths of a core and of memory in bytes. Memory has no swap in addition.
+// There always is a group of memory: it counts the processes that the kernel kills.
 func (g Groups) limits(cpu, memory int64) []limitFile {
 	const period = 100_000 // microseconds
 	quota, bytes := strconv.FormatInt(max(cpu*period/1000, 1000), 10), strconv.FormatInt(memory, 10)
@@ -36,6 +37,8 @@ func (g Groups) limits(cpu, memory int64) []limitFile {
 		all = append(all, limitFile{g.memory, "memory.max", bytes, false}, limitFile{g.memory, "memory.swap.max", "0", true})
 	} else if memory > 0 {
 		all = append(all, limitFile{g.memory, "memory.limit_in_bytes", bytes, false}, limitFile{g.memory, "memory.memsw.limit_in_bytes", bytes, true})
+	} else {
+		all = append(all, limitFile{base: g.memory})
 	}
 	return all
 }

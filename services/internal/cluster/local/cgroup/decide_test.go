@@ -49,8 +49,8 @@ func TestWhatIsWrittenForLimits(t *testing.T) {
 			{"/u", "memory.max", "4096", false},
 			{"/u", "memory.swap.max", "0", true},
 		}},
-		"no less of a core than the kernel takes": {v2, 1, 0, []limitFile{{"/u", "cpu.max", "1000 100000", false}}},
-		"nothing where nothing is limited":        {v1, 0, 0, nil},
+		"no less of a core than the kernel takes": {v2, 1, 0, []limitFile{{"/u", "cpu.max", "1000 100000", false}, {base: "/u"}}},
+		"only a group where nothing is limited":   {v1, 0, 0, []limitFile{{base: "/m"}}},
 	} {
 		if diff := cmp.Diff(tt.want, tt.groups.limits(tt.cpu, tt.memory), cmp.AllowUnexported(limitFile{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -80,20 +80,18 @@ func (r *Runner) Start(id string, out lower.Output, network string) (pid int, er
 	return pid, nil
 }
 
-// createGroups makes cgroups for the containers of a pod that have limits.
+// createGroups makes cgroups for the containers of a pod: they enforce limits, and count the processes that the kernel kills for lack of
+// memory.
 func (r *Runner) createGroups(p *shimapi.Pod) {
 	if r.NoLimits != "" {
 		return
 	}
 	for i := range p.Containers {
 		o := &p.Containers[i]
-		if o.CPU == 0 && o.Memory == 0 {
-			continue
-		}
 		dirs, err := r.groups.Create("bai-"+p.ID+"-"+o.Name, o.CPU, o.Memory)
 		if err != nil {
 			cgroup.Remove(dirs)
-			r.log.Warn("a container runs without its limits", zap.String("pod", p.ID), zap.String("container", o.Name), zap.Error(err))
+			r.log.Warn("a container runs without cgroups, and so without limits", zap.String("pod", p.ID), zap.String("container", o.Name), zap.Error(err))
 			continue
 		}
 		o.Groups = dirs
