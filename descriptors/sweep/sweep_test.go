@@ -332,3 +332,19 @@ func TestEveryCellIsCheckedOfAFewAndEveryValueOfMany(t *testing.T) {
 		t.Errorf("a value of many: %v", faults)
 	}
 }
+
+func TestASweepIsRefusedForTheTextOfItsCellsAndNotForItsOwn(t *testing.T) {
+	values := make([]string, 10_000)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	text := withSize + "[sweep]\n[sweep.product]\nsize = [" + strings.Join(values, ", ") + "]\n"
+	if p, faults := sweep.Read(parser.Parser{}, "f.toml", []byte(text)); p == nil || p.Cells() != len(values) {
+		t.Errorf("a list of %d values: %v", len(values), faults)
+	}
+	long := strings.Replace(text, "[sweep]", "# "+strings.Repeat("x", 10_000)+"\n[env.vars]\nLONG = \""+strings.Repeat("x", 10_000)+"\"\n[sweep]", 1)
+	_, faults := sweep.Read(parser.Parser{}, "f.toml", []byte(long))
+	if errs := faults.Errors(); len(errs) != 1 || errs[0].Code != "BAI0099" || !strings.Contains(errs[0].Message, "32 MiB at most") {
+		t.Errorf("cells of 20 kB: %v", faults)
+	}
+}

@@ -30,6 +30,9 @@ func (r *reader) limit() {
 	for i := range r.g.cells {
 		r.g.checked = append(r.g.checked, i)
 	}
+	cell := edit.New(r.g.source.Text)
+	_ = cell.Remove([]edit.Step{{Name: "sweep"}}) // as newTemplate does
+	r.outside = len(cell.Bytes())
 	if r.g.Len() > mostChecked || r.cost(r.g.checked) > mostRead {
 		r.g.checked = r.g.covering()
 	}
@@ -38,21 +41,25 @@ func (r *reader) limit() {
 	}
 }
 
-// cost is how many bytes are read to check some cells.
+// cost returns how many bytes are read to check some cells: the file, for a template, and the
+// texts of the cells, which have no table sweep.
 func (r *reader) cost(cells []int) int {
 	const perTemplate = 3 // readings, beside two for each parameter
-	reads := 0
+	bytes := 0
 	seen := map[uint64]bool{}
 	var choices []choice
 	for _, i := range cells {
 		choices = r.g.choices(r.g.cells[i], choices[:0])
-		reads++
+		bytes += r.outside
+		for _, c := range choices {
+			bytes += len(r.g.value(c).text)
+		}
 		if which := shape(choices); !seen[which] || r.g.hasTable(choices) {
 			seen[which] = true
-			reads += perTemplate + 2*len(choices)
+			bytes += (perTemplate + 2*len(choices)) * len(r.g.source.Text)
 		}
 	}
-	return reads * len(r.g.source.Text)
+	return bytes
 }
 
 // covering are cells that have every value of every parameter, and every set of parameters.

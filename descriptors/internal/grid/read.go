@@ -18,8 +18,9 @@ const MaxParameters = 50
 
 // reader makes a grid, and finds the faults of a sweep.
 type reader struct {
-	g      *Grid
-	faults []decode.Fault
+	g       *Grid
+	faults  []decode.Fault
+	outside int // bytes of the file without the table sweep
 }
 
 func (r *reader) failed() bool { return decode.HasError(r.faults) }

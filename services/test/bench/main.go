@@ -74,6 +74,7 @@ func measurements() []measurement {
 		{"start", submitToStart},
 		{"idle", idle},
 		{"runs", runsPerSecond},
+		{"sets", sets},
 		{"job", submitToJob},
 		{"tax", launchTax},
 		{"latency", emitToVisible},

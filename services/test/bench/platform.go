@@ -28,6 +28,7 @@ type platform struct {
 	cmd  *exec.Cmd
 	log  *os.File
 	api  baiv1.RunServiceClient
+	sets baiv1.SetServiceClient
 }
 
 // withPlatform starts a platform, gives it to use, and ends it.
@@ -65,7 +66,7 @@ func withPlatform(ctx context.Context, b bench, use func(*platform) error, args 
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	p.addr = addr
-	p.api = baiv1.NewRunServiceClient(conn)
+	p.api, p.sets = baiv1.NewRunServiceClient(conn), baiv1.NewSetServiceClient(conn)
 	return use(p)
 }
 
