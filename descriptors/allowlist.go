@@ -25,6 +25,9 @@ type Allowlist struct {
 	Secrets []string `toml:"secrets"` // names of Secrets, for env.secrets, env.secret_files and env.image_pull_secret; * stands for any text
 	Claims  []string `toml:"claims"`  // names of PersistentVolumeClaims, for volumes.claim; * stands for any text
 	Labels  []string `toml:"labels"`  // key=value: Secrets and claims with one of these labels too. The executor looks at their labels at launch, for which it needs the verb get on both kinds
+
+	Priorities []string `toml:"priorities"` // names of priority classes, for hardware.priority; * stands for any text, and never for the cluster's own classes
+	Queues     []string `toml:"queues"`     // names of queues of Kueue or volcano, for hardware.queue; * stands for any text
 }
 
 // Allowlists are the Allowlist of each namespace, by its name.
@@ -34,21 +37,36 @@ type Allowlists map[string]Allowlist
 func (a Allowlists) Check() error {
 	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(a)) {
-		for _, pattern := range slices.Concat(a[namespace].Secrets, a[namespace].Claims) {
-			if strings.HasPrefix(pattern, PlatformPrefix) || strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-.*") != "" ||
-				pattern == "" {
-				errs = append(errs,
-					fmt.Errorf(
-						"%q: %q is not the name of an object of yours, nor one with *: write lower-case letters, digits, - and ., and no name that begins with %s", namespace, pattern, PlatformPrefix))
-			}
+		errs = append(errs, a[namespace].check(namespace))
+	}
+	return errors.Join(errs...)
+}
+
+func (l Allowlist) check(namespace string) error {
+	var errs []error
+	for _, pattern := range slices.Concat(l.Secrets, l.Claims) {
+		if strings.HasPrefix(pattern, PlatformPrefix) || !isNamePattern(pattern) {
+			errs = append(errs,
+				fmt.Errorf(
+					"%q: %q is not the name of an object of yours, nor one with *: write lower-case letters, digits, - and ., and no name that begins with %s", namespace, pattern, PlatformPrefix))
 		}
-		for _, label := range a[namespace].Labels {
-			if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
-				errs = append(errs, fmt.Errorf("%q: the label %q is not key=value", namespace, label))
-			}
+	}
+	for _, pattern := range slices.Concat(l.Priorities, l.Queues) {
+		if !isNamePattern(pattern) {
+			errs = append(errs, fmt.Errorf("%q: %q is not the name of a priority class or queue, nor one with *: write lower-case letters, digits, \".\" and \"-\"", namespace, pattern))
+		}
+	}
+	for _, label := range l.Labels {
+		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
+			errs = append(errs, fmt.Errorf("%q: the label %q is not key=value", namespace, label))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isNamePattern reports whether a text is the name of an object, or one with *.
+func isNamePattern(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.*") == ""
 }
 
 // A ReferenceKind is a kind of object that a descriptor can name.
@@ -58,6 +76,9 @@ type ReferenceKind string
 const (
 	RefSecret ReferenceKind = "Secret"
 	RefClaim  ReferenceKind = "PersistentVolumeClaim"
+
+	RefPriority ReferenceKind = "PriorityClass"
+	RefQueue    ReferenceKind = "queue" // a LocalQueue of Kueue, or a Queue of volcano
 )
 
 // A Reference is an object of the cluster that a descriptor names.
@@ -72,7 +93,7 @@ type Reference struct {
 // References are the objects of the cluster that d names, in the order of the
 // language.
 func (d *Descriptor) References() []Reference {
-	all := d.Env.references("env")
+	all := append(d.Hardware.references(), d.Env.references("env")...)
 	for i, v := range d.Volumes {
 		if v.Claim != "" {
 			all = append(all, Reference{Path: fmt.Sprintf("volumes[%d].claim", i), Kind: RefClaim, Name: v.Claim})
@@ -80,6 +101,17 @@ func (d *Descriptor) References() []Reference {
 	}
 	if d.Server != nil {
 		all = append(all, d.Server.Env.references("server.env")...)
+	}
+	return all
+}
+
+func (h Hardware) references() []Reference {
+	var all []Reference
+	if h.Priority != "" {
+		all = append(all, Reference{Path: "hardware.priority", Kind: RefPriority, Name: h.Priority})
+	}
+	if h.Queue != "" {
+		all = append(all, Reference{Path: "hardware.queue", Kind: RefQueue, Name: h.Queue})
 	}
 	return all
 }
@@ -99,7 +131,12 @@ func (e Env) references(at string) []Reference {
 }
 
 // Reserved reports whether the object is the platform's.
-func (r Reference) Reserved() bool { return strings.HasPrefix(r.Name, PlatformPrefix) }
+func (r Reference) Reserved() bool {
+	return strings.HasPrefix(r.Name, PlatformPrefix) && (r.Kind == RefSecret || r.Kind == RefClaim)
+}
+
+// Labeled reports whether the labels of the object may allow descriptors to name it.
+func (r Reference) Labeled() bool { return r.Kind == RefSecret || r.Kind == RefClaim }
 
 // Allows reports whether descriptors of a namespace may name an object, by its
 // name.
@@ -123,13 +160,31 @@ func (a Allowlists) of(namespace string) []Allowlist {
 }
 
 func (l Allowlist) names(k ReferenceKind) []string {
-	if k == RefClaim {
+	switch k {
+	case RefClaim:
 		return l.Claims
+	case RefPriority:
+		return l.Priorities
+	case RefQueue:
+		return l.Queues
+	case RefSecret:
 	}
 	return l.Secrets
 }
 
+// settingOf returns the key of the names of a kind in an Allowlist.
+func settingOf(k ReferenceKind) string {
+	return map[ReferenceKind]string{RefSecret: "secrets", RefClaim: "claims", RefPriority: "priorities", RefQueue: "queues"}[k]
+}
+
+// clusterClasses begins the names of the cluster's own priority classes, whose pods evict
+// all others.
+const clusterClasses = "system-"
+
 func (r Reference) matches(pattern string) bool {
+	if r.Kind == RefPriority && strings.HasPrefix(r.Name, clusterClasses) && r.Name != pattern {
+		return false
+	}
 	ok, err := path.Match(pattern, r.Name) // no name of an object has a slash
 	return ok && err == nil
 }
@@ -141,13 +196,9 @@ func (a Allowlists) Refusal(namespace string, r Reference) (message, remedy stri
 	case r.Reserved():
 		return fmt.Sprintf("%q is a name of the platform's own objects, which begin with %s", r.Name,
 			PlatformPrefix), fmt.Sprintf("name a %s of yours", r.Kind)
-	case a.Allows(namespace, r), len(a.Labels(namespace)) > 0:
+	case a.Allows(namespace, r), r.Labeled() && len(a.Labels(namespace)) > 0:
 		return "", ""
 	}
-	key := "secrets"
-	if r.Kind == RefClaim {
-		key = "claims"
-	}
 	return fmt.Sprintf("descriptors of the namespace %q may not name the %s %q", namespace, r.Kind, r.Name),
-		fmt.Sprintf("the platform's settings have to allow it: [executor.pods.allow.%s] %s = [%q]", strconv.Quote(namespace), key, r.Name)
+		fmt.Sprintf("the platform's settings have to allow it: [executor.pods.allow.%s] %s = [%q]", strconv.Quote(namespace), settingOf(r.Kind), r.Name)
 }

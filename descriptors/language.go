@@ -167,6 +167,19 @@ type Hardware struct {
 	// which also say which of these a descriptor may name.
 	Placement string `toml:"placement" one:"exclusive spread pack anywhere"`
 
+	// Priority is the priority class of the pods: the cluster finds nodes for pods of a
+	// higher one first, and may evict others for them. The platform's settings say which
+	// classes the descriptors of a namespace may name (executor.pods.allow), and which one
+	// runs have that name none (executor.pods.priority_class).
+	Priority string `toml:"priority" kind:"object name" example:"\"nightly\""`
+
+	// Queue is the queue of the cluster in which the run waits for its turn: a LocalQueue of
+	// Kueue, or a queue of volcano. The platform's settings say which queues the descriptors
+	// of a namespace may name (executor.pods.allow), and which one runs have that name none
+	// (executor.pods.queue). A run that Kueue has not admitted is queued, for as long as that
+	// takes.
+	Queue string `toml:"queue" kind:"object name" example:"\"benchmarks\""`
+
 	// AvoidControlPlane prefers nodes that do not run the cluster's control plane, whose
 	// work disturbs a measurement. Tolerations of the control plane's taint undo it.
 	AvoidControlPlane bool `toml:"avoid_control_plane" default:"true"`
@@ -644,7 +657,7 @@ type Artifact struct {
 type Server struct {
 	// Hardware is the machine that the server runs on: the keys of the table
 	// hardware but for strategy, distributed, apart, together and placement.
-	Hardware Hardware `toml:"hardware" need:"yes" without:"strategy distributed apart together placement"`
+	Hardware Hardware `toml:"hardware" need:"yes" without:"strategy distributed apart together placement priority queue"`
 
 	// Env is the server's environment and program.
 	Env ServerEnv `toml:"env" need:"yes"`
@@ -736,7 +749,8 @@ type Limits struct {
 	// PendingDeadline is how long the run may wait for a resource that may never come: a
 	// machine, a volume, an image, a server or worker that runs and is not ready. The
 	// clock stops while an autoscaler reports that it adds a node, for 20 min each time
-	// at most.
+	// at most, and while other runs of the platform are on the nodes that the run could
+	// use.
 	PendingDeadline time.Duration `toml:"pending_deadline" kind:"duration"`
 
 	// Retries is how often the run is tried again after a failure of the infrastructure.

@@ -87,14 +87,51 @@ func TestNoSettingAllowsAnObjectOfThePlatform(t *testing.T) {
 	}
 }
 
+func TestADescriptorNamesOnlyPrioritiesAndQueuesThatItsNamespaceMayName(t *testing.T) {
+	t.Parallel()
+	type lists = descriptors.Allowlists
+	text := completeDescriptor("[hardware]\ncpus = 1\npriority = \"nightly\"\nqueue = \"team-a\"\n")
+	const (
+		priority = `BAI0160 hardware.priority: descriptors of the namespace "default" may not name the PriorityClass "nightly" (the platform's settings have to allow it: [executor.pods.allow."default"] priorities = ["nightly"])`
+		queue    = `BAI0161 hardware.queue: descriptors of the namespace "default" may not name the queue "team-a" (the platform's settings have to allow it: [executor.pods.allow."default"] queues = ["team-a"])`
+	)
+	for name, tt := range map[string]struct {
+		parser parser.Parser
+		want   []string
+	}{
+		"a file alone may name any":             {parser.Parser{}, nil},
+		"without an entry none":                 {parser.Parser{Allow: lists{}}, []string{priority, queue}},
+		"those of any namespace":                {parser.Parser{Allow: lists{"*": {Priorities: []string{"nightly"}, Queues: []string{"team-*"}}}}, nil},
+		"another namespace's":                   {parser.Parser{Allow: lists{"vision": {Priorities: []string{"*"}, Queues: []string{"*"}}}}, []string{priority, queue}},
+		"labels of objects allow neither":       {parser.Parser{Allow: lists{"*": {Labels: []string{"a=b"}, Queues: []string{"*"}}}}, []string{priority}},
+		"one machine has neither":               {parser.Parser{Allow: lists{}, OneMachine: true}, nil},
+		"what was accepted is not judged again": {parser.Parser{Allow: lists{}, Accepted: true}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, faultsOf(tt.parser, text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAPatternAllowsNoPriorityClassOfTheClusterItself(t *testing.T) {
+	t.Parallel()
+	text := completeDescriptor("[hardware]\ncpus = 1\npriority = \"system-node-critical\"\n")
+	for pattern, allowed := range map[string]bool{"*": false, "system-*": false, "system-node-critical": true} {
+		p := parser.Parser{Allow: descriptors.Allowlists{"*": {Priorities: []string{pattern}}}}
+		if got := faultsOf(p, text); (len(got) == 0) != allowed {
+			t.Errorf("%s: %q", pattern, got)
+		}
+	}
+}
+
 func TestEntriesThatAllowNothingAreFaultsOfTheSettings(t *testing.T) {
 	t.Parallel()
-	bad := descriptors.Allowlists{"*": {Secrets: []string{"bai-*", "", "A"}, Claims: []string{"a/b"}, Labels: []string{"allow"}}}
+	bad := descriptors.Allowlists{"*": {Secrets: []string{"bai-*", "", "A"}, Claims: []string{"a/b"}, Labels: []string{"allow"}, Priorities: []string{"High"}, Queues: []string{"a b"}}}
 	err := bad.Check()
 	if err == nil {
 		t.Fatal("no fault")
 	}
-	for _, what := range []string{`"bai-*"`, `""`, `"A"`, `"a/b"`, `"allow"`} {
+	for _, what := range []string{`"bai-*"`, `""`, `"A"`, `"a/b"`, `"allow"`, `"High"`, `"a b"`} {
 		if !strings.Contains(err.Error(), what) {
 			t.Errorf("nothing about %s: %v", what, err)
 		}

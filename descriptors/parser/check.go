@@ -304,7 +304,7 @@ func (c check) env(at string, env descriptors.Env) {
 }
 
 // references finds objects of the cluster that the descriptor may not name. The
-// local cluster reads no claims and pulls no images.
+// local cluster reads no claims, priority classes and queues, and pulls no images.
 func (c check) references() {
 	namespace := cmp.Or(c.parser.Namespace, "default")
 	for _, r := range c.d.References() {
@@ -313,11 +313,23 @@ func (c check) references() {
 		case message == "" || c.parser.Accepted || c.r.HasError(r.Path):
 		case r.Reserved():
 			c.r.Fault(r.Path, fault.PlatformObject, message, remedy)
-		case c.parser.Allow == nil || c.parser.OneMachine && (r.Pull || r.Kind == descriptors.RefClaim):
+		case c.parser.Allow == nil || c.parser.OneMachine && (r.Pull || r.Kind != descriptors.RefSecret):
 		default:
-			c.r.Fault(r.Path, fault.NotAllowed, message, remedy)
+			c.r.Fault(r.Path, refusalCode(r.Kind), message, remedy)
 		}
 	}
+}
+
+// refusalCode is the code of a name that the platform does not let descriptors give.
+func refusalCode(k descriptors.ReferenceKind) string {
+	switch k {
+	case descriptors.RefPriority:
+		return fault.OtherPriority
+	case descriptors.RefQueue:
+		return fault.OtherQueue
+	case descriptors.RefSecret, descriptors.RefClaim:
+	}
+	return fault.NotAllowed
 }
 
 func (c check) ml() {

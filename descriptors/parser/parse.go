@@ -52,7 +52,7 @@ type Parser struct {
 	// and zones: keys that name a zone get one warning, and are not read.
 	OneMachine bool
 
-	// Allow says which Secrets and claims of the cluster the descriptors of
+	// Allow says which Secrets, claims, priority classes and queues the descriptors of
 	// Namespace may name. Nil means that nothing is known of them: a descriptor may
 	// name any but the platform's own.
 	Allow descriptors.Allowlists

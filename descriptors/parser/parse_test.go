@@ -57,7 +57,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			Tolerations: []descriptors.Toleration{
 				{Key: "dedicated", Operator: "Equal", Value: "benchmarks", Effect: "NoExecute", Seconds: seconds(600)},
 			},
-			Apart: "node", Together: "zone", Placement: "exclusive",
+			Apart: "node", Together: "zone", Placement: "exclusive", Priority: "nightly", Queue: "benchmarks",
 		},
 		Env: descriptors.Env{
 			DockerImage:     "registry.example.org:5000/team/benchmark@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",

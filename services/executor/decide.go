@@ -1,11 +1,15 @@
 package executor
 
 import (
+	"maps"
 	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/executor/launch"
 	"github.com/benchmark-ai/bai/services/executor/slots"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
@@ -42,7 +46,27 @@ func decide(run event.Fetched, f launch.Facts, p plan.Planner) decision {
 	if err != nil {
 		return decision{Publish: []event.Event{launch.RefusedEvent(run.Header, err)}}
 	}
-	return decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods}}
+	return decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods, Pool: poolOf(run.Run, w, p.Local())}}
+}
+
+// poolOf returns the labels of nodes that all pods of a workload ask for. On one machine
+// runs wait for GPUs and ports, which few others could take: each has a pool of its own.
+func poolOf(run string, w transpile.Workload, local bool) slots.Pool {
+	if local {
+		return slots.Pool{cluster.LabelRun: run}
+	}
+	var pool slots.Pool
+	for _, o := range w.Objects {
+		job, ok := o.(*batchv1.Job)
+		switch {
+		case !ok:
+		case pool == nil:
+			pool = maps.Clone(slots.Pool(job.Spec.Template.Spec.NodeSelector))
+		default:
+			maps.DeleteFunc(pool, func(name, value string) bool { return job.Spec.Template.Spec.NodeSelector[name] != value })
+		}
+	}
+	return pool
 }
 
 // noProgressEvent returns the end of a run whose documents the platform has lost.

@@ -677,6 +677,29 @@ func TestALaunchThatWasHeardOfIsNotMadeAnew(t *testing.T) {
 	})
 }
 
+// TestARunInAQueueOfTheClusterTakesNoSlot: its status is in the store.
+func TestARunInAQueueOfTheClusterTakesNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFixture(t)
+		w.runDuration = time.Hour
+		stop := w.start(executor.Settings{Slots: 1})
+		w.publish(fetched("r1"), fetched("r2"), fetched("r3"))
+		time.Sleep(15 * time.Second)
+		if diff := cmp.Diff([]string{"r1/1"}, w.slots()); diff != "" {
+			t.Errorf("slots before (-want +got):\n%s", diff)
+		}
+		waiting := store.Run{ID: "r1", Attempt: 1, Phase: event.PhaseQueued, Reason: event.QueueSuspended, Revision: 1}
+		if err := w.store.PutRun(t.Context(), waiting, store.Change{Run: "r1", Revision: 1, Event: "e"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		if diff := cmp.Diff([]string{"r1/1", "r2/1"}, w.slots()); diff != "" {
+			t.Errorf("slots while r1 is suspended (-want +got):\n%s", diff)
+		}
+		stop()
+	})
+}
+
 // TestARunThatEndedBeforeItsDataWereThere: the run is never launched, even though its
 // end has no projection yet.
 func TestARunThatEndedBeforeItsDataWereThere(t *testing.T) {

@@ -20,7 +20,7 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 		"[env]", "[env]\nprivileged = true\nimage_pull_secret = \"s\"\npull_policy = \"never\"",
 	).Replace(descriptor)
 	apart := fetched("r1")
-	apart.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nplacement = \"pack\"\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"zone\"", 1)
+	apart.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nplacement = \"pack\"\npriority = \"high\"\nqueue = \"team\"\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"zone\"", 1)
 	roles := fetched("r1")
 	roles.Descriptor = strings.Replace(descriptor, "cpus = 1", "gpus = 0\napart = \"node\"", 1) + "\n[[roles]]\nname = \"a\"\n[[roles]]\nname = \"b\"\ncpus = 2\n"
 	for name, tt := range map[string]struct {
@@ -33,7 +33,7 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 		"a run of several pods that one machine has": {
 			apart,
 			executor.Settings{},
-			plain + "; without effect on this machine: hardware.placement, hardware.apart (all pods are on this machine and use loopback), hardware.together",
+			plain + "; without effect on this machine: hardware.placement, hardware.priority, hardware.queue, hardware.apart (all pods are on this machine and use loopback), hardware.together",
 		},
 		"those of a role": {
 			roles,

@@ -24,7 +24,7 @@ func (p Planner) allowed() descriptors.Allowlists {
 }
 
 // uses reports whether this platform's cluster uses an object that a descriptor names.
-// The local cluster has no claims and pulls no images.
+// The local cluster has no claims, priority classes and queues, and pulls no images.
 func (p Planner) uses(r descriptors.Reference) bool {
 	return !p.Local() || !r.Pull && r.Kind == descriptors.RefSecret
 }
@@ -48,7 +48,7 @@ func (p Planner) checkReferences(run event.Fetched, d *descriptors.Descriptor) e
 func (p Planner) LabelGated(run event.Fetched, d *descriptors.Descriptor) []descriptors.Reference {
 	var all []descriptors.Reference
 	for _, r := range d.References() {
-		if p.uses(r) && !p.allowed().Allows(teamOf(run), r) {
+		if r.Labeled() && p.uses(r) && !p.allowed().Allows(teamOf(run), r) {
 			all = append(all, r)
 		}
 	}

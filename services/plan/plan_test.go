@@ -2,14 +2,17 @@ package plan_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
@@ -176,5 +179,51 @@ func TestADescriptorsPlacementWinsWhereSettingsLetItNameOne(t *testing.T) {
 		if tt.accepted && (strings.Contains(string(manifest), "podAntiAffinity") || !strings.Contains(string(manifest), "podAffinity")) {
 			t.Errorf("%s: not packed:\n%s", name, manifest)
 		}
+	}
+}
+
+func TestADescriptorsPriorityAndQueueWinWhereSettingsLetItNameThem(t *testing.T) {
+	text := []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\npriority = \"high\"\nqueue = \"mine\"\n[env]\ndocker_image = \"alpine:3\"\n")
+	run := event.Fetched{Header: event.NewHeader("id", "r1", "pets", "ann", time.Unix(0, 0)), Descriptor: string(text)}
+	run.Namespace = "pets"
+	own := []string{"priorityClassName: high", "queue-name: mine", "suspend: true"}
+	for name, tt := range map[string]struct {
+		engine string
+		allow  descriptors.Allowlists
+		want   []string // parts of the manifest; nil: the run is refused
+	}{
+		"where they allow both":       {plan.EngineKubernetes, descriptors.Allowlists{"pets": {Priorities: []string{"h*"}, Queues: []string{"mine"}}}, own},
+		"where they allow the queue":  {plan.EngineKubernetes, descriptors.Allowlists{"*": {Queues: []string{"*"}}}, nil},
+		"where they allow the others": {plan.EngineKubernetes, descriptors.Allowlists{"others": {Priorities: []string{"*"}, Queues: []string{"*"}}}, nil},
+		"where they allow labels":     {plan.EngineKubernetes, descriptors.Allowlists{"*": {Labels: []string{"a=b"}}}, nil},
+		"on one machine":              {plan.EngineLocal, nil, []string{"priorityClassName: low"}},
+	} {
+		p := plan.New(tt.engine, transpile.Settings{PriorityClass: "low", Allow: tt.allow}, true)
+		if d, faults := p.Parser().In("pets").Parse("a.toml", text); (d != nil) != (tt.want != nil) {
+			t.Errorf("%s, at submit: %v", name, faults)
+		}
+		d, faults := p.Parse(run)
+		if d == nil {
+			t.Fatal(faults)
+		}
+		if _, err := p.Objects(transpile.Input{Run: run, Descriptor: d}); (err == nil) != (tt.want != nil) {
+			t.Errorf("%s, at launch: %v", name, err)
+		}
+		wantParts(t, name, p, d, text, tt.want)
+	}
+}
+
+// wantParts checks that the manifest of d has all parts, and is suspended only if one of
+// them says so.
+func wantParts(t *testing.T, name string, p plan.Planner, d *descriptors.Descriptor, text []byte, parts []string) {
+	t.Helper()
+	manifest, err := p.Render(d, text, false)
+	for _, part := range parts {
+		if err != nil || !strings.Contains(string(manifest), part) {
+			t.Errorf("%s: %v, and no %q in\n%s", name, err, part, manifest)
+		}
+	}
+	if parts != nil && strings.Contains(string(manifest), "suspend") != slices.Contains(parts, "suspend: true") {
+		t.Errorf("%s: whether it is suspended is wrong:\n%s", name, manifest)
 	}
 }

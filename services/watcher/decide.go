@@ -20,6 +20,9 @@ type Observation struct {
 	Canceled  bool             // the run has a cancel mark
 	Now       time.Time
 
+	Occupancy cluster.Occupancy // where the pods of runs are; empty unless the attempt lacks room for a pod
+	NodeWait  NodeWait          // its wait for other runs; zero unless the attempt lacks room for a pod
+
 	// PendingDeadline is how long the attempt may wait for an event that may never come.
 	PendingDeadline time.Duration
 	// ReadyDeadline is how long the pods may take until they are ready for each other; zero leaves the limit to the waiting container.

@@ -47,17 +47,19 @@ func endedEarly(s Observation) (Verdict, bool) {
 
 // endedUnready: a pod has ended well, and another one still waits until it is ready, which it never is.
 func endedUnready(s Observation) (Verdict, bool) {
-	over := slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool {
-		c, _ := containerStatus(p, cluster.ContainerBenchmark)
-		return c.State.Terminated == nil
-	})
+	over := make(map[string]corev1.Pod)
+	for _, p := range s.Seen.Pods {
+		if c, _ := containerStatus(p, cluster.ContainerBenchmark); c.State.Terminated != nil {
+			over[hostName(p)] = p
+		}
+	}
 	for _, p := range s.Seen.Pods {
 		w, waits := containerStatus(p, cluster.ContainerWait)
 		if !waits || w.State.Running == nil {
 			continue
 		}
-		for _, other := range over {
-			if waitsFor(p, other) {
+		for _, host := range awaitedHosts(p) {
+			if other, ended := over[host]; ended {
 				c, _ := containerStatus(other, cluster.ContainerBenchmark)
 				v := failedVerdict(event.ClassUser, event.EndedEarly, c.State.Terminated.FinishedAt.Time, "the %s has ended before the %s found it ready", describePod(other), describePod(p))
 				return debounced(s, v, 8*debounce), true // the other one may begin just now
@@ -65,14 +67,6 @@ func endedUnready(s Observation) (Verdict, bool) {
 		}
 	}
 	return Verdict{}, false
-}
-
-// waitsFor reports whether a pod waits for a numbered pod at its own address.
-func waitsFor(p, other corev1.Pod) bool {
-	host := "//" + other.Labels[batchv1.JobNameLabel] + "-" + other.Annotations[batchv1.JobCompletionIndexAnnotation] + "."
-	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool {
-		return c.Name == cluster.ContainerWait && slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, host) })
-	})
 }
 
 // endsTooEarly reports whether the end of a pod that has ended says something about the run before the main job has ended.
@@ -120,16 +114,38 @@ func readinessWait(s Observation) (targets string, since time.Time, ok bool) {
 
 // firstWaiting returns a pod that waits until others are ready, if possible one that waits for none which waits itself.
 func firstWaiting(s Observation) (first corev1.Pod, ok bool) {
-	waiting := slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool {
-		c, waits := containerStatus(p, cluster.ContainerWait)
-		return !waits || c.State.Running == nil
-	})
+	hosts := make(map[string]bool)
+	var waiting []corev1.Pod
+	for _, p := range s.Seen.Pods {
+		if c, waits := containerStatus(p, cluster.ContainerWait); waits && c.State.Running != nil {
+			waiting, hosts[hostName(p)] = append(waiting, p), true
+		}
+	}
 	for _, p := range waiting {
-		if !slices.ContainsFunc(waiting, func(other corev1.Pod) bool { return waitsFor(p, other) }) {
+		if !slices.ContainsFunc(awaitedHosts(p), func(host string) bool { return hosts[host] }) {
 			return p, true
 		}
 	}
 	return first, false
+}
+
+// hostName returns the first label of the address of a numbered pod.
+func hostName(p corev1.Pod) string {
+	return p.Labels[batchv1.JobNameLabel] + "-" + p.Annotations[batchv1.JobCompletionIndexAnnotation]
+}
+
+// awaitedHosts returns the first label of each address at which a pod waits.
+func awaitedHosts(p corev1.Pod) []string {
+	var hosts []string
+	for _, c := range p.Spec.InitContainers {
+		for _, arg := range c.Args {
+			if _, address, ok := strings.Cut(arg, "://"); ok && c.Name == cluster.ContainerWait {
+				host, _, _ := strings.Cut(address, ".")
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	return hosts
 }
 
 // readinessMessage returns for which pods one waits, as far as they have numbers.

@@ -502,7 +502,10 @@ func TestWhenToLookAgain(t *testing.T) {
 		want        metav1.Time
 	}{
 		"at the end of the pending deadline": {
-			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(30).Time}, at(602),
+			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(600).Time}, at(602),
+		},
+		"before, as other runs come and go": {
+			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(30).Time}, at(35),
 		},
 		"at the end of the grace": {
 			watcher.Observation{GoneSince: at(10).Time, Now: at(11).Time}, at(13),

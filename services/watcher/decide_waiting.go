@@ -15,7 +15,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
-// suspended: a queue system of the cluster's has not let the job begin.
+// suspended: a queue system of the cluster's has not let the job begin. A run in a queue of Kueue waits for its turn, however long that
+// takes.
 func suspended(s Observation) (Verdict, bool) {
 	j := s.Seen.Job
 	if j.Spec.Suspend == nil || !*j.Spec.Suspend || len(s.Seen.Pods) > 0 {
@@ -24,6 +25,9 @@ func suspended(s Observation) (Verdict, bool) {
 	since := j.CreationTimestamp.Time
 	if c, ok := cluster.Condition(j, batchv1.JobSuspended); ok {
 		since = c.LastTransitionTime.Time
+	}
+	if queue := j.Labels[cluster.LabelKueueQueue]; queue != "" {
+		return Verdict{Phase: event.PhaseQueued, Reason: event.QueueSuspended, Message: "waiting in the cluster's queue " + queue, Since: since}, true
 	}
 	return pendingVerdict(s, since, event.ClassInfra, event.Unschedulable, "waiting in the cluster's queue"), true
 }
@@ -43,12 +47,27 @@ func podMissing(s Observation) (Verdict, bool) {
 		if forbidden(r.words) {
 			return failedVerdict(class, event.LaunchRefused, since, "%s", message), true
 		}
-		return pendingVerdict(s, since, class, event.LaunchRefused, message), true
+		return refusedVerdict(s, r, class, message), true
 	}
 	if hadPods(s) { // the pods are gone, and the job's status is about to show the result
 		return Verdict{}, true
 	}
 	return pendingVerdict(s, since, event.ClassInfra, event.PendingTooLong, "waiting for its pod"), true
+}
+
+// refusedVerdict is the verdict on an attempt whose pods are refused for now.
+func refusedVerdict(s Observation, r refusal, class event.Class, message string) Verdict {
+	if !overQuota(r) {
+		return pendingVerdict(s, s.Seen.Job.CreationTimestamp.Time, class, event.LaunchRefused, message)
+	}
+	if others := othersOf(s); len(others) > 0 {
+		return nodeWaitVerdict(s, others, "waiting for the namespace's quota")
+	}
+	v := pendingVerdict(s, s.Seen.Job.CreationTimestamp.Add(s.NodeWait.total(s.Now)), class, event.LaunchRefused, message)
+	if v.Phase != event.PhaseFinished {
+		v.Since, v.RecheckAt = s.Seen.Job.CreationTimestamp.Time, earlier(v.RecheckAt, s.Now.Add(nodeWaitRecheck))
+	}
+	return v
 }
 
 // hadPods reports whether a pod of the job was seen, or the job's status counts one.
@@ -108,20 +127,27 @@ func wantedPods(j batchv1.Job) int {
 
 // unschedulable: the scheduler found no node for a pod.
 func unschedulable(s Observation) (Verdict, bool) {
-	var without []corev1.Pod
-	for _, p := range s.Seen.Pods {
-		if c, ok := podCondition(p, corev1.PodScheduled); ok && c.Status != corev1.ConditionTrue {
-			without = append(without, p)
-		}
-	}
+	without := withoutNode(s)
 	if len(without) == 0 {
 		return Verdict{}, false
 	}
-	p := without[0]
+	p, stuck := firstStuck(s, without)
+	if !stuck {
+		p = without[0]
+	}
+	v := unscheduledVerdict(s, p, len(without))
+	if !stuck && v.Reason != event.NodeScaling {
+		return nodeWaitVerdict(s, occupants(s, p), "waiting"), true
+	}
+	return v, true
+}
+
+// unscheduledVerdict is the verdict on an attempt with so many pods without a node, of which p is the first whose wait counts.
+func unscheduledVerdict(s Observation, p corev1.Pod, without int) Verdict {
 	c, _ := podCondition(p, corev1.PodScheduled)
 	pods, class, can := "its pod", event.ClassInfra, "can take"
 	if len(s.Seen.Pods) > 1 {
-		pods = fmt.Sprintf("%d of its %d pods", len(without), len(s.Seen.Pods))
+		pods = fmt.Sprintf("%d of its %d pods", without, len(s.Seen.Pods))
 	}
 	switch {
 	case unplaceable(c.Message):
@@ -129,18 +155,18 @@ func unschedulable(s Observation) (Verdict, bool) {
 	case tooLarge(c.Message):
 		class, can = event.ClassUser, "is large enough for"
 	}
-	lacking, tooFew := lackingNodes(c.Message, p, len(without), len(s.Seen.Pods))
+	lacking, tooFew := lackingNodes(c.Message, p, without, len(s.Seen.Pods))
 	if tooFew {
 		class = event.ClassUser
 	}
 	scaler := readAutoscaler(eventsAbout(s.Seen.Events, p), s.Now)
-	began := timeOrCreation(c.LastTransitionTime, p).Add(scaler.scalingTime)
+	began := timeOrCreation(c.LastTransitionTime, p).Add(scaler.scalingTime + s.NodeWait.total(s.Now))
 	if scaler.scaleUpMessage != "" {
 		v := pendingVerdict(s, began, class, event.Unschedulable, fmt.Sprintf("a node is being added for %s: %s", pods, scaler.scaleUpMessage))
 		if v.Phase != event.PhaseFinished {
 			v.Reason, v.Since, v.RecheckAt = event.NodeScaling, scaler.since, scaler.until
 		}
-		return v, true
+		return v
 	}
 	message := fmt.Sprintf("no node %s %s: %s%s", can, pods, lacking, joinReasonMessage(c.Reason, c.Message))
 	if scaler.refusalMessage != "" {
@@ -149,8 +175,16 @@ func unschedulable(s Observation) (Verdict, bool) {
 	v := pendingVerdict(s, began, class, event.Unschedulable, message)
 	if v.Phase != event.PhaseFinished {
 		v.Since = timeOrCreation(c.LastTransitionTime, p)
+		v.RecheckAt = earlier(v.RecheckAt, s.Now.Add(nodeWaitRecheck))
 	}
-	return v, true
+	return v
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // maxProvisioning is how long an autoscaler's announcement of a node is valid: cluster-autoscaler itself gives a node up after 15 min.

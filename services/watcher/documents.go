@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -28,6 +29,7 @@ func (a attempt) key(prefix string) string { return fmt.Sprintf("%s%s/%d", prefi
 // watchedAttempt is the document of an attempt whose end is not published yet.
 type watchedAttempt struct {
 	Launched event.Launched `json:"launched"`
+	NodeWait NodeWait       `json:"node_wait,omitzero"`
 }
 
 func (w watchedAttempt) ref() cluster.Ref {
@@ -69,6 +71,33 @@ func (e *endedAttempt) events() []event.Event {
 
 // documents reads and writes the watcher's documents.
 type documents struct{ store Store }
+
+// updateNodeWait stores and returns the wait of an attempt for other runs. Waits is whether it waits now, and it lacks room since began. The
+// replica that writes first decides since when the attempt waits.
+func (d documents) updateNodeWait(ctx context.Context, a attempt, waits bool, began, now time.Time) (NodeWait, error) {
+	key := a.key(livePrefix)
+	for {
+		doc, version, err := store.Get[watchedAttempt](ctx, d.store, store.KindWatch, key)
+		if errors.Is(err, store.ErrNotFound) { // it has just ended
+			return NodeWait{}, nil
+		}
+		if err != nil {
+			return NodeWait{}, fmt.Errorf("look how long %s has waited: %w", a.key(""), err)
+		}
+		next := doc.NodeWait.next(waits, began, now)
+		if next == doc.NodeWait {
+			return next, nil
+		}
+		doc.NodeWait = next
+		_, err = store.Replace(ctx, d.store, store.KindWatch, key, version, doc)
+		if err == nil {
+			return next, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return NodeWait{}, fmt.Errorf("store how long %s has waited: %w", a.key(""), err)
+		}
+	}
+}
 
 // runState reports whether the run of an attempt is stored, and whether it shows the
 // attempt's end.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -24,6 +26,7 @@ type fakeCluster struct {
 	watchers     []chan cluster.Ref               // one for each Watch
 	err          error
 	observeCalls int
+	nodes        []corev1.Node
 }
 
 func newCluster() *fakeCluster { return &fakeCluster{seen: make(map[cluster.Ref]cluster.Snapshot)} }
@@ -55,6 +58,21 @@ func (c *fakeCluster) Observe(_ context.Context, r cluster.Ref) (cluster.Snapsho
 		return cluster.Snapshot{}, cluster.ErrNotFound
 	}
 	return s, nil
+}
+
+// Occupancy returns the pods of all snapshots that have a node.
+func (c *fakeCluster) Occupancy(context.Context) (cluster.Occupancy, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := cluster.Occupancy{Nodes: c.nodes}
+	for _, s := range c.seen {
+		for _, p := range s.Pods {
+			if p.Spec.NodeName != "" && cluster.Alive(p) {
+				all.Pods = append(all.Pods, p)
+			}
+		}
+	}
+	return all, c.err
 }
 
 func (c *fakeCluster) Watch(ctx context.Context, see func(cluster.Snapshot)) error {

@@ -75,11 +75,17 @@ type Store interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 }
 
+// Cluster runs the attempts.
+type Cluster interface {
+	cluster.Observer
+	cluster.Occupier
+}
+
 // Deps are the dependencies of the service.
 type Deps struct {
 	Bus     Bus
 	Store   Store
-	Cluster cluster.Observer
+	Cluster Cluster
 	Clock   func() time.Time // nil means the machine's clock
 	Log     *zap.Logger      // nil means no log
 }

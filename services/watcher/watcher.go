@@ -32,10 +32,10 @@ type watcher struct {
 
 // tracked is the state of an attempt in this process. It can all be read again, except the last snapshot of an attempt that is gone.
 type tracked struct {
-	doc watchedAttempt
-
 	// Only the worker at the attempt uses these.
+	doc          watchedAttempt
 	lastReported string    // ID of the last status that was published
+	freeAt       time.Time // when it was last found not to wait for other runs, though it lacked room
 	heldSince    time.Time // since when its end waits for a log to be read; zero while it does not
 
 	mu         sync.Mutex
@@ -208,8 +208,33 @@ func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s Observa
 		}
 		s.GoneSince = m.recordObservation(s.Seen, now)
 	}
-	s.Canceled, err = store.Canceled(ctx, w.deps.Store, a.run)
-	return s, err
+	if s.Canceled, err = store.Canceled(ctx, w.deps.Store, a.run); err != nil {
+		return s, err
+	}
+	return s, w.observeNodeWait(ctx, a, m, &s)
+}
+
+// observeNodeWait adds to an observation, if the attempt lacks room for a pod, where the pods of other runs are and how long it waits for
+// them. It stores the beginning and the end of that wait.
+func (w *watcher) observeNodeWait(ctx context.Context, a attempt, m *tracked, s *Observation) (err error) {
+	needs := needsRoom(*s)
+	if !needs && m.doc.NodeWait.Since.IsZero() {
+		return nil
+	}
+	began := s.Now
+	if needs {
+		if s.Occupancy, err = w.deps.Cluster.Occupancy(ctx); err != nil {
+			return wrapError(err, "look where the pods of other runs are")
+		}
+		began = later(m.freeAt, lacksRoomSince(*s))
+	}
+	waits := needs && waitsForOthers(*s)
+	if !waits {
+		m.freeAt = s.Now
+	}
+	s.NodeWait, err = w.docs.updateNodeWait(ctx, a, waits, began, s.Now)
+	m.doc.NodeWait = s.NodeWait
+	return err
 }
 
 // heard returns the last snapshot of the watch, if it shows the Job with that UID, and the last in which the attempt had a job or pods.

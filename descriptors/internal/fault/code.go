@@ -139,4 +139,8 @@ const (
 	BadColumn       = "BAI0132"
 	NoColumnValue   = "BAI0133"
 	OtherRows       = "BAI0134"
+
+	// [hardware], as the platform's settings let descriptors write it.
+	OtherPriority = "BAI0160"
+	OtherQueue    = "BAI0161"
 )

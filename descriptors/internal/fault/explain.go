@@ -180,7 +180,7 @@ func info() []Explanation {
 		},
 		{
 			NoEngine, "an engine that the platform does not have",
-			"A platform has the engine default and one by its name: local for one machine (bai standalone), kubernetes for a cluster. Only the platform knows which, so the platform says this at submit and preflight, and validate does not. Leave the key out to run on either.",
+			"A platform has the engine default and one by its name: local for one machine (bai standalone), kubernetes for a cluster. Only the platform knows which, so the platform says this at submit and preflight and when it validates a descriptor; baictl validate, which asks no platform, warns of names that no platform has (BAI0105). Leave the key out to run on either.",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"kubernetes\"",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"default\"",
 		},
@@ -307,6 +307,18 @@ func env() []Explanation {
 			"The platform's settings (executor.pods.pull_policy) fix when nodes pull images, for all pods. So the platform says this at submit and preflight, and validate does not.",
 			"[env]\ndocker_image = \"alpine:3\"\npull_policy = \"always\"",
 			"[env]\ndocker_image = \"alpine:3\"\npull_policy = \"never\"",
+		},
+		{
+			OtherPriority, "a priority class that the platform does not let descriptors name",
+			"Pods of a higher class may have others evicted. The platform's settings say which classes the descriptors of a namespace may name, as in [executor.pods.allow.\"team\"] priorities = [\"nightly\"]; without an entry there are none. So the platform says this when it validates a descriptor, at submit and preflight, and baictl validate does not.",
+			"[hardware]\ncpus = 1\npriority = \"system-cluster-critical\"",
+			"[hardware]\ncpus = 1",
+		},
+		{
+			OtherQueue, "a queue that the platform does not let descriptors name",
+			"The platform's settings say which queues of Kueue or volcano the descriptors of a namespace may name, as in [executor.pods.allow.\"team\"] queues = [\"team-a\"]; without an entry there are none, and runs wait in the queue of executor.pods.queue, if there is one. So the platform says this when it validates a descriptor, at submit and preflight, and baictl validate does not.",
+			"[hardware]\ncpus = 1\nqueue = \"of-others\"",
+			"[hardware]\ncpus = 1",
 		},
 		{
 			OtherPlacement, "a placement that the platform does not let descriptors name",
@@ -588,7 +600,7 @@ func warnings() []Explanation {
 		},
 		{
 			UnknownEngine, "an engine that not every platform has",
-			"A platform has the engine default and one by its name: local for one machine (bai standalone), kubernetes for a cluster. A platform without the engine named here refuses the run at submit; a descriptor that it accepted before it lost the engine ends with reason EngineUnavailable. Leave the key out to run on either.",
+			"A platform has the engine default and one by its name: local for one machine (bai standalone), kubernetes for a cluster. The file alone is warned; a platform without the engine named here refuses it with an error, BAI0029, at submit and preflight and when it validates a descriptor. A run that was accepted before the platform lost the engine ends with reason EngineUnavailable. Leave the key out to run on either.",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"aws.sagemaker\"",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"kubernetes\"",
 		},

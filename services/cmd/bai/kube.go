@@ -35,6 +35,7 @@ type kubeOptions struct {
 type podCluster interface {
 	launch.Cluster
 	cluster.Observer
+	cluster.Occupier
 	cluster.Surveyor
 }
 

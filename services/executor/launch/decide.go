@@ -118,7 +118,11 @@ func lastTransition(run store.Run, attempt int) slots.Transition {
 		if run.Attempt == attempt {
 			return slots.Launched
 		}
-	case event.PhaseSubmitted, event.PhaseFetching, event.PhaseQueued, event.PhaseLaunching:
+	case event.PhaseQueued:
+		if run.Attempt == attempt && run.Reason.QueuedInCluster() {
+			return slots.Launched
+		}
+	case event.PhaseSubmitted, event.PhaseFetching, event.PhaseLaunching:
 	}
 	return 0
 }
@@ -204,6 +208,8 @@ func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) 
 		{"node_selector", "", len(h.NodeSelector) > 0},
 		{"tolerations", "", len(h.Tolerations) > 0},
 		{"placement", "", h.Placement != ""},
+		{"priority", "", h.Priority != ""},
+		{"queue", "", h.Queue != ""},
 		{"apart", " (all pods are on this machine and use loopback)", h.Apart != "" && h.Strategy != descriptors.SingleNode},
 		{"together", "", h.Together != "" && h.Strategy != descriptors.SingleNode},
 	} {

@@ -42,6 +42,7 @@ func TestTheStoreKnowsOfAnAttemptWhatItsRunsPhaseSays(t *testing.T) {
 		"a run that is launched":   {store.Run{Phase: event.PhaseRunning, Attempt: 2}, slots.Launched},
 		"an earlier attempt of it": {store.Run{Phase: event.PhaseRunning, Attempt: 1}, 0},
 		"a run that waits":         {store.Run{Phase: event.PhaseQueued, Attempt: 2}, 0},
+		"one whose objects do":     {store.Run{Phase: event.PhaseQueued, Reason: event.NodesInUse, Attempt: 2}, slots.Launched},
 		"a run of no record":       {store.Run{}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

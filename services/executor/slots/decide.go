@@ -12,11 +12,13 @@ import (
 // admit returns the allocations of the queued attempts that get a slot now, in the
 // order of the queue, as many as there are free slots. An attempt does not overtake one
 // that waits for a slot. It does overtake attempts that are blocked by a limit of their
-// user or label, and attempts that hold a slot already. While a gang holds a slot and
+// user or label, and attempts that hold a slot already, unless one of these waits for
+// nodes that it could take. While a gang holds a slot and
 // is not scheduled yet, no other gang is admitted, so that two gangs never hold half of
 // the nodes that each needs.
 func admit(l Table, queue []Item, r Quota) []Allocation {
 	var admitted []Allocation
+	heads := l.heads()
 	t, gang := r.usage(l.Allocations), slices.ContainsFunc(l.Allocations, Allocation.unscheduled)
 	for _, p := range queue {
 		if l.Holds(p.AttemptKey()) {
@@ -26,7 +28,7 @@ func admit(l Table, queue []Item, r Quota) []Allocation {
 		if t.full() {
 			break
 		}
-		if t.exceededLimit(e) != "" {
+		if t.exceededLimit(e) != "" || heads.holdBack(e) {
 			continue
 		}
 		if gang && e.unscheduled() {

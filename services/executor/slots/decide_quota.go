@@ -53,7 +53,7 @@ func (r Quota) limit(key string) int {
 
 // newAllocation returns the allocation of a queued attempt.
 func (r Quota) newAllocation(p Item) Allocation {
-	return Allocation{AttemptKey: p.AttemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run)}
+	return Allocation{AttemptKey: p.AttemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run), Pool: p.Pool.key()}
 }
 
 // quotaUsage counts the attempts with slots.
@@ -63,13 +63,26 @@ type quotaUsage struct {
 	byKey map[string]int // number of attempts by limit
 }
 
+// maxSuspended is how many suspended attempts take no slot, so that the table stays
+// small.
+const maxSuspended = 1000
+
+// usage counts the attempts that take a slot.
 func (r Quota) usage(entries []Allocation) quotaUsage {
-	t := quotaUsage{quota: r, byKey: make(map[string]int)}
+	t, suspended := quotaUsage{quota: r, byKey: make(map[string]int)}, 0
 	for _, e := range entries {
-		t.add(e)
+		if e.suspended() {
+			suspended++
+		}
+		if !e.suspended() || suspended > maxSuspended {
+			t.add(e)
+		}
 	}
 	return t
 }
+
+// free returns the number of free slots.
+func (t *quotaUsage) free() int { return max(0, t.quota.Slots-t.total) }
 
 func (t *quotaUsage) add(e Allocation) {
 	t.total++
@@ -96,14 +109,60 @@ func (t *quotaUsage) exceededLimit(e Allocation) string {
 	return ""
 }
 
-// blockedByQuota returns the limit that blocks an attempt, for each blocked attempt in
-// the queue.
-func blockedByQuota(l Table, queue []Item, r Quota) map[AttemptKey]string {
-	t, all := r.usage(l.Allocations), make(map[AttemptKey]string)
+// blockedReasons returns the limit that blocks an attempt, or that it is held back, for
+// each such attempt in the queue.
+func blockedReasons(l Table, queue []Item, r Quota) map[AttemptKey]string {
+	t, heads, all := r.usage(l.Allocations), l.heads(), make(map[AttemptKey]string)
 	for _, p := range queue {
-		if why := t.exceededLimit(r.newAllocation(p)); why != "" {
+		e := r.newAllocation(p)
+		if why := t.exceededLimit(e); why != "" {
 			all[p.AttemptKey()] = why
+		} else if heads.holdBack(e) {
+			all[p.AttemptKey()] = "a run before it waits for nodes that this one could take"
 		}
 	}
 	return all
+}
+
+// heads are the pools of the attempts at the head of the queue that wait for nodes of
+// other runs, and of those that these hold back.
+type heads []string
+
+// heads returns the pools of the attempts with a slot that wait for nodes.
+func (l Table) heads() heads {
+	var all heads
+	for _, e := range l.Allocations {
+		if e.Wait == event.NodesInUse && !e.Terminating {
+			all = append(all, e.Pool)
+		}
+	}
+	return all
+}
+
+// holdBack reports whether an attempt could take the nodes of one before it that waits
+// for them. Then it waits too, and holds back others in turn.
+func (h *heads) holdBack(e Allocation) bool {
+	if !slices.ContainsFunc(*h, func(pool string) bool { return overlap(pool, e.Pool) }) {
+		return false
+	}
+	if !slices.Contains(*h, e.Pool) {
+		*h = append(*h, e.Pool)
+	}
+	return true
+}
+
+// overlap reports whether a node may be of the pools with both keys.
+func overlap(a, b string) bool {
+	labels := make(map[string]string)
+	for line := range strings.SplitSeq(a, "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		labels[name] = value
+	}
+	for line := range strings.SplitSeq(b, "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		if other, ok := labels[name]; ok && other != value {
+			return false
+		}
+	}
+	return true
 }

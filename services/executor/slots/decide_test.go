@@ -179,7 +179,7 @@ func TestLimitsOfUsersAndLabels(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			barred := map[string]string{}
-			for h, why := range blockedByQuota(table, tt.queue, tt.rules) {
+			for h, why := range blockedReasons(table, tt.queue, tt.rules) {
 				barred[h.Run] = why
 			}
 			if diff := cmp.Diff(tt.barred, barred); diff != "" {

@@ -78,6 +78,7 @@ type Scheduler struct {
 	last        snapshot                  // snapshot of the last pass
 
 	// The loop is the only user of these fields.
+	waits                        map[AttemptKey]event.Reason // why attempts with a slot wait in the cluster, as of the last reconcile
 	lastReported                 map[AttemptKey]string
 	nextPositions, nextReconcile time.Time
 }
@@ -169,6 +170,9 @@ func (a *Scheduler) takeSnapshot(ctx context.Context, now time.Time) (snapshot, 
 		return snapshot{}, err
 	}
 	w.slots, w.changed = apply(table, w.transitions)
+	for i, e := range w.slots.Allocations {
+		w.slots.Allocations[i].Wait = a.waits[e.AttemptKey]
+	}
 	w.version = version
 	if n := a.queueLookahead(w.slots, now); n > 0 {
 		if w.queue, err = a.deps.Docs.queueHead(ctx, n); err != nil {
@@ -198,14 +202,15 @@ func (a *Scheduler) takeSnapshot(ctx context.Context, now time.Time) (snapshot, 
 // admitted, and also those whose position is to be reported, when a report is due.
 // Attempts that are about to leave the queue come first in it.
 func (a *Scheduler) queueLookahead(l Table, now time.Time) int {
-	free, leaving := max(0, a.settings.Quota.Slots-len(l.Allocations)), 0
+	t, leaving := a.settings.Quota.usage(l.Allocations), 0
+	free := t.free()
 	for _, e := range l.Allocations {
 		if !e.Launched || e.Terminating {
 			leaving++
 		}
 	}
 	switch {
-	case free > 0 && (a.settings.Quota.PerUser > 0 || len(a.settings.Quota.PerLabel) > 0):
+	case free > 0 && (a.settings.Quota.PerUser > 0 || len(a.settings.Quota.PerLabel) > 0 || len(l.heads()) > 0):
 		return free + leaving + maxBlockedScan
 	case !now.Before(a.nextPositions):
 		return free + leaving + maxPositions
@@ -220,13 +225,13 @@ func (a *Scheduler) queueLookahead(l Table, now time.Time) int {
 // check attempts for which there is no slot anyway.
 func (a *Scheduler) admissible(ctx context.Context, l Table, queue []Item) ([]Item, error) {
 	var items []Item
-	quota := a.settings.Quota
+	quota, heads := a.settings.Quota, l.heads()
 	t := quota.usage(l.Allocations)
 	for i, p := range queue {
 		if t.full() {
 			return append(items, queue[i:]...), nil
 		}
-		if t.exceededLimit(quota.newAllocation(p)) != "" && !l.Holds(p.AttemptKey()) {
+		if e := quota.newAllocation(p); !l.Holds(p.AttemptKey()) && (t.exceededLimit(e) != "" || heads.holdBack(e)) {
 			items = append(items, p)
 			continue
 		}
@@ -333,12 +338,14 @@ func (a *Scheduler) recordTransition(h AttemptKey, transition Transition) {
 }
 
 // reconcile finds attempts whose run finished without an event that this executor
-// received, and canceled attempts whose objects still exist. It runs at intervals.
+// received, canceled attempts whose objects still exist, and attempts that wait in the
+// cluster. It runs at intervals.
 func (a *Scheduler) reconcile(ctx context.Context, w snapshot, now time.Time) error {
 	if now.Before(a.nextReconcile) {
 		return nil
 	}
 	a.nextReconcile = now.Add(a.settings.Reconcile)
+	waits := make(map[AttemptKey]event.Reason)
 	for _, e := range w.slots.Allocations {
 		run, err := a.deps.Docs.Run(ctx, e.Run)
 		if err != nil {
@@ -349,8 +356,11 @@ func (a *Scheduler) reconcile(ctx context.Context, w snapshot, now time.Time) er
 			a.recordTransition(e.AttemptKey, Terminating)
 		case run.Phase == event.PhaseCanceling && run.Attempt == e.Attempt && e.Launched:
 			a.Release(e)
+		case run.Phase == event.PhaseQueued && run.Reason.QueuedInCluster() && run.Attempt == e.Attempt && e.Launched:
+			waits[e.AttemptKey] = run.Reason
 		}
 	}
+	a.waits = waits
 	return nil
 }
 
@@ -363,7 +373,7 @@ func (a *Scheduler) reportPositions(ctx context.Context, w snapshot, now time.Ti
 	a.nextPositions = now.Add(a.settings.Positions)
 	waiting := slices.DeleteFunc(slices.Clone(w.queue), func(p Item) bool { return w.slots.Holds(p.AttemptKey()) })
 	waiting = waiting[:min(len(waiting), maxPositions)]
-	if events := queuePositions(waiting, blockedByQuota(w.slots, waiting, a.settings.Quota), a.lastReported, now); len(events) > 0 {
+	if events := queuePositions(waiting, blockedReasons(w.slots, waiting, a.settings.Quota), a.lastReported, now); len(events) > 0 {
 		return a.deps.Publish(ctx, events...)
 	}
 	return nil

@@ -2,6 +2,9 @@ package slots
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -22,6 +25,20 @@ func (h AttemptKey) DocKey() string { return fmt.Sprintf("%s/%d", h.Run, h.Attem
 type QueuedRun struct {
 	Run  event.Fetched `json:"run"`
 	Pods int           `json:"pods"`
+	Pool Pool          `json:"pool,omitempty"`
+}
+
+// A Pool is the labels of the nodes that a run's pods ask for. A run cannot take what
+// another one waits for if their pools differ in the value of a label.
+type Pool map[string]string
+
+// key returns the pool as a text, one label per line.
+func (p Pool) key() string {
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		labels = append(labels, name+"="+p[name])
+	}
+	return strings.Join(labels, "\n")
 }
 
 // Item is a queued run with the key of its document. The order of the keys is the order
@@ -63,11 +80,20 @@ type Allocation struct {
 	Launched    bool   `json:"launched,omitempty"`
 	Scheduled   bool   `json:"placed,omitempty"`
 	Terminating bool   `json:"ending,omitempty"`
+	Pool        string `json:"pool,omitempty"` // key of its Pool
+
+	Wait event.Reason `json:"-"` // why it waits in the cluster, according to its run; empty if it does not
 }
 
 // unscheduled reports whether the allocation is of a gang whose pods may not all have
-// nodes.
-func (e Allocation) unscheduled() bool { return e.Pods > 1 && !e.Scheduled && !e.Terminating }
+// nodes. A gang that a queue of the cluster suspends takes none.
+func (e Allocation) unscheduled() bool {
+	return e.Pods > 1 && !e.Scheduled && !e.Terminating && !e.suspended()
+}
+
+// suspended reports whether a queue of the cluster suspends the attempt, which then takes
+// no slot.
+func (e Allocation) suspended() bool { return e.Wait == event.QueueSuspended && !e.Terminating }
 
 // Holds reports whether an attempt holds a slot.
 func (l Table) Holds(h AttemptKey) bool {

@@ -167,6 +167,23 @@ func faultsFrom(faults []*baiv1.Fault) (out parser.Faults) {
 	return out
 }
 
+func TestValidationByThePlatformRefusesAnEngineThatItLacks(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, options{parser: parser.Parser{Engines: []string{"default", "local"}}})
+	for engine, want := range map[string][]string{"default": nil, "local": nil, "kubernetes": {"BAI0029"}, "aws.sagemaker": {"BAI0029"}} {
+		checked, err := w.descriptors.ValidateDescriptor(t.Context(), &baiv1.ValidateDescriptorRequest{
+			DescriptorToml: []byte(valid), Overrides: []*baiv1.Override{{Path: "info.execution_engine", Value: engine}},
+		})
+		var got []string
+		for _, f := range faultsFrom(checked.GetFaults()).Errors() {
+			got = append(got, f.Code)
+		}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", engine, err, diff)
+		}
+	}
+}
+
 func TestOverridesAreValidatedAndRenderedToo(t *testing.T) {
 	w := newFixture(t, options{})
 	set := []*baiv1.Override{{Path: "info.description", Value: "1 = 1"}}

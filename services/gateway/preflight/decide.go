@@ -136,7 +136,7 @@ func checkKinds(s cluster.Survey) []Check {
 		case !a.Yes:
 			c.Grade, c.Class = Fault, event.ClassPlatform
 			c.Message = "the cluster has no " + k.Kind + " of " + k.Group
-			c.Remedy = "install what brings it, or take the platform's setting away that asks for it (executor.pods.scheduler, executor.pods.queue, executor.pods.mpi_operator)"
+			c.Remedy = "install what brings it, or take the platform's setting away that asks for it (executor.pods.scheduler, executor.pods.queue, executor.pods.mpi_operator), or hardware.queue out of the descriptor"
 		}
 		if !s.LocalMachine {
 			all = append(all, c)
@@ -155,7 +155,7 @@ func checkPriorityClasses(s cluster.Survey) []Check {
 			c.Grade, c.Message = Warning, "the priority class cannot be looked up: "+a.UnknownReason
 		case !a.Yes:
 			c.Grade, c.Class, c.Message = Fault, event.ClassPlatform, "the cluster has no such priority class, so that every pod is refused"
-			c.Remedy = "make it, or change the platform's setting executor.pods.priority_class"
+			c.Remedy = "make it, or name another one: in the descriptor (hardware.priority), or in the platform's setting executor.pods.priority_class"
 		case s.LocalMachine:
 			continue
 		}

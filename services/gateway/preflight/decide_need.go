@@ -33,9 +33,6 @@ type DataSource struct {
 	DenyReason string // reason why the source may not be read; empty if it may
 }
 
-// kueueLabel is the label of Jobs that Kueue admits.
-const kueueLabel = "kueue.x-k8s.io/queue-name"
-
 // NewInquiry returns the request for a survey of the cluster.
 func NewInquiry(n Requirements, s Settings) cluster.SurveyRequest {
 	q := cluster.SurveyRequest{Scope: n.Scope, Objects: n.Objects, Permissions: rights(n.Objects, s), Kinds: kinds(n.Objects)}
@@ -171,7 +168,7 @@ func kinds(objects []cluster.Object) []schema.GroupVersionKind {
 	var all []schema.GroupVersionKind
 	for _, o := range objects {
 		kind := o.GetObjectKind().GroupVersionKind()
-		if _, queued := o.GetLabels()[kueueLabel]; queued {
+		if _, queued := o.GetLabels()[cluster.LabelKueueQueue]; queued {
 			kind = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Kind: "LocalQueue"}
 		}
 		if kind.Group != "" && kind.Group != "batch" && !slices.Contains(all, kind) {

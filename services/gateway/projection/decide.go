@@ -41,7 +41,8 @@ type fact struct {
 // many changes have already been recorded since the run last made progress.
 //
 // Topics have no order among each other, so events may arrive in any order. Within an
-// attempt the phase never goes back, and an event of an earlier attempt never changes
+// attempt the phase never goes back, except between pending and a wait in a queue of the
+// cluster, of which the watcher's statuses tell in their order; and an event of an earlier attempt never changes
 // the phase. The first terminal event wins. A later event becomes a late change, which
 // only adds details: the submission, the fetched data, and the collectors of an earlier
 // attempt. A canceled run stays in the phase canceling until its end, in every attempt.
@@ -64,7 +65,7 @@ func Apply(before *store.Run, ev event.Event) (store.Run, store.Change, bool) {
 		finishRun(&run, end, f)
 	case advancing:
 		enterPhase(&run, f)
-	case f.reported && f.attempt == run.Attempt && f.phase == run.Phase:
+	case f.reported && f.attempt == run.Attempt && f.phase == run.Phase && rank(f.phase, f.reason) == rank(run.Phase, run.Reason):
 		setMessage(&run, f)
 	}
 	run.Revision++
@@ -159,7 +160,8 @@ func advances(run store.Run, f fact) bool {
 	case f.attempt != run.Attempt:
 		return f.attempt > run.Attempt
 	}
-	return phaseRank(f.phase) > phaseRank(run.Phase)
+	now, next := rank(run.Phase, run.Reason), rank(f.phase, f.reason)
+	return next > now || next == now && f.phase != run.Phase && f.reported
 }
 
 // throttled reports whether a run has too many changes to record another change at that
@@ -229,6 +231,15 @@ func finishRun(run *store.Run, end event.Finished, f fact) {
 	if run.Ended == nil {
 		run.Ended = &f.at
 	}
+}
+
+// rank returns how far a run is in a phase with a reason. A run that waits in a queue of
+// the cluster is as far as a pending one, since its objects exist.
+func rank(p event.Phase, r event.Reason) int {
+	if p == event.PhaseQueued && r.QueuedInCluster() {
+		p = event.PhasePending
+	}
+	return phaseRank(p)
 }
 
 func phaseRank(p event.Phase) int { return slices.Index(event.Phases(), p) }

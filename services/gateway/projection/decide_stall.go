@@ -54,7 +54,7 @@ func decideStall(run store.Run, marked bool, last stallState, now time.Time, s S
 	switch {
 	case marked && stalledFor >= s.CancelAgain:
 		return CancelAgain, next
-	case marked || phaseRank(run.Phase) >= phaseRank(event.PhasePending) || stalledFor < s.NoProgress:
+	case marked || rank(run.Phase, run.Reason) >= phaseRank(event.PhasePending) || stalledFor < s.NoProgress:
 		return Wait, last
 	case last.Tries == 0 || run.Phase == event.PhaseQueued:
 		return Resubmit, next

@@ -45,6 +45,13 @@ func status(attempt, second int, phase event.Phase, message string) event.Status
 	return event.Status{Header: at("status", attempt, second), Phase: phase, Message: message}
 }
 
+// inCluster returns the status of a run whose pods wait for other runs.
+func inCluster() event.Status {
+	s := status(1, 4, event.PhaseQueued, "it waits")
+	s.Reason = event.NodesInUse
+	return s
+}
+
 func progress(attempt, second int, phase event.Phase, done int64) event.Status {
 	s := status(attempt, second, phase, fmt.Sprint(done, " of 100"))
 	s.Progress = &event.Progress{Done: done, Total: 100, Unit: "items"}
@@ -134,6 +141,21 @@ func TestApply(t *testing.T) {
 		},
 		"a phase never goes back": {
 			[]event.Event{submitted(), launched(1, 3), status(1, 4, event.PhaseFetching, "1 of 2")}, "pending 1 created-job-job",
+		},
+		"a pending run may wait in the cluster": {
+			[]event.Event{submitted(), launched(1, 3), inCluster()}, "queued 1 NodesInUse it-waits",
+		},
+		"a launch that comes later does not hide that": {
+			[]event.Event{submitted(), inCluster(), launched(1, 3)}, "queued 1 NodesInUse it-waits",
+		},
+		"nor does an earlier wait for a slot": {
+			[]event.Event{submitted(), inCluster(), status(1, 2, event.PhaseQueued, "third in line")}, "queued 1 NodesInUse it-waits",
+		},
+		"a run that waited in the cluster is pending again": {
+			[]event.Event{submitted(), launched(1, 3), inCluster(), status(1, 5, event.PhasePending, "preparing the pod")}, "pending 1 preparing-the-pod",
+		},
+		"a running one does not wait in the cluster": {
+			[]event.Event{submitted(), status(1, 3, event.PhaseRunning, "it runs"), inCluster()}, "running 1 it-runs",
 		},
 		"a fact that was overtaken does not hide what the phase's status said": {
 			[]event.Event{submitted(), status(1, 2, event.PhaseQueued, "third in line"), fetched(3)}, "queued 1 third-in-line",

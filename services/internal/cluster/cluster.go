@@ -32,6 +32,9 @@ const (
 	LabelSchedule = "benchmark-ai.dev/schedule"
 )
 
+// LabelKueueQueue of a Job is the queue of Kueue in which it is suspended until its turn.
+const LabelKueueQueue = "kueue.x-k8s.io/queue-name"
+
 // LabelEnd of a Job and its pods says what their end means for the run. The main Job, which has the name of the attempt, has none: its end
 // ends the run. That of another Job without the label must not come before.
 const (
@@ -150,6 +153,21 @@ type Stopper interface {
 type Ender interface {
 	Deleter
 	Stopper
+}
+
+// Occupancy is where the pods of runs are.
+type Occupancy struct {
+	Pods []corev1.Pod // of all runs, that have a node and have not ended; their specs lack volumes, environment and arguments
+	// Nodes are those of the cluster. UnknownReason is why they could not be listed, for people; empty if they were.
+	Nodes         []corev1.Node
+	UnknownReason string
+	OneMachine    bool // the only node takes every pod for which it has room, whatever its labels
+}
+
+// Occupier returns where the pods of runs are.
+type Occupier interface {
+	// Occupancy returns the state of a short while ago. The error means that the pods of runs are not known.
+	Occupancy(ctx context.Context) (Occupancy, error)
 }
 
 // Observer returns the state of attempts.

@@ -24,6 +24,7 @@ type Cluster interface {
 	cluster.Creator
 	cluster.Ender
 	cluster.Observer
+	cluster.Occupier
 }
 
 // Suite configures the tests. They use runs of their own, so that they may share a cluster with others.
@@ -89,6 +90,7 @@ func programTests() map[string]func(*fixture) {
 		"a pod that fails ends those beside it in its indexed job":               oneFails,
 		"the pods of a run find each other by name":                              named,
 		"a pod is given its grace when it is deleted":                            grace,
+		"a pod occupies its node until it has ended":                             occupies,
 	}
 }
 

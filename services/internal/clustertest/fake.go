@@ -27,6 +27,9 @@ type Action func(*batchv1.Job, *corev1.Pod)
 type Fake struct {
 	// Script returns the actions on a Job that was just created; nil means none.
 	Script func(*batchv1.Job) []Action
+	// Nodes are the nodes of the cluster, each for one living pod at a time, as if all were exclusive: other pods wait, in the order of their
+	// creation. Nil stands for as many nodes as are needed, without names.
+	Nodes []corev1.Node
 
 	mu       sync.Mutex
 	uids     int
@@ -43,8 +46,9 @@ type attempt struct {
 
 // scriptedJob is a Job and its pod.
 type scriptedJob struct {
-	job batchv1.Job
-	pod corev1.Pod
+	number int // in the order of creation
+	job    batchv1.Job
+	pod    corev1.Pod
 }
 
 // NewFake returns an empty cluster.
@@ -80,17 +84,49 @@ func (f *Fake) Create(_ context.Context, o cluster.Object) error {
 // schedule creates the pod of a Job, and applies the actions of the script.
 func (f *Fake) schedule(j *batchv1.Job) {
 	spec := j.Spec.Template
-	s := &scriptedJob{*j.DeepCopy(), corev1.Pod{ObjectMeta: *spec.ObjectMeta.DeepCopy(), Spec: *spec.Spec.DeepCopy()}}
+	s := &scriptedJob{f.uids, *j.DeepCopy(), corev1.Pod{ObjectMeta: *spec.ObjectMeta.DeepCopy(), Spec: *spec.Spec.DeepCopy()}}
 	s.pod.Name, s.pod.UID, s.pod.CreationTimestamp = j.Name+"-0", types.UID("pod-of-"+string(j.UID)), metav1.Now()
 	s.pod.Status.Phase = corev1.PodPending
 	s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	f.jobs[j.Name] = s
+	f.place()
 	f.notify(attemptOf(j))
 	if f.Script == nil {
 		return
 	}
 	for _, act := range f.Script(j) {
 		act(&s.job, &s.pod)
+	}
+}
+
+// place gives free nodes to the pods that wait for one. The caller holds the lock.
+func (f *Fake) place() {
+	if f.Nodes == nil {
+		return
+	}
+	free := make(map[string]bool)
+	for i := range f.Nodes {
+		free[f.Nodes[i].Name] = true
+	}
+	jobs := slices.SortedFunc(maps.Values(f.jobs), func(a, b *scriptedJob) int { return cmp.Compare(a.number, b.number) })
+	for _, s := range jobs {
+		if cluster.Alive(s.pod) {
+			delete(free, s.pod.Spec.NodeName)
+		}
+	}
+	for _, s := range jobs {
+		if s.pod.Spec.NodeName != "" || !cluster.Alive(s.pod) {
+			continue
+		}
+		c := &s.pod.Status.Conditions[0]
+		if names := slices.Sorted(maps.Keys(free)); len(names) > 0 {
+			delete(free, names[0])
+			s.pod.Spec.NodeName, c.Status, c.Reason, c.Message, c.LastTransitionTime = names[0], corev1.ConditionTrue, "", "", metav1.Now()
+			f.notify(attemptOf(&s.job))
+		} else if c.Status == corev1.ConditionTrue {
+			c.Status, c.Reason = corev1.ConditionFalse, corev1.PodReasonUnschedulable
+			c.Message = fmt.Sprintf("0/%[1]d nodes are available: %[1]d node(s) didn't match pod anti-affinity rules.", len(f.Nodes))
+		}
 	}
 }
 
@@ -109,6 +145,7 @@ func (f *Fake) Act(run string, act Action) bool {
 	}
 	act(&last.job, &last.pod)
 	f.notify(attemptOf(&last.job))
+	f.place()
 	return true
 }
 
@@ -130,6 +167,7 @@ func (f *Fake) Delete(_ context.Context, r cluster.Ref) error {
 	maps.DeleteFunc(f.objects, func(_ string, o cluster.Object) bool { return attemptOf(o) == at })
 	maps.DeleteFunc(f.jobs, func(_ string, s *scriptedJob) bool { return attemptOf(&s.job) == at })
 	f.notify(at)
+	f.place()
 	return nil
 }
 
@@ -150,6 +188,7 @@ func (f *Fake) Stop(_ context.Context, r cluster.Ref) error {
 		}
 	}
 	f.notify(at)
+	f.place()
 	return nil
 }
 
@@ -160,6 +199,19 @@ func (f *Fake) Observe(_ context.Context, r cluster.Ref) (cluster.Snapshot, erro
 		return cluster.Snapshot{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
 	}
 	return seen, nil
+}
+
+// Occupancy implements cluster.Occupier.
+func (f *Fake) Occupancy(context.Context) (cluster.Occupancy, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := cluster.Occupancy{Nodes: f.Nodes}
+	for _, name := range slices.Sorted(maps.Keys(f.jobs)) {
+		if p := f.jobs[name].pod; p.Spec.NodeName != "" && cluster.Alive(p) {
+			all.Pods = append(all.Pods, *p.DeepCopy())
+		}
+	}
+	return all, nil
 }
 
 // Labels implements cluster.Labeler: the fake has no such objects.

@@ -49,6 +49,10 @@ const (
 // match.
 type Reason string
 
+// QueuedInCluster reports whether it is the reason of a run in PhaseQueued whose
+// objects exist: such a run is as far as one in PhasePending, and may become that again.
+func (r Reason) QueuedInCluster() bool { return r == NodesInUse || r == QueueSuspended }
+
 // Reasons, in the order of the flow in which they can arise.
 const (
 	InvalidDescriptor Reason = "InvalidDescriptor" // the descriptor cannot be run as written
@@ -65,6 +69,8 @@ const (
 	NeedsGPU          Reason = "NeedsGPU"          // asks for more GPUs than there are
 	Unschedulable     Reason = "Unschedulable"     // no node can take the pod
 	NodeScaling       Reason = "NodeScaling"       // a node is being added for the pod; why a run waits, never why it ends
+	NodesInUse        Reason = "NodesInUse"        // other runs are on the nodes that the pod could use; why a run waits, never why it ends
+	QueueSuspended    Reason = "QueueSuspended"    // the cluster's queue has not admitted the job; why a run waits, never why it ends
 	ImagePullBackOff  Reason = "ImagePullBackOff"  // the image cannot be had
 	ConfigError       Reason = "ConfigError"       // the container cannot be created as asked
 	VolumeError       Reason = "VolumeError"       // a volume cannot be mounted

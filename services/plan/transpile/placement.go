@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
@@ -76,21 +77,36 @@ func (b builder) topologySpread() []corev1.TopologySpreadConstraint {
 
 // Labels and annotations of the queueing systems.
 const (
-	kueueQueue    = "kueue.x-k8s.io/queue-name"
 	volcano       = "volcano"
 	volcanoQueue  = "scheduling.volcano.sh/queue-name"
 	volcanoGroup  = "scheduling.k8s.io/group-name"
 	volcanoObject = "scheduling.volcano.sh/v1beta1"
 )
 
-// setKueueQueue suspends a Job until Kueue admits it, if the settings name a queue of
-// Kueue.
+// queue returns the queue of the run: that of the descriptor, else that of the settings. One machine has none.
+func (b builder) queue() string {
+	if b.settings.OneMachine {
+		return b.settings.Queue
+	}
+	return cmp.Or(b.in.Descriptor.Hardware.Queue, b.settings.Queue)
+}
+
+// priorityClass returns the priority class of the pods, as queue does.
+func (b builder) priorityClass() string {
+	if b.settings.OneMachine {
+		return b.settings.PriorityClass
+	}
+	return cmp.Or(b.in.Descriptor.Hardware.Priority, b.settings.PriorityClass)
+}
+
+// setKueueQueue suspends a Job until Kueue admits it, if the run has a queue.
 func (b builder) setKueueQueue(j *batchv1.Job) {
-	if b.settings.Queue == "" || b.settings.Scheduler == volcano {
+	queue := b.queue()
+	if queue == "" || b.settings.Scheduler == volcano {
 		return
 	}
 	yes := true
-	j.Labels[kueueQueue], j.Spec.Suspend = b.settings.Queue, &yes
+	j.Labels[cluster.LabelKueueQueue], j.Spec.Suspend = queue, &yes
 }
 
 // annotatePodGroup adds the gang of the pod for volcano to its annotations.
@@ -99,8 +115,8 @@ func (b builder) annotatePodGroup(annotations map[string]string) {
 		return
 	}
 	annotations[volcanoGroup] = jobName(b.in.Run.Run, b.in.Run.Attempt)
-	if b.settings.Queue != "" {
-		annotations[volcanoQueue] = b.settings.Queue
+	if queue := b.queue(); queue != "" {
+		annotations[volcanoQueue] = queue
 	}
 }
 
@@ -111,11 +127,11 @@ func podGroup(builders []builder, pods int) *unstructured.Unstructured {
 		return nil
 	}
 	spec := map[string]any{"minMember": int64(pods)}
-	if b.settings.Queue != "" {
-		spec["queue"] = b.settings.Queue
+	if queue := b.queue(); queue != "" {
+		spec["queue"] = queue
 	}
-	if b.settings.PriorityClass != "" {
-		spec["priorityClassName"] = b.settings.PriorityClass
+	if class := b.priorityClass(); class != "" {
+		spec["priorityClassName"] = class
 	}
 	g := &unstructured.Unstructured{Object: map[string]any{"apiVersion": volcanoObject, "kind": "PodGroup", "spec": spec}}
 	meta := b.meta()

@@ -62,7 +62,7 @@ func (b builder) podSpec() corev1.PodSpec {
 		Tolerations:                   b.tolerations(),
 		Affinity:                      b.affinity(),
 		TopologySpreadConstraints:     b.topologySpread(),
-		PriorityClassName:             b.settings.PriorityClass,
+		PriorityClassName:             b.priorityClass(),
 		SchedulerName:                 b.settings.Scheduler,
 		InitContainers:                b.initContainers(),
 		Containers:                    []corev1.Container{b.benchmarkContainer()},

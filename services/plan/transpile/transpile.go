@@ -110,9 +110,9 @@ type Settings struct {
 	Security      string   `toml:"security"`       // Pod Security level of the pods: baseline or restricted; empty means baseline
 	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty means that of the descriptor, else Kubernetes' default
 	PullSecrets   []string `toml:"pull_secrets"`   // pull secrets, besides that of the descriptor
-	PriorityClass string   `toml:"priority_class"` // priority class of all pods; empty means none
+	PriorityClass string   `toml:"priority_class"` // priority class of the pods of runs that name none; empty means none
 	Scheduler     string   `toml:"scheduler"`      // scheduler of all pods; empty means the cluster's own; volcano also gets the gangs
-	Queue         string   `toml:"queue"`          // queue of volcano if that is the scheduler, otherwise of Kueue; empty means none
+	Queue         string   `toml:"queue"`          // queue of runs that name none: of volcano if that is the scheduler, otherwise of Kueue; empty means none
 
 	NodeSelector map[string]string        `toml:"node_selector"` // labels that the node of every pod must have; a descriptor may name no other value of one
 	Tolerations  []descriptors.Toleration `toml:"tolerations"`   // taints that the node of every pod may have, besides those of the descriptor

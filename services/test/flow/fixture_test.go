@@ -53,6 +53,7 @@ type fixture struct {
 	objects  *blob.Store
 	cluster  *fakeCluster
 	client   baiv1.RunServiceClient
+	slots    int    // of the executor
 	folder   string // that data may be read from
 }
 
@@ -85,7 +86,7 @@ func newFixture(t *testing.T, b *topicRecorder) *fixture {
 	})
 	return &fixture{
 		t: t, recorder: b, bus: eventtest.NewBus(t), store: pollingStore{storetest.NewMemory()}, objects: objects,
-		cluster: newFakeCluster(), folder: t.TempDir(),
+		cluster: newFakeCluster(), folder: t.TempDir(), slots: 1,
 	}
 }
 
@@ -115,7 +116,7 @@ func (w *fixture) gateway() map[string]service.Runnable {
 	return parts
 }
 
-// services returns the parts of all services, with one slot for all runs.
+// services returns the parts of all services.
 func (w *fixture) services() map[string]service.Runnable {
 	w.t.Helper()
 	var s dataset.Settings
@@ -124,7 +125,7 @@ func (w *fixture) services() map[string]service.Runnable {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	es := executor.Settings{Slots: 1}
+	es := executor.Settings{Slots: w.slots}
 	es.Pods.Brokers, es.Pods.ObjectStore = []string{"localhost:9092"}, w.objects.PodURL()
 	token := func(run string) string { return "token of " + run }
 	maps.Copy(parts, w.gateway())

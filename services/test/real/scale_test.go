@@ -272,6 +272,42 @@ func TestANodeThatIsAddedAfterTheWaitEndsItWell(t *testing.T) {
 	t.Run("nobody collects what a run on it writes", func(t *testing.T) { f.wantUncollectedRunReported(t) })
 }
 
+// TestAnExclusiveRunWaitsForAnotherLongerThanItsPendingDeadline has two runs that keep
+// others off their node want the only one.
+func TestAnExclusiveRunWaitsForAnotherLongerThanItsPendingDeadline(t *testing.T) {
+	t.Parallel()
+	testCluster := simulated(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), scaleTime)
+	defer cancel()
+	f := newMeteredFleet(t, testCluster, "--slots", "4")
+	text := plain(kwok.EndsAfter+` = "60s"`, `placement = "exclusive"
+[limits]
+pending_deadline = "20s"`)
+	first, err := f.submitText(ctx, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.await(ctx, first, isRunning); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	second, err := f.submitText(ctx, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.await(ctx, second, func(c *baiv1.Change) bool { return c.GetReason() == "NodesInUse" })
+	if err != nil || c.GetPhase() != baiv1.Phase_PHASE_QUEUED {
+		t.Fatalf("it waits as %v, %v", c, err)
+	}
+	t.Log(c.GetMessage())
+	for _, run := range []string{first, second} {
+		if _, err := f.await(ctx, run, succeeded); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("the second ended well %s after its submission", time.Since(begun).Round(time.Millisecond))
+}
+
 // wantUncollectedRunReported checks that a run without data, whose collector has started,
 // is over, and that its user is notified and waits no longer than requested.
 func (f *meteredFleet) wantUncollectedRunReported(t *testing.T) {

@@ -19,6 +19,7 @@ type Cluster struct {
 	cluster.Deleter
 	cluster.Stopper
 	cluster.Observer
+	cluster.Occupier
 	cluster.Labeler
 
 	// Logs reads the logs of containers. It is nil if all containers run under bai-pod.
@@ -62,7 +63,7 @@ func (c *Clusters) Open(log *zap.Logger) (Cluster, error) {
 			return Cluster{}, err
 		}
 		return Cluster{
-			Creator: l, Deleter: l, Observer: l, Labeler: l,
+			Creator: l, Deleter: l, Observer: l, Occupier: l, Labeler: l,
 			Ready: func(context.Context) error { return nil },
 			Close: func(ctx context.Context) error { return l.Close(ctx, true) },
 		}, nil
@@ -72,7 +73,7 @@ func (c *Clusters) Open(log *zap.Logger) (Cluster, error) {
 		return Cluster{}, err
 	}
 	return Cluster{
-		Creator: k, Deleter: k, Observer: k, Labeler: k, Logs: k, Secrets: k, Ready: k.Ready,
+		Creator: k, Deleter: k, Observer: k, Occupier: k, Labeler: k, Logs: k, Secrets: k, Ready: k.Ready,
 		Close: func(context.Context) error { k.Close(); return nil },
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +76,7 @@ func TestAPI(t *testing.T) {
 		"Watch hands nothing over while it may not see, and all when it may":         blind,
 		"a Job whose pods were orphaned leaves pods, and they are deleted":           orphans,
 		"a pod whose node never says that it ended is given up":                      lost,
+		"where the pods of runs are is told with the nodes":                          occupancy,
 		"what owns all goes last, also where somebody else deleted the Job":          owned,
 		"a Job of several roles is that whose end ends the run":                      roles,
 		"what is left of a run whose Job is gone is not taken for its Job":           leftOver,
@@ -318,6 +320,44 @@ func lost(t *testing.T, testCluster *testbed.Cluster) {
 		}
 		return false
 	})
+}
+
+// occupancy has a pod on a node, and one without.
+func occupancy(t *testing.T, testCluster *testbed.Cluster) {
+	t.Helper()
+	scope := testCluster.Namespace(t)
+	testCluster.Apply(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+scope+`"},"spec":{"unschedulable":true}}`)
+	t.Cleanup(func() {
+		if out, err := testCluster.Try(context.WithoutCancel(t.Context()), "delete", "node", scope); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	c := open(t, kube.Settings{Kubeconfig: testCluster.Kubeconfig, Namespace: scope})
+	placed := job(scope, "placed")
+	placed.Spec.Template.Spec.NodeSelector, placed.Spec.Template.Spec.NodeName = nil, scope
+	for _, j := range []*batchv1.Job{placed, job(scope, "waits")} {
+		if err := c.Create(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		waitUntil(t, c, ref(scope, j.Name), "a pod", func(s cluster.Snapshot, _ error) bool { return len(s.Pods) == 1 })
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
+	defer cancel()
+	for {
+		got, err := c.Occupancy(ctx)
+		if err == nil && len(got.Pods) == 1 {
+			known := slices.ContainsFunc(got.Nodes, func(n corev1.Node) bool { return n.Name == scope })
+			if p := got.Pods[0]; p.Spec.NodeName != scope || p.Labels[cluster.LabelRun] != "placed" || !known || got.UnknownReason != "" {
+				t.Errorf("%+v", got)
+			}
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond): // the cache is not complete yet
+		case <-ctx.Done():
+			t.Fatalf("the last answer: %+v, %v", got, err)
+		}
+	}
 }
 
 // owned deletes a run twice: whole, and with its Job already being deleted.

@@ -86,6 +86,9 @@ type Cluster struct {
 	stop   context.CancelFunc
 	closed bool
 	wg     sync.WaitGroup
+
+	nodesMu sync.Mutex
+	nodes   nodeList // the last answer
 }
 
 // New returns the cluster, without connecting to it. The caller closes it.

@@ -60,6 +60,11 @@ func (*Cluster) Observe(context.Context, cluster.Ref) (cluster.Snapshot, error) 
 	return cluster.Snapshot{}, cluster.ErrNotFound
 }
 
+// Occupancy implements cluster.Occupier.
+func (*Cluster) Occupancy(context.Context) (cluster.Occupancy, error) {
+	return cluster.Occupancy{}, nil
+}
+
 // Labels implements cluster.Labeler.
 func (*Cluster) Labels(context.Context, string, string, string) (map[string]string, error) {
 	return nil, cluster.ErrNotFound

@@ -41,6 +41,19 @@ func (c *Cluster) Observe(_ context.Context, r cluster.Ref) (cluster.Snapshot, e
 	return seen, nil
 }
 
+// Occupancy implements cluster.Occupier.
+func (c *Cluster) Occupancy(context.Context) (cluster.Occupancy, error) {
+	all := cluster.Occupancy{Nodes: []corev1.Node{c.asNode()}, OneMachine: true}
+	for _, at := range c.registry.attempts() {
+		for _, p := range c.snapshot(at, func(podstatus.Facts) bool { return true }).Pods {
+			if p.Spec.NodeName != "" && cluster.Alive(p) {
+				all.Pods = append(all.Pods, p)
+			}
+		}
+	}
+	return all, nil
+}
+
 // snapshot returns the jobs of an attempt that include accepts, and their pods.
 func (c *Cluster) snapshot(at disk.Attempt, include func(podstatus.Facts) bool) cluster.Snapshot {
 	var all []podstatus.Facts
