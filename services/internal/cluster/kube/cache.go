@@ -310,7 +310,10 @@ func stripPodSpec(s *corev1.PodSpec) {
 	s.Volumes = nil
 	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range cs {
-			cs[i].Env, cs[i].EnvFrom, cs[i].VolumeMounts, cs[i].Args = nil, nil, nil, nil
+			cs[i].Env, cs[i].EnvFrom, cs[i].VolumeMounts = nil, nil, nil
+			if cs[i].Name != cluster.ContainerWait { // its arguments name the pods for which it waits
+				cs[i].Args = nil
+			}
 		}
 	}
 }

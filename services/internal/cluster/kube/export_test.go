@@ -17,6 +17,8 @@ func IsOverdue(p *corev1.Pod, now time.Time, timeout time.Duration) bool {
 	return isOverdue(p, now, timeout)
 }
 
+func StripUnused(o any) (any, error) { return stripUnused(o) }
+
 func NeedsStop(j *batchv1.Job) bool { return needsStop(j) }
 
 func IsInformative(e *corev1.Event) bool { return isInformative(e) }

@@ -31,7 +31,8 @@ func (k *clusterCache) watch(w *queue.Queue[attempt]) (stop func()) {
 	}
 }
 
-// Watch implements cluster.Observer. All watchers share a snapshot, which must not be changed; it lacks volumes, environment and arguments.
+// Watch implements cluster.Observer. All watchers share a snapshot, which must not be changed; it lacks volumes, environment and the
+// arguments of containers other than cluster.ContainerWait.
 // While the cluster cannot be read, Watch delivers no snapshots and reports no attempt as gone.
 func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) error {
 	k, err := c.sharedCache() //nolint:contextcheck // it goes on for others

@@ -20,7 +20,7 @@ var errAway = errors.New("the store is away")
 
 func TestAKeyIsWorkedOnOnceHoweverOftenItWasAddedAndByOneWorkerAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t)
+		p := newWorkers(t)
 		p.do = func(string, int) (queue.Result, error) {
 			time.Sleep(time.Second)
 			return queue.Result{}, nil
@@ -55,7 +55,7 @@ func TestAKeyIsWorkedOnAgainWhenItsResultSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newPool(t)
+				p := newWorkers(t)
 				p.do = func(_ string, n int) (queue.Result, error) {
 					if n == 4 {
 						return queue.Result{}, nil
@@ -77,7 +77,7 @@ func TestAKeyIsWorkedOnAgainWhenItsResultSaysSo(t *testing.T) {
 
 func TestABackOffEndsAtItsMaximumAndBeginsAnewAfterASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t)
+		p := newWorkers(t)
 		p.do = func(_ string, n int) (queue.Result, error) {
 			if n == 6 || n == 8 {
 				return queue.Result{}, nil
@@ -98,7 +98,7 @@ func TestABackOffEndsAtItsMaximumAndBeginsAnewAfterASuccess(t *testing.T) {
 
 func TestAKeyThatIsAddedDoesNotWaitForItsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t)
+		p := newWorkers(t)
 		p.do = func(_ string, n int) (queue.Result, error) {
 			if n < 2 {
 				return queue.Result{RequeueAfter: time.Hour}, nil
@@ -116,7 +116,7 @@ func TestAKeyThatIsAddedDoesNotWaitForItsBackOff(t *testing.T) {
 
 func TestAKeyRestsWithoutAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t)
+		p := newWorkers(t)
 		p.do = func(key string, _ int) (queue.Result, error) {
 			if key == "a" {
 				return queue.Result{Rest: time.Minute}, nil
@@ -135,7 +135,7 @@ func TestAKeyRestsWithoutAWorker(t *testing.T) {
 
 func TestKeysThatAreAddedWhileNobodyWorksAreWorkedOnByTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t)
+		p := newWorkers(t)
 		p.q.Add("a")
 		p.q.AddAfter("a", time.Hour)
 		p.run(1)
@@ -149,7 +149,7 @@ func TestKeysThatAreAddedWhileNobodyWorksAreWorkedOnByTheNextRun(t *testing.T) {
 
 func TestRunReturnsWhenItsWorkersHaveAndForgetsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t)
+		p := newWorkers(t)
 		p.do = func(string, int) (queue.Result, error) {
 			time.Sleep(time.Minute)
 			return queue.Result{}, errAway
@@ -170,8 +170,8 @@ func TestRunReturnsWhenItsWorkersHaveAndForgetsWhatIsLeft(t *testing.T) {
 	})
 }
 
-// pool runs a queue and records each call.
-type pool struct {
+// workers runs a queue and records each call.
+type workers struct {
 	q     *queue.Queue[string]
 	logs  *observer.ObservedLogs
 	start time.Time
@@ -185,10 +185,10 @@ type pool struct {
 	count map[string]int
 }
 
-func newPool(t *testing.T) *pool {
+func newWorkers(t *testing.T) *workers {
 	t.Helper()
 	logs, log := observed()
-	p := &pool{logs: logs, start: time.Now(), ctx: t.Context(), count: make(map[string]int)}
+	p := &workers{logs: logs, start: time.Now(), ctx: t.Context(), count: make(map[string]int)}
 	p.q = queue.New(log, queue.Settings[string]{First: time.Second, Max: 8 * time.Second})
 	p.do = func(string, int) (queue.Result, error) { return queue.Result{}, nil }
 	p.stop = func() {}
@@ -196,14 +196,14 @@ func newPool(t *testing.T) *pool {
 	return p
 }
 
-func (p *pool) run(workers int) {
+func (p *workers) run(workers int) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = p.q.Run(ctx, workers, p.work) }()
 	p.stop = sync.OnceFunc(func() { cancel(); <-done })
 }
 
-func (p *pool) work(_ context.Context, key string) (queue.Result, error) {
+func (p *workers) work(_ context.Context, key string) (queue.Result, error) {
 	p.mu.Lock()
 	p.calls = append(p.calls, fmt.Sprintf("%s at %s", key, time.Since(p.start)))
 	p.count[key]++
@@ -212,7 +212,7 @@ func (p *pool) work(_ context.Context, key string) (queue.Result, error) {
 	return p.do(key, n)
 }
 
-func (p *pool) expect(t *testing.T, want ...string) {
+func (p *workers) expect(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	p.mu.Lock()
@@ -222,7 +222,7 @@ func (p *pool) expect(t *testing.T, want ...string) {
 	}
 }
 
-func (p *pool) messages() string {
+func (p *workers) messages() string {
 	var all []string
 	for _, e := range p.logs.All() {
 		all = append(all, e.Message)
