@@ -193,7 +193,7 @@ func addSets(p *baitest.Platform, begin time.Time) {
 		Id: sizesID, Name: "sizes", Namespace: "pets", Owner: "ann", Description: "All sizes \x1b[31m", DescriptorFile: "sweep.toml", DescriptorToml: helloText,
 		Labels: map[string]string{"task_name": "sizes"}, CellCount: 3, RunCount: 9, Repetitions: 2, Warmup: 1, Order: "interleaved", MaxParallel: 2, OnFailure: "continue",
 		State: baiv1.SetState_SET_STATE_RUNNING, Submitted: 6, Active: 1, Succeeded: 4, Failed: 1, FailureClasses: map[string]int32{"infra": 1},
-		Failures:   []*baiv1.SetFailure{{RunId: failedID, Cell: "size=1M", Message: "the process exited with 3"}},
+		Failures:   []*baiv1.SetFailure{{RunId: failedID, Cell: "size=1M", Repetition: 1, Message: "the process exited with 3"}},
 		ActiveRuns: []string{runningID}, EstimatedEndTime: timestamppb.New(begin.Add(time.Hour)), CreateTime: timestamppb.New(begin), UpdateTime: timestamppb.New(begin.Add(time.Minute)),
 	},
 		&baiv1.Cell{Id: "0123456789ab", Name: "size=1K", Parameters: []*baiv1.CellParameter{{Name: "size", Value: `"1K"`}}, Runs: []*baiv1.CellRun{

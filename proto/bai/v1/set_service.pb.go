@@ -551,7 +551,12 @@ type SetFailure struct {
 	// Name of the cell.
 	Cell string `protobuf:"bytes,2,opt,name=cell,proto3" json:"cell,omitempty"`
 	// Why, in words.
-	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// Number of the repetition or the warm-up run in its cell, from 1; 0 if the
+	// failure was stored by a server that did not note it.
+	Repetition int32 `protobuf:"varint,4,opt,name=repetition,proto3" json:"repetition,omitempty"`
+	// The run is a warm-up.
+	Warmup        bool `protobuf:"varint,5,opt,name=warmup,proto3" json:"warmup,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -605,6 +610,20 @@ func (x *SetFailure) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *SetFailure) GetRepetition() int32 {
+	if x != nil {
+		return x.Repetition
+	}
+	return 0
+}
+
+func (x *SetFailure) GetWarmup() bool {
+	if x != nil {
+		return x.Warmup
+	}
+	return false
 }
 
 // Cell is one combination of the values of a sweep.
@@ -2136,12 +2155,16 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\n" +
 	"half_width\x18\x02 \x01(\x01R\thalfWidth\x12\x10\n" +
 	"\x03min\x18\x03 \x01(\x05R\x03min\x12\x10\n" +
-	"\x03max\x18\x04 \x01(\x05R\x03max\"Q\n" +
+	"\x03max\x18\x04 \x01(\x05R\x03max\"\x89\x01\n" +
 	"\n" +
 	"SetFailure\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04cell\x18\x02 \x01(\tR\x04cell\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xa0\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x1e\n" +
+	"\n" +
+	"repetition\x18\x04 \x01(\x05R\n" +
+	"repetition\x12\x16\n" +
+	"\x06warmup\x18\x05 \x01(\bR\x06warmup\"\xa0\x01\n" +
 	"\x04Cell\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x125\n" +

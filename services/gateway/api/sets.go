@@ -195,7 +195,9 @@ func setOf(s set.Set) *baiv1.Set {
 		out.StopWhen = &baiv1.StopWhen{Metric: w.Metric, HalfWidth: w.HalfWidth, Min: int32Of(w.Min), Max: int32Of(w.Max)}
 	}
 	for _, f := range s.Failures {
-		out.Failures = append(out.Failures, &baiv1.SetFailure{RunId: f.Run, Cell: f.Cell, Message: f.Message})
+		out.Failures = append(out.Failures, &baiv1.SetFailure{
+			RunId: f.Run, Cell: f.Cell, Repetition: int32Of(f.Repetition), Warmup: f.Warmup, Message: f.Message,
+		})
 	}
 	return out
 }

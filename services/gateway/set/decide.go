@@ -44,10 +44,12 @@ type ActiveRun struct {
 
 // Failure is a run of a set that failed or could not be submitted.
 type Failure struct {
-	Ordinal int    `json:"ordinal"`
-	Run     string `json:"run,omitempty"` // empty if the run was refused
-	Cell    string `json:"cell"`          // name of the cell
-	Message string `json:"message,omitempty"`
+	Ordinal    int    `json:"ordinal"`
+	Run        string `json:"run,omitempty"`        // empty if the run was refused
+	Cell       string `json:"cell"`                 // name of the cell
+	Repetition int    `json:"repetition,omitempty"` // number in the cell; 0 in documents of older releases, and if no more runs can be made
+	Warmup     bool   `json:"warmup,omitempty"`
+	Message    string `json:"message,omitempty"`
 }
 
 // Counts are the numbers of runs that have ended, warm-ups included.
@@ -81,7 +83,11 @@ type ending struct {
 	Class   event.Class
 	Cell    string
 	Message string
-	Time    time.Duration // from the submission to the end; 0: not known
+
+	Repetition int // number in the cell; 0: not known
+	Warmup     bool
+
+	Time time.Duration // from the submission to the end; 0: not known
 }
 
 // decision is a set that changes.
@@ -162,7 +168,9 @@ func (d *decision) count(a ActiveRun, end ending) {
 	}
 	d.Counts.Classes[end.Class]++
 	if len(d.Failures) < maxFailures {
-		d.Failures = append(d.Failures, Failure{Ordinal: a.Ordinal, Run: a.Run, Cell: end.Cell, Message: clip(end.Message)})
+		d.Failures = append(d.Failures, Failure{
+			Ordinal: a.Ordinal, Run: a.Run, Cell: end.Cell, Repetition: end.Repetition, Warmup: end.Warmup, Message: clip(end.Message),
+		})
 	}
 }
 

@@ -127,7 +127,10 @@ func (o *observer) submit(ctx context.Context, a ActiveRun) error {
 		return nil
 	case errors.As(err, &invalid), errors.As(err, &unsupported):
 		o.log.Warn("run refused", zap.String("set", o.set.ID), zap.Int("ordinal", a.Ordinal), zap.Error(err))
-		o.Ended[a.Ordinal] = ending{Outcome: event.Failed, Class: event.ClassUser, Cell: o.cell(a), Message: err.Error()}
+		r := o.run(a.Ordinal)
+		o.Ended[a.Ordinal] = ending{
+			Outcome: event.Failed, Class: event.ClassUser, Cell: o.plan.Cell(r.Cell).Name, Repetition: r.Repetition, Warmup: r.Warmup, Message: err.Error(),
+		}
 		return nil
 	}
 	return fmt.Errorf("submit run %d: %w", a.Ordinal, err)
@@ -144,7 +147,9 @@ func (o *observer) look(ctx context.Context, a ActiveRun) error {
 	case err != nil:
 		return fmt.Errorf("look at run %s: %w", a.Run, err)
 	case run.Phase == event.PhaseFinished:
-		o.Ended[a.Ordinal] = ending{Outcome: run.Outcome, Class: run.Class, Cell: run.Cell, Message: run.Message, Time: timeOf(run)}
+		o.Ended[a.Ordinal] = ending{
+			Outcome: run.Outcome, Class: run.Class, Cell: run.Cell, Repetition: run.Repetition, Warmup: run.Warmup, Message: run.Message, Time: timeOf(run),
+		}
 		return nil
 	case o.set.State != StateCanceling || a.Canceled:
 		return nil
@@ -164,6 +169,3 @@ func (o *observer) submittedRun(ctx context.Context, id string) (store.Run, erro
 	}
 	return store.Run{ID: sub.Run, Namespace: sub.Namespace, Owner: sub.Owner, Lineage: sub.Lineage}, nil
 }
-
-// cell returns the name of a run's cell.
-func (o *observer) cell(a ActiveRun) string { return o.plan.Cell(o.run(a.Ordinal).Cell).Name }

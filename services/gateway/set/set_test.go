@@ -221,7 +221,7 @@ func TestARefusedRunIsAFailureAndTheSetGoesOn(t *testing.T) {
 	delete(w.scripts, strings.Repeat("a", 64)) // it is evicted
 	s = g.runToEnd(s.ID)
 	want(t, "set", summary(s), "finished, 6 of 6 submitted, 0 active, 0 succeeded, 6 failed, 0 canceled: failed")
-	if len(s.Failures) != 6 || s.Failures[0].Run != "" || !strings.Contains(s.Failures[0].Message, "not kept here") || s.Failures[0].Cell != "size=1K,n=1" {
+	if len(s.Failures) != 6 || s.Failures[0].Run != "" || !strings.Contains(s.Failures[0].Message, "not kept here") || s.Failures[0].Cell != "size=1K,n=1" || s.Failures[0].Repetition != 1 {
 		t.Errorf("failures are %+v", s.Failures)
 	}
 	if _, err := g.Resume(t.Context(), "ann", s.ID); err == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -16,12 +17,25 @@ import (
 type Column struct {
 	Name   string // 1 to 63 lower-case letters, digits and _, the first no digit
 	Number bool   // its values are float64; else they are strings. Any value may be nil
+
+	Value descriptors.ColumnValue // what its values are
+}
+
+// About is what a destination that stores runs may say of one beside its rows.
+type About struct {
+	Name, Namespace, Owner, Set, Cell, File string // each may be empty
+
+	Outcome        event.Outcome
+	Attempt        int
+	Started, Ended time.Time // zero for none
+	Labels         map[string]string
 }
 
 // Delivery is the rows of one run for one destination. Rows may be read several times, and gives the same rows each time. A reader stops at
 // the first error.
 type Delivery struct {
 	Run     string
+	About   About
 	Columns []Column
 	Rows    iter.Seq2[[]any, error]
 }
@@ -37,9 +51,24 @@ func tableOf(d descriptors.Destination) table {
 	all := d.ColumnsOrDefault()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v, _ := descriptors.ParseColumnValue(all[name]) // the gateway has accepted it
-		t.columns, t.values = append(t.columns, Column{Name: name, Number: v.Number()}), append(t.values, v)
+		t.columns, t.values = append(t.columns, Column{Name: name, Number: v.Number(), Value: v}), append(t.values, v)
 	}
 	return t
+}
+
+// aboutRun returns what is said of a run.
+func aboutRun(r store.Run) About {
+	a := About{
+		Name: r.Name, Namespace: r.Namespace, Owner: r.Owner, Set: r.Set, Cell: r.Cell, File: r.File,
+		Outcome: r.Outcome, Attempt: r.Attempt, Started: r.Created, Labels: r.Labels,
+	}
+	if r.Started != nil {
+		a.Started = *r.Started
+	}
+	if r.Ended != nil {
+		a.Ended = *r.Ended
+	}
+	return a
 }
 
 // row is one row, whose values get gives.

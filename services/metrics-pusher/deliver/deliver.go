@@ -229,7 +229,7 @@ func (w *worker) note(name string, err error) {
 // delivery returns the rows of a run for a destination.
 func (w *worker) delivery(ctx context.Context, r store.Run, d descriptors.Destination) (Delivery, error) {
 	t := tableOf(d)
-	out := Delivery{Run: r.ID, Columns: t.columns}
+	out := Delivery{Run: r.ID, About: aboutRun(r), Columns: t.columns}
 	if d.Rows == descriptors.SampleRows {
 		out.Rows = w.samples(ctx, r, t)
 		return out, nil

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -42,6 +43,8 @@ type memory struct {
 	mu    sync.Mutex
 	rows  map[string][]string
 	fails error
+	about deliver.About // of the last delivery
+	value []descriptors.ColumnValue
 }
 
 func (m *memory) Deliver(_ context.Context, d deliver.Delivery) error {
@@ -52,6 +55,10 @@ func (m *memory) Deliver(_ context.Context, d deliver.Delivery) error {
 	}
 	if _, ok := m.rows[d.Run]; ok {
 		return nil
+	}
+	m.about, m.value = d.About, nil
+	for _, c := range d.Columns {
+		m.value = append(m.value, c.Value)
 	}
 	var rows []string
 	for row, err := range d.Rows {
@@ -185,6 +192,31 @@ func TestADestinationThatFailsIsOwedUntilItWorks(t *testing.T) {
 		messages = append(messages, m.Message)
 	}
 	want(t, "log", messages, []string{"destination takes no rows, retrying", "destination takes rows again"})
+}
+
+func TestADeliveryTellsTheRunAndTheMeaningOfItsColumns(t *testing.T) {
+	s, r := newStore(t)
+	started, ended := time.Unix(100, 0).UTC(), time.Unix(200, 0).UTC()
+	r.Revision, r.Name, r.File, r.Set, r.Cell, r.Outcome, r.Started, r.Ended = 2, "n", "f.toml", "s", "x=1", event.Failed, &started, &ended
+	if err := s.PutRun(t.Context(), r, store.Change{Run: r.ID, Revision: 2, Event: "e2"}); err != nil {
+		t.Fatal(err)
+	}
+	warehouse := newMemory()
+	d := newDeliverer(s, zap.NewNop(), map[string]deliver.Destination{"warehouse": warehouse, "lake": newMemory()})
+	if err := d.Owe(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	run(t, d, "nothing is owed", func() bool { return owed(t, s) == "" })
+	want(t, "the run", warehouse.about, deliver.About{
+		Name: "n", Namespace: "perf", Owner: "ann", Set: "s", Cell: "x=1", File: "f.toml", Outcome: event.Failed, Attempt: 2, Started: started, Ended: ended,
+		Labels: map[string]string{"team": "pets"},
+	})
+	want(t, "the columns cell, rate, run and team", warehouse.value, []descriptors.ColumnValue{
+		{From: descriptors.FromRun, Field: "cell"},
+		{From: descriptors.FromMetric, Name: "rate", Field: "median"},
+		{From: descriptors.FromRun, Field: "id"},
+		{From: descriptors.FromLabel, Name: "team"},
+	})
 }
 
 // silent is a destination that never answers.

@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
 )
 
@@ -23,10 +24,13 @@ type Fixture struct {
 	Rows func(t *testing.T) []string
 }
 
-// Rows is a delivery of n rows of a run with the columns run and value.
+// Rows is a delivery of n rows of a run with the columns run and value, as those of samples.
 func Rows(run string, n int) deliver.Delivery {
 	return deliver.Delivery{
-		Run: run, Columns: []deliver.Column{{Name: "run"}, {Name: "value", Number: true}},
+		Run: run, Columns: []deliver.Column{
+			{Name: "run", Value: descriptors.ColumnValue{From: descriptors.FromSample, Field: "metric"}},
+			{Name: "value", Number: true, Value: descriptors.ColumnValue{From: descriptors.FromSample, Field: "value"}},
+		},
 		Rows: func(yield func([]any, error) bool) {
 			for i := range n {
 				if !yield([]any{run, float64(i)}, nil) {

@@ -40,15 +40,20 @@ driver = "postgres"
 dsn_file = "/etc/bai/warehouse"
 table = "bench.results"
 namespaces = ["perf"]
+[destinations.tracking]
+kind = "mlflow"
+url = "https://mlflow:5000"
+experiment = "speed tests"
+token_file = "/etc/bai/mlflow"
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string][]string{"lake": nil, "warehouse": {"perf"}}, s.Namespaces()); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"lake": nil, "warehouse": {"perf"}, "tracking": nil}, s.Namespaces()); diff != "" {
 		t.Error(diff)
 	}
 	all, end, err := open.Destinations(t.Context(), s, nil, zap.NewNop())
-	if err != nil || len(all) != 2 || all["lake"] == nil || all["warehouse"] == nil {
+	if err != nil || len(all) != 3 || all["lake"] == nil || all["warehouse"] == nil || all["tracking"] == nil {
 		t.Errorf("%v, %v", all, err)
 	}
 	if err := end(); err != nil {
@@ -58,14 +63,23 @@ namespaces = ["perf"]
 
 func TestSettingsThatCannotWorkAreNamed(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"no kind":         {"", `destinations.d.kind: "", want objects or sql`},
+		"no kind":         {"", `destinations.d.kind: "", want objects, sql or mlflow`},
 		"a format":        {"kind = \"objects\"\nurl = \"file:///srv\"\nformat = \"xml\"", `destinations.d.format: "xml", want csv or jsonl`},
 		"a relative file": {"kind = \"sql\"\ndriver = \"sqlite\"\ndsn_file = \"x\"\ntable = \"t\"", `destinations.d.dsn_file: "x" is not the absolute path of a file`},
 		"a table for objects": {
-			"kind = \"objects\"\nurl = \"file:///srv\"\ntable = \"t\"", `destinations.d: kind objects has no driver, dsn_file and table`,
+			"kind = \"objects\"\nurl = \"file:///srv\"\ntable = \"t\"", `destinations.d.table: kind objects has no table`,
 		},
 		"a URL for a table": {
-			"kind = \"sql\"\ndriver = \"sqlite\"\ndsn_file = \"/x\"\ntable = \"t\"\nurl = \"file:///srv\"", `destinations.d: kind sql has no url and no format`,
+			"kind = \"sql\"\ndriver = \"sqlite\"\ndsn_file = \"/x\"\ntable = \"t\"\nurl = \"file:///srv\"", `destinations.d.url: kind sql has no url`,
+		},
+		"a table for MLflow": {
+			"kind = \"mlflow\"\nurl = \"https://x\"\nexperiment = \"e\"\ntable = \"t\"", `destinations.d.table: kind mlflow has no table`,
+		},
+		"an experiment for a table": {
+			"kind = \"sql\"\ndriver = \"sqlite\"\ndsn_file = \"/x\"\ntable = \"t\"\nexperiment = \"e\"", `destinations.d.experiment: kind sql has no experiment`,
+		},
+		"MLflow without an experiment": {
+			"kind = \"mlflow\"\nurl = \"https://x\"", `destinations.d.experiment: "", want the name of an experiment of at most 500 bytes`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,6 +127,32 @@ func (c *Client) Post(ctx context.Context, body []byte, headers map[string]strin
 	}
 }
 
+// Call sends a request to a path below the URL, with a body of JSON, and returns the status and the whole answer. An answer of more than limit
+// bytes is an error. It follows no redirect.
+func (c *Client) Call(ctx context.Context, method, path string, body []byte, limit int64) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.settings.URL, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("User-Agent", "benchmark-ai")
+	req.Header.Set("Content-Type", "application/json")
+	if err := c.authorize(req); err != nil {
+		return 0, nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return 0, nil, fmt.Errorf("read what %s answers: %w", c.settings.URL, err)
+	}
+	if int64(len(answer)) > limit {
+		return 0, nil, fmt.Errorf("%s answers more than %d bytes", c.settings.URL, limit)
+	}
+	return resp.StatusCode, answer, nil
+}
+
 // permanent reports whether a status means that the same request never succeeds. An operator can repair missing permissions and a wrong
 // address.
 func permanent(status int) bool {

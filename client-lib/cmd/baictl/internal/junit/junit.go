@@ -79,7 +79,7 @@ func Marshal(in Input) (string, error) {
 	if t := in.Set.GetCreateTime(); t != nil {
 		s.Timestamp = t.AsTime().UTC().Format("2006-01-02T15:04:05")
 	}
-	refused := refusals(in.Set)
+	refused := refusalsOf(in.Set)
 	for _, cell := range in.Cells {
 		s.Cases = append(s.Cases, casesOf(in, name, cell, refused[cell.GetName()])...)
 	}
@@ -125,14 +125,46 @@ func properties(in Input) []property {
 }
 
 // refusals are the messages of the runs that were refused, by the name of their cell.
-func refusals(set *baiv1.Set) map[string][]string {
-	all := map[string][]string{}
+type refusals map[string]*refusedRuns
+
+// refusedRuns are the messages of the refused runs of a cell: of those whose place in the
+// cell is known, and of those that an older platform stored without it.
+type refusedRuns struct {
+	known   map[runKey]string
+	unknown []string
+}
+
+func refusalsOf(set *baiv1.Set) refusals {
+	all := refusals{}
 	for _, f := range set.GetFailures() {
-		if f.GetRunId() == "" {
-			all[f.GetCell()] = append(all[f.GetCell()], f.GetMessage())
+		if f.GetRunId() != "" {
+			continue
 		}
+		in := all[f.GetCell()]
+		if in == nil {
+			in = &refusedRuns{known: map[runKey]string{}}
+			all[f.GetCell()] = in
+		}
+		if f.GetRepetition() == 0 {
+			in.unknown = append(in.unknown, f.GetMessage())
+			continue
+		}
+		in.known[runKey{f.GetWarmup(), f.GetRepetition()}] = f.GetMessage()
 	}
 	return all
+}
+
+// take returns the message of a run that was refused, and reports whether it was. A message
+// without a place is that of the first run without another one.
+func (r *refusedRuns) take(at runKey) (message string, refused bool) {
+	if r == nil {
+		return "", false
+	}
+	if message, refused = r.known[at]; refused || len(r.unknown) == 0 {
+		return message, refused
+	}
+	message, r.unknown = r.unknown[0], r.unknown[1:]
+	return message, true
 }
 
 // runKey tells the runs of a cell apart.
@@ -141,9 +173,9 @@ type runKey struct {
 	repetition int32
 }
 
-// casesOf returns the test cases of a cell: its warm-up runs, then its repetitions. The
-// first of those that have no run were refused, as often as there are messages.
-func casesOf(in Input, class string, cell *baiv1.Cell, refused []string) []testCase {
+// casesOf returns the test cases of a cell: its warm-up runs, then its repetitions. A set
+// lists its first 10 failures: runs that were refused after these are not submitted.
+func casesOf(in Input, class string, cell *baiv1.Cell, refused *refusedRuns) []testCase {
 	runs := map[runKey]*baiv1.CellRun{}
 	for _, r := range cell.GetRuns() {
 		runs[runKey{r.GetWarmup(), r.GetRepetition()}] = r
@@ -158,18 +190,23 @@ func casesOf(in Input, class string, cell *baiv1.Cell, refused []string) []testC
 			p, kind = runKey{repetition: i + 1 - in.Set.GetWarmup()}, "repetition"
 		}
 		c := testCase{Name: fmt.Sprintf("%s: %s %d", printer.Clean(cell.GetName()), kind, p.repetition), Class: class, Time: "0"}
-		switch run := runs[p]; {
-		case run != nil:
-			c.describe(run, in.Runs[run.GetRunId()])
-		case len(refused) > 0:
-			c.Failure = &failure{Type: "Refused", Message: printer.Clean(refused[0]), Text: "the run was refused"}
-			refused = refused[1:]
-		default:
-			c.Skipped = &skipped{Message: "not submitted"}
-		}
+		c.end(runs[p], in, p, refused)
 		all = append(all, c)
 	}
 	return all
+}
+
+// end adds how a run has ended, or that it was refused or not submitted.
+func (c *testCase) end(run *baiv1.CellRun, in Input, at runKey, refused *refusedRuns) {
+	if run != nil {
+		c.describe(run, in.Runs[run.GetRunId()])
+		return
+	}
+	if message, found := refused.take(at); found {
+		c.Failure = &failure{Type: "Refused", Message: printer.Clean(message), Text: "the run was refused"}
+		return
+	}
+	c.Skipped = &skipped{Message: "not submitted"}
 }
 
 // describe adds how a run has ended. Without a record there are no times and no reason.

@@ -227,3 +227,35 @@ func TestASetWithoutRunsIsADocumentToo(t *testing.T) {
 	}
 	check(t, text)
 }
+
+func TestARefusedRunIsAFailureAtItsOwnRepetition(t *testing.T) {
+	in := junit.Input{
+		Set: &baiv1.Set{Id: "s1", Repetitions: 3, Warmup: 1, Failures: []*baiv1.SetFailure{
+			{Cell: "x=1", Repetition: 2, Message: "second"},
+			{Cell: "x=1", Repetition: 1, Warmup: true, Message: "warm-up"},
+			{Cell: "x=1", Message: "of an older platform"},
+		}},
+		Cells: []*baiv1.Cell{{Name: "x=1"}},
+	}
+	text, err := junit.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, text)
+	var got report
+	if err := xml.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, c := range got.Suites[0].Cases {
+		line := c.Name
+		if c.Failure != nil {
+			line += ": " + c.Failure.Message
+		}
+		lines = append(lines, line)
+	}
+	want := []string{"x=1: warm-up 1: warm-up", "x=1: repetition 1: of an older platform", "x=1: repetition 2: second", "x=1: repetition 3"}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/parquet"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/result"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
@@ -26,7 +27,7 @@ func results(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "results SET",
 		Short:       "Show the medians of a set's metrics, cell by cell",
-		Annotations: session.ExtraFormats("csv", "jsonl", "md", "junit", "svg"),
+		Annotations: session.ExtraFormats("csv", "jsonl", "md", "junit", "svg", "parquet"),
 		Long: `Shows for each metric the median of each cell, its 95 % interval and the number
 of repetitions: "12.3 [11.9, 12.8] n=6". Repetitions that succeeded count,
 warm-ups do not. Each repetition is one value, the median of its samples. If the
@@ -46,9 +47,10 @@ With -o md: the tables as Markdown. With -o json or yaml: {"setId", "results":
 "level"}, "lacking", "values": [{"repetition", "value"}], "best", "skipped"}]};
 values of parameters are TOML. With -o jsonl: one line for each of the results.
 With -o csv: the columns set, cell, cell_id, metric, unit, labels, direction, n,
-excluded, lacking, median, low, high, level, best, and then one for each
-parameter. All of these have metrics system.*, too, except -o md. With -o name:
-the metrics.
+excluded, lacking, median, low, high, level, best, skipped, and then one for
+each parameter. With -o parquet: the same columns with types, to a file or a
+pipe, never to a terminal. All of these have metrics system.*, too, except -o
+md. With -o name: the metrics.
 
 With -o junit: a test suite in JUnit's XML, for continuous integration, with a
 test case for each run. Failed runs are failures, canceled ones are skipped, and
@@ -60,7 +62,8 @@ parameters that vary. Values of size that are no numbers make bars.`,
 		Example: `  baictl set results sizes
   baictl set results sizes --metric throughput --by size,threads
   baictl set results sizes -o csv
-  baictl set results sizes --metric throughput --by size -o svg > plot.svg`,
+  baictl set results sizes --metric throughput --by size -o svg > plot.svg
+  baictl set results sizes -o parquet > sizes.parquet`,
 	}
 	takeSet(s, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -81,6 +84,8 @@ func (f resultFlags) validate(cmd *cobra.Command, s *session.Session) error {
 		return session.UsageErrorf(cmd, "--by takes one or two parameters, not %d", len(f.by))
 	case len(f.by) == 2 && f.by[0] == f.by[1]:
 		return session.UsageErrorf(cmd, "--by needs two different parameters")
+	case s.Output == "parquet" && s.Screen.IsTerminal():
+		return session.UsageErrorf(cmd, "-o parquet writes no text: send it to a file or a pipe")
 	case len(f.by) > 0 && !slices.Contains([]string{"table", "wide", "md", "svg"}, s.Output):
 		return session.UsageErrorf(cmd, "--by is for tables and plots (-o table, wide, md or svg)")
 	}
@@ -120,6 +125,9 @@ func printResults(cmd *cobra.Command, s *session.Session, name string, flags res
 		return p.csv(all)
 	case s.Output == "name":
 		return p.names(all)
+	case s.Output == "parquet":
+		columns, rows := typedTable(got.GetId(), cells, all)
+		return parquet.Write(s.Env.Out, session.OwnVersion(s.Env.Version), columns, rows)
 	case s.Output == "svg":
 		return p.svg(cmd, flags.shown(all), flags)
 	case s.Output == "junit":
@@ -341,16 +349,26 @@ func (p resultPrinter) lines(all []*result.Metric) error {
 	return nil
 }
 
+// resultColumns are the first columns of tables for programs. One for each parameter follows.
+func resultColumns() []string {
+	return []string{
+		"set", "cell", "cell_id", "metric", "unit", "labels", "direction", "n", "excluded", "lacking", "median", "low", "high", "level", "best", "skipped",
+	}
+}
+
+// inCells returns the cells as those of a metric without values.
+func inCells(cells []*baiv1.CellResult) []result.InCell {
+	all := make([]result.InCell, 0, len(cells))
+	for _, c := range cells {
+		all = append(all, result.InCell{Cell: c})
+	}
+	return all
+}
+
 // csv prints a line for each result.
 func (p resultPrinter) csv(all []*result.Metric) error {
-	head := []string{
-		"set", "cell", "cell_id", "metric", "unit", "labels", "direction", "n", "excluded", "lacking", "median", "low", "high", "level", "best",
-	}
-	var names []string
-	if len(all) > 0 {
-		names = result.ParameterNames(all[0].Cells)
-	}
-	list := [][]string{append(head, names...)}
+	names := result.ParameterNames(inCells(p.cells))
+	list := [][]string{append(resultColumns(), names...)}
 	for _, m := range all {
 		for _, c := range m.Cells {
 			if c.Result != nil {
@@ -374,6 +392,7 @@ func (p resultPrinter) csvRow(m *result.Metric, c result.InCell, names []string)
 	row := []string{
 		p.set.GetId(), c.Cell.GetName(), c.Cell.GetId(), m.Name, m.Unit, m.Labels, r.GetDirection(),
 		fmt.Sprint(r.GetN()), fmt.Sprint(r.GetExcluded()), fmt.Sprint(r.GetLacking()), printer.Exact(r.GetMedian()), low, high, level, fmt.Sprint(c.Best),
+		fmt.Sprint(c.Cell.GetSkipped()),
 	}
 	for _, name := range names {
 		row = append(row, result.Content(result.Parameter(c.Cell, name)))
