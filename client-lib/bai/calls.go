@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -47,7 +48,7 @@ func NewKey() string { return rand.Text() }
 // still come to be: the UnavailableError carries the key, and the run's ID where
 // it is known.
 func (c *Client) Submit(ctx context.Context, s Submission) (Submitted, error) {
-	if n := len(s.Descriptor); n > parser.MaxSize {
+	if n := len(s.Descriptor); n > parser.MaxSize && !suite.Is(s.Descriptor) {
 		return Submitted{}, fmt.Errorf("submit %q: %w", s.File,
 			&InvalidError{Message: fmt.Sprintf("the descriptor has %d bytes, %d at most are allowed", n, parser.MaxSize)})
 	}
@@ -97,6 +98,7 @@ func (s Submission) requiredFeatures() []requiredFeature {
 		{2, "where a descriptor came from", s.Origin != nil},
 		{2, "which run is repeated", s.RerunOf != ""},
 		{3, "code that is sent along", s.Script != ""},
+		{9, "suites", suite.Is(s.Descriptor)},
 	}
 }
 

@@ -36,7 +36,7 @@ func (p Parser) readCells(text []byte, tree *syntax.Node, damaged bool) (*descri
 		return whole, nil, grid.Outside(text, tree, all)
 	}
 	g, found := grid.Read(grid.Source{
-		Text: text, Tree: tree, Lists: lists(), RunsPerCell: whole.Sweep.Warmup + whole.Sweep.Repetitions, MostRuns: p.runLimit(),
+		Text: text, Tree: tree, Lists: lists(), RunsPerCell: whole.Sweep.Warmup + whole.Sweep.Repetitions, MostRuns: p.RunLimit(),
 	})
 	if g == nil {
 		return whole, nil, append(grid.Outside(text, tree, all), found...)
@@ -57,8 +57,8 @@ func damageCells(tree *syntax.Node) {
 	}
 }
 
-// runLimit is how many runs a sweep may make, those for warming up included.
-func (p Parser) runLimit() int {
+// RunLimit is how many runs a sweep may make, those for warming up included.
+func (p Parser) RunLimit() int {
 	most := cmp.Or(p.MaxRuns, DefaultMaxRuns)
 	if p.Accepted {
 		return max(most, mostRuns)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 )
 
 func TestAFaultIsOneLine(t *testing.T) {
@@ -103,13 +104,12 @@ func read(t *testing.T, code, example string) parser.Faults {
 		_, _, faults := parser.ParseWith("example.toml", []byte(completeDescriptor("")), overrides(set))
 		return faults
 	}
+	if code >= "BAI0150" && code <= "BAI0159" {
+		return readSuite(t, example)
+	}
 	text := []byte(completeDescriptor(example))
 	if command, ok := strings.CutPrefix(example, "$ "); ok {
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = out
+		text = outputOf(t, command)
 	}
 	allowed := descriptors.Allowlists{"*": {Secrets: []string{"registry", "my-secret"}}}
 	p := parser.Parser{Zones: []string{"use1-az1"}, Allow: allowed, NodeSelector: map[string]string{"pool": "benchmarks"}, PullPolicy: "Never", Placements: []string{"spread"}}
@@ -121,6 +121,30 @@ func read(t *testing.T, code, example string) parser.Faults {
 	}
 	_, faults := p.Parse("example.toml", text)
 	return faults
+}
+
+// readSuite are the faults of a suite, or of the one that a command writes. It may name the
+// descriptor iperf.toml.
+func readSuite(t *testing.T, example string) parser.Faults {
+	t.Helper()
+	text := []byte(example)
+	if command, ok := strings.CutPrefix(example, "$ "); ok {
+		text = outputOf(t, command)
+	}
+	text, faults := suite.Embed("suite.toml", text, []suite.Source{{Name: "iperf.toml", File: "iperf.toml", Text: []byte(completeDescriptor(""))}})
+	if len(faults) == 0 {
+		_, _, faults = suite.Parse(parser.Parser{}, "suite.toml", text)
+	}
+	return faults
+}
+
+func outputOf(t *testing.T, command string) []byte {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func TestACodeThatThereIsNotIsNotExplained(t *testing.T) {

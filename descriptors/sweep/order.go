@@ -2,12 +2,67 @@ package sweep
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/benchmark-ai/bai/descriptors"
 )
 
+// layout is where the cells and runs of the entries of a plan are.
+type layout struct {
+	cells       []int // before each entry, and of all
+	runs        []int // likewise
+	warmups     []int // likewise
+	repetitions int   // of all cells
+	rounds      []round
+}
+
+// round is some consecutive repetitions of all cells that have as many.
+type round struct {
+	from, to int   // the numbers of the repetitions: from+1 to to
+	before   int   // repetitions of all cells before the round
+	entries  []int // those with cells that have the repetitions
+	cells    []int // before each of entries, and of all of them
+}
+
+func newLayout(entries []entry) layout {
+	l := layout{cells: []int{0}, runs: []int{0}, warmups: []int{0}}
+	var lengths []int
+	for i, e := range entries {
+		l.cells = append(l.cells, l.cells[i]+e.cells)
+		l.runs = append(l.runs, l.runs[i]+e.cells*(e.warmup+e.repetitions))
+		l.warmups = append(l.warmups, l.warmups[i]+e.cells*e.warmup)
+		l.repetitions += e.cells * e.repetitions
+		lengths = append(lengths, e.repetitions)
+	}
+	slices.Sort(lengths)
+	from, before := 0, 0
+	for _, to := range slices.Compact(lengths) {
+		r := newRound(entries, from, to, before)
+		l.rounds = append(l.rounds, r)
+		from, before = to, before+(to-from)*r.cells[len(r.entries)]
+	}
+	return l
+}
+
+func newRound(entries []entry, from, to, before int) round {
+	r := round{from: from, to: to, before: before, cells: []int{0}}
+	for i, e := range entries {
+		if e.repetitions >= to {
+			r.cells = append(r.cells, r.cells[len(r.entries)]+e.cells)
+			r.entries = append(r.entries, i)
+		}
+	}
+	return r
+}
+
+// find is the number of the part that has place i, where before has the places before each
+// part, and those of all parts. No part is empty, unless no place is in it.
+func find(before []int, i int) int {
+	return sort.Search(len(before)-1, func(n int) bool { return before[n+1] > i })
+}
+
 // Runs is the number of all runs, those for warming up included.
-func (p *Plan) Runs() int { return p.Cells() * (p.sweep.Warmup + p.sweep.Repetitions) }
+func (p *Plan) Runs() int { return p.runs[len(p.entries)] }
 
 // Run is a run by its ordinal in the order of submission, from 0. Every repetition of every
 // cell has exactly one ordinal, and so has every warm-up run.
@@ -15,40 +70,54 @@ func (p *Plan) Run(ordinal int) Run {
 	if p.sweep.Order == descriptors.Sequential {
 		return p.sequential(ordinal)
 	}
-	cells, warmup := p.Cells(), p.sweep.Warmup
-	if ordinal < cells*warmup {
-		return Run{Cell: ordinal / warmup, Repetition: ordinal%warmup + 1, Warmup: true}
+	if all := p.warmups[len(p.entries)]; ordinal >= all {
+		return p.repetition(ordinal - all)
 	}
-	ordinal -= cells * warmup
+	n := find(p.warmups, ordinal)
+	warmup, inner := p.entries[n].warmup, ordinal-p.warmups[n]
+	return Run{Cell: p.cells[n] + inner/warmup, Repetition: inner%warmup + 1, Warmup: true}
+}
+
+// repetition is the repetition at a place in the order of the plan, from 0.
+func (p *Plan) repetition(place int) Run {
 	if p.sweep.Order == descriptors.Random {
-		ordinal = int(p.shuffled[ordinal])
+		place = int(p.shuffled[place])
 	}
-	return Run{Cell: ordinal % cells, Repetition: ordinal/cells + 1}
+	r := p.rounds[sort.Search(len(p.rounds)-1, func(n int) bool { return p.rounds[n+1].before > place })]
+	place -= r.before
+	cells := r.cells[len(r.entries)]
+	n := find(r.cells, place%cells)
+	return Run{Cell: p.cells[r.entries[n]] + place%cells - r.cells[n], Repetition: r.from + place/cells + 1}
 }
 
 // Ordinal is the ordinal of a run of the plan: the inverse of Run.
-func (p *Plan) Ordinal(r Run) int {
-	cells, warmup := p.Cells(), p.sweep.Warmup
+func (p *Plan) Ordinal(run Run) int {
+	n := find(p.cells, run.Cell)
+	e, inner := p.entries[n], run.Cell-p.cells[n]
 	switch {
-	case p.sweep.Order == descriptors.Sequential && r.Warmup:
-		return r.Cell*(warmup+p.sweep.Repetitions) + r.Repetition - 1
+	case p.sweep.Order == descriptors.Sequential && run.Warmup:
+		return p.runs[n] + inner*(e.warmup+e.repetitions) + run.Repetition - 1
 	case p.sweep.Order == descriptors.Sequential:
-		return r.Cell*(warmup+p.sweep.Repetitions) + warmup + r.Repetition - 1
-	case r.Warmup:
-		return r.Cell*warmup + r.Repetition - 1
+		return p.runs[n] + inner*(e.warmup+e.repetitions) + e.warmup + run.Repetition - 1
+	case run.Warmup:
+		return p.warmups[n] + inner*e.warmup + run.Repetition - 1
 	}
-	place := (r.Repetition-1)*cells + r.Cell
+	r := p.rounds[sort.Search(len(p.rounds)-1, func(i int) bool { return p.rounds[i].to >= run.Repetition })]
+	member, _ := slices.BinarySearch(r.entries, n)
+	place := r.before + (run.Repetition-1-r.from)*r.cells[len(r.entries)] + r.cells[member] + inner
 	if p.sweep.Order == descriptors.Random {
 		place = slices.Index(p.shuffled, uint32(place)) //nolint:gosec // a set has no more runs
 	}
-	return cells*warmup + place
+	return p.warmups[len(p.entries)] + place
 }
 
 func (p *Plan) sequential(ordinal int) Run {
-	each := p.sweep.Warmup + p.sweep.Repetitions
-	r := Run{Cell: ordinal / each, Repetition: ordinal%each + 1}
-	if r.Warmup = r.Repetition <= p.sweep.Warmup; !r.Warmup {
-		r.Repetition -= p.sweep.Warmup
+	n := find(p.runs, ordinal)
+	e, inner := p.entries[n], ordinal-p.runs[n]
+	each := e.warmup + e.repetitions
+	r := Run{Cell: p.cells[n] + inner/each, Repetition: inner%each + 1}
+	if r.Warmup = r.Repetition <= e.warmup; !r.Warmup {
+		r.Repetition -= e.warmup
 	}
 	return r
 }

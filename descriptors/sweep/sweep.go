@@ -20,23 +20,41 @@ func Read(p parser.Parser, file string, text []byte) (*Plan, parser.Faults) {
 	if g == nil {
 		return nil, faults
 	}
-	plan := &Plan{sweep: *d.Sweep, grid: g, mark: text[:len(text)-len(bytes.TrimPrefix(text, []byte(mark)))]}
-	if plan.sweep.Order == descriptors.Random {
-		plan.shuffled = shuffled(g.Len()*plan.sweep.Repetitions, uint64(plan.sweep.Seed)) //nolint:gosec // its bits are the seed
-	}
-	return plan, faults
+	e := entry{grid: g, text: text, cells: g.Len(), warmup: d.Sweep.Warmup, repetitions: d.Sweep.Repetitions}
+	return newPlan(*d.Sweep, []entry{e}), faults
 }
 
 // mark is the byte order mark of UTF-8.
 const mark = "\ufeff"
 
-// A Plan is the runs of a sweep. It computes cells, texts and runs when they are asked
-// for. It is not changed, and may be used by many goroutines at a time.
+// A Plan is the runs of a sweep, or those of a suite. It computes cells, texts and runs when
+// they are asked for. It is not changed, and may be used by many goroutines at a time.
 type Plan struct {
-	sweep    descriptors.Sweep
-	grid     *grid.Grid
-	mark     []byte   // with which the text begins
+	sweep   descriptors.Sweep
+	entries []entry
+
+	layout
+
 	shuffled []uint32 // the repetitions of all cells, as interleaved numbers them
+}
+
+// entry is the cells of one descriptor.
+type entry struct {
+	name string     // in a suite
+	file string     // in a suite: where the descriptor was read
+	text []byte     // of the descriptor
+	grid *grid.Grid // nil for a descriptor of a suite without [sweep], which is one cell
+
+	cells, warmup, repetitions int // numbers of cells, and of runs of each cell
+}
+
+// newPlan returns the plan of some entries, with the order of s.
+func newPlan(s descriptors.Sweep, entries []entry) *Plan {
+	p := &Plan{sweep: s, entries: entries, layout: newLayout(entries)}
+	if s.Order == descriptors.Random {
+		p.shuffled = shuffled(p.repetitions, uint64(s.Seed)) //nolint:gosec // its bits are the seed
+	}
+	return p
 }
 
 // A Cell is one combination of values.
@@ -71,25 +89,55 @@ type Run struct {
 func (p *Plan) Sweep() descriptors.Sweep { return p.sweep }
 
 // Cells is the number of cells: 1 or more.
-func (p *Plan) Cells() int { return p.grid.Len() }
+func (p *Plan) Cells() int { return p.cells[len(p.entries)] }
 
 // Cell is a cell by its number, from 0: the combinations of product and zip come first, then
-// the rows of explicit. It panics for a number that is none.
+// the rows of explicit. Those of a suite are entry by entry. It panics for a number that is
+// none.
 func (p *Plan) Cell(i int) Cell {
-	one := p.grid.Point(i)
+	e, inner := p.entryOf(i)
+	if e.grid == nil {
+		return e.member(Cell{})
+	}
+	one := e.grid.Point(inner)
 	c := Cell{ID: one.ID, Name: one.Name, Parameters: make([]Parameter, len(one.Settings))}
 	for i, s := range one.Settings {
 		c.Parameters[i] = Parameter(s)
 	}
-	return c
+	if e.name == "" {
+		return c
+	}
+	return e.member(c)
 }
 
 // Descriptor is the text of cell i, for Parse: an ordinary descriptor, which differs from
 // the text of the plan in the keys that the cell sets and in the names in its strings, and
 // which has no [sweep].
 func (p *Plan) Descriptor(i int) []byte {
-	if len(p.mark) == 0 {
-		return p.grid.Text(i)
+	e, inner := p.entryOf(i)
+	if e.grid == nil {
+		return e.text
 	}
-	return slices.Concat(p.mark, p.grid.Text(i))
+	if bytes.HasPrefix(e.text, []byte(mark)) {
+		return slices.Concat([]byte(mark), e.grid.Text(inner))
+	}
+	return e.grid.Text(inner)
+}
+
+// Repetitions is the number of counted runs of cell i.
+func (p *Plan) Repetitions(i int) int {
+	e, _ := p.entryOf(i)
+	return e.repetitions
+}
+
+// Warmup is the number of runs of cell i before those that are counted.
+func (p *Plan) Warmup(i int) int {
+	e, _ := p.entryOf(i)
+	return e.warmup
+}
+
+// entryOf is the entry that cell i is in, and the number of the cell there.
+func (p *Plan) entryOf(i int) (*entry, int) {
+	n := find(p.cells, i)
+	return &p.entries[n], i - p.cells[n]
 }

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,14 +37,14 @@ func TestAnOlderPlatformSaysWhatItDoesNotUnderstand(t *testing.T) {
 	for _, args := range []string{"submit good.toml", "list", "get r", "why " + id, "repro r", "logs r", "metrics r", "cancel r"} {
 		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, runPiped(t, p.Addr(), "version"), 0, "baictl: the platform is older: it understands revision 1 of the API, this baictl 8")
+	expect(t, runPiped(t, p.Addr(), "version"), 0, fmt.Sprintf("baictl: the platform is older: it understands revision 1 of the API, this baictl %d", baiv1.Revision))
 }
 
 func TestANewerPlatformWorks(t *testing.T) {
 	p := newFixture(t, newYear)
-	p.SetRevision(9)
+	p.SetRevision(baiv1.Revision + 1)
 	for _, args := range []string{"submit good.toml --set hardware.gpus=1", "list --text hello", "rerun hello", "metrics --task hello"} {
 		expect(t, runPiped(t, p.Addr(), strings.Fields(args)...), 0, "")
 	}
-	expect(t, runPiped(t, p.Addr(), "version"), 0, "this baictl is older: it understands revision 8 of the API, the platform 9; everything that it has works")
+	expect(t, runPiped(t, p.Addr(), "version"), 0, fmt.Sprintf("this baictl is older: it understands revision %d of the API, the platform %d; everything that it has works", baiv1.Revision, baiv1.Revision+1))
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -114,7 +115,7 @@ func applyOverrides(name string, text []byte, overrides []*baiv1.Override) (stri
 	for i, o := range overrides {
 		set[i] = parser.Override{Path: o.GetPath(), Value: o.GetValue()}
 	}
-	_, applied, faults := parser.ParseWith(name, text, set)
+	_, applied, faults := suite.ParseWith(parser.Parser{}, name, text, set)
 	if len(faults.Errors()) > 0 {
 		return "", invalid(faults)
 	}
@@ -155,7 +156,7 @@ func (k descriptorService) ValidateDescriptor(_ context.Context,
 	for i, o := range req.GetOverrides() {
 		set[i] = parser.Override{Path: o.GetPath(), Value: o.GetValue()}
 	}
-	_, _, faults := parser.ParseWith(req.GetDescriptorFile(), req.GetDescriptorToml(), set)
+	_, _, faults := suite.ParseWith(parser.Parser{}, req.GetDescriptorFile(), req.GetDescriptorToml(), set)
 	return &baiv1.ValidateDescriptorResponse{Faults: toProto(faults)}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -22,7 +23,7 @@ func (preflightService) PreflightDescriptor(_ context.Context,
 	for i, o := range req.GetOverrides() {
 		set[i] = parser.Override{Path: o.GetPath(), Value: o.GetValue()}
 	}
-	d, _, faults := parser.ParseWith(req.GetDescriptorFile(), req.GetDescriptorToml(), set)
+	d, _, faults := suite.ParseWith(parser.Parser{}, req.GetDescriptorFile(), req.GetDescriptorToml(), set)
 	if len(faults.Errors()) > 0 {
 		return nil, invalid(faults)
 	}

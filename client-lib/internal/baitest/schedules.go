@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/cron"
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -36,7 +37,7 @@ type scheduleService struct {
 // submitSchedule makes the schedule that a submission asks for, if it asks for one:
 // every name has one, and every text a version.
 func (p *Platform) submitSchedule(req *baiv1.SubmitRunRequest, text string) (*baiv1.SubmitRunResponse, bool) {
-	d, _ := parser.Parse(req.GetDescriptorFile(), []byte(text))
+	d, _, _ := suite.ParseWith(parser.Parser{}, req.GetDescriptorFile(), []byte(text), nil)
 	if d == nil || !d.Info.Scheduled() || req.GetRerunOf() != "" {
 		return nil, false
 	}
@@ -157,7 +158,7 @@ func (c scheduleService) TriggerSchedule(_ context.Context, req *baiv1.TriggerSc
 				"run %s of the schedule goes on, and schedule.concurrency is forbid: wait for its end, or cancel it", r.run.GetId())
 		}
 	}
-	if d, _ := parser.Parse(s.GetDescriptorFile(), []byte(s.GetDescriptorToml())); d != nil && d.Sweep != nil {
+	if d, _, _ := suite.ParseWith(parser.Parser{}, s.GetDescriptorFile(), []byte(s.GetDescriptorToml()), nil); d != nil && d.Sweep != nil {
 		return c.triggerSet(s)
 	}
 	r := c.p.add(&baiv1.Run{Owner: s.GetOwner(), Lineage: &baiv1.Lineage{ScheduleId: s.GetId(), FiringTime: timestamppb.New(c.p.now)}})

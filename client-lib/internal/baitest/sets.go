@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
-	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -80,11 +80,11 @@ type setService struct {
 // submitSet makes the set that a submission asks for, if it asks for one. Each idempotency
 // key has one.
 func (p *Platform) submitSet(req *baiv1.SubmitRunRequest, text string) (*baiv1.SubmitRunResponse, bool) {
-	d, _ := parser.Parse(req.GetDescriptorFile(), []byte(text))
+	d, _, _ := suite.ParseWith(parser.Parser{}, req.GetDescriptorFile(), []byte(text), nil)
 	if d == nil || d.Sweep == nil {
 		return nil, false
 	}
-	plan, _ := sweep.Read(parser.Parser{}, req.GetDescriptorFile(), []byte(text))
+	plan, _ := suite.ReadPlan(parser.Parser{}, req.GetDescriptorFile(), []byte(text))
 	if plan == nil {
 		return nil, false
 	}
@@ -92,7 +92,7 @@ func (p *Platform) submitSet(req *baiv1.SubmitRunRequest, text string) (*baiv1.S
 	s := &storedSet{set: &baiv1.Set{
 		Id: id, Name: req.GetName(), Owner: req.GetOwner(), Namespace: cmp.Or(req.GetNamespace(), "default"),
 		Labels: req.GetLabels(), Description: d.Info.Description, DescriptorFile: req.GetDescriptorFile(), DescriptorToml: text,
-		CellCount: int32(plan.Cells()), RunCount: int32(plan.Runs()), Repetitions: int32(d.Sweep.Repetitions), Warmup: int32(d.Sweep.Warmup),
+		EntryCount: int32(plan.Entries()), CellCount: int32(plan.Cells()), RunCount: int32(plan.Runs()), Repetitions: int32(d.Sweep.Repetitions), Warmup: int32(d.Sweep.Warmup),
 		Order: string(d.Sweep.Order), MaxParallel: int32(d.Sweep.MaxParallel), OnFailure: d.Sweep.OnFailure,
 		State: baiv1.SetState_SET_STATE_RUNNING, CreateTime: timestamppb.New(p.now), UpdateTime: timestamppb.New(p.now),
 	}}
@@ -101,7 +101,7 @@ func (p *Platform) submitSet(req *baiv1.SubmitRunRequest, text string) (*baiv1.S
 	}
 	for i := range plan.Cells() {
 		c := plan.Cell(i)
-		cell := &baiv1.Cell{Id: c.ID, Name: c.Name}
+		cell := &baiv1.Cell{Id: c.ID, Name: c.Name, Repetitions: int32(plan.Repetitions(i)), Warmup: int32(plan.Warmup(i))}
 		for _, v := range c.Parameters {
 			cell.Parameters = append(cell.Parameters, &baiv1.CellParameter{Name: v.Name, Value: v.Text})
 		}

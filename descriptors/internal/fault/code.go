@@ -140,6 +140,12 @@ const (
 	NoColumnValue   = "BAI0133"
 	OtherRows       = "BAI0134"
 
+	// Suites.
+	SameEntry   = "BAI0150"
+	NoText      = "BAI0151"
+	ManyEntries = "BAI0152"
+	EntryStops  = "BAI0153"
+
 	// [hardware], as the platform's settings let descriptors write it.
 	OtherPriority = "BAI0160"
 	OtherQueue    = "BAI0161"

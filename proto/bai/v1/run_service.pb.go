@@ -81,7 +81,8 @@ type SubmitRunRequest struct {
 	// Chosen by the client, up to 128 bytes; empty means that a repetition is
 	// another run.
 	IdempotencyKey string `protobuf:"bytes,1,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	// TOML, UTF-8, at most 256 KiB.
+	// TOML, UTF-8, at most 256 KiB. Or a suite with the texts of all its descriptors, at
+	// most 768 KiB.
 	DescriptorToml []byte `protobuf:"bytes,2,opt,name=descriptor_toml,json=descriptorToml,proto3" json:"descriptor_toml,omitempty"`
 	// Where the user read it; used in faults.
 	DescriptorFile string `protobuf:"bytes,3,opt,name=descriptor_file,json=descriptorFile,proto3" json:"descriptor_file,omitempty"`
@@ -325,7 +326,7 @@ type SubmitRunResponse_RunId struct {
 }
 
 type SubmitRunResponse_SetId struct {
-	// A set of runs, for a descriptor with a table sweep. See SetService.
+	// A set of runs, for a suite or a descriptor with a table sweep. See SetService.
 	SetId string `protobuf:"bytes,2,opt,name=set_id,json=setId,proto3,oneof"`
 }
 

@@ -84,7 +84,7 @@ func (SetState) EnumDescriptor() ([]byte, []int) {
 	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{0}
 }
 
-// Set is all runs of one sweep.
+// Set is all runs of one sweep, or of one suite.
 type Set struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 26 characters, as the ID of a run.
@@ -107,9 +107,9 @@ type Set struct {
 	CellCount int32 `protobuf:"varint,9,opt,name=cell_count,json=cellCount,proto3" json:"cell_count,omitempty"`
 	// Number of all runs, warm-ups included.
 	RunCount int32 `protobuf:"varint,10,opt,name=run_count,json=runCount,proto3" json:"run_count,omitempty"`
-	// Runs of each cell that count.
+	// Runs of each cell that count. Of a suite: those of the cells that have the most.
 	Repetitions int32 `protobuf:"varint,11,opt,name=repetitions,proto3" json:"repetitions,omitempty"`
-	// Runs of each cell before those that count.
+	// Runs of each cell before those that count. Of a suite: as above.
 	Warmup int32 `protobuf:"varint,12,opt,name=warmup,proto3" json:"warmup,omitempty"`
 	// sequential, random or interleaved.
 	Order string `protobuf:"bytes,13,opt,name=order,proto3" json:"order,omitempty"`
@@ -168,7 +168,9 @@ type Set struct {
 	// Schedule that made the set; empty for a set that a user submitted.
 	ScheduleId string `protobuf:"bytes,40,opt,name=schedule_id,json=scheduleId,proto3" json:"schedule_id,omitempty"`
 	// Time for which the schedule fired.
-	FiringTime    *timestamppb.Timestamp `protobuf:"bytes,41,opt,name=firing_time,json=firingTime,proto3" json:"firing_time,omitempty"`
+	FiringTime *timestamppb.Timestamp `protobuf:"bytes,41,opt,name=firing_time,json=firingTime,proto3" json:"firing_time,omitempty"`
+	// Number of the entries of a suite; 0 for a sweep.
+	EntryCount    int32 `protobuf:"varint,45,opt,name=entry_count,json=entryCount,proto3" json:"entry_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -469,6 +471,13 @@ func (x *Set) GetFiringTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Set) GetEntryCount() int32 {
+	if x != nil {
+		return x.EntryCount
+	}
+	return 0
+}
+
 // StopWhen is the table sweep.stop_when of a descriptor.
 type StopWhen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -640,7 +649,12 @@ type Cell struct {
 	// page.
 	Runs []*CellRun `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`
 	// Number of repetitions that are not made because the cell has enough.
-	Skipped       int32 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Skipped int32 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// Runs of the cell that count, once all are made. 0 from servers of revision 8, whose
+	// cells all have those of the set.
+	Repetitions int32 `protobuf:"varint,6,opt,name=repetitions,proto3" json:"repetitions,omitempty"`
+	// Runs of the cell before those that count.
+	Warmup        int32 `protobuf:"varint,7,opt,name=warmup,proto3" json:"warmup,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -706,6 +720,20 @@ func (x *Cell) GetRuns() []*CellRun {
 func (x *Cell) GetSkipped() int32 {
 	if x != nil {
 		return x.Skipped
+	}
+	return 0
+}
+
+func (x *Cell) GetRepetitions() int32 {
+	if x != nil {
+		return x.Repetitions
+	}
+	return 0
+}
+
+func (x *Cell) GetWarmup() int32 {
+	if x != nil {
+		return x.Warmup
 	}
 	return 0
 }
@@ -2094,7 +2122,7 @@ var File_bai_v1_set_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\n" +
-	"\x18bai/v1/set_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x82\f\n" +
+	"\x18bai/v1/set_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa3\f\n" +
 	"\x03Set\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -2143,7 +2171,9 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\vschedule_id\x18( \x01(\tR\n" +
 	"scheduleId\x12;\n" +
 	"\vfiring_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"firingTime\x1a9\n" +
+	"firingTime\x12\x1f\n" +
+	"\ventry_count\x18- \x01(\x05R\n" +
+	"entryCount\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aA\n" +
@@ -2164,7 +2194,7 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\n" +
 	"repetition\x18\x04 \x01(\x05R\n" +
 	"repetition\x12\x16\n" +
-	"\x06warmup\x18\x05 \x01(\bR\x06warmup\"\xa0\x01\n" +
+	"\x06warmup\x18\x05 \x01(\bR\x06warmup\"\xda\x01\n" +
 	"\x04Cell\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x125\n" +
@@ -2172,7 +2202,9 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"parameters\x18\x03 \x03(\v2\x15.bai.v1.CellParameterR\n" +
 	"parameters\x12#\n" +
 	"\x04runs\x18\x04 \x03(\v2\x0f.bai.v1.CellRunR\x04runs\x12\x18\n" +
-	"\askipped\x18\x05 \x01(\x05R\askipped\"9\n" +
+	"\askipped\x18\x05 \x01(\x05R\askipped\x12 \n" +
+	"\vrepetitions\x18\x06 \x01(\x05R\vrepetitions\x12\x16\n" +
+	"\x06warmup\x18\a \x01(\x05R\x06warmup\"9\n" +
 	"\rCellParameter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\xe3\x01\n" +

@@ -432,7 +432,7 @@ func TestVersionsThatDifferAreToldApart(t *testing.T) {
 		t.Errorf("a client that needs what there is: %v", err)
 	}
 	_, err = w.client.ListRuns(needs("99"), &baiv1.ListRunsRequest{})
-	checkRefused(t, err, codes.FailedPrecondition, "the client needs revision 99 of the API, but this server is v1.2.3 and understands revision 8 of the API: update the server")
+	checkRefused(t, err, codes.FailedPrecondition, fmt.Sprintf("the client needs revision 99 of the API, but this server is v1.2.3 and understands revision %d of the API: update the server", baiv1.Revision))
 	stream, err := w.client.WatchRun(needs("99"), &baiv1.WatchRunRequest{Run: "x"})
 	if err == nil {
 		_, err = stream.Recv()

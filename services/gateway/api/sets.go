@@ -185,7 +185,7 @@ func setOf(s set.Set) *baiv1.Set {
 		Submitted: int32Of(s.Submitted()), Active: int32Of(len(s.ActiveRuns())),
 		Succeeded: int32Of(s.Counts.Succeeded), Failed: int32Of(s.Counts.Failed), Canceled: int32Of(s.Counts.Canceled), FailureClasses: classCounts(s.Counts.Classes),
 		CreateTime: timeOf(s.Created), UpdateTime: timeOf(s.Updated), EndTime: timeOf(s.Ended), Revision: s.Version,
-		ScheduleId: s.Schedule, FiringTime: timeOf(s.Firing),
+		ScheduleId: s.Schedule, FiringTime: timeOf(s.Firing), EntryCount: int32Of(s.Entries),
 	}
 	out.Skipped, out.StopMessage, out.RerunOfSet = int32Of(s.Skipped), s.StopMessage, s.RerunOf
 	if end, known := s.EstimatedEnd(); known {
@@ -218,7 +218,7 @@ func classCounts(all map[event.Class]int) map[string]int32 {
 }
 
 func cellOf(c set.CellRuns) *baiv1.Cell {
-	out := &baiv1.Cell{Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell), Skipped: int32Of(c.Skipped)}
+	out := &baiv1.Cell{Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell), Skipped: int32Of(c.Skipped), Repetitions: int32Of(c.Counted), Warmup: int32Of(c.Warmups)}
 	for _, r := range c.Runs {
 		out.Runs = append(out.Runs, &baiv1.CellRun{
 			RunId: r.ID, Repetition: int32Of(r.Repetition), Warmup: r.Warmup, Phase: phaseOf(r.Phase), Outcome: outcomeOf(r.Outcome), FailureClass: classOf(r.Class),

@@ -19,6 +19,8 @@ type CellRuns struct {
 	sweep.Cell
 
 	Index   int         // place in the sweep, from 0
+	Counted int         // repetitions that the cell has at most
+	Warmups int         // runs before them
 	Runs    []store.Run // oldest first, without descriptors
 	Skipped int         // repetitions that were not made because the cell has enough
 }
@@ -39,7 +41,7 @@ func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []C
 	}
 	room := maxPageRuns
 	for ; at < s.Cells && len(cells) < n && room > 0; at++ {
-		c := CellRuns{Cell: plan.Cell(at), Index: at}
+		c := CellRuns{Cell: plan.Cell(at), Index: at, Counted: plan.Repetitions(at), Warmups: plan.Warmup(at)}
 		c.Runs, inner, err = k.cellRuns(ctx, s, c.Name, inner, room)
 		if err == nil {
 			c.Skipped, err = k.skipped(ctx, s, at, c.Name)

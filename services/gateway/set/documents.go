@@ -1,6 +1,7 @@
 package set
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,10 +34,11 @@ type Set struct {
 	File        string            `json:"file,omitempty"`
 	Description string            `json:"description,omitempty"`
 
+	Entries     int    `json:"entries,omitempty"` // of a suite; 0 for a sweep
 	Cells       int    `json:"cells"`
-	Runs        int    `json:"runs"` // with warm-ups
-	Repetitions int    `json:"repetitions"`
-	Warmup      int    `json:"warmup,omitempty"`
+	Runs        int    `json:"runs"`             // with warm-ups
+	Repetitions int    `json:"repetitions"`      // of the cells of a suite that have the most
+	Warmup      int    `json:"warmup,omitempty"` // likewise
 	Order       string `json:"order"`
 	MaxParallel int    `json:"max_parallel,omitempty"`
 	OnFailure   string `json:"on_failure"`
@@ -83,7 +85,7 @@ func requestKey(id, digest string) string { return id + "!" + digest }
 func (l loaded) submission(s Set, ordinal int) submit.Request {
 	r, plan, run := l.request, l.plan, l.run(ordinal)
 	return submit.Request{
-		Key: strconv.Itoa(ordinal), Descriptor: plan.Descriptor(run.Cell), File: r.File, Owner: s.Owner, Namespace: r.Namespace,
+		Key: strconv.Itoa(ordinal), Descriptor: plan.Descriptor(run.Cell), File: cmp.Or(plan.File(run.Cell), r.File), Owner: s.Owner, Namespace: r.Namespace,
 		Labels: r.Labels, Script: r.Script, Provenance: r.Provenance,
 		Cell: &submit.CellRun{Set: s.ID, Cell: plan.Cell(run.Cell).Name, Repetition: run.Repetition, Warmup: run.Warmup},
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 )
@@ -66,7 +67,7 @@ func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
-	plan, faults := sweep.Read(acceptedParser(c.parser, r.Namespace), r.File, []byte(r.Descriptor))
+	plan, faults := suite.ReadPlan(acceptedParser(c.parser, r.Namespace), r.File, []byte(r.Descriptor))
 	l = loaded{request: r, plan: plan, selected: bitsOf(r.Selected)}
 	switch {
 	case plan == nil:

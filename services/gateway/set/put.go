@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -43,7 +43,7 @@ func (k *Sets) Put(ctx context.Context, req submit.Request, asked *submit.SetErr
 // plan returns the set that a request asks for, and what its runs are made of.
 func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, error) {
 	namespace := cmp.Or(req.Namespace, "default")
-	plan, faults := sweep.Read(acceptedParser(k.deps.Parser, namespace), req.File, asked.Text) // submit has checked all cells
+	plan, faults := suite.ReadPlan(acceptedParser(k.deps.Parser, namespace), req.File, asked.Text) // submit has checked all cells
 	if plan == nil {
 		return Set{}, request{}, &submit.InvalidError{Faults: submit.TruncateFaults(faults)}
 	}
@@ -57,14 +57,18 @@ func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, e
 		ID: id, Name: req.Name, Namespace: namespace, Owner: req.Owner, Key: req.Key, Digest: asked.Digest,
 		SetRetention: store.SetRetention{Script: strings.ToLower(req.Script)},
 		Labels:       submit.MergeLabels(asked.Descriptor, req.Labels), File: req.File, Description: asked.Descriptor.Info.Description,
-		Cells: plan.Cells(), Runs: plan.Runs(), Repetitions: table.Repetitions, Warmup: table.Warmup, Order: string(table.Order),
+		Entries: plan.Entries(), Cells: plan.Cells(), Runs: plan.Runs(), Repetitions: table.Repetitions, Warmup: table.Warmup, Order: string(table.Order),
 		MaxParallel: table.MaxParallel, OnFailure: table.OnFailure, StopWhen: stopWhenOf(table), State: StateRunning, Created: now, Updated: now,
 	}
 	if f := req.Firing; f != nil {
 		s.Schedule, s.Firing = f.Schedule, f.Time
 	}
+	labels := req.Labels
+	if s.Entries > 0 {
+		labels = s.Labels // the descriptors of a suite do not have those of the suite
+	}
 	return s, request{
-		Namespace: namespace, Descriptor: string(asked.Text), File: req.File, Labels: req.Labels, Script: s.Script, Provenance: asked.Provenance,
+		Namespace: namespace, Descriptor: string(asked.Text), File: req.File, Labels: labels, Script: s.Script, Provenance: asked.Provenance,
 	}, nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -176,14 +177,15 @@ func originalOf(sent, run []byte) *store.OriginalDescriptor {
 	return &store.OriginalDescriptor{Descriptor: string(sent)}
 }
 
-// Parse parses a descriptor with p, with overrides applied. It returns the descriptor,
+// Parse parses a descriptor with p, with overrides applied, or a suite, of which it returns
+// the descriptor of the first cell with the sweep of the suite. It returns the descriptor,
 // the text after the overrides, and the faults.
 func Parse(p parser.Parser, file string, text []byte, overrides []event.Override) (*descriptors.Descriptor, []byte, parser.Faults) {
 	set := make([]parser.Override, len(overrides))
 	for i, o := range overrides {
 		set[i] = parser.Override(o)
 	}
-	return p.ParseWith(cmp.Or(file, "descriptor.toml"), text, set)
+	return suite.ParseWith(p, cmp.Or(file, "descriptor.toml"), text, set)
 }
 
 // forRun returns the plan with the run ID and time of the first request under the same

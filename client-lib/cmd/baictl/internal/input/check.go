@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
@@ -17,12 +18,12 @@ type CheckResult struct {
 	Faults     []*baiv1.Fault
 }
 
-// Plan is that of the sweep of a document; nil if it has none, or a fault that is an error.
+// Plan is that of a suite, or of the sweep of a document; nil if it has none, or a fault that is an error.
 func (c CheckResult) Plan() *sweep.Plan {
 	if c.Descriptor == nil || c.Descriptor.Sweep == nil {
 		return nil
 	}
-	plan, _ := sweep.Read(parser.Parser{Accepted: true}, "", c.Effective) // the faults are known
+	plan, _ := suite.ReadPlan(parser.Parser{Accepted: true}, "", c.Effective) // the faults are known
 	return plan
 }
 
@@ -33,20 +34,25 @@ func (d Document) Check(set []*baiv1.Override, strict bool) CheckResult {
 	for i, o := range set {
 		overrides[i] = parser.Override{Path: o.GetPath(), Value: o.GetValue()}
 	}
-	parsed, effective, faults := parser.ParseWith(d.Name, d.Text, overrides)
-	c := CheckResult{Descriptor: parsed, Effective: effective}
+	parsed, effective, faults := suite.ParseWith(parser.Parser{}, d.Name, d.Text, overrides)
+	return CheckResult{Descriptor: parsed, Effective: effective, Faults: Faults(faults, strict)}
+}
+
+// Faults returns faults as a platform sends them. A strict one takes warnings for errors.
+func Faults(faults parser.Faults, strict bool) []*baiv1.Fault {
+	var all []*baiv1.Fault
 	for _, f := range faults {
-		c.Faults = append(c.Faults, &baiv1.Fault{
+		all = append(all, &baiv1.Fault{
 			File: f.File, Line: int32(f.Line), Column: int32(f.Column), Path: f.Path,
 			Code: f.Code, Message: f.Message, Remedy: f.Remedy, Warning: f.Warning && !strict,
 		})
 	}
-	return c
+	return all
 }
 
 // SizeFaults returns the faults of a document that no platform would take.
 func (d Document) SizeFaults() []*baiv1.Fault {
-	if len(d.Text) <= parser.MaxSize {
+	if len(d.Text) <= parser.MaxSize || suite.Is(d.Text) {
 		return nil
 	}
 	return d.Check(nil, false).Faults

@@ -91,7 +91,7 @@ func IsForeign(text []byte) bool {
 	if len(text) > parser.MaxSize || toml.Unmarshal(text, &keys) != nil || len(keys) == 0 {
 		return false
 	}
-	for _, own := range []string{"spec_version", "info", "hardware", "ml"} {
+	for _, own := range []string{"spec_version", "info", "hardware", "ml", "suite"} {
 		if _, ok := keys[own]; ok {
 			return false
 		}

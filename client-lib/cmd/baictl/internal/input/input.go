@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
@@ -42,8 +43,16 @@ func Remote(name string) bool {
 
 // Read reads a descriptor: stored:NAME[@VERSION], https://…, s3://…, "-" for the
 // standard input, or a file. A file that cannot be read has that as its fault; an
-// error is the platform's.
+// error is the platform's. A suite is read with the texts of its descriptors.
 func (r Reader) Read(ctx context.Context, name string) (Document, []*baiv1.Fault, error) {
+	doc, faults, err := r.read(ctx, name)
+	if err == nil && len(faults) == 0 && suite.Is(doc.Text) {
+		return r.withDescriptors(ctx, doc)
+	}
+	return doc, faults, err
+}
+
+func (r Reader) read(ctx context.Context, name string) (Document, []*baiv1.Fault, error) {
 	if Remote(name) {
 		text, origin, err := r.Fetch(ctx, name)
 		if err != nil {

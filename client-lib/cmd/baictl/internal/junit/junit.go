@@ -183,11 +183,15 @@ func casesOf(in Input, class string, cell *baiv1.Cell, refused *refusedRuns) []t
 	undot := strings.NewReplacer(".", "_") // readers take a dot for the end of a package
 	class = undot.Replace(class) + "." + undot.Replace(printer.Clean(cell.GetName()))
 	var all []testCase
-	for i := range in.Set.GetWarmup() + in.Set.GetRepetitions() {
+	warmups, repetitions := in.Set.GetWarmup(), in.Set.GetRepetitions()
+	if n := cell.GetRepetitions(); n > 0 {
+		warmups, repetitions = cell.GetWarmup(), n
+	}
+	for i := range warmups + repetitions {
 		p := runKey{warmup: true, repetition: i + 1}
 		kind := "warm-up"
-		if i >= in.Set.GetWarmup() {
-			p, kind = runKey{repetition: i + 1 - in.Set.GetWarmup()}, "repetition"
+		if i >= warmups {
+			p, kind = runKey{repetition: i + 1 - warmups}, "repetition"
 		}
 		c := testCase{Name: fmt.Sprintf("%s: %s %d", printer.Clean(cell.GetName()), kind, p.repetition), Class: class, Time: "0"}
 		c.end(runs[p], in, p, refused)

@@ -202,6 +202,20 @@ func TestEachRunOfASetIsATestCase(t *testing.T) {
 	}
 }
 
+func TestTheCellsOfASuiteHaveTheirOwnNumbersOfRuns(t *testing.T) {
+	text, err := junit.Marshal(junit.Input{
+		Set:   &baiv1.Set{Id: "s1", Repetitions: 3, Warmup: 1},
+		Cells: []*baiv1.Cell{{Name: "a", Repetitions: 1}, {Name: "b", Repetitions: 3, Warmup: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got report
+	if err := xml.Unmarshal([]byte(text), &got); err != nil || got.Suites[0].Tests != 5 {
+		t.Errorf("%v, %s", err, text)
+	}
+}
+
 func TestMediansAreProperties(t *testing.T) {
 	text, err := junit.Marshal(sizes())
 	if err != nil {

@@ -53,6 +53,19 @@ func SetSize(s *baiv1.Set) string {
 	return Clean(fmt.Sprintf("set %s, %s, %s", cmp.Or(s.GetName(), s.GetId()), Plural(s.GetCellCount(), "cell"), Plural(s.GetRunCount(), "run")))
 }
 
+// CellRuns is how many runs each cell of a set has: "2 repetitions and 1 warm-up". Where the
+// entries of a suite differ, it is how many a cell has at most.
+func CellRuns(s *baiv1.Set, warmup string) string {
+	text := Plural(s.GetRepetitions(), "repetition")
+	if n := s.GetWarmup(); n > 0 {
+		text += " and " + Plural(n, warmup)
+	}
+	if s.GetEntryCount() > 0 && s.GetRunCount() != s.GetCellCount()*(s.GetRepetitions()+s.GetWarmup()) {
+		return "up to " + text
+	}
+	return text
+}
+
 // Set is a set on one line.
 func Set(s *baiv1.Set) string {
 	return Clean(fmt.Sprintf("set %s, %s, %s: %s", cmp.Or(s.GetName(), s.GetId()), Plural(s.GetCellCount(), "cell"), SetStatus(s), SetCounts(s)))

@@ -68,11 +68,7 @@ func (s SetReport) facts() []printer.Line {
 	f.add("Labels", printer.Labels(s.Set.GetLabels()))
 	f.add("Descriptor", s.Set.GetDescriptorFile())
 	f.add("Cells", fmt.Sprint(s.Set.GetCellCount()))
-	shape := printer.Plural(s.Set.GetRepetitions(), "repetition")
-	if n := s.Set.GetWarmup(); n > 0 {
-		shape += " and " + printer.Plural(n, "warm-up run")
-	}
-	f.add("Each cell", shape)
+	f.add("Each cell", printer.CellRuns(s.Set, "warm-up run"))
 	f.add("Order", s.Set.GetOrder())
 	f.add("Runs", printer.SetCounts(s.Set))
 	f.add("Submitted", instant(s.Set.GetCreateTime()))

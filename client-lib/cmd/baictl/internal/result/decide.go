@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
+	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 )
@@ -293,9 +294,14 @@ func WithoutSystem(all []*Metric) (own []*Metric, system []string) {
 	return own, slices.Compact(system)
 }
 
-// Table has one line for each cell.
+// Table has one line for each cell. In a suite the entry has a column of its own, and is not
+// in the name of the cell again.
 func (m *Metric) Table() printer.Table {
 	t := printer.Table{Columns: []printer.Column{{Title: "CELL", Flex: true}, {Title: "MEDIAN"}}}
+	entries := slices.ContainsFunc(m.Cells, func(c InCell) bool { return Parameter(c.Cell, sweep.EntryParameter) != "" })
+	if entries {
+		t.Columns = append([]printer.Column{{Title: "ENTRY", Flex: true}}, t.Columns...)
+	}
 	if m.HasDirection() {
 		t.Columns = append(t.Columns, printer.Column{Title: "BEST"})
 	}
@@ -303,6 +309,10 @@ func (m *Metric) Table() printer.Table {
 		row := []string{c.Cell.GetName(), c.Text()}
 		if m.HasDirection() {
 			row = append(row, mark(c.Best))
+		}
+		if entries {
+			entry, cell, _ := strings.Cut(c.Cell.GetName(), "/")
+			row = append([]string{entry, cell}, row[1:]...)
 		}
 		t.Rows = append(t.Rows, row)
 	}

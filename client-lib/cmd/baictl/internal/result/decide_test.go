@@ -175,6 +175,22 @@ func grid(t *testing.T, cells ...string) *Metric {
 	return single(t, all)
 }
 
+func TestTheEntriesOfASuiteHaveAColumn(t *testing.T) {
+	cells := []*baiv1.CellResult{cellWith(t, judge.Lower, 1), cellWith(t, judge.Lower, 2)}
+	for i, name := range []string{"plain", "swept/size=1K"} {
+		entry, _, _ := strings.Cut(name, "/")
+		cells[i].Name, cells[i].Parameters = name, []*baiv1.CellParameter{{Name: "suite.entry", Value: fmt.Sprintf("%q", entry)}}
+	}
+	table := single(t, cells).Table()
+	want := [][]string{{"plain", "", "1 n=1", ""}, {"swept", "size=1K", "2 n=1", ""}}
+	if diff := cmp.Diff(want, table.Rows); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(table.Columns) != 4 || table.Columns[0].Title != "ENTRY" || table.Columns[1].Title != "CELL" {
+		t.Errorf("%+v", table.Columns)
+	}
+}
+
 func TestPivotTable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cells         []string

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/spf13/cobra"
-
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
@@ -21,21 +19,6 @@ https://…, s3://… or stored:NAME[@VERSION] (see baictl descriptors).`
 const Detaching = `Ctrl-C detaches: the run goes on, baictl says how to come back and exits with
 4, as after --timeout: the outcome is not known. A second Ctrl-C ends baictl at
 once. A broken connection is reported once and restored.`
-
-// SetFlag is the flag that puts values in place of a descriptor's.
-func SetFlag(cmd *cobra.Command, set *[]string) {
-	cmd.PersistentFlags().StringArrayVar(set, "set", nil,
-		"put a value in place of one of the descriptor's: `PATH=VALUE`, as hardware.gpus=4; PATH= takes the key away; may be repeated")
-}
-
-// Overrides parses the values of --set.
-func Overrides(cmd *cobra.Command, set []string) ([]*baiv1.Override, error) {
-	all, err := input.Overrides(set)
-	if err != nil {
-		return nil, UsageErrorf(cmd, "%s", err)
-	}
-	return all, nil
-}
 
 // Reader reads descriptors for a team; empty means that of the context.
 func (s *Session) Reader(namespace string) input.Reader {
@@ -63,7 +46,7 @@ func (s *Session) Team(namespace string) (string, error) {
 
 // PrintFaults prints faults, one a line.
 func (s *Session) PrintFaults(faults []*baiv1.Fault) {
-	for _, f := range faults {
+	for _, f := range s.Locate(faults) {
 		s.Screen.Note(s.Screen.Fold(printer.Fault(f)))
 	}
 }

@@ -86,10 +86,10 @@ func (ch *RunSelector) Filter(cmd *cobra.Command, s *Session, now time.Time) (ba
 	if ch.cell != "" && ch.set == "" {
 		return f, UsageErrorf(cmd, "--cell needs --set: cells of several sets have one name")
 	}
-	if f.Phases, err = values[baiv1.Phase](cmd, "phase", ch.phases); err != nil {
+	if f.Phases, err = enumValues[baiv1.Phase](cmd, "phase", ch.phases); err != nil {
 		return bai.Filter{}, err
 	}
-	if f.Outcomes, err = values[baiv1.Outcome](cmd, "outcome", ch.outcomes); err != nil {
+	if f.Outcomes, err = enumValues[baiv1.Outcome](cmd, "outcome", ch.outcomes); err != nil {
 		return f, err
 	}
 	if f.Set, err = s.set(cmd, ch.set); err != nil {
@@ -117,8 +117,8 @@ func (ch *RunSelector) ChangedFlags(cmd *cobra.Command) []string {
 	return changed
 }
 
-// values are the values of an enum that words mean.
-func values[E interface {
+// enumValues are the values of an enum that words mean.
+func enumValues[E interface {
 	~int32
 	Descriptor() protoreflect.EnumDescriptor
 }](cmd *cobra.Command, flag string, words []string) ([]E, error) {

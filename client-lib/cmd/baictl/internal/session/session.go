@@ -20,6 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/follow"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
+	"github.com/benchmark-ai/bai/descriptors/values"
 )
 
 // Env is the environment of a command line.
@@ -50,6 +51,7 @@ type Session struct {
 	cancel   context.CancelFunc
 	clients  []*bai.Client
 	out      *errWriter
+	values   []values.Value // of --values
 }
 
 // New returns a session. End it.

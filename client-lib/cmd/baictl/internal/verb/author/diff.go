@@ -16,7 +16,7 @@ import (
 
 // Diff is the verb diff.
 func Diff(s *session.Session) *cobra.Command {
-	var set []string
+	var set session.OverrideFlags
 	var cell string
 	cmd := &cobra.Command{
 		Use:   "diff FILE RUN",
@@ -43,12 +43,12 @@ With -o name: the keys.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return diff(cmd, s, set, cell, args[0], args[1]) },
 	}
 	cellFlag(cmd, &cell)
-	session.SetFlag(cmd, &set)
+	set.Register(cmd)
 	return session.WithNoun(cmd)
 }
 
-func diff(cmd *cobra.Command, s *session.Session, assignments []string, cell, file, name string) error {
-	set, err := session.Overrides(cmd, assignments)
+func diff(cmd *cobra.Command, s *session.Session, flags session.OverrideFlags, cell, file, name string) error {
+	set, err := s.Overrides(cmd, flags)
 	if err != nil {
 		return err
 	}

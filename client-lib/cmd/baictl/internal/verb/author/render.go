@@ -21,7 +21,7 @@ type rendering struct {
 	server  bool
 	script  string
 	cell    string
-	set     []string
+	set     session.OverrideFlags
 }
 
 // Render is the verb render.
@@ -51,7 +51,7 @@ rendered, else it is the first one, which standard error says.
 		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
-	session.SetFlag(cmd, &r.set)
+	r.set.Register(cmd)
 	cmd.Flags().StringVar(&r.script, "script", "", "`DIR` with code that would be sent along, or an archive of it")
 	cellFlag(cmd, &r.cell)
 	flag := cmd.Flags().VarPF(serverFlag{r}, "server", "", "under the settings of the running platform; `ADDRESS` may be left out")
@@ -86,7 +86,7 @@ func (serverFlag) String() string { return "" }
 func (serverFlag) Type() string { return "address" }
 
 func (r *rendering) run(cmd *cobra.Command, name string) error {
-	set, err := session.Overrides(cmd, r.set)
+	set, err := r.session.Overrides(cmd, r.set)
 	if err != nil {
 		return err
 	}

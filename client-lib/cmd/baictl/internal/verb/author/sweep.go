@@ -28,31 +28,32 @@ for each combination of values, and in each cell some repetitions.`,
 }
 
 func preview(s *session.Session) *cobra.Command {
-	var set []string
+	var set session.OverrideFlags
 	cmd := &cobra.Command{
 		Use:   "preview FILE",
 		Short: "List the cells of a sweep without a platform",
-		Long: `Lists the cells of a descriptor with [sweep], each with its ID and its values,
-and counts their runs. Nothing is submitted.
+		Long: `Lists the cells of a suite, or of a descriptor with [sweep], each with its ID
+and its values, and counts their runs. Nothing is submitted.
 
 ` + session.Sources + `
 
 With -o json or yaml: {"cells": [{"id", "name", "parameters": {...}}], "runs",
 "warmups", "repetitions", "warmup", "order"}, where runs are those that are
-counted and warmups those that come before them, of all cells. With -o name: the
-names of the cells, as render --cell takes them.`,
+counted and warmups those that come before them, of all cells; repetitions and
+warmup are those of each cell, of a suite those of the cells that have the most.
+With -o name: the names of the cells, as render --cell takes them.`,
 		Example: `  baictl sweep preview sweep.toml
   baictl sweep preview sweep.toml --set sweep.repetitions=10`,
 		Args:              session.Arguments(1, 1, "a descriptor's FILE"),
 		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE:              func(cmd *cobra.Command, args []string) error { return runPreview(cmd, s, set, args[0]) },
 	}
-	session.SetFlag(cmd, &set)
+	set.Register(cmd)
 	return cmd
 }
 
-func runPreview(cmd *cobra.Command, s *session.Session, assignments []string, name string) error {
-	set, err := session.Overrides(cmd, assignments)
+func runPreview(cmd *cobra.Command, s *session.Session, flags session.OverrideFlags, name string) error {
+	set, err := s.Overrides(cmd, flags)
 	if err != nil {
 		return err
 	}
@@ -100,11 +101,20 @@ func printCells(s *session.Session, plan *sweep.Plan) error {
 
 // size counts the cells and the runs of a plan.
 func size(plan *sweep.Plan) string {
-	text := printer.Plural(plan.Cells(), "cell") + ", " + printer.Plural(plan.Cells()*plan.Sweep().Repetitions, "run")
-	if n := plan.Cells() * plan.Sweep().Warmup; n > 0 {
-		text += ", " + printer.Plural(n, "warm-up")
+	counted, warmups := runs(plan)
+	text := printer.Plural(plan.Cells(), "cell") + ", " + printer.Plural(counted, "run")
+	if warmups > 0 {
+		text += ", " + printer.Plural(warmups, "warm-up")
 	}
 	return text
+}
+
+// runs are the numbers of the runs of a plan that are counted, and of those before them.
+func runs(plan *sweep.Plan) (counted, warmups int) {
+	for i := range plan.Cells() {
+		counted += plan.Repetitions(i)
+	}
+	return counted, plan.Runs() - counted
 }
 
 func printCellObjects(s *session.Session, plan *sweep.Plan) error {
@@ -126,9 +136,10 @@ func printCellObjects(s *session.Session, plan *sweep.Plan) error {
 		}
 	}
 	settings := plan.Sweep()
+	counted, warmups := runs(plan)
 	text, err := session.Object(session.Entry{Name: "cells", Value: cells},
-		session.Entry{Name: "runs", Value: plan.Cells() * settings.Repetitions},
-		session.Entry{Name: "warmups", Value: plan.Cells() * settings.Warmup},
+		session.Entry{Name: "runs", Value: counted},
+		session.Entry{Name: "warmups", Value: warmups},
 		session.Entry{Name: "repetitions", Value: settings.Repetitions}, session.Entry{Name: "warmup", Value: settings.Warmup},
 		session.Entry{Name: "order", Value: settings.Order})
 	if err != nil {

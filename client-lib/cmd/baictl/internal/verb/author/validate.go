@@ -42,14 +42,14 @@ integration. With -o name: the valid files.`,
 		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE:              func(cmd *cobra.Command, args []string) error { return v.run(cmd, s, args) },
 	}
-	session.SetFlag(cmd, &v.set)
+	v.set.Register(cmd)
 	cmd.PersistentFlags().BoolVar(&v.strict, "strict", false, "take warnings for errors")
 	cmd.PersistentFlags().StringVar(&v.script, "script", "", "`DIR` with code that would be sent along: see that it can be")
 	return session.WithNoun(cmd)
 }
 
 type validation struct {
-	set    []string
+	set    session.OverrideFlags
 	strict bool
 	script string
 }
@@ -65,7 +65,7 @@ type checkedFile struct {
 func (v checkedFile) valid() bool { return !v.skipped && input.CountErrors(v.faults) == 0 }
 
 func (v validation) run(cmd *cobra.Command, s *session.Session, names []string) error {
-	set, err := session.Overrides(cmd, v.set)
+	set, err := s.Overrides(cmd, v.set)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (v validation) check(ctx context.Context, s *session.Session, entry input.E
 		return checkedFile{name: doc.Name, skipped: true}, nil
 	}
 	checked := doc.Check(set, v.strict)
-	one := checkedFile{name: doc.Name, faults: checked.Faults}
+	one := checkedFile{name: doc.Name, faults: s.Locate(checked.Faults)}
 	if plan := checked.Plan(); plan != nil {
 		one.set = size(plan)
 	}

@@ -20,7 +20,7 @@ type submitFlags struct {
 	name         string
 	namespace    string
 	labels       []string
-	set          []string
+	set          session.OverrideFlags
 	key          string
 	descriptor   string
 	script       string
@@ -34,7 +34,7 @@ func (w *submitFlags) flags(cmd *cobra.Command) {
 	flags.StringArrayVar(&w.labels, "label", nil, "label `KEY=VALUE` of the run, over those of the descriptor; may be repeated")
 	flags.StringVar(&w.key, "idempotency-key", "", "`KEY` under which repetitions are the same run (default: a new one)")
 	flags.StringVar(&w.script, "script", "", "`DIR` with code that is sent along, or an archive of it")
-	session.SetFlag(cmd, &w.set)
+	w.set.Register(cmd)
 }
 
 // fileFlags are those of a verb whose descriptor is given.
@@ -66,7 +66,7 @@ func (w *submitFlags) submission(cmd *cobra.Command, s *session.Session) (bai.Su
 	if err != nil {
 		return bai.Submission{}, err
 	}
-	set, err := session.Overrides(cmd, w.set)
+	set, err := s.Overrides(cmd, w.set)
 	if err != nil {
 		return bai.Submission{}, err
 	}

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,12 +14,13 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/descriptors/suite"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 )
 
 // Preflight is the verb preflight.
 func Preflight(s *session.Session) *cobra.Command {
-	var set []string
+	var set session.OverrideFlags
 	var script string
 	cmd := &cobra.Command{
 		Use:   "preflight FILE",
@@ -47,7 +49,7 @@ With -o json or yaml: {"file", "ready", "faults", "warnings", "checks":
 		Args:              session.Arguments(1, 1, "a descriptor's FILE"),
 		ValidArgsFunction: s.StoredDescriptors(input.Stored),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			overrides, err := session.Overrides(cmd, set)
+			overrides, err := s.Overrides(cmd, set)
 			if err != nil {
 				return err
 			}
@@ -58,7 +60,7 @@ With -o json or yaml: {"file", "ready", "faults", "warnings", "checks":
 			return preflight(cmd.Context(), s, args[0], overrides, code)
 		},
 	}
-	session.SetFlag(cmd, &set)
+	set.Register(cmd)
 	cmd.PersistentFlags().StringVar(&script, "script", "", "`DIR` with code that would be sent along, or an archive of it")
 	return session.WithNoun(cmd)
 }
@@ -70,6 +72,9 @@ func preflight(ctx context.Context, s *session.Session, name string, set []*baiv
 	}
 	if len(faults) > 0 {
 		return s.FailWithFaults(faults)
+	}
+	if suite.Is(doc.Text) {
+		return &exitcode.UsageError{Message: fmt.Sprintf("%s is a suite: check its descriptors one by one", doc.Name)}
 	}
 	c, err := s.Client()
 	if err != nil {

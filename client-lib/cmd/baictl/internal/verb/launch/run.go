@@ -37,7 +37,8 @@ exits with 3 if the run succeeded.
 ` + session.Detaching + `
 
 A descriptor with info.scheduling makes a schedule, as baictl submit does. One
-with a table sweep makes a set, whose progress is shown until it has finished:
+with a table sweep, and a suite, a file with a table suite that lists
+descriptors, make a set, whose progress is shown until it has finished:
 the exit code is 0 if all runs succeeded, 1 if a run failed, 5 if the set or a
 run was canceled. Data are not waited for, and -o json or yaml prints the set.
 

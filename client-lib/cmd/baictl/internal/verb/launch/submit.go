@@ -42,7 +42,8 @@ one with that --name: its ID is printed, and when it fires (baictl schedule).
 With -o json or yaml it is in "schedules", with "schedule" for "runId".
 
 A descriptor with a table sweep makes a set of runs: its ID is printed (baictl
-set). With -o json or yaml it is in "sets", with "set" for "runId".`,
+set). With -o json or yaml it is in "sets", with "set" for "runId". So does a
+suite, a file with a table suite that lists descriptors: see docs/suites.md.`,
 		Example: `  baictl submit resnet.toml --name nightly-7 --label model=resnet
   baictl submit stored:resnet --set hardware.gpus=4 --wait --timeout 2h`,
 		Args:              session.Arguments(0, -1, ""),

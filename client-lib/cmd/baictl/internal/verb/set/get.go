@@ -1,6 +1,7 @@
 package set
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -138,13 +139,18 @@ func describe(got *baiv1.Set, on *screen.Screen) string {
 	return text.String()
 }
 
-// shape is how many runs each cell has: "6, each with 2 repetitions and 1 warm-up".
+// shape is how many runs each cell has: "6, each with 2 repetitions and 1 warm-up", or "6 in
+// 2 entries, each with …".
 func shape(got *baiv1.Set) string {
-	text := fmt.Sprintf("%d, each with %s", got.GetCellCount(), printer.Plural(got.GetRepetitions(), "repetition"))
-	if n := got.GetWarmup(); n > 0 {
-		text += " and " + printer.Plural(n, "warm-up")
+	text := fmt.Sprint(got.GetCellCount())
+	switch n := got.GetEntryCount(); n {
+	case 0:
+	case 1:
+		text += " in 1 entry"
+	default:
+		text += fmt.Sprintf(" in %d entries", n)
 	}
-	return text
+	return text + ", each with " + printer.CellRuns(got, "warm-up")
 }
 
 // stopWhen is when a cell has enough repetitions: "latency ±2%, 6 to 30 repetitions".
@@ -193,7 +199,7 @@ func cellTable(got *baiv1.Set, cells []*baiv1.Cell) printer.Table {
 			}
 		}
 		row := []string{
-			c.GetName(), c.GetId(), fmt.Sprintf("%d/%d", succeeded, got.GetRepetitions()), fmt.Sprint(failed), fmt.Sprint(canceled), fmt.Sprint(active),
+			c.GetName(), c.GetId(), fmt.Sprintf("%d/%d", succeeded, cmp.Or(c.GetRepetitions(), got.GetRepetitions())), fmt.Sprint(failed), fmt.Sprint(canceled), fmt.Sprint(active),
 		}
 		if got.GetStopWhen() != nil {
 			row = append(row, fmt.Sprint(c.GetSkipped()))
