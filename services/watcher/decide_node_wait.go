@@ -74,7 +74,7 @@ func needsRoom(s Observation) bool {
 // another run.
 func waitsForOthers(s Observation) bool {
 	if r, refused := refusedPods(s); refused && overQuota(r) {
-		return len(othersOf(s)) > 0
+		return len(withNode(othersOf(s))) > 0
 	}
 	pods := withoutNode(s)
 	_, stuck := firstStuck(s, pods)
@@ -148,15 +148,17 @@ func firstStuck(s Observation, pods []corev1.Pod) (corev1.Pod, bool) {
 	return corev1.Pod{}, false
 }
 
-// occupants returns the pods of other runs on the nodes that a pod could use.
+// occupants returns the pods of other runs on the nodes that a pod could use. Of two runs that hold nodes and lack others, the one that was
+// submitted later does not wait for the other, so that its deadline ends a wait of each for the other.
 func occupants(s Observation, p corev1.Pod) []corev1.Pod {
+	lacking := lackingRuns(s)
 	usable, needs := make(map[string]bool, len(s.Occupancy.Nodes)), podRequests(p.Spec)
 	for i := range s.Occupancy.Nodes {
 		n := &s.Occupancy.Nodes[i]
 		usable[n.Name] = s.Occupancy.OneMachine || mayUse(p.Spec, needs, n)
 	}
 	return slices.DeleteFunc(slices.Clone(s.Occupancy.Pods), func(other corev1.Pod) bool {
-		if ofRun(s, other) {
+		if run := other.Labels[cluster.LabelRun]; ofRun(s, other) || other.Spec.NodeName == "" || lacking[run] && run < s.Seen.Job.Labels[cluster.LabelRun] {
 			return true
 		}
 		if s.Occupancy.UnknownReason != "" {
@@ -166,9 +168,25 @@ func occupants(s Observation, p corev1.Pod) []corev1.Pod {
 	})
 }
 
+// lackingRuns returns the other runs with a pod without a node.
+func lackingRuns(s Observation) map[string]bool {
+	all := make(map[string]bool)
+	for _, p := range othersOf(s) {
+		if p.Spec.NodeName == "" {
+			all[p.Labels[cluster.LabelRun]] = true
+		}
+	}
+	return all
+}
+
 // othersOf returns the pods of other runs.
 func othersOf(s Observation) []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(s.Occupancy.Pods), func(p corev1.Pod) bool { return ofRun(s, p) })
+}
+
+// withNode returns the pods that have a node.
+func withNode(pods []corev1.Pod) []corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Spec.NodeName == "" })
 }
 
 // ofRun reports whether a pod is of the run of the attempt.

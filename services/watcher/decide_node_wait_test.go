@@ -115,6 +115,15 @@ func TestWhoWaitsForOtherRunsIsQueued(t *testing.T) {
 			occupancy: occupied(nodes, podOf("r2", "n1")),
 			want:      "failed user Unschedulable: no node can take 2 of its 2 pods: Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.; timed out after 10m0s",
 		},
+		"another run holds a node, lacks one itself, and was submitted later": {
+			pods: pods(homeless("a", "1")), occupancy: occupied(nodes, podOf("r2", "n1"), podOf("r2", "")), want: waits,
+		},
+		"one that was submitted before is not waited for, as it may wait for this one": {
+			pods: pods(homeless("a", "1")), occupancy: occupied(nodes, podOf("r0", "n1"), podOf("r0", "")), want: ended,
+		},
+		"one that was submitted before and has its nodes is": {
+			pods: pods(homeless("a", "1")), occupancy: occupied(nodes, podOf("r0", "n1"), podOf("r2", "")), want: waits,
+		},
 		"where nodes cannot be listed, every other run counts": {
 			pods:      pods(homeless("a", "1", selects("large"))),
 			occupancy: cluster.Occupancy{UnknownReason: "forbidden", Pods: pods(podOf("r2", "n1"))}, want: waits,

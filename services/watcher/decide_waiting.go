@@ -60,7 +60,7 @@ func refusedVerdict(s Observation, r refusal, class event.Class, message string)
 	if !overQuota(r) {
 		return pendingVerdict(s, s.Seen.Job.CreationTimestamp.Time, class, event.LaunchRefused, message)
 	}
-	if others := othersOf(s); len(others) > 0 {
+	if others := withNode(othersOf(s)); len(others) > 0 {
 		return nodeWaitVerdict(s, others, "waiting for the namespace's quota")
 	}
 	v := pendingVerdict(s, s.Seen.Job.CreationTimestamp.Add(s.NodeWait.total(s.Now)), class, event.LaunchRefused, message)

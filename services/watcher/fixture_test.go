@@ -60,14 +60,14 @@ func (c *fakeCluster) Observe(_ context.Context, r cluster.Ref) (cluster.Snapsho
 	return s, nil
 }
 
-// Occupancy returns the pods of all snapshots that have a node.
+// Occupancy returns the pods of all snapshots.
 func (c *fakeCluster) Occupancy(context.Context) (cluster.Occupancy, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := cluster.Occupancy{Nodes: c.nodes}
 	for _, s := range c.seen {
 		for _, p := range s.Pods {
-			if p.Spec.NodeName != "" && cluster.Alive(p) {
+			if cluster.Alive(p) {
 				all.Pods = append(all.Pods, p)
 			}
 		}

@@ -34,7 +34,9 @@ const (
 	Phase_PHASE_SUBMITTED Phase = 1
 	// Its data sets are being brought into the object store.
 	Phase_PHASE_FETCHING Phase = 2
-	// Waits for a slot.
+	// Waits for a slot; with the reason NodesInUse or QueueSuspended for nodes that
+	// other runs are on, or for a queue of the cluster. A run that waits so was
+	// PENDING before, and becomes that again.
 	Phase_PHASE_QUEUED Phase = 3
 	// Has a slot; its objects are being created.
 	Phase_PHASE_LAUNCHING Phase = 4

@@ -10,6 +10,15 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
+func TestARunThatWaitsInTheClusterIsTheWatchers(t *testing.T) {
+	midday := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	last := stallState{Revision: 3, Since: midday.Add(-1e6 * time.Minute), Tries: 1}
+	run := store.Run{Phase: event.PhaseQueued, Reason: event.NodesInUse, Revision: 3}
+	if remedy, _ := decideStall(run, false, last, midday, Settings{NoProgress: 15 * time.Minute, CancelAgain: 30 * time.Second}); remedy != Wait {
+		t.Errorf("remedy %q, want %q", remedy, Wait)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	midday := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	s := Settings{NoProgress: 15 * time.Minute, CancelAgain: 30 * time.Second}

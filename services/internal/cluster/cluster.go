@@ -157,7 +157,7 @@ type Ender interface {
 
 // Occupancy is where the pods of runs are.
 type Occupancy struct {
-	Pods []corev1.Pod // of all runs, that have a node and have not ended; their specs lack volumes, environment and arguments
+	Pods []corev1.Pod // of all runs, with a node or without, that have not ended; their specs may lack volumes, environment and arguments
 	// Nodes are those of the cluster. UnknownReason is why they could not be listed, for people; empty if they were.
 	Nodes         []corev1.Node
 	UnknownReason string

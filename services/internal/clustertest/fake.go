@@ -207,7 +207,7 @@ func (f *Fake) Occupancy(context.Context) (cluster.Occupancy, error) {
 	defer f.mu.Unlock()
 	all := cluster.Occupancy{Nodes: f.Nodes}
 	for _, name := range slices.Sorted(maps.Keys(f.jobs)) {
-		if p := f.jobs[name].pod; p.Spec.NodeName != "" && cluster.Alive(p) {
+		if p := f.jobs[name].pod; cluster.Alive(p) {
 			all.Pods = append(all.Pods, *p.DeepCopy())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -322,7 +323,7 @@ func lost(t *testing.T, testCluster *testbed.Cluster) {
 	})
 }
 
-// occupancy has a pod on a node, and one without.
+// occupancy has a pod on a node, and one that waits for one.
 func occupancy(t *testing.T, testCluster *testbed.Cluster) {
 	t.Helper()
 	scope := testCluster.Namespace(t)
@@ -341,19 +342,28 @@ func occupancy(t *testing.T, testCluster *testbed.Cluster) {
 		}
 		waitUntil(t, c, ref(scope, j.Name), "a pod", func(s cluster.Snapshot, _ error) bool { return len(s.Pods) == 1 })
 	}
+	got, nodes := awaitOccupancy(t, c, 2), map[string]string{}
+	for _, p := range got.Pods {
+		nodes[p.Labels[cluster.LabelRun]] = p.Spec.NodeName
+	}
+	known := slices.ContainsFunc(got.Nodes, func(n corev1.Node) bool { return n.Name == scope })
+	if diff := cmp.Diff(map[string]string{"placed": scope, "waits": ""}, nodes); diff != "" || !known || got.UnknownReason != "" {
+		t.Errorf("%+v (-want +got):\n%s", got, diff)
+	}
+}
+
+// awaitOccupancy waits until the cache is complete and has so many pods.
+func awaitOccupancy(t *testing.T, c *kube.Cluster, pods int) cluster.Occupancy {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	for {
 		got, err := c.Occupancy(ctx)
-		if err == nil && len(got.Pods) == 1 {
-			known := slices.ContainsFunc(got.Nodes, func(n corev1.Node) bool { return n.Name == scope })
-			if p := got.Pods[0]; p.Spec.NodeName != scope || p.Labels[cluster.LabelRun] != "placed" || !known || got.UnknownReason != "" {
-				t.Errorf("%+v", got)
-			}
-			return
+		if err == nil && len(got.Pods) == pods {
+			return got
 		}
 		select {
-		case <-time.After(20 * time.Millisecond): // the cache is not complete yet
+		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			t.Fatalf("the last answer: %+v, %v", got, err)
 		}

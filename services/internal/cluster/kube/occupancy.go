@@ -32,7 +32,7 @@ func (c *Cluster) Occupancy(ctx context.Context) (cluster.Occupancy, error) {
 	nodes := c.recentNodes(ctx)
 	o := cluster.Occupancy{Nodes: nodes.nodes, UnknownReason: nodes.unknownReason}
 	for _, object := range k.pods.GetStore().List() {
-		if p, ok := object.(*corev1.Pod); ok && p.Spec.NodeName != "" && cluster.Alive(*p) {
+		if p, ok := object.(*corev1.Pod); ok && cluster.Alive(*p) {
 			o.Pods = append(o.Pods, *p)
 		}
 	}

@@ -46,7 +46,7 @@ func (c *Cluster) Occupancy(context.Context) (cluster.Occupancy, error) {
 	all := cluster.Occupancy{Nodes: []corev1.Node{c.asNode()}, OneMachine: true}
 	for _, at := range c.registry.attempts() {
 		for _, p := range c.snapshot(at, func(podstatus.Facts) bool { return true }).Pods {
-			if p.Spec.NodeName != "" && cluster.Alive(p) {
+			if cluster.Alive(p) {
 				all.Pods = append(all.Pods, p)
 			}
 		}

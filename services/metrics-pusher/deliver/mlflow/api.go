@@ -12,8 +12,10 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 )
 
-// maxAnswer is how many bytes of an answer are read.
-const maxAnswer = 16 << 20
+const (
+	maxAnswer = 64 << 20 // bytes of an answer
+	pageSize  = 10       // runs of an answer, which has all that MLflow knows of each
+)
 
 // The codes of answers.
 const (
@@ -77,7 +79,7 @@ func (a api) createExperiment(ctx context.Context, name string) error {
 // find returns the runs of MLflow of a run of a destination.
 func (a api) find(ctx context.Context, experiment, run, destination string) ([]record, error) {
 	in := map[string]any{
-		"experiment_ids": []string{experiment}, "max_results": 1000, "run_view_type": "ACTIVE_ONLY",
+		"experiment_ids": []string{experiment}, "max_results": pageSize, "run_view_type": "ACTIVE_ONLY",
 		"filter": fmt.Sprintf("tags.`%s` = '%s' and tags.`%s` = '%s'", tagRun, run, tagDestination, destination),
 	}
 	var all []record

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"syscall"
+
+	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 )
 
 // answerError is an answer that is no success.
@@ -56,6 +58,8 @@ func readable(err error) error {
 		return refused
 	case errors.As(err, &answer):
 		return answer
+	case errors.Is(err, post.ErrTooLong):
+		return fmt.Errorf("MLflow answers more than %d MB", maxAnswer>>20)
 	case errors.As(err, &certificate):
 		return errors.New("the certificate of MLflow is not one that the platform trusts")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -259,7 +259,7 @@ func TestAnErrorHasNeitherAddressNorSecret(t *testing.T) {
 		"a failure within":     {answer(500, `{"error_code": "INTERNAL_ERROR", "message": "cannot connect to 127.0.0.1 as s3cret"}`), "MLflow answers 500 Internal Server Error"},
 		"a request it refuses": {answer(400, `{"error_code": "INVALID_PARAMETER_VALUE", "message": "too long"}`), "MLflow refused: too long (INVALID_PARAMETER_VALUE)"},
 		"another server":       {answer(200, "<html>s3cret"), "what answers is not MLflow"},
-		"an endless answer":    {answer(200, strings.Repeat("x", 17<<20)), "MLflow cannot be reached"},
+		"an endless answer":    {answer(200, strings.Repeat("x", 65<<20)), "MLflow answers more than 64 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)

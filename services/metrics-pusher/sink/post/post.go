@@ -127,8 +127,11 @@ func (c *Client) Post(ctx context.Context, body []byte, headers map[string]strin
 	}
 }
 
-// Call sends a request to a path below the URL, with a body of JSON, and returns the status and the whole answer. An answer of more than limit
-// bytes is an error. It follows no redirect.
+// ErrTooLong means that an answer is longer than it may be.
+var ErrTooLong = errors.New("the answer is too long")
+
+// Call sends a request to a path below the URL, with a body of JSON, and returns the status and the whole answer. The error is
+// ErrTooLong if the answer has more than limit bytes. It follows no redirect.
 func (c *Client) Call(ctx context.Context, method, path string, body []byte, limit int64) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.settings.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
@@ -148,7 +151,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body []byte, lim
 		return 0, nil, fmt.Errorf("read what %s answers: %w", c.settings.URL, err)
 	}
 	if int64(len(answer)) > limit {
-		return 0, nil, fmt.Errorf("%s answers more than %d bytes", c.settings.URL, limit)
+		return 0, nil, fmt.Errorf("%w: %s answers more than %d bytes", ErrTooLong, c.settings.URL, limit)
 	}
 	return resp.StatusCode, answer, nil
 }

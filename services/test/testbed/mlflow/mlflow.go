@@ -42,9 +42,9 @@ func Start(tb testing.TB) *Server {
 	}
 	dir, at := tb.TempDir(), port.ForTest(tb, 1)[0]
 	cmd := exec.Command(python, "-m", "mlflow", "server", "--backend-store-uri", "sqlite:///"+filepath.Join(dir, "mlflow.db"), //nolint:noctx // it ends with the test
-		"--artifacts-destination", filepath.Join(dir, "artifacts"), "--host", "127.0.0.1", "--port", strconv.Itoa(at), "--workers", "2")
+		"--artifacts-destination", filepath.Join(dir, "artifacts"), "--host", "127.0.0.1", "--port", strconv.Itoa(at), "--workers", "1") // several are killed if they do not answer each other within seconds
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, tb.Output(), tb.Output()
-	cmd.Env = append(os.Environ(), "MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true")
+	cmd.Env = append(os.Environ(), "MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its workers end with it
 	if err := kit.Start(cmd); err != nil {
 		tb.Fatal(err)
