@@ -39,6 +39,10 @@ type Descriptor struct {
 	// docs/roles.md.
 	Roles []Role `toml:"roles"`
 
+	// Steps are containers in the pod of the benchmark that do something before it, or
+	// after it. A run with steps has one pod. See docs/steps.md.
+	Steps []Step `toml:"steps"`
+
 	// Data are the files that lie on the benchmark's disk before it starts.
 	Data Data `toml:"data"`
 
@@ -264,6 +268,49 @@ type Role struct {
 	// roles then. If there is no such role, the last one of the file ends the run. A pod
 	// that fails ends the run at once, whatever its role.
 	EndsRun *bool `toml:"ends_run" kind:"switch" example:"true"`
+}
+
+// When says whether a step runs before the benchmark or after it.
+type When string
+
+// The times of steps.
+const (
+	Before When = "before" // the benchmark starts once the step has succeeded
+	After  When = "after"  // the step starts once the benchmark has succeeded
+)
+
+// A Step is a container in the pod of the benchmark that does something before it, or after
+// it. Steps run one after the other, in the order of the file as far as needs allow.
+type Step struct {
+	// Name names the step in logs and reasons, and the folder of its output,
+	// /bai-steps/NAME. No two steps have the same.
+	Name string `toml:"name" need:"yes" kind:"step" example:"\"warm-cache\""`
+
+	// When says when the step runs: before the command of the benchmark starts, or after it
+	// has succeeded. If a step fails, the steps after it and the benchmark do not run, and
+	// the run fails with reason StepFailed.
+	When When `toml:"when" need:"yes" one:"before after" example:"\"before\""`
+
+	// Command is the command of the step, or a script. The step has the variables, secrets,
+	// data and volumes of the benchmark. It may write files of 1 MiB in all to the folder
+	// that the variable BAI_STEP_OUTPUT names; the steps after it, and the benchmark if it
+	// runs after it, can read them.
+	Command string `toml:"command" need:"yes" kind:"code" also:"benchmark_code cmd code" example:"\"warm-cache /data\""`
+
+	// Image is the container image in place of that of env.
+	Image string `toml:"image" kind:"image" also:"docker_image" example:"\"docker.io/library/debian:12\""`
+
+	// Needs names steps that have to succeed first.
+	Needs []string `toml:"needs" kind:"steps" example:"[\"load-tables\"]"`
+
+	// Deadline is how long the step may take; then it is ended and has failed.
+	Deadline time.Duration `toml:"deadline" default:"10m" kind:"duration" also:"timeout" example:"\"5m\""`
+
+	// Vars are environment variables beside those of env; they win over these.
+	Vars map[string]string `toml:"vars" kind:"variables" also:"env" example:"{ TABLES = \"4\" }"`
+
+	// VarOrder are the names in Vars in the order of the file.
+	VarOrder []string `toml:"-"`
 }
 
 // Ready says when a pod is ready: exactly one of port, http, file and log.

@@ -35,6 +35,7 @@ func (c check) all() {
 	c.env("env", c.d.Env)
 	c.ml()
 	c.roles()
+	c.steps()
 	c.command()
 	c.variables()
 	c.sources("data.sources", c.d.Data.Sources)
@@ -368,6 +369,11 @@ func (c check) variables() {
 			c.unexpandedVariables(fmt.Sprintf("roles[%d].benchmark_code", i), r.BenchmarkCode, provided)
 		}
 		c.unexpandedVariables(fmt.Sprintf("roles[%d].args", i), r.Args, provided)
+	}
+	for i, step := range c.d.Steps {
+		if _, _, script := types.Script(step.Command); !script {
+			c.unexpandedVariables(fmt.Sprintf("steps[%d].command", i), step.Command, types.IsCodeVariable)
+		}
 	}
 	if ml := c.d.ML; ml != nil {
 		if _, _, script := c.d.Script(); !script {

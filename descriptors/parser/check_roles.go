@@ -116,8 +116,9 @@ func (c check) startsAfter(n int, names []string) {
 // circle finds the first roles of the file that wait for each other.
 func (c check) circle() {
 	names := c.d.RoleNames()
+	after := func(role int) []string { return c.d.Roles[role].StartsAfter }
 	for i := range c.d.Roles {
-		path := c.pathBack(i, i, names, map[int]bool{})
+		path := pathBack(i, i, names, after, map[int]bool{})
 		if path == nil {
 			continue
 		}
@@ -125,17 +126,17 @@ func (c check) circle() {
 		for n, role := range path {
 			waits = append(waits, fmt.Sprintf("%s waits for %s", names[role], names[path[(n+1)%len(path)]]))
 		}
-		next := slices.Index(c.d.Roles[i].StartsAfter, names[path[1%len(path)]])
+		next := slices.Index(after(i), names[path[1%len(path)]])
 		c.r.Fault(fmt.Sprintf("roles[%d].starts_after[%d]", i, next), fault.RoleCircle, strings.Join(waits, ", "), "leave one of them out")
 		return
 	}
 }
 
-// pathBack returns roles that each wait for the next, from one role to one that waits for the
-// goal; nil if there are none.
-func (c check) pathBack(from, goal int, names []string, seen map[int]bool) []int {
+// pathBack returns the things that each name the next one among those that they come after,
+// from one thing to one that names the goal; nil if there are none.
+func pathBack(from, goal int, names []string, after func(int) []string, seen map[int]bool) []int {
 	seen[from] = true
-	for _, name := range c.d.Roles[from].StartsAfter {
+	for _, name := range after(from) {
 		next := slices.Index(names, name)
 		if next == goal && name != "" {
 			return []int{from}
@@ -143,7 +144,7 @@ func (c check) pathBack(from, goal int, names []string, seen map[int]bool) []int
 		if next < 0 || seen[next] || name == "" {
 			continue
 		}
-		if rest := c.pathBack(next, goal, names, seen); rest != nil {
+		if rest := pathBack(next, goal, names, after, seen); rest != nil {
 			return append([]int{from}, rest...)
 		}
 	}

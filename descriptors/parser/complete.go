@@ -31,6 +31,9 @@ func complete(d *descriptors.Descriptor, r *decode.Report) {
 	for i := range d.Roles {
 		d.Roles[i].VarOrder = r.Order(fmt.Sprintf("roles[%d].vars", i))
 	}
+	for i := range d.Steps {
+		d.Steps[i].VarOrder = r.Order(fmt.Sprintf("steps[%d].vars", i))
+	}
 	if d.Server == nil {
 		return
 	}

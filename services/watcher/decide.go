@@ -64,6 +64,7 @@ func Decide(s Observation) Verdict {
 		nodeLost,
 		endedEarly,
 		endedUnready,
+		stepsStuck,
 		jobDeleted,
 		otherJobFailed,
 		suspended,
@@ -108,7 +109,7 @@ func canceledVerdict(s Observation) Verdict {
 	before := s
 	before.Seen = s.LastSeen
 	if endedBeforeDeletion(before) {
-		for _, c := range []check{complete, failed, func(s Observation) (Verdict, bool) { return benchmarkFails(mainPodsOnly(s)) }} {
+		for _, c := range []check{complete, failed, func(s Observation) (Verdict, bool) { return benchmarkFails(mainPodsOnly(s)) }, stepFails} {
 			if v, ok := c(before); ok {
 				return v
 			}
@@ -183,6 +184,7 @@ func failed(s Observation) (Verdict, bool) {
 		deletedBeforeFailure,
 		initFails,
 		benchmarkFails,
+		stepFails,
 		sidecarFails,
 	} {
 		if v, ok := cause(s); ok {
@@ -233,6 +235,9 @@ func running(s Observation) (v Verdict, ok bool) {
 		if t := c.State.Terminated; t != nil { // others may still run
 			ended := fmt.Sprintf("the benchmark ended (exit code %d)", t.ExitCode)
 			v = Verdict{Phase: event.PhaseRunning, Message: ended + "; collecting the rest of its output", Since: t.FinishedAt.Time}
+			if step, is := stepAfter(p); is {
+				v.Message = ended + "; " + step
+			}
 			if end, until, shipping := collectorRunning(p); shipping {
 				v = shippingVerdict(s, v, end, until, ended)
 			}

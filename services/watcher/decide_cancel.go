@@ -22,6 +22,9 @@ func endedBeforeDeletion(s Observation) bool {
 		if t := c.State.Terminated; !ok || t == nil || t.FinishedAt.IsZero() || !isBefore(t.FinishedAt.Time, deletedAt) {
 			return false
 		}
+		if _, left := stepAfter(p); left || !isBefore(lastEnd([]corev1.Pod{p}), deletedAt) {
+			return false
+		}
 	}
 	return len(pods) > 0
 }

@@ -126,6 +126,9 @@ func initFails(s Observation) (Verdict, bool) {
 			if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
 				continue
 			}
+			if name, is := stepName(c.Name); is {
+				return stepFailure(name, t), true
+			}
 			return initFailure(c.Name, t), true
 		}
 	}

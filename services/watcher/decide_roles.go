@@ -342,11 +342,8 @@ func ofMainJob(s Observation, p corev1.Pod) bool {
 	return true
 }
 
-// hasEnded reports whether a pod or its benchmark has ended.
-func hasEnded(p corev1.Pod) bool {
-	c, ok := containerStatus(p, cluster.ContainerBenchmark)
-	return !cluster.Alive(p) || ok && c.State.Terminated != nil
-}
+// hasEnded reports whether a pod has ended, or its benchmark with the steps after it.
+func hasEnded(p corev1.Pod) bool { return cluster.BenchmarkEnded(p) }
 
 // operatorIndex is the label with a pod's number that the MPI operator sets.
 const operatorIndex = "training.kubeflow.org/replica-index"

@@ -13,23 +13,23 @@ import (
 // promptShipping is how long a collector normally takes after the benchmark. One that takes longer cannot ship its data.
 const promptShipping = 10 * time.Second
 
-// collectorRunning reports whether the collector of a pod runs though the benchmark has
+// collectorRunning reports whether the collector of a pod runs though the benchmark and the steps after it have
 // ended, since when, and when the pod ends all the same.
 func collectorRunning(p corev1.Pod) (end, until time.Time, ok bool) {
 	bench, _ := containerStatus(p, cluster.ContainerBenchmark)
 	c, _ := containerStatus(p, cluster.ContainerCollect)
-	t := bench.State.Terminated
-	if t == nil || c.State.Running == nil {
+	if _, left := stepAfter(p); left || bench.State.Terminated == nil || c.State.Running == nil {
 		return time.Time{}, time.Time{}, false
 	}
+	end = lastEnd([]corev1.Pod{p})
 	if p.DeletionTimestamp != nil {
-		return t.FinishedAt.Time, p.DeletionTimestamp.Time, true
+		return end, p.DeletionTimestamp.Time, true
 	}
 	grace := time.Duration(corev1.DefaultTerminationGracePeriodSeconds) * time.Second
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
 		grace = time.Duration(*g) * time.Second
 	}
-	return t.FinishedAt.Time, t.FinishedAt.Add(grace), true
+	return end, end.Add(grace), true
 }
 
 // shippingVerdict returns v while the collector may be prompt. After that the message says why the pod still exists, and how long it may.

@@ -227,13 +227,14 @@ func readAutoscaler(events []corev1.Event, now time.Time) autoscalerState {
 	return s
 }
 
-// containerWaits: a container cannot begin, and the benchmark has not.
+// containerWaits: a container cannot begin, and the benchmark has not, or the container is that of a step after it.
 func containerWaits(s Observation) (Verdict, bool) {
-	if allBegun(s) {
-		return Verdict{}, false
-	}
+	begun := allBegun(s)
 	for _, p := range s.Seen.Pods {
 		for _, c := range containerStatuses(p) {
+			if _, step := stepName(c.Name); begun && !step {
+				continue
+			}
 			if v, ok := containerBlocked(s, p, c); ok {
 				return v, true
 			}
@@ -257,7 +258,7 @@ func containerBlocked(s Observation, p corev1.Pod, c corev1.ContainerStatus) (Ve
 		}
 	}
 	class := event.ClassUser
-	if c.Name != cluster.ContainerBenchmark {
+	if _, step := stepName(c.Name); c.Name != cluster.ContainerBenchmark && !step {
 		class = event.ClassPlatform
 	}
 	message := fmt.Sprintf("container %s cannot be started: %s", c.Name, detail)
@@ -353,7 +354,7 @@ func idleSince(p corev1.Pod) (since time.Time, ok bool) {
 	since = scheduled(p)
 	for _, c := range containerStatuses(p) {
 		switch t := c.State.Terminated; {
-		case c.Name == cluster.ContainerCollect:
+		case c.Name == cluster.ContainerCollect, isLaterStep(p, c.Name):
 		case c.State.Running != nil, t != nil && c.Name == cluster.ContainerBenchmark:
 			return since, false
 		case t != nil && t.FinishedAt.After(since):
@@ -384,21 +385,30 @@ func preparing(s Observation) (Verdict, bool) {
 		if c := lastWarning(s, p); c != "" {
 			complaints = strings.TrimSpace(describeLocation(p) + ": " + c)
 		}
-		if e, ok := lastImageEvent(eventsAbout(s.Seen.Events, p)); ok && eventTime(e).After(v.Since) && !slices.ContainsFunc(p.Status.ContainerStatuses, hasStarted) {
-			v.Message, v.Since = strings.TrimSpace(describeLocation(p)+": "+e.Message), eventTime(e)
-		}
-		if c, ok := containerStatus(p, cluster.ContainerPull); ok && c.State.Running != nil {
-			v.Message, v.Since = "copying its data sets to the machine", c.State.Running.StartedAt.Time
-		}
-		if c, ok := containerStatus(p, cluster.ContainerWait); ok && c.State.Running != nil {
-			v.Message, v.Since = readinessMessage(s), c.State.Running.StartedAt.Time
-		}
+		v.Message, v.Since = preparationOf(s, p, v.Message, v.Since)
 	}
 	if complaints != "" {
 		v.Message += "; " + complaints
 	}
 	v.RecheckAt = giveUpAt(s)
 	return debounced(s, v, debounce), true
+}
+
+// preparationOf returns the message about the preparation of a pod, and since when it is true: the given ones if the pod says nothing newer.
+func preparationOf(s Observation, p corev1.Pod, message string, since time.Time) (string, time.Time) {
+	if e, ok := lastImageEvent(eventsAbout(s.Seen.Events, p)); ok && eventTime(e).After(since) && !slices.ContainsFunc(p.Status.ContainerStatuses, hasStarted) {
+		message, since = strings.TrimSpace(describeLocation(p)+": "+e.Message), eventTime(e)
+	}
+	if c, ok := containerStatus(p, cluster.ContainerPull); ok && c.State.Running != nil {
+		message, since = "copying its data sets to the machine", c.State.Running.StartedAt.Time
+	}
+	if step, began, ok := stepBefore(p); ok {
+		message, since = step, began
+	}
+	if c, ok := containerStatus(p, cluster.ContainerWait); ok && c.State.Running != nil {
+		message, since = readinessMessage(s), c.State.Running.StartedAt.Time
+	}
+	return message, since
 }
 
 // giveUpAt returns until when a pod may be prepared, zero if there is no limit.

@@ -140,6 +140,15 @@ const (
 	NoColumnValue   = "BAI0133"
 	OtherRows       = "BAI0134"
 
+	// [[steps]].
+	SameStep     = "BAI0140"
+	BadStep      = "BAI0141"
+	UnknownStep  = "BAI0142"
+	StepCircle   = "BAI0143"
+	StepOrder    = "BAI0144"
+	TooManySteps = "BAI0145"
+	StepsAndPods = "BAI0146"
+
 	// Suites.
 	SameEntry   = "BAI0150"
 	NoText      = "BAI0151"

@@ -17,7 +17,7 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), suites())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), steps(), suites())
 }
 
 func file() []Explanation {
@@ -734,6 +734,55 @@ func destinations() []Explanation {
 			"A row is a summary, a sample, or with values of metrics the whole run. So sample.FIELD needs rows = \"samples\", summary.FIELD and metric.NAME.FIELD need rows = \"summaries\", and a row has no values of both summary and metric.",
 			example + "columns = { value = \"sample.value\" }",
 			example + "rows = \"samples\"\ncolumns = { value = \"sample.value\" }",
+		},
+	}
+}
+
+func steps() []Explanation {
+	const before = "[[steps]]\nname = \"warm\"\nwhen = \"before\"\ncommand = \"warm-cache\"\n"
+	const after = "[ml]\nbenchmark_code = \"measure\"\n[[steps]]\nname = \"report\"\nwhen = \"after\"\ncommand = \"write-report\"\n"
+	return []Explanation{
+		{
+			SameStep, "two steps of one name",
+			"Containers, log lines and output folders of steps are told apart by their names.",
+			before + before,
+			before + strings.Replace(before, "warm", "fill", 1),
+		},
+		{
+			BadStep, "not the name of a step",
+			"The name is a part of the name of a container and of paths: 1 to 20 lower-case letters, digits and hyphens, the first and last no hyphen.",
+			strings.Replace(before, "\"warm\"", "\"Warm_Cache\"", 1),
+			strings.Replace(before, "\"warm\"", "\"warm-cache\"", 1),
+		},
+		{
+			UnknownStep, "a step needs one that is not there",
+			"needs names other steps of the file.",
+			before + after + "needs = [\"wram\"]\n",
+			before + after + "needs = [\"warm\"]\n",
+		},
+		{
+			StepCircle, "steps that need each other",
+			"None of these steps would ever start: each needs the end of the next one, and the last needs that of the first.",
+			before + "needs = [\"warm\"]\n",
+			before,
+		},
+		{
+			StepOrder, "a step before the benchmark needs one after it",
+			"Steps with when = \"after\" start once the benchmark has succeeded, and it starts after all steps with when = \"before\".",
+			before + "needs = [\"report\"]\n" + after,
+			before + after + "needs = [\"warm\"]\n",
+		},
+		{
+			TooManySteps, "too many steps",
+			"A run has 32 steps at most: each is a container with a volume of its own.",
+			"$ printf 'spec_version = \"1.0\"\\n[info]\\ndescription = \"x\"\\n[hardware]\\ncpus = 1\\n[env]\\ndocker_image = \"a\"\\n'; for i in $(seq 33); do printf '[[steps]]\\nname = \"s%d\"\\nwhen = \"before\"\\ncommand = \"x\"\\n' $i; done",
+			before,
+		},
+		{
+			StepsAndPods, "steps of a run with several pods",
+			"Steps run in the pod of the benchmark, before its command and after it. Nothing would hold back the other pods of a run of several.",
+			"[hardware]\ncpus = 1\n[[roles]]\nname = \"pair\"\nreplicas = 2\n" + before,
+			"[hardware]\ncpus = 1\n[[roles]]\nname = \"one\"\n" + before,
 		},
 	}
 }

@@ -162,7 +162,7 @@ func expressible() []string {
 	return []string{
 		"BAI0010", "BAI0011", "BAI0012", "BAI0013", "BAI0015", "BAI0020", "BAI0021", "BAI0022", "BAI0026",
 		"BAI0030", "BAI0033", "BAI0034", "BAI0035", "BAI0036", "BAI0041", "BAI0042", "BAI0043", "BAI0052", "BAI0053",
-		"BAI0060", "BAI0062", "BAI0067", "BAI0074", "BAI0080", "BAI0081", "BAI0121", "BAI0126", "BAI0128",
+		"BAI0060", "BAI0062", "BAI0067", "BAI0074", "BAI0080", "BAI0081", "BAI0121", "BAI0126", "BAI0128", "BAI0141", "BAI0145",
 	}
 }
 
@@ -268,7 +268,7 @@ func TestTheSchemaAgreesWithTheParserOnGeneratedDescriptors(t *testing.T) {
 		text, _ := descriptors.Template(kind)
 		texts = append(texts, string(text))
 	}
-	texts = append(texts, string(read(t, "../../examples/every-key.toml")), string(read(t, "../../examples/minimal.toml")), string(read(t, "../../examples/roles.toml")))
+	texts = append(texts, string(read(t, "../../examples/every-key.toml")), string(read(t, "../../examples/minimal.toml")), string(read(t, "../../examples/roles.toml")), string(read(t, "../../examples/steps.toml")))
 	rapid.Check(t, func(t *rapid.T) {
 		lines := strings.SplitAfter(rapid.SampledFrom(texts).Draw(t, "text"), "\n")
 		for range rapid.IntRange(0, 2).Draw(t, "lines less") {

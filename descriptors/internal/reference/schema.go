@@ -130,6 +130,7 @@ func tableRules() map[string][]schema {
 		"": {
 			when(with("hardware", one("strategy", "inference", "client_server")), need("server")),
 			rolesOrStrategy(),
+			{"properties": schema{"steps": schema{"maxItems": 32}}},
 		},
 		"hardware":                      {machine, when(one("strategy", "mpi", "horovod"), distributed())},
 		"server.hardware":               {machine},

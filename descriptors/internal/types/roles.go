@@ -23,27 +23,33 @@ const (
 // roles are the types of the table roles.
 func roles() decode.ValueTypes {
 	return decode.ValueTypes{
-		"role": text("1 to 20 lower-case letters, digits and `-`, the first and last no `-`", role),
-		"roles": {
-			Type: "list of strings", Rule: "names of roles",
-			Read: func(v decode.Value) any {
-				names := []string{}
-				for _, item := range v.Items("a list of names") {
-					s, ok := item.String()
-					if !ok || role(item, s) == nil {
-						s = "" // so that the others have their places
-					}
-					names = append(names, s)
-				}
-				return names
-			},
-		},
+		"role":          text("1 to 20 lower-case letters, digits and `-`, the first and last no `-`", role),
+		"roles":         {Type: "list of strings", Rule: "names of roles", Read: func(v decode.Value) any { return nameList(v, role) }},
 		"port and path": text("a port with its colon, and the path of a URL: `:8080/ping`", portAndPath),
 	}
 }
 
+// nameList are the names of a list, each read by one. A name that is wrong is empty, so that
+// the others have their places.
+func nameList(v decode.Value, one func(decode.Value, string) any) []string {
+	names := []string{}
+	for _, item := range v.Items("a list of names") {
+		s, ok := item.String()
+		if !ok || one(item, s) == nil {
+			s = ""
+		}
+		names = append(names, s)
+	}
+	return names
+}
+
+// isShortName reports whether s can be a part of the name of an object or a host.
+func isShortName(s string) bool {
+	return IsObjectName(s) && !strings.Contains(s, ".") && len(s) <= maxRole
+}
+
 func role(v decode.Value, s string) any {
-	if !IsObjectName(s) || strings.Contains(s, ".") || len(s) > maxRole {
+	if !isShortName(s) {
 		v.Fault(fault.BadRole, fmt.Sprintf("%q is not the name of a role", s),
 			fmt.Sprintf("write lower-case letters, digits and -, %d at most", maxRole))
 		return nil

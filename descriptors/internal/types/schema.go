@@ -111,6 +111,8 @@ func Schemas() map[string]map[string]any {
 		"role":          matching(rolePattern),
 		"roles":         {"type": "array", "items": matching(rolePattern)},
 		"port and path": matching(portAndPathPattern),
+		"step":          matching(rolePattern),
+		"steps":         {"type": "array", "items": matching(rolePattern)},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,27 @@ func runExec(args []string, signals <-chan os.Signal) (int, error) {
 	}
 	s.OnReady = listenWhenReady
 	s.OnStart = newHostRecorder(s.Dir, os.Getenv(pod.EnvSystem)).start
+	return entrypoint.Run(s, signals)
+}
+
+// runStep runs the command of a step.
+func runStep(args []string, signals <-chan os.Signal) (int, error) {
+	i := slices.Index(args, "--")
+	if i != 2 && i != 3 || args[0] == "" {
+		return 0, fmt.Errorf("%w: step: want NAME LIMIT [AFTER] -- CMD…", errUsage)
+	}
+	limit, err := time.ParseDuration(args[1])
+	if err != nil || limit <= 0 {
+		return 0, fmt.Errorf("%w: step: %q is not a time such as 10s", errUsage, args[1])
+	}
+	s, err := execSettings(args[i:], os.Getenv)
+	if err != nil {
+		return 0, err
+	}
+	s.Step = entrypoint.Step{Name: args[0], Limit: limit, Output: os.Getenv(pod.EnvStepOutput)}
+	if i == 3 {
+		s.Step.After = args[2]
+	}
 	return entrypoint.Run(s, signals)
 }
 
@@ -55,6 +77,10 @@ func listenWhenReady() error {
 func execSettings(args []string, env func(string) string) (entrypoint.Settings, error) {
 	s := entrypoint.Settings{Dir: env(pod.EnvDir), MessagePath: cmp.Or(env(pod.EnvMessage), pod.TerminationMessage)}
 	for len(args) > 0 && args[0] != "--" {
+		if args[0] == "--lock" {
+			s.Lock, args = true, args[1:]
+			continue
+		}
 		shell, isScript := strings.CutPrefix(args[0], "--script")
 		if !isScript || shell != "" && shell[0] != '=' {
 			return s, fmt.Errorf("%w: exec: %q is no option; the command follows --", errUsage, args[0])

@@ -20,6 +20,7 @@ const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
 
   bai-pod install DST                             copy this program to DST
   bai-pod exec [--script[=INTERPRETER]] -- CMD…   run the benchmark's command and record what it writes
+  bai-pod step NAME LIMIT [AFTER] -- CMD…         run a step's command and record what it writes
   bai-pod pull                                    bring the run's data to the pod
   bai-pod collect                                 ship what the benchmark writes and leaves
   bai-pod await [OPTION…] URL…                    wait until every URL answers
@@ -69,6 +70,8 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 		return 0, install(args)
 	case "exec":
 		return runExec(args, signals)
+	case "step":
+		return runStep(args, signals)
 	case "pull", "collect", "await":
 		return 0, execShip(name, args)
 	case "supervise":

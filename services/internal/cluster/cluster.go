@@ -50,6 +50,7 @@ const (
 	ContainerWait      = "bai-wait"    // waits for another role
 	ContainerCollect   = "bai-collect" // ships samples and lines; a native sidecar
 	ContainerBenchmark = "benchmark"
+	ContainerStep      = "step-" // begins the name of the container of a step; the same as pod.ContainerStep
 )
 
 // Errors that callers can tell apart. Any other error means that the cluster cannot be reached, for every caller, and that the same call

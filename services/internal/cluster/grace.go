@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,15 +36,19 @@ func DeletionDeadline(p corev1.Pod) time.Time {
 	return end.Add(BenchmarkGrace(p.Annotations, all) - all)
 }
 
-// BenchmarkEnded reports whether a pod has ended, or its benchmark has.
+// BenchmarkEnded reports whether a pod has ended, or its benchmark has, and with it the steps after it.
 func BenchmarkEnded(p corev1.Pod) bool {
 	if !Alive(p) {
 		return true
 	}
+	ended := false
 	for _, c := range p.Status.ContainerStatuses {
-		if c.Name == ContainerBenchmark && c.State.Terminated != nil {
-			return true
+		switch over := c.State.Terminated != nil; {
+		case c.Name == ContainerBenchmark:
+			ended = over
+		case strings.HasPrefix(c.Name, ContainerStep) && !over:
+			return false
 		}
 	}
-	return false
+	return ended
 }

@@ -79,6 +79,7 @@ const (
 	EndedEarly        Reason = "EndedEarly"        // a role that others need ended before they did
 	InitFailed        Reason = "InitFailed"        // the pod could not be prepared
 	CommandNotFound   Reason = "CommandNotFound"   // the benchmark's command does not exist or cannot be executed
+	StepFailed        Reason = "StepFailed"        // a step before or after the benchmark failed, or took too long
 	NonZeroExit       Reason = "NonZeroExit"       // the benchmark reported a failure
 	Signaled          Reason = "Signaled"          // the benchmark was ended by a signal
 	OOMKilled         Reason = "OOMKilled"         // the benchmark ran out of memory (OOM)

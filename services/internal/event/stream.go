@@ -25,6 +25,7 @@ const (
 	StreamSystem  = "system"     // the benchmark's use of the machine, as the entrypoint measures it
 	StreamScraped = "prometheus" // numbers that the benchmark serves for Prometheus
 	StreamOTLP    = "otlp"       // numbers that programs sent by OpenTelemetry's protocol
+	StreamStep    = "step"       // the wrapper's record of the output of a step
 	StreamLog     = "log"        // the cluster's log of a container without the entrypoint
 )
 

@@ -24,6 +24,8 @@
 //	run/environment.json  the benchmark's environment (event.Environment), by rename; written twice if it takes long
 //	run/kept/        the benchmark's artifacts, under their stored names
 //	run/kept.json    the list of artifacts (see ArtifactList), written before exit.json, by rename
+//	run/benchmark.lock    locked while the benchmark's entrypoint runs, for steps after it
+//	run/step-<name>.output, .json and .lock  the same of a step: records, exit and lock
 //	scripts/         code that was sent along with the descriptor
 //	data/<n>         the data sets, in a volume of their own
 //	shared/<n>       data sets that all pods of a role share, in a volume of the role
@@ -55,6 +57,7 @@ const (
 	Emit            = "bin/bai-emit" // in the folder that the command's PATH ends with
 	Output          = "run/output"
 	ExitFile        = "run/exit.json"
+	BenchmarkLock   = "run/benchmark.lock"
 	Metrics         = "run/metrics"
 	FIFO            = "run/fifo"
 	Spool           = "run/fifo.lines"
@@ -87,6 +90,37 @@ const StateDir = "/bai-state"
 // volumes on which artifacts lie: each at its path there.
 const VolumesDir = "/bai-volumes"
 
+// StepsDir is where the output folders of steps are mounted, each at its name: writable in
+// the container of its step, and read-only in those that run after it.
+const StepsDir = "/bai-steps"
+
+// ContainerStep begins the name of the container of a step.
+const ContainerStep = "step-"
+
+// AfterBenchmark is what `bai-pod step` is given in place of the name of another step if
+// its step runs after the benchmark.
+const AfterBenchmark = "-"
+
+// MaxStepOutput is how many bytes of files a step may leave in its output folder.
+const MaxStepOutput = 1 << 20
+
+// Exit codes of the entrypoint for a step that has failed by a rule of the platform. The
+// container's last words have the reason.
+const (
+	StepTimedOut      = 124
+	StepOutputRefused = 65
+)
+
+// StepOutput returns where the output of a step lies below Dir. The lock of the benchmark
+// is BenchmarkLock.
+func StepOutput(name string) string { return "run/step-" + name + ".output" }
+
+// StepExit is like StepOutput.
+func StepExit(name string) string { return "run/step-" + name + ".json" }
+
+// StepLock is like StepOutput.
+func StepLock(name string) string { return "run/step-" + name + ".lock" }
+
 // Environment variables.
 const (
 	EnvDir       = "BAI_DIR"        // where Dir is; empty means Dir
@@ -108,11 +142,12 @@ const (
 	EnvNode      = "BAI_NODE"                // name of the node, by the downward API; empty means that of the system
 	// Interval of the measurements of the benchmark's use, as 1s; empty means 1s, 0 no
 	// measurement.
-	EnvSystem    = "BAI_SYSTEM"
-	EnvIndex     = "BAI_INDEX"      // of the pod within its role, where it has several
-	EnvRole      = "BAI_ROLE"       // for the benchmark to know, of a descriptor with roles
-	EnvRoleIndex = "BAI_ROLE_INDEX" // likewise
-	EnvHosts     = "BAI_HOSTS_"     // and the role's name in upper case, - as _: the names of its pods' hosts, with blanks between them
+	EnvSystem     = "BAI_SYSTEM"
+	EnvIndex      = "BAI_INDEX"       // of the pod within its role, where it has several
+	EnvRole       = "BAI_ROLE"        // for the benchmark to know, of a descriptor with roles
+	EnvRoleIndex  = "BAI_ROLE_INDEX"  // likewise
+	EnvHosts      = "BAI_HOSTS_"      // and the role's name in upper case, - as _: the names of its pods' hosts, with blanks between them
+	EnvStepOutput = "BAI_STEP_OUTPUT" // of a step: its output folder
 	// The command is ready when this file exists, or when a line of its output matches
 	// this regular expression (RE2). Then its entrypoint listens on ReadyPort.
 	EnvReadyFile = "BAI_READY_FILE"
@@ -208,6 +243,8 @@ type Collect struct {
 	Scrape    Scrape        `json:"scrape,omitzero"`     // where the benchmark serves numbers
 	Series    int           `json:"series,omitempty"`    // series that are kept, its share of those of the run; zero means MaxSeries
 	OTLP      bool          `json:"otlp,omitempty"`      // whether it listens for numbers that programs send
+	Steps     []string      `json:"steps,omitempty"`     // names of the steps whose output is shipped, too
+	LastStep  string        `json:"last_step,omitempty"` // of the steps after the benchmark the last one; empty means that there are none
 	Drain     time.Duration `json:"drain,omitempty"`     // ns; time to ship the rest after a signal to stop; zero means 25 s
 }
 
@@ -289,7 +326,7 @@ type Pull struct {
 	Reserve int64 `json:"reserve,omitempty"`
 }
 
-// Exit is how the benchmark's process ended.
+// Exit is how the process of the benchmark, or of a step, ended.
 type Exit struct {
 	Code    int       `json:"code"`              // as a shell would say it: 128 + n after signal n, 127 not found, 126 not executable
 	Signal  string    `json:"signal,omitempty"`  // SIGKILL
@@ -300,6 +337,7 @@ type Exit struct {
 	System  float64   `json:"system_seconds"`
 	MaxRSS  int64     `json:"max_rss_bytes"`
 	Stopped bool      `json:"stopped,omitempty"`       // it was signalled to end
+	Skipped bool      `json:"skipped,omitempty"`       // of a step: it did not run, because what it comes after did not succeed
 	Dropped int64     `json:"dropped_bytes,omitempty"` // output that was not recorded, because the reader was behind
 
 	DroppedLines int64 `json:"dropped_lines,omitempty"` // line feeds in it

@@ -114,8 +114,7 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 		settings: s, patterns: patterns, declared: extract.Declare(s.Metrics), bus: bus, log: log, series: spool.NewSeriesSet(s.Series, log),
 		losses: map[string]*spool.Losses{event.StreamScraped: {}, event.StreamOTLP: {}, event.StreamFIFO: {}},
 	}
-	for _, stream := range streams(s) {
-		src := c.newShipper(stream)
+	for _, src := range append(c.stepShippers(), c.kindShippers()...) {
 		if err := src.stream.Validate(); err != nil {
 			return nil, fmt.Errorf("collect for whom: %w", err)
 		}
@@ -245,12 +244,15 @@ func makeShared(root *os.Root, name string) error {
 	return errors.Join(f.Chmod(0o666), f.Close())
 }
 
-// benchmarkEnded reports whether no more output is to be expected: the benchmark has ended, or ctx is done.
+// benchmarkEnded reports whether no more output is to be expected: the benchmark and the steps after it have ended, or ctx is done.
 func (c *Collector) benchmarkEnded(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
 	_, err := c.volume.Root.Lstat(pod.ExitFile)
+	if last := c.settings.LastStep; err == nil && last != "" {
+		_, err = c.volume.Root.Lstat(pod.StepExit(last))
+	}
 	return err == nil
 }
 
@@ -279,8 +281,8 @@ func (c *Collector) finish(ctx context.Context) error {
 	if err := c.sendEnvironment(ctx); err != nil {
 		return err
 	}
-	exit, _ := c.exitStatus()
 	for _, s := range c.shippers {
+		exit, _ := c.exitStatus(s.exitFile)
 		err := s.finish(ctx, exit)
 		c.save()
 		if err != nil {
@@ -290,9 +292,9 @@ func (c *Collector) finish(ctx context.Context) error {
 	return nil
 }
 
-// exitStatus returns how the benchmark ended. It is false while the exit file is missing or cannot be read.
-func (c *Collector) exitStatus() (e pod.Exit, ok bool) {
-	b, err := c.volume.Read(pod.ExitFile, maxExitSize)
+// exitStatus returns how the benchmark or a step ended. It is false while the exit file is missing or cannot be read.
+func (c *Collector) exitStatus(file string) (e pod.Exit, ok bool) {
+	b, err := c.volume.Read(file, maxExitSize)
 	if err == nil {
 		err = json.Unmarshal(b, &e)
 	}
@@ -307,7 +309,7 @@ func (c *Collector) unshipped() map[string]int64 {
 	unshipped := make(map[string]int64)
 	for _, s := range c.shippers {
 		if n := s.tail.end() - s.committed.Resume; n > 0 && !s.committed.Ended {
-			unshipped[s.stream.Kind] = n
+			unshipped[s.key()] = n
 		}
 	}
 	return unshipped

@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract"
 )
@@ -60,7 +59,7 @@ func (c *Collector) load() error {
 		return nil // no cursor, or that of another run or attempt: from the beginning
 	}
 	for _, s := range c.shippers {
-		s.resume(k.Sources[s.stream.Kind])
+		s.resume(k.Sources[s.key()])
 	}
 	return nil
 }
@@ -96,7 +95,7 @@ func (c *Collector) saveDue() {
 func (c *Collector) save() {
 	k := cursor{Run: c.settings.Header.Run, Attempt: c.settings.Header.Attempt, Sources: make(map[string]shipProgress, len(c.shippers))}
 	for _, s := range c.shippers {
-		k.Sources[s.stream.Kind] = s.committed
+		k.Sources[s.key()] = s.committed
 		s.dirty = false
 	}
 	b, err := json.Marshal(k)
@@ -109,7 +108,7 @@ func (c *Collector) save() {
 	}
 	c.saveFailed = err != nil
 	for _, s := range c.shippers {
-		if err == nil && s.stream.Kind == event.StreamOutput {
+		if err == nil && hasRecords(s.stream.Kind) {
 			s.releaseDisk()
 		}
 	}

@@ -113,7 +113,7 @@ func (c *Collector) watchDisk(ctx context.Context) {
 			return c.bus.Publish(ctx, s)
 		},
 		stopping: func() bool {
-			exit, ok := c.exitStatus()
+			exit, ok := c.exitStatus(pod.ExitFile)
 			return exit.Stopped || ctx.Err() != nil && !ok
 		},
 	}

@@ -55,7 +55,7 @@ func (t *tail) punchHole(to int64) error {
 // shipTail ships the end of a log that is over its limit, and counts the lines between the beginning and that end as dropped.
 func (s *shipper) shipTail(ctx context.Context) error {
 	c := s.pending.Cut
-	if c.Lines == 0 || s.stream.Kind != event.StreamOutput {
+	if c.Lines == 0 || !hasRecords(s.stream.Kind) {
 		return nil
 	}
 	reread := tail{volume: s.tail.volume, path: s.tail.path}

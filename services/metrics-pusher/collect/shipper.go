@@ -28,6 +28,7 @@ type shipper struct {
 	log      *zap.Logger
 
 	tail      tail
+	exitFile  string     // how the program ended that writes the file
 	outLines  lineJoiner // standard output, or the only stream
 	errLines  lineJoiner // standard error
 	outBlocks *extract.Blocks
@@ -47,13 +48,48 @@ type shipper struct {
 	emissions extract.Emissions
 }
 
+// stepShippers returns the shippers of the output of the steps.
+func (c *Collector) stepShippers() []*shipper {
+	var all []*shipper
+	none := new(extract.Patterns)
+	for _, name := range c.settings.Steps {
+		s := c.newShipper(event.StreamStep)
+		s.stream.Container, s.patterns, s.outBlocks, s.errBlocks = pod.ContainerStep+name, none, none.Blocks(), none.Blocks()
+		s.tail.path, s.exitFile, s.log = pod.StepOutput(name), pod.StepExit(name), s.log.With(zap.String("step", name))
+		all = append(all, s)
+	}
+	return all
+}
+
+// kindShippers returns the shippers of the benchmark, one for each kind of stream.
+func (c *Collector) kindShippers() []*shipper {
+	var all []*shipper
+	for _, stream := range streams(c.settings) {
+		all = append(all, c.newShipper(stream))
+	}
+	return all
+}
+
+// hasRecords reports whether the file of a stream holds records of an entrypoint, and not lines of a client library.
+func hasRecords(stream string) bool {
+	return stream == event.StreamOutput || stream == event.StreamStep
+}
+
+// key returns the name of the stream in the cursor.
+func (s *shipper) key() string {
+	if s.stream.Kind == event.StreamStep {
+		return s.stream.Container
+	}
+	return s.stream.Kind
+}
+
 func (c *Collector) newShipper(stream string) *shipper {
 	files := map[string]string{
 		event.StreamOutput: pod.Output, event.StreamMetrics: pod.Metrics, event.StreamFIFO: pod.Spool, event.StreamSystem: pod.System,
 		event.StreamScraped: pod.Scraped, event.StreamOTLP: pod.OTLP,
 	}
 	limit := maxEmission
-	if stream == event.StreamOutput {
+	if hasRecords(stream) {
 		limit = c.settings.MaxLine
 	}
 	seriesOf := c.series
@@ -66,7 +102,7 @@ func (c *Collector) newShipper(stream string) *shipper {
 			Role: c.settings.Role, Index: c.settings.Index, Pod: c.settings.Pod, Container: c.settings.Container, Kind: stream,
 		},
 		settings: c.settings, patterns: c.patterns, declared: c.declared, bus: c.bus, log: c.log.With(zap.String("stream", stream)),
-		tail:     tail{path: files[stream]},
+		tail: tail{path: files[stream]}, exitFile: pod.ExitFile,
 		outLines: lineJoiner{limit: limit}, errLines: lineJoiner{limit: limit},
 		outBlocks: c.patterns.Blocks(), errBlocks: c.patterns.Blocks(),
 	}
@@ -99,7 +135,7 @@ func (s *shipper) ship(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	s.uncommitted += int64(len(data))
-	if s.stream.Kind == event.StreamOutput {
+	if hasRecords(s.stream.Kind) {
 		err = s.readRecords(ctx, data)
 	} else {
 		err = s.readEmitted(ctx, data)
@@ -443,7 +479,7 @@ func (s *shipper) flushOpenLines(ctx context.Context) error {
 	}
 	size := s.tail.pos
 	l := line{text: s.outLines.text, length: s.outLines.length, seq: size + 1}
-	if s.stream.Kind != event.StreamOutput {
+	if !hasRecords(s.stream.Kind) {
 		if l.length == 0 {
 			return nil
 		}
@@ -470,7 +506,7 @@ func (s *shipper) flushOpenLines(ctx context.Context) error {
 
 // countUnread counts the output that the entrypoint dropped, and a last record that is incomplete.
 func (s *shipper) countUnread(exit pod.Exit) {
-	if s.stream.Kind != event.StreamOutput {
+	if !hasRecords(s.stream.Kind) {
 		return
 	}
 	if exit.Dropped > 0 {
@@ -494,7 +530,7 @@ func (s *shipper) endEvents() []event.Event {
 	evs = append(evs, event.Metrics{
 		Header: s.eventHeader("metrics", "end"), Stream: s.stream, Samples: []event.Sample{}, End: s.pending.Samples.end(),
 	})
-	if s.stream.Kind == event.StreamOutput {
+	if hasRecords(s.stream.Kind) {
 		evs = append(evs, event.Logs{Header: s.eventHeader("logs", "end"), Stream: s.stream, Lines: []event.Line{}, End: s.pending.Lines.end()})
 	}
 	return evs

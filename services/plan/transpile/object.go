@@ -140,7 +140,7 @@ func (b builder) subdomain() string {
 // prerequisites returns the objects that must exist before the role's pods.
 func (b builder) prerequisites() []cluster.Object {
 	var objects []cluster.Object
-	if b.role.script != "" && (!b.settings.Owner || !b.role.endsRun) {
+	if len(b.role.scripts()) > 0 && (!b.settings.Owner || !b.role.endsRun) {
 		objects = append(objects, b.roleConfigMap())
 	}
 	if len(b.role.sshFiles) > 0 {
@@ -156,13 +156,9 @@ func (b builder) prerequisites() []cluster.Object {
 	return objects
 }
 
-// roleConfigMap returns the role's ConfigMap, with its script if it has one.
+// roleConfigMap returns the role's ConfigMap, with its scripts if it has any.
 func (b builder) roleConfigMap() *corev1.ConfigMap {
-	var data map[string]string
-	if b.role.script != "" {
-		data = map[string]string{scriptFile: b.role.script}
-	}
-	return b.newConfigMap(b.name(), data)
+	return b.newConfigMap(b.name(), b.role.scripts())
 }
 
 func (b builder) newConfigMap(name string, data map[string]string) *corev1.ConfigMap {
@@ -217,7 +213,7 @@ func (b builder) filledSecret(token string) (*corev1.Secret, error) {
 		Header: header, Role: b.role.name, Container: cluster.ContainerBenchmark,
 		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: podMetrics(b.role.metrics), MaxLog: b.maxLog(), Reserve: b.settings.Reserve,
 		Gateway: b.settings.Gateway, Artifacts: b.role.artifacts, Volumes: mountPaths(b.artifactMounts()), Drain: max(b.podGrace()-15*time.Second, b.podGrace()/2),
-		Scrape: b.role.scrape, OTLP: b.role.otlp, Series: b.maxSeries(),
+		Scrape: b.role.scrape, OTLP: b.role.otlp, Series: b.maxSeries(), Steps: b.role.stepNames(), LastStep: b.role.lastStep(),
 	}}
 	if len(b.role.data) > 0 {
 		files[pod.PullFile] = pod.Pull{

@@ -65,7 +65,7 @@ func (b builder) podSpec() corev1.PodSpec {
 		PriorityClassName:             b.priorityClass(),
 		SchedulerName:                 b.settings.Scheduler,
 		InitContainers:                b.initContainers(),
-		Containers:                    []corev1.Container{b.benchmarkContainer()},
+		Containers:                    append([]corev1.Container{b.benchmarkContainer()}, b.stepContainers(descriptors.After)...),
 		Volumes:                       b.volumes(),
 	}
 	if b.role.network != "" {
@@ -129,6 +129,7 @@ func (b builder) initContainers() []corev1.Container {
 	if len(b.role.data) > 0 {
 		all = append(all, b.pullContainer())
 	}
+	all = append(all, b.stepContainers(descriptors.Before)...)
 	if len(b.role.awaitArgs) > 0 {
 		all = append(all, b.waitContainer())
 	}
@@ -252,21 +253,27 @@ func (b builder) benchmarkContainer() corev1.Container {
 	}
 	switch {
 	case len(r.command) > 0:
-		c.Command = append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, escapeNonVariables(r.command)...)
+		c.Command = append(b.execCommand(), escapeNonVariables(r.command)...)
 	case r.image.Digest != "":
 		c.Image, c.Command = pinnedImage(r.image), append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, escapeDollars(r.image.Entrypoint)...)
 		if len(r.args) == 0 {
 			c.Args = escapeDollars(r.image.Cmd)
 		}
 	}
-	switch {
-	case r.env.Privileged:
-		yes := true
-		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
-	case b.settings.Security == Restricted:
-		c.SecurityContext = restrictedSecurityContext()
-	}
+	c.SecurityContext = b.userSecurityContext()
 	return c
+}
+
+// userSecurityContext returns the security context of a container with the user's command.
+func (b builder) userSecurityContext() *corev1.SecurityContext {
+	switch {
+	case b.role.env.Privileged:
+		yes := true
+		return &corev1.SecurityContext{Privileged: &yes}
+	case b.settings.Security == Restricted:
+		return restrictedSecurityContext()
+	}
+	return nil
 }
 
 // escapeNonVariables escapes $$ in words, which Kubernetes would turn into a single $,
@@ -288,8 +295,13 @@ func escapeNonVariables(words []string) []string {
 // mounts returns the mounts of the benchmark. They never have the Secret. Each data set
 // is mounted at the path of its source.
 func (b builder) mounts() []corev1.VolumeMount {
+	return append(b.sharedMounts(), b.outputMounts(descriptors.Before)...)
+}
+
+// sharedMounts returns the mounts of the benchmark that its steps have, too.
+func (b builder) sharedMounts() []corev1.VolumeMount {
 	mounts := []corev1.VolumeMount{{Name: volumePod, MountPath: pod.Dir}, programsMount(true)}
-	if b.role.script != "" {
+	if len(b.role.scripts()) > 0 {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeScript, MountPath: scriptDir, ReadOnly: true})
 	}
 	if b.role.mpi {
@@ -349,14 +361,14 @@ func (b builder) volumes() []corev1.Volume {
 	config := func(name string) corev1.VolumeSource {
 		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, DefaultMode: &executable}}
 	}
-	if b.role.script != "" {
+	if len(b.role.scripts()) > 0 {
 		volumes = append(volumes, corev1.Volume{Name: volumeScript, VolumeSource: config(b.name())})
 	}
 	if b.role.mpi {
 		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.runObjectName("keys"), DefaultMode: &readable}}
 		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.runObjectName("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
 	}
-	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes(), b.secretVolumes())
+	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes(), b.secretVolumes(), b.outputVolumes())
 	if b.role.env.ExtendedShm {
 		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}
 		volumes = append(volumes, corev1.Volume{Name: volumeShm, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})
@@ -367,14 +379,7 @@ func (b builder) volumes() []corev1.Volume {
 // env returns the environment: the platform's variables, then the user's. A variable of
 // the user's replaces one of the platform's with the same name.
 func (b builder) env() []corev1.EnvVar {
-	e := envVars{vars: []corev1.EnvVar{podUIDVar()}}
-	e.set(pod.EnvAwait, collectorWait.String())
-	if n := b.maxLog(); n > 0 {
-		e.set(pod.EnvMaxLog, strconv.FormatInt(n, 10))
-	}
-	if n := b.settings.Reserve; n > 0 {
-		e.set(pod.EnvReserve, strconv.FormatInt(n, 10))
-	}
+	e := b.entrypointVars()
 	e.set(pod.EnvBackend, "fifo")
 	e.set(pod.EnvFile, pod.PathIn("", pod.Metrics))
 	e.set(pod.EnvFIFO, pod.PathIn("", pod.FIFO))
@@ -385,19 +390,38 @@ func (b builder) env() []corev1.EnvVar {
 		e.set(pod.EnvArtifacts, text)
 	}
 	b.addMetricVars(&e)
+	b.addUserVars(&e, b.role.env)
+	return e.vars
+}
+
+// addUserVars adds the variables of an environment, before them those of the platform that
+// they may refer to.
+func (b builder) addUserVars(e *envVars, env descriptors.Env) {
 	for _, v := range b.role.vars {
 		e.put(v)
 	}
-	for _, name := range orderedKeys(b.role.env.Vars, b.role.env.VarOrder) {
-		e.set(name, b.role.env.Vars[name])
+	for _, name := range orderedKeys(env.Vars, env.VarOrder) {
+		e.set(name, env.Vars[name])
 	}
-	for _, name := range orderedKeys(b.role.env.Secrets, nil) {
-		ref := b.role.env.Secrets[name]
+	for _, name := range orderedKeys(env.Secrets, nil) {
+		ref := env.Secrets[name]
 		e.put(corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key,
 		}}})
 	}
-	return e.vars
+}
+
+// entrypointVars returns the variables of the program that runs the user's command.
+func (b builder) entrypointVars() envVars {
+	e := envVars{vars: []corev1.EnvVar{podUIDVar()}}
+	e.set(pod.EnvAwait, collectorWait.String())
+	if n := b.maxLog(); n > 0 {
+		e.set(pod.EnvMaxLog, strconv.FormatInt(n, 10))
+	}
+	if n := b.settings.Reserve; n > 0 {
+		e.set(pod.EnvReserve, strconv.FormatInt(n, 10))
+	}
+	return e
 }
 
 // addMetricVars adds the variables that turn on metrics which the benchmark does not

@@ -45,6 +45,7 @@ type role struct {
 	scrape         pod.Scrape
 	otlp           bool
 	artifacts      []pod.Artifact
+	steps          []step // containers before and after the benchmark, in the order in which they run
 
 	ports     []int             // ports on which it listens
 	probe     *corev1.Probe     // readiness probe
@@ -107,7 +108,7 @@ func benchmarkRole(in Input, reader string) (role, error) {
 		return role{}, err
 	}
 	r.applyOutput(d.Output)
-	return r, nil
+	return r, r.addSteps(d)
 }
 
 // addCode sets the variable for code that was sent along, even if the descriptor does

@@ -55,6 +55,7 @@ func TestObjectsOfExamples(t *testing.T) {
 		"launcher-data": "testdata/launcher-data.toml",
 
 		"roles": examples + "/roles.toml",
+		"steps": examples + "/steps.toml",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := objects(t, input(t, file), settings)
@@ -79,7 +80,7 @@ func TestSecret(t *testing.T) {
 }
 
 func TestOnlyWhoBringsTheProgramsCanWriteThem(t *testing.T) {
-	for _, file := range []string{examples + "/minimal.toml", examples + "/inference.toml", examples + "/mpi.toml", examples + "/every-key.toml", "testdata/everything.toml"} {
+	for _, file := range []string{examples + "/minimal.toml", examples + "/inference.toml", examples + "/mpi.toml", examples + "/every-key.toml", examples + "/steps.toml", "testdata/everything.toml"} {
 		seen := 0
 		for _, o := range objects(t, input(t, file), settings).Objects {
 			if job, ok := o.(*batchv1.Job); ok {

@@ -39,6 +39,9 @@ type Settings struct {
 	// OnReady, if not nil, is called once, when the command is ready.
 	OnReady func() error `json:"-"`
 
+	Step Step // if it has a name, the command is a step
+	Lock bool // the lock of the benchmark is taken, for steps that come after it
+
 	MessagePath string // file for the last words about a command that could not be started, or has failed and left none, where there is one
 }
 
@@ -68,11 +71,21 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 	if err := os.Setenv("PATH", searchPath(os.Getenv("PATH"), filepath.Dir(pod.PathIn(s.Dir, pod.Emit)))); err != nil {
 		return 0, fmt.Errorf("extend PATH: %w", err)
 	}
+	if s.Lock || s.Step.Name != "" {
+		if err := takeLock(pod.PathIn(s.Dir, s.lockFile())); err != nil {
+			return 0, fmt.Errorf("take the lock of the command: %w", err)
+		}
+	}
 	waitForFile(pod.PathIn(s.Dir, pod.FIFO), s.ReadyTimeout)
 	w := &runner{settings: defaults(s), out: &output{
-		path: pod.PathIn(s.Dir, pod.Output), limit: s.MaxBacklog, minFree: s.MinFree,
+		path: pod.PathIn(s.Dir, s.outputFile()), limit: s.MaxBacklog, minFree: s.MinFree,
 		backlogTimeout: cmp.Or(s.BacklogTimeout, 10*time.Second),
 	}}
+	if s.Step.After != "" {
+		if stop, runs := waitForSuccess(s.Dir, s.Step.After, signals); !runs {
+			return stop, w.writeJSON(s.exitFile(), pod.Exit{Code: stop, Skipped: true})
+		}
+	}
 	end, err := w.run(signals)
 	if err != nil {
 		return 0, err
@@ -98,6 +111,7 @@ type runner struct {
 	settings Settings
 	out      *output
 	table    *proc.Table
+	timedOut bool // a step that has not ended in its time
 }
 
 // run runs the command, records its output, and returns its exit.
@@ -137,6 +151,9 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 		w.writeTerminationMessage(w.out.lastLines())
 	}
 	onEnd(end)
+	if s := w.settings.Step; s.Name != "" {
+		w.judgeStep(s, &end)
+	}
 	return end, nil
 }
 
@@ -164,11 +181,17 @@ func toPodExit(started time.Time, e proc.Exit) pod.Exit {
 
 // waitForExit hands signals on until the command ends.
 func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
-	var kill <-chan time.Time
+	var kill, limit <-chan time.Time
+	if d := w.settings.Step.Limit; d > 0 {
+		limit = time.After(d)
+	}
 	for {
 		select {
 		case e := <-w.table.Ends():
 			return e
+		case <-limit:
+			w.timedOut, kill = true, time.After(w.settings.Grace)
+			_ = syscall.Kill(-pid, syscall.SIGTERM)
 		case <-kill:
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		case s := <-signals:
@@ -197,7 +220,7 @@ func (w *runner) writeExit(end pod.Exit, signals <-chan os.Signal) error {
 	if !w.out.stopping() { // in a pod that has to end, no collector is restarted
 		waitForReader(pod.PathIn(w.settings.Dir, pod.FIFO), w.settings.RestartTimeout, signals)
 	}
-	if err := w.writeJSON(pod.ExitFile, end); err != nil {
+	if err := w.writeJSON(w.settings.exitFile(), end); err != nil {
 		return fmt.Errorf("write how the command ended: %w", err)
 	}
 	return nil

@@ -104,7 +104,7 @@ func Pod(in Input) (Output, *Missing) {
 		}
 		if !in.Namespaces {
 			out.relocate(in, &made)
-		} else if c.Name == cluster.ContainerBenchmark {
+		} else if runsUserCommand(c) {
 			made.HiddenDir = in.Private
 		}
 		out.Pod.Containers = append(out.Pod.Containers, made)
@@ -297,7 +297,7 @@ func container(in Input, c corev1.Container, init bool) (shimapi.Container, *Mis
 	for _, a := range slices.Concat(c.Command, c.Args) {
 		made.Args = append(made.Args, cluster.Expand(a, vars.lookup))
 	}
-	if c.Name == cluster.ContainerBenchmark {
+	if runsUserCommand(c) {
 		made.CPU, made.Memory = limits(c.Resources)
 	}
 	made.RunsPodBinary = made.Args[0] == pod.ImageBinary || made.Args[0] == pod.PathIn("", pod.Binary)
@@ -308,6 +308,11 @@ func container(in Input, c corev1.Container, init bool) (shimapi.Container, *Mis
 		made.Mounts = append(made.Mounts, shimapi.Mount{Volume: m.Name, SubPath: m.SubPath, Path: path.Clean(m.MountPath), ReadOnly: m.ReadOnly})
 	}
 	return made, nil
+}
+
+// runsUserCommand reports whether a container runs a command of the user: the benchmark, or a step.
+func runsUserCommand(c corev1.Container) bool {
+	return c.Name == cluster.ContainerBenchmark || strings.HasPrefix(c.Name, pod.ContainerStep)
 }
 
 // limits returns how many thousandths of a core and bytes of memory a container may use, zero for no limit: its limits or, if it has none,

@@ -328,14 +328,20 @@ func checkResources(j *batchv1.Job, m Machine) problem {
 // GPU is the resource that stands for a GPU of this machine.
 const GPU = "nvidia.com/gpu"
 
-// GPUCount returns how many GPUs each pod of a Job requests.
+// GPUCount returns how many GPUs each pod of a Job requests: its containers together, or an init container that ends before they start if
+// that requests more.
 func GPUCount(j *batchv1.Job) int {
-	n := int64(0)
+	together, first := int64(0), int64(0)
 	for _, c := range allContainers(j.Spec.Template.Spec) {
 		q := c.Resources.Limits[GPU]
-		n += min(max(0, q.Value()), 1<<16)
+		n := min(max(0, q.Value()), 1<<16)
+		if c.init && c.RestartPolicy == nil {
+			first = max(first, n)
+			continue
+		}
+		together += n
 	}
-	return int(n)
+	return int(max(together, first))
 }
 
 func limits(c locatedContainer) func(yield func(string) bool) {
@@ -369,7 +375,7 @@ const SharedMemory = "/dev/shm"
 
 // IsRelocated reports whether a path is one of the platform's, which processes find by their environment if it cannot be mounted.
 func IsRelocated(at string) bool {
-	for _, dir := range []string{pod.Dir, pod.SecretDir, pod.StateDir} {
+	for _, dir := range []string{pod.Dir, pod.SecretDir, pod.StateDir, pod.StepsDir} {
 		if at == dir || strings.HasPrefix(at, dir+"/") {
 			return true
 		}

@@ -1,0 +1,99 @@
+package parser
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/internal/suggest"
+)
+
+// mostSteps is how many steps a run can have.
+const mostSteps = 32
+
+// steps checks the table steps.
+func (c check) steps() {
+	if len(c.d.Steps) == 0 {
+		return
+	}
+	names := make([]string, 0, len(c.d.Steps))
+	for _, s := range c.d.Steps {
+		names = append(names, s.Name)
+	}
+	for i, s := range c.d.Steps {
+		at := fmt.Sprintf("steps[%d]", i)
+		if n := slices.Index(names, s.Name); n < i && s.Name != "" {
+			c.r.Fault(at+".name", fault.SameStep, fmt.Sprintf("%q is the name of steps[%d] too", s.Name, n), "choose another name")
+		}
+		c.roleVars(at, s.Vars)
+		c.needs(i, names)
+	}
+	c.stepCircle(names)
+	c.stepPods()
+}
+
+// stepPods finds steps of runs that cannot have them.
+func (c check) stepPods() {
+	if len(c.d.Steps) > mostSteps {
+		c.r.Fault("steps", fault.TooManySteps, fmt.Sprintf("are %d; a run has %d at most", len(c.d.Steps), mostSteps), "")
+	}
+	if c.damaged || c.r.HasErrorBelow("hardware") || c.r.HasErrorBelow("roles") || c.r.HasErrorBelow("ml") {
+		return
+	}
+	if n := c.d.Pods(); n > 1 {
+		c.r.Fault("steps", fault.StepsAndPods, fmt.Sprintf("run in the pod of the benchmark, and %s has %d pods", c.strategy(), n), "")
+		return
+	}
+	i := slices.IndexFunc(c.d.Steps, func(s descriptors.Step) bool { return s.When == descriptors.After })
+	if i < 0 {
+		return
+	}
+	one := c.d
+	if len(c.d.Roles) == 1 {
+		one = c.d.ForRole(c.d.Roles[0])
+	}
+	if argv, _, err := one.Command(); err == nil && len(argv) == 0 {
+		c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.NoCommand, "nothing watches the entrypoint of an image, so that nothing tells when it has ended",
+			"add benchmark_code to [ml]")
+	}
+}
+
+// needs finds needed steps that are not there, or that run too late.
+func (c check) needs(n int, names []string) {
+	step := c.d.Steps[n]
+	for i, name := range step.Needs {
+		at := fmt.Sprintf("steps[%d].needs[%d]", n, i)
+		other := slices.Index(names, name)
+		switch {
+		case other >= 0 && step.When == descriptors.Before && c.d.Steps[other].When == descriptors.After:
+			c.r.Fault(at, fault.StepOrder, fmt.Sprintf("step %s runs after the benchmark", name), `write when = "after" for this step too, or leave the name out`)
+		case other >= 0 || c.damaged || name == "":
+		default:
+			remedy := "the steps are " + strings.Join(names, ", ")
+			if suggestion := suggest.Find(name, names); suggestion != "" {
+				remedy = fmt.Sprintf("did you mean %q?", suggestion)
+			}
+			c.r.Fault(at, fault.UnknownStep, fmt.Sprintf("there is no step %q", name), remedy)
+		}
+	}
+}
+
+// stepCircle finds the first steps of the file that need each other.
+func (c check) stepCircle(names []string) {
+	needs := func(step int) []string { return c.d.Steps[step].Needs }
+	for i := range c.d.Steps {
+		path := pathBack(i, i, names, needs, map[int]bool{})
+		if path == nil {
+			continue
+		}
+		var words []string
+		for n, step := range path {
+			words = append(words, fmt.Sprintf("%s needs %s", names[step], names[path[(n+1)%len(path)]]))
+		}
+		next := slices.Index(needs(i), names[path[1%len(path)]])
+		c.r.Fault(fmt.Sprintf("steps[%d].needs[%d]", i, next), fault.StepCircle, strings.Join(words, ", "), "leave one of them out")
+		return
+	}
+}
