@@ -74,10 +74,10 @@ func TestResultsOfASetAreTheMediansOfItsRepetitions(t *testing.T) {
 			t.Fatalf("set results exits with %d: %s", code, errs)
 		}
 		lines := strings.Split(strings.TrimSpace(out), "\n")
-		if len(lines) != 5 || !strings.Contains(lines[4], ",speed,MB/s,,higher,2,0,4,202,,,,false,20") {
+		if len(lines) != 5 || !strings.Contains(lines[4], ",speed,MB/s,,higher,2,0,4,202,,,,false,0,20") {
 			return fmt.Errorf("the results are not complete: %s", out)
 		}
-		if !strings.Contains(lines[3], ",speed,MB/s,,higher,2,0,4,12,,,,false,1") || !strings.Contains(lines[1], ",run.duration,s,,,2,0,4,") {
+		if !strings.Contains(lines[3], ",speed,MB/s,,higher,2,0,4,12,,,,false,0,1") || !strings.Contains(lines[1], ",run.duration,s,,,2,0,4,") {
 			t.Errorf("the results are %s", out)
 		}
 		return nil

@@ -61,11 +61,11 @@ digit = 4
 	seen := make(map[string]bool)
 	for _, r := range p.setRuns("sizes") {
 		l := r.GetLineage()
-		place := fmt.Sprint(l.GetCell(), l.GetRepetition(), l.GetWarmup())
-		if seen[place] || r.GetLabels()["suite"] != "nightly" {
+		repetition := fmt.Sprint(l.GetCell(), l.GetRepetition(), l.GetWarmup())
+		if seen[repetition] || r.GetLabels()["suite"] != "nightly" {
 			t.Errorf("run %v", r)
 		}
-		seen[place] = true
+		seen[repetition] = true
 	}
 	if len(seen) != 9 {
 		t.Errorf("%d of 9 runs", len(seen))
@@ -81,7 +81,7 @@ func (p *platform) wantEntries() {
 		if code != 0 {
 			p.t.Fatalf("set results exits with %d: %s", code, errs)
 		}
-		for _, line := range []string{",suite.entry,", ",2,0,4,7,,,,false,plain,", ",3,0,3,14,,,,false,swept,", ",3,0,3,204,,,,false,swept,"} {
+		for _, line := range []string{",suite.entry,", ",2,0,4,7,,,,false,0,plain,", ",3,0,3,14,,,,false,0,swept,", ",3,0,3,204,,,,false,0,swept,"} {
 			if !strings.Contains(out, line) {
 				return fmt.Errorf("no %s in %s", line, out)
 			}
