@@ -90,7 +90,8 @@ func programTests() map[string]func(*fixture) {
 		"a pod that fails ends those beside it in its indexed job":               oneFails,
 		"the pods of a run find each other by name":                              named,
 		"a pod is given its grace when it is deleted":                            grace,
-		"a pod occupies its node until it has ended":                             occupies,
+		"a pod occupies its node":                                                occupies,
+		"a pod that has ended occupies no node":                                  endedOccupiesNothing,
 	}
 }
 

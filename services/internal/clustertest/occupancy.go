@@ -10,15 +10,20 @@ import (
 )
 
 func occupies(b *fixture) {
-	j := b.job("until test -e $D/end; do sleep 0.02; done")
-	j.Spec.Template.Spec.InitContainers = []corev1.Container{asSidecar(b.sh("aside", "sleep 1; touch $D/end; trap 'exit 0' TERM; while true; do sleep 0.02; done"))}
-	shareVolume(j)
-	b.create(j)
+	b.create(b.job("while true; do sleep 0.02; done"))
 	node := b.await("the benchmark", isRunning).Pods[0].Spec.NodeName
 	b.awaitOccupancy("its pod on its node", func(o cluster.Occupancy, pods []corev1.Pod) bool {
 		known := slices.ContainsFunc(o.Nodes, func(n corev1.Node) bool { return n.Name == node })
 		return len(pods) == 1 && pods[0].Spec.NodeName == node && known && o.UnknownReason == ""
 	})
+	if err := b.cluster.Delete(b.Context(), b.ref()); err != nil {
+		b.Fatal(err)
+	}
+	b.awaitOccupancy("no pod", func(_ cluster.Occupancy, pods []corev1.Pod) bool { return len(pods) == 0 })
+}
+
+func endedOccupiesNothing(b *fixture) {
+	b.create(b.job("exit 0"))
 	b.awaitEnd()
 	b.awaitOccupancy("no pod", func(_ cluster.Occupancy, pods []corev1.Pod) bool { return len(pods) == 0 })
 }
