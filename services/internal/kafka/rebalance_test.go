@@ -3,12 +3,14 @@ package kafka_test
 import (
 	"context"
 	"fmt"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -39,6 +41,13 @@ func (l *deliveryLog) note(run, message string) {
 	}
 }
 
+// String returns what was handled, for a test that waits in vain.
+func (l *deliveryLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return fmt.Sprintf("%d events handled, the next of each run is %v, skipped %q", l.delivered, l.next, l.skipped)
+}
+
 func (l *deliveryLog) total() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,9 +63,15 @@ func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	s := settings(broker)
 	s.Session = time.Second
 	delivered := &deliveryLog{next: make(map[string]int)}
+	core, logs := observer.New(zap.InfoLevel)
+	t.Cleanup(func() {
+		if t.Failed() {
+			logLast(t, delivered, logs)
+		}
+	})
 	join := func(ctx context.Context) <-chan error {
 		done := make(chan error, 1)
-		part := bus(t, s, zap.NewNop()).Consume("g", service.Batch(7, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
+		part := bus(t, s, zap.New(core)).Consume("g", service.Batch(7, func(_ context.Context, evs []event.Status) ([]event.Event, error) {
 			for _, ev := range evs {
 				delivered.note(ev.Run, ev.Message)
 			}
@@ -68,7 +83,7 @@ func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	all, stopAll := context.WithCancel(t.Context())
 	stays := join(all)
 	var publisher sync.WaitGroup
-	publisher.Go(func() { publishRuns(t, bus(t, s, zap.NewNop()), runs, each) })
+	publisher.Go(func() { publishRuns(t, bus(t, s, zap.New(core)), runs, each) })
 	for n := range rounds { // a new member stays until a number of events is handled, then leaves
 		ctx, stop := context.WithCancel(t.Context())
 		done := join(ctx)
@@ -87,6 +102,19 @@ func TestConsumersThatComeAndGoLoseNothing(t *testing.T) {
 	if len(delivered.skipped) > 0 {
 		t.Errorf("handled before what precedes them: %q", delivered.skipped)
 	}
+}
+
+// logLast logs what was handled, the last that the members said, and where all goroutines are.
+func logLast(t *testing.T, delivered *deliveryLog, logs *observer.ObservedLogs) {
+	t.Helper()
+	t.Log(delivered)
+	all := logs.All()
+	for _, e := range all[max(0, len(all)-30):] {
+		t.Log(e.Time.Format(time.TimeOnly), e.Level, e.Message, e.ContextMap())
+	}
+	var stacks strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+	t.Log(stacks.String())
 }
 
 // publishRuns publishes each events of each of runs runs.
