@@ -161,7 +161,7 @@ func (v Value) locate(f parser.Fault) parser.Fault {
 	}
 	at := v.key
 	if !isOfKey(f) {
-		at = v.place(f)
+		at = v.position(f)
 	}
 	f.Line, f.Column = at.Line, at.Column
 	return f
@@ -172,8 +172,8 @@ func isOfKey(f parser.Fault) bool {
 	return f.Line == 1 && f.Column == 1 && slices.Contains([]string{fault.UnknownKey, fault.Override, fault.BadSweep, fault.NotUsed, fault.TooLarge}, f.Code)
 }
 
-// place is that of a fault in the value.
-func (v Value) place(f parser.Fault) syntax.Position {
+// position returns that of a fault in the value.
+func (v Value) position(f parser.Fault) syntax.Position {
 	line, column := f.Line, f.Column
 	if v.node.Span == (syntax.Span{}) {
 		return element(v.node, f.Path, v.Path)

@@ -152,7 +152,7 @@ func firstStuck(s Observation, pods []corev1.Pod) (corev1.Pod, bool) {
 // submitted later does not wait for the other, so that its deadline ends a wait of each for the other.
 func occupants(s Observation, p corev1.Pod) []corev1.Pod {
 	lacking := lackingRuns(s)
-	usable, needs := make(map[string]bool, len(s.Occupancy.Nodes)), podRequests(p.Spec)
+	usable, needs := make(map[string]bool, len(s.Occupancy.Nodes)), cluster.PodRequests(p.Spec)
 	for i := range s.Occupancy.Nodes {
 		n := &s.Occupancy.Nodes[i]
 		usable[n.Name] = s.Occupancy.OneMachine || mayUse(p.Spec, needs, n)
@@ -206,71 +206,7 @@ func contradict(a, b map[string]string) bool {
 
 // mayUse reports whether a node would take a pod with such requests if no other pod were there.
 func mayUse(pod corev1.PodSpec, needs corev1.ResourceList, n *corev1.Node) bool {
-	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	if !ready || n.Spec.Unschedulable {
-		return false
-	}
-	for key, value := range pod.NodeSelector {
-		if n.Labels[key] != value {
-			return false
-		}
-	}
-	for i := range n.Spec.Taints {
-		if taint := &n.Spec.Taints[i]; taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(pod.Tolerations, tolerates(taint)) {
-			return false
-		}
-	}
-	for name, want := range needs {
-		if has := n.Status.Allocatable[name]; want.Cmp(has) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func tolerates(taint *corev1.Taint) func(corev1.Toleration) bool {
-	return func(t corev1.Toleration) bool {
-		switch {
-		case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
-			return false
-		case t.Operator == corev1.TolerationOpExists:
-			return true
-		}
-		return t.Key != "" && t.Value == taint.Value
-	}
-}
-
-// podRequests returns the resources that a node must have for a pod: the sum over its containers, or the request of an init container if
-// that is larger. A limit without a request counts as a request.
-func podRequests(s corev1.PodSpec) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for _, c := range s.Containers {
-		for name, q := range containerRequests(c) {
-			total := sum[name]
-			total.Add(q)
-			sum[name] = total
-		}
-	}
-	for _, c := range s.InitContainers {
-		for name, q := range containerRequests(c) {
-			if has := sum[name]; q.Cmp(has) > 0 {
-				sum[name] = q
-			}
-		}
-	}
-	maps.DeleteFunc(sum, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.IsZero() })
-	return sum
-}
-
-func containerRequests(c corev1.Container) corev1.ResourceList {
-	all := maps.Clone(c.Resources.Limits)
-	if all == nil {
-		all = corev1.ResourceList{}
-	}
-	maps.Copy(all, c.Resources.Requests)
-	return all
+	return cluster.TakesPods(n) && cluster.Selects(pod, n) && cluster.Tolerates(pod, n) && len(cluster.Lacking(needs, n)) == 0
 }
 
 // nodeWaitVerdict is the verdict on an attempt that waits for other runs: it is queued, however long that takes. A run whose benchmark has

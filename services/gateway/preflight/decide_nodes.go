@@ -94,12 +94,12 @@ func fittingNodes(r role, s cluster.Survey) (fit []corev1.Node, why shortage) {
 		has  func(corev1.Node) bool
 		lack func(before []corev1.Node) shortage
 	}{
-		{func(n corev1.Node) bool { return s.LocalMachine || isReady(n) }, func([]corev1.Node) shortage {
+		{func(n corev1.Node) bool { return s.LocalMachine || cluster.TakesPods(&n) }, func([]corev1.Node) shortage {
 			return shortage{"no node is ready and takes pods", "kubectl get nodes says what is wrong with them"}
 		}},
-		{func(n corev1.Node) bool { return s.LocalMachine || selects(r.spec, n) }, func(before []corev1.Node) shortage { return missingLabel(r, before) }},
-		{func(n corev1.Node) bool { return s.LocalMachine || tolerates(r.spec, n) }, func(before []corev1.Node) shortage { return tainted(before) }},
-		{func(n corev1.Node) bool { return len(insufficientResources(r.spec, n)) == 0 }, func(before []corev1.Node) shortage { return tooSmall(r, before) }},
+		{func(n corev1.Node) bool { return s.LocalMachine || cluster.Selects(r.spec, &n) }, func(before []corev1.Node) shortage { return missingLabel(r, before) }},
+		{func(n corev1.Node) bool { return s.LocalMachine || cluster.Tolerates(r.spec, &n) }, func(before []corev1.Node) shortage { return tainted(before) }},
+		{func(n corev1.Node) bool { return len(cluster.Lacking(cluster.PodRequests(r.spec), &n)) == 0 }, func(before []corev1.Node) shortage { return tooSmall(r, before) }},
 	} {
 		matching := slices.DeleteFunc(slices.Clone(candidates), func(n corev1.Node) bool { return !step.has(n) })
 		if len(matching) == 0 {
@@ -117,94 +117,12 @@ func unfitReason(n corev1.Node, r role, machine bool) string {
 	return why.text
 }
 
-func isReady(n corev1.Node) bool {
-	return !n.Spec.Unschedulable && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-func selects(s corev1.PodSpec, n corev1.Node) bool {
-	for key, value := range s.NodeSelector {
-		if n.Labels[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
-func tolerates(s corev1.PodSpec, n corev1.Node) bool {
-	for _, taint := range n.Spec.Taints {
-		if taint.Effect == corev1.TaintEffectPreferNoSchedule {
-			continue
-		}
-		if !slices.ContainsFunc(s.Tolerations, func(t corev1.Toleration) bool { return tolerationMatches(t, taint) }) {
-			return false
-		}
-	}
-	return true
-}
-
-func tolerationMatches(t corev1.Toleration, taint corev1.Taint) bool {
-	switch {
-	case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
-		return false
-	case t.Operator == corev1.TolerationOpExists:
-		return true
-	}
-	return t.Key != "" && t.Value == taint.Value
-}
-
-// insufficientResources returns the resources of which a node has too little for a pod.
-func insufficientResources(s corev1.PodSpec, n corev1.Node) []corev1.ResourceName {
-	var names []corev1.ResourceName
-	needs := podRequests(s)
-	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		has := n.Status.Allocatable[name]
-		if want := needs[name]; want.Cmp(has) > 0 {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// podRequests returns the resources that a node must have for a pod: the sum over its
-// containers, or the request of an init container if that is larger. A limit without a
-// request counts as a request.
-func podRequests(s corev1.PodSpec) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for _, c := range s.Containers {
-		for name, q := range containerRequests(c) {
-			total := sum[name]
-			total.Add(q)
-			sum[name] = total
-		}
-	}
-	for _, c := range s.InitContainers {
-		for name, q := range containerRequests(c) {
-			if has := sum[name]; q.Cmp(has) > 0 {
-				sum[name] = q
-			}
-		}
-	}
-	maps.DeleteFunc(sum, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.IsZero() })
-	return sum
-}
-
-func containerRequests(c corev1.Container) corev1.ResourceList {
-	all := maps.Clone(c.Resources.Limits)
-	if all == nil {
-		all = corev1.ResourceList{}
-	}
-	maps.Copy(all, c.Resources.Requests)
-	return all
-}
-
 // podCapacity returns how many pods of a role fit on the nodes if nothing else runs
 // there.
 func podCapacity(r role, nodes []corev1.Node) int64 {
 	var sum int64
 	for _, n := range nodes {
-		sum += podsThatFit(r.replicas, milliValues(podRequests(r.spec)), milliValues(n.Status.Allocatable))
+		sum += podsThatFit(r.replicas, milliValues(cluster.PodRequests(r.spec)), milliValues(n.Status.Allocatable))
 	}
 	return sum
 }
@@ -276,7 +194,7 @@ func tainted(nodes []corev1.Node) shortage {
 
 // tooSmall returns the first resource of which no node has enough.
 func tooSmall(r role, nodes []corev1.Node) shortage {
-	needs := podRequests(r.spec)
+	needs := cluster.PodRequests(r.spec)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		want := needs[name]
 		var most resource.Quantity
@@ -302,7 +220,7 @@ func tooSmall(r role, nodes []corev1.Node) shortage {
 
 // describeRequests returns the requests of a role's pods as text.
 func describeRequests(r role) string {
-	needs := podRequests(r.spec)
+	needs := cluster.PodRequests(r.spec)
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		q := needs[name]

@@ -28,7 +28,7 @@ func packRoles(roles []role, s cluster.Survey) (left *role, on []corev1.Node) {
 	var loads []workload
 	for _, r := range roles {
 		fit, _ := fittingNodes(r, s)
-		l := workload{role: r, needs: milliValues(podRequests(r.spec)), nodes: fit}
+		l := workload{role: r, needs: milliValues(cluster.PodRequests(r.spec)), nodes: fit}
 		for _, n := range fit {
 			l.share = max(l.share, share(l.needs, milliValues(n.Status.Allocatable)))
 		}

@@ -117,7 +117,7 @@ func (u usage) add(name corev1.ResourceName, q resource.Quantity, times int64) {
 func (u usage) pods(r role) {
 	u.add(corev1.ResourcePods, oneUnit(), r.replicas)
 	u.add("count/pods", oneUnit(), r.replicas)
-	for name, q := range podRequests(r.spec) {
+	for name, q := range cluster.PodRequests(r.spec) {
 		u.add("requests."+name, q, r.replicas)
 		if !strings.Contains(string(name), "/") {
 			u.add(name, q, r.replicas)
@@ -149,7 +149,7 @@ func unspecifiedResource(q corev1.ResourceQuota, objects []cluster.Object) strin
 // omitsResource reports whether some container of a role does not specify a resource.
 func omitsResource(r role, name corev1.ResourceName, limit bool) bool {
 	return slices.ContainsFunc(slices.Concat(r.spec.InitContainers, r.spec.Containers), func(c corev1.Container) bool {
-		has := containerRequests(c)
+		has := cluster.ContainerRequests(c)
 		if limit {
 			has = c.Resources.Limits
 		}

@@ -89,7 +89,7 @@ func (f *Fake) schedule(j *batchv1.Job) {
 	s.pod.Status.Phase = corev1.PodPending
 	s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	f.jobs[j.Name] = s
-	f.place()
+	f.assignNodes()
 	f.notify(attemptOf(j))
 	if f.Script == nil {
 		return
@@ -99,8 +99,8 @@ func (f *Fake) schedule(j *batchv1.Job) {
 	}
 }
 
-// place gives free nodes to the pods that wait for one. The caller holds the lock.
-func (f *Fake) place() {
+// assignNodes gives free nodes to the pods that wait for one. The caller holds the lock.
+func (f *Fake) assignNodes() {
 	if f.Nodes == nil {
 		return
 	}
@@ -145,7 +145,7 @@ func (f *Fake) Act(run string, act Action) bool {
 	}
 	act(&last.job, &last.pod)
 	f.notify(attemptOf(&last.job))
-	f.place()
+	f.assignNodes()
 	return true
 }
 
@@ -167,7 +167,7 @@ func (f *Fake) Delete(_ context.Context, r cluster.Ref) error {
 	maps.DeleteFunc(f.objects, func(_ string, o cluster.Object) bool { return attemptOf(o) == at })
 	maps.DeleteFunc(f.jobs, func(_ string, s *scriptedJob) bool { return attemptOf(&s.job) == at })
 	f.notify(at)
-	f.place()
+	f.assignNodes()
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (f *Fake) Stop(_ context.Context, r cluster.Ref) error {
 		}
 	}
 	f.notify(at)
-	f.place()
+	f.assignNodes()
 	return nil
 }
 
