@@ -473,7 +473,7 @@ func (c check) output(at string, out *descriptors.Output) {
 	if out == nil || c.r.HasError(at) {
 		return
 	}
-	if !c.hasAny(at, "metrics", "artifacts", "system", "prometheus", "otlp", "destinations") && !c.damaged && !c.r.HasErrorBelow(at) {
+	if len(c.given(at, "metrics", "artifacts", "system", "prometheus", "otlp", "destinations")) == 0 && !c.damaged && !c.r.HasErrorBelow(at) {
 		c.r.Fault(at, fault.NoOutput, "has neither metrics nor artifacts", fmt.Sprintf("add [[%s.metrics]], or metrics = []", at))
 	}
 	for _, key := range []string{"prometheus_interval", "prometheus_names"} {
@@ -501,9 +501,9 @@ func (c check) output(at string, out *descriptors.Output) {
 	c.paths(at+".artifacts", paths)
 }
 
-// hasAny reports whether a table has one of keys.
-func (c check) hasAny(at string, keys ...string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool { return c.r.Has(at + "." + key) })
+// given returns those of keys that a table has.
+func (c check) given(at string, keys ...string) []string {
+	return slices.DeleteFunc(keys, func(key string) bool { return !c.r.Has(at + "." + key) })
 }
 
 // maxBlocks is how many different kinds of blocks there may be.

@@ -75,12 +75,7 @@ func (c check) ready(at string, r descriptors.Role) {
 	if r.Ready == nil || c.r.HasError(at) {
 		return
 	}
-	var given []string
-	for _, key := range []string{"port", "http", "file", "log"} {
-		if c.r.Has(at + "." + key) {
-			given = append(given, key)
-		}
-	}
+	given := c.given(at, "port", "http", "file", "log")
 	switch {
 	case len(given) == 0 && !c.damaged && !c.r.HasErrorBelow(at):
 		c.r.Fault(at, fault.ReadyKind, "does not say when a pod is ready", "add one of port, http, file and log")

@@ -45,12 +45,7 @@ func (c check) volumes() {
 
 // kindOf finds a volume that is nothing, or several things.
 func (c check) kindOf(at string) {
-	var given []string
-	for _, key := range []string{"claim", "template", "ephemeral", "nfs"} {
-		if c.r.Has(at + "." + key) {
-			given = append(given, key)
-		}
-	}
+	given := c.given(at, "claim", "template", "ephemeral", "nfs")
 	switch {
 	case len(given) == 0 && !c.damaged && !c.r.HasErrorBelow(at):
 		c.r.Fault(at, fault.VolumeKind, "says nothing about what it is", "add one of claim, template, ephemeral and nfs")

@@ -186,7 +186,7 @@ func TestASetHasEveryCellOnceWhateverIsKilled(t *testing.T) {
 	victims := []victim{
 		w.killProcess(w.services["gateway"]), w.killProcess(w.services["fetcher"]), w.killProcess(w.platform), w.killProcess(w.services["metrics-pusher"]),
 	}
-	kills := s.killUntilFinished(random, testbed.Size(1, 1), victims...)
+	kills := s.killUntilFinished(random, 1, victims...)
 	if again, repeated := w.submitSet("set", w.sweepOf(cells)); again != s.id || !repeated {
 		t.Errorf("submitted again with the same key, the set is %s, repeated %v; want %s", again, repeated, s.id)
 	}

@@ -210,15 +210,21 @@ func endWithoutCollector(t *testing.T, timeout time.Duration) (r *entrypointProc
 		t.Fatal(err)
 	}
 	r.waitUntil(t, "it says that it waits", func() bool { return strings.Contains(r.stderr.String(), "the collector does not run") })
-	if timeout == time.Hour && len(r.file(t, pod.ExitFile)) > 0 {
+	return r, fifo
+}
+
+// wantNoExit checks that the exit is not written: the wait for a collector has not ended.
+func (r *entrypointProcess) wantNoExit(t *testing.T) {
+	t.Helper()
+	if len(r.file(t, pod.ExitFile)) > 0 {
 		t.Error("the exit is written already")
 	}
-	return r, fifo
 }
 
 func TestTheEndWaitsUntilAKilledCollectorRunsAgain(t *testing.T) {
 	t.Parallel()
 	r, fifo := endWithoutCollector(t, time.Hour)
+	r.wantNoExit(t)
 	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -232,6 +238,7 @@ func TestTheEndWaitsUntilAKilledCollectorRunsAgain(t *testing.T) {
 func TestTheEndWaitsForNoCollectorWhereThePodHasToEnd(t *testing.T) {
 	t.Parallel()
 	r, _ := endWithoutCollector(t, time.Hour)
+	r.wantNoExit(t)
 	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
