@@ -77,7 +77,7 @@ func (p *platform) openBus(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b, err := broker.Start(broker.Settings{Dir: p.dir.Join("broker"), Host: p.door.address(), MaxMessageBytes: k.Topics.MaxMessage, VerifyAll: p.replay || p.marks == nil, Users: users}) //nolint:contextcheck // it outlives the start
+		b, err := broker.Start(broker.Settings{Dir: p.dir.Join("broker"), Host: p.door.address(), MaxMessageBytes: k.Topics.MaxMessage, VerifyAll: p.replay || p.marks == nil, Users: users, Log: p.log}) //nolint:contextcheck // it outlives the start
 		if err != nil {
 			return err
 		}

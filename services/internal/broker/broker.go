@@ -19,7 +19,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/broker/expiry"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/lock"
 )
@@ -35,6 +37,7 @@ type Settings struct {
 	VerifyAll       bool          `toml:"-"`          // read every record before the start: the machine may have stopped since the last one
 	Users           []User        `toml:"-"`          // who may speak to it; none means everybody on this machine, and nobody else
 	Session         time.Duration `toml:"session"`    // least time after which a consumer that is silent may be taken for dead; zero means 1 s
+	Log             *zap.Logger   `toml:"-"`          // nil means none
 }
 
 // Validate names every setting at fault.
@@ -81,6 +84,7 @@ type Broker struct {
 	addr    string
 	users   []User
 	cluster *kfake.Cluster
+	unwatch func() // ends the removal of dead members; nil if it was not started
 	lock    *lock.Lock
 	repairs []string
 }
@@ -140,6 +144,7 @@ func (b *Broker) start(s Settings) error {
 		return err
 	}
 	b.repairs = append(m.repairs, back...)
+	b.unwatch = expiry.Watch(b.cluster, b.client, cmp.Or(s.Log, zap.NewNop()))
 	return saveAddr(filepath.Join(s.Dir, portFile), b.addr)
 }
 
@@ -153,6 +158,9 @@ func (b *Broker) Addr() string { return b.addr }
 func (b *Broker) Close() error {
 	done := make(chan struct{})
 	go func() {
+		if b.unwatch != nil {
+			b.unwatch()
+		}
 		if b.cluster != nil {
 			b.cluster.Close()
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/kafkatest"
 	"github.com/benchmark-ai/bai/services/internal/service"
 )
 
@@ -87,6 +88,11 @@ func TestADirectoryIsUsedByOneProcess(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the process %d uses this directory", os.Getpid())) {
 		t.Errorf("Start: %v, want the process that uses the directory", err)
 	}
+}
+
+func TestMembersThatDieWhileTheyJoinAreRemoved(t *testing.T) {
+	t.Parallel()
+	kafkatest.MembersThatDieLeave(t, start(t, broker.Settings{Dir: t.TempDir()}).Addr(), event.TopicStatus)
 }
 
 func TestTheAddressStaysTheSame(t *testing.T) {

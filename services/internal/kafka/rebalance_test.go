@@ -141,6 +141,12 @@ func untilSlow(t *testing.T, cond func() bool) {
 	}
 }
 
+func TestMembersThatDieWhileTheyJoinAreRemoved(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.StartWide(t, 2, event.TopicStatus)
+	kafkatest.MembersThatDieLeave(t, broker.Addrs[0], event.TopicStatus)
+}
+
 // TestADescriptorAtTheLimitPasses publishes descriptors of the greatest length, with the characters that take the most room in JSON.
 func TestADescriptorAtTheLimitPasses(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,10 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/internal/broker/expiry"
 	"github.com/benchmark-ai/bai/services/test/testbed/port"
 )
 
@@ -67,6 +70,7 @@ func start(tb testing.TB, partitions int, topics []string, opts ...kfake.Opt) *B
 		tb.Fatal(err)
 	}
 	tb.Cleanup(c.Close)
+	tb.Cleanup(expiry.Watch(c, func() (*kgo.Client, error) { return kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...)) }, zap.NewNop()))
 	return &Broker{Addrs: c.ListenAddrs(), cluster: c}
 }
 
