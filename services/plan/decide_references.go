@@ -8,7 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
-	"github.com/benchmark-ai/bai/services/plan/transpile"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 )
 
 // teamOf returns the team, which is the namespace, of a run's descriptor.
@@ -38,7 +38,7 @@ func (p Planner) checkReferences(run event.Fetched, d *descriptors.Descriptor) e
 		if message == "" || !r.Reserved() && !p.uses(r) {
 			continue
 		}
-		return &transpile.RefusedError{Reason: event.InvalidDescriptor, Message: fmt.Sprintf("%s: %s (%s)", r.Path, message, remedy)}
+		return refusal.Descriptor("%s: %s (%s)", r.Path, message, remedy)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
@@ -81,7 +82,7 @@ func (p Planner) Parse(run event.Fetched) (*descriptors.Descriptor, parser.Fault
 	return parser.Parse(run.File, []byte(run.Descriptor))
 }
 
-// Objects returns the objects of an attempt. The only error is *transpile.RefusedError.
+// Objects returns the objects of an attempt. The only error is *refusal.Error.
 func (p Planner) Objects(in transpile.Input) (transpile.Workload, error) {
 	if err := p.checkEngine(in.Descriptor); err != nil {
 		return transpile.Workload{}, err
@@ -98,7 +99,7 @@ func (p Planner) checkEngine(d *descriptors.Descriptor) error {
 	if e := d.Info.ExecutionEngine; e == "" || slices.Contains(p.engines(), e) {
 		return nil
 	}
-	return &transpile.RefusedError{Reason: event.EngineUnavailable, Message: fmt.Sprintf(
+	return &refusal.Error{Reason: event.EngineUnavailable, Message: fmt.Sprintf(
 		"info.execution_engine is %q, which this platform does not have: it has %s", d.Info.ExecutionEngine, strings.Join(p.engines(), ", "))}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
@@ -86,7 +87,7 @@ func TestLabelsOfNodesThatSettingsFixHoldForAllPodsAndOnNoSingleMachine(t *testi
 		t.Errorf("other nodes on one machine: %v", err)
 	}
 	_, err := kubernetes.Render(d, text("services"), false)
-	if refused, ok := errors.AsType[*transpile.RefusedError](err); !ok || !strings.Contains(refused.Message, "pool=benchmarks") {
+	if refused, ok := errors.AsType[*refusal.Error](err); !ok || !strings.Contains(refused.Message, "pool=benchmarks") {
 		t.Errorf("other nodes at launch: %v", err)
 	}
 	same, _ := kubernetes.Parser().Parse("a.toml", text("benchmarks"))

@@ -14,6 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/plan"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
@@ -52,7 +53,7 @@ func RefusedEvent(h event.Header, err error) event.Finished {
 		Header: h.Cause("finished", ""), Outcome: event.Failed, Class: event.ClassUser,
 		Reason: event.LaunchRefused, Message: err.Error(),
 	}
-	if descriptor, ok := errors.AsType[*transpile.RefusedError](err); ok {
+	if descriptor, ok := errors.AsType[*refusal.Error](err); ok {
 		f.Reason, f.Message = descriptor.Reason, descriptor.Message
 	}
 	if object, ok := errors.AsType[*cluster.RefusedError](err); ok {

@@ -11,22 +11,22 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/benchmark-ai/bai/services/plan/transpile"
+	"github.com/benchmark-ai/bai/services/plan/roles"
 )
 
 // newKeys creates the ssh keys of the pods of one attempt.
-func newKeys() (transpile.Keys, error) {
+func newKeys() (roles.Keys, error) {
 	private, public, err := keyPair()
 	if err != nil {
-		return transpile.Keys{}, err
+		return roles.Keys{}, err
 	}
 	host, hostPublic, err := keyPair()
 	if err != nil {
-		return transpile.Keys{}, err
+		return roles.Keys{}, err
 	}
-	return transpile.Keys{
+	return roles.Keys{
 		Private: private, Public: fmt.Appendf(nil, "%s launcher\n", public),
-		HostKey: host, KnownHosts: fmt.Appendf(nil, "%s %s\n", transpile.HostAlias, hostPublic),
+		HostKey: host, KnownHosts: fmt.Appendf(nil, "%s %s\n", roles.HostAlias, hostPublic),
 	}, nil
 }
 

@@ -2,7 +2,6 @@ package transpile
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,7 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 )
 
 // Images returns the questions to registries before a run is planned: for each role
@@ -86,20 +85,7 @@ func (s Settings) checkPullPolicy(e descriptors.Env) error {
 	if own == "" || s.OneMachine || string(s.pullPolicy(e)) == own {
 		return nil
 	}
-	return &RefusedError{
-		Reason:  event.InvalidDescriptor,
-		Message: fmt.Sprintf("env.pull_policy is %q, and this platform pulls all images by the policy %s", e.PullPolicy, s.PullPolicy),
-	}
-}
-
-// image returns the answer about an image, or the zero value if there is no answer.
-func (in Input) image(name string) cluster.Image {
-	for _, i := range in.Images {
-		if i.Name == name && i.UnreadReason == "" {
-			return i
-		}
-	}
-	return cluster.Image{}
+	return refusal.Descriptor("env.pull_policy is %q, and this platform pulls all images by the policy %s", e.PullPolicy, s.PullPolicy)
 }
 
 // pinnedImage returns the name of the image with the digest of an answer, so that a

@@ -23,7 +23,7 @@ const ManifestRun = "00000000000000000000000000"
 // set. The same descriptor and settings always give the same bytes: the run ID is
 // ManifestRun, the owner is nobody, and Secrets are empty. Manifest asks no registry. A
 // comment before the objects tells how an image's own entrypoint is run. The only error
-// is *RefusedError.
+// is *refusal.Error.
 func Manifest(d *descriptors.Descriptor, text []byte, withCode bool, s Settings) ([]byte, error) {
 	plan, err := Preview(d, text, withCode, s)
 	if err != nil {

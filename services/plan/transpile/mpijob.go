@@ -3,18 +3,9 @@ package transpile
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
-
-// replicaIndex is the label with the number that the MPI operator gives a worker.
-const replicaIndex = "training.kubeflow.org/replica-index"
-
-// usesMPIOperator reports whether the MPI operator creates the pods of the run.
-func (b builder) usesMPIOperator() bool {
-	return b.settings.MPIOperator && b.in.Descriptor.Hardware.Strategy == descriptors.MPI
-}
 
 // mpiJob returns the MPIJob of a run, with the same pods that two Jobs would have. The
 // pods bring their own keys, hosts and launch commands, so a benchmark measures the
@@ -25,7 +16,7 @@ func mpiJob(builders []builder) *mpijob.Job {
 	same := launcher.job() // for the fields that do not concern pods
 	j := &mpijob.Job{ObjectMeta: same.ObjectMeta}
 	j.APIVersion, j.Kind = mpijob.APIVersion, mpijob.Kind
-	slots := launcher.role.slots
+	slots := launcher.role.Slots
 	j.Spec = mpijob.Spec{
 		SlotsPerWorker: int32(slots), //nolint:gosec // a descriptor has at most some thousands
 		RunPolicy: mpijob.RunPolicy{
@@ -37,7 +28,7 @@ func mpiJob(builders []builder) *mpijob.Job {
 	}
 	for _, b := range builders {
 		name := mpijob.Worker
-		if b.role.endsRun {
+		if b.role.EndsRun {
 			name = mpijob.Launcher
 		}
 		j.Spec.ReplicaSpecs[name] = b.replica()
@@ -50,13 +41,13 @@ func mpiJob(builders []builder) *mpijob.Job {
 func (b builder) replica() mpijob.Replica {
 	template := corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.podSpec()}
 	template.Spec.RestartPolicy, template.Spec.Hostname, template.Spec.Subdomain = "", "", ""
-	return mpijob.Replica{Replicas: int32(b.role.replicas), RestartPolicy: string(corev1.RestartPolicyNever), Template: template} //nolint:gosec // as above
+	return mpijob.Replica{Replicas: int32(b.role.Replicas), RestartPolicy: string(corev1.RestartPolicyNever), Template: template} //nolint:gosec // as above
 }
 
 // jobs returns the objects that run the roles of a run: one Job for each role, or one
 // MPIJob if the settings use the operator.
 func jobs(builders []builder) []cluster.Object {
-	if builders[0].usesMPIOperator() {
+	if builders[0].names.Operator {
 		return []cluster.Object{mpiJob(builders)}
 	}
 	all := make([]cluster.Object, 0, len(builders))

@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/roles"
 )
 
 // Annotations of a run's objects.
@@ -30,19 +31,13 @@ const (
 type builder struct {
 	in       Input
 	settings Settings
-	role     role
+	role     roles.Role
+	names    roles.Names
 	zone     string
 }
 
-// name returns the name of all objects of the role. The role that ends the run has the
-// name of the attempt.
-func (b builder) name() string {
-	name := jobName(b.in.Run.Run, b.in.Run.Attempt)
-	if b.role.endsRun {
-		return name
-	}
-	return name + "-" + b.role.name
-}
+// name returns the name of all objects of the role.
+func (b builder) name() string { return b.names.Of(b.role) }
 
 func (b builder) meta() metav1.ObjectMeta {
 	h := b.in.Run.Header
@@ -69,11 +64,11 @@ func (b builder) labels() map[string]string {
 		}
 	}
 	maps.Copy(labels, map[string]string{
-		cluster.LabelRun: h.Run, cluster.LabelAttempt: strconv.Itoa(h.Attempt), cluster.LabelRole: b.role.name,
+		cluster.LabelRun: h.Run, cluster.LabelAttempt: strconv.Itoa(h.Attempt), cluster.LabelRole: b.role.Name,
 		cluster.LabelOwner: labelValue(h.Owner), cluster.LabelTeam: labelValue(h.Namespace),
 	})
-	if b.role.end != "" {
-		labels[cluster.LabelEnd] = b.role.end
+	if b.role.End != "" {
+		labels[cluster.LabelEnd] = b.role.End
 	}
 	if h.Set != "" {
 		labels[cluster.LabelSet] = labelValue(h.Set)
@@ -104,53 +99,27 @@ func labelValue(s string) string {
 	return strings.Trim(safe[:min(len(safe), validation.LabelValueMaxLength)], "-_.")
 }
 
-// runObjectName returns the name of an object that all roles use.
-func (b builder) runObjectName(suffix string) string {
-	return jobName(b.in.Run.Run, b.in.Run.Attempt) + "-" + suffix
-}
-
 // selector returns the labels that select exactly the pods of the role.
 func (b builder) selector() map[string]string {
 	return map[string]string{
-		cluster.LabelRun: b.in.Run.Run, cluster.LabelAttempt: strconv.Itoa(b.in.Run.Attempt), cluster.LabelRole: b.role.name,
+		cluster.LabelRun: b.in.Run.Run, cluster.LabelAttempt: strconv.Itoa(b.in.Run.Attempt), cluster.LabelRole: b.role.Name,
 	}
-}
-
-// host returns the name of the role's Service on the network.
-func (b builder) host() string { return b.name() + "." + b.settings.scope() + ".svc" }
-
-// hosts returns the names of the role's indexed replicas on the network.
-func (b builder) hosts() []string {
-	hosts := make([]string, 0, b.role.replicas)
-	for i := range b.role.replicas {
-		hosts = append(hosts, fmt.Sprintf("%s-%d.%s.%s.svc", b.name(), i, b.subdomain(), b.settings.scope()))
-	}
-	return hosts
-}
-
-// subdomain returns the subdomain of all pods of a run that have names, which is the name
-// of its headless Service.
-func (b builder) subdomain() string {
-	if b.usesMPIOperator() {
-		return jobName(b.in.Run.Run, b.in.Run.Attempt) // the operator's Service
-	}
-	return b.runObjectName(b.role.network)
 }
 
 // prerequisites returns the objects that must exist before the role's pods.
 func (b builder) prerequisites() []cluster.Object {
 	var objects []cluster.Object
-	if len(b.role.scripts()) > 0 && (!b.settings.Owner || !b.role.endsRun) {
+	if len(b.role.Scripts()) > 0 && (!b.settings.Owner || !b.role.EndsRun) {
 		objects = append(objects, b.roleConfigMap())
 	}
-	if len(b.role.sshFiles) > 0 {
-		objects = append(objects, b.newConfigMap(b.runObjectName("mpi"), b.role.sshFiles))
+	if len(b.role.SSHFiles) > 0 {
+		objects = append(objects, b.newConfigMap(b.names.Shared("mpi"), b.role.SSHFiles))
 	}
 	objects = append(objects, b.emptySecret())
-	if b.role.ownsKeys {
-		objects = append(objects, b.keysSecret(Keys{}))
+	if b.role.OwnsKeys {
+		objects = append(objects, b.keysSecret(roles.Keys{}))
 	}
-	if (b.role.ownsNames || len(b.role.ports) > 0) && !b.usesMPIOperator() {
+	if (b.role.OwnsNames || len(b.role.Ports) > 0) && !b.names.Operator {
 		objects = append(objects, b.networkService())
 	}
 	return objects
@@ -158,7 +127,7 @@ func (b builder) prerequisites() []cluster.Object {
 
 // roleConfigMap returns the role's ConfigMap, with its scripts if it has any.
 func (b builder) roleConfigMap() *corev1.ConfigMap {
-	return b.newConfigMap(b.name(), b.role.scripts())
+	return b.newConfigMap(b.name(), b.role.Scripts())
 }
 
 func (b builder) newConfigMap(name string, data map[string]string) *corev1.ConfigMap {
@@ -172,12 +141,12 @@ func (b builder) newConfigMap(name string, data map[string]string) *corev1.Confi
 func (b builder) networkService() *corev1.Service {
 	s := &corev1.Service{ObjectMeta: b.meta(), Spec: corev1.ServiceSpec{Selector: b.selector()}}
 	s.APIVersion, s.Kind = "v1", "Service"
-	if b.role.ownsNames {
-		s.Name = b.subdomain()
+	if b.role.OwnsNames {
+		s.Name = b.names.Subdomain(b.role)
 		delete(s.Spec.Selector, cluster.LabelRole)
 		s.Spec.ClusterIP, s.Spec.PublishNotReadyAddresses = corev1.ClusterIPNone, true
 	}
-	for i, port := range b.role.ports {
+	for i, port := range b.role.Ports {
 		n := int32(port) //nolint:gosec // a port
 		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
 			Name: portName(i), Protocol: corev1.ProtocolTCP, Port: n, TargetPort: intstr.FromInt32(n),
@@ -189,9 +158,9 @@ func (b builder) networkService() *corev1.Service {
 func portName(i int) string { return fmt.Sprintf("port-%d", i) }
 
 // keysSecret returns the Secret with the ssh keys of the run. It is empty without keys.
-func (b builder) keysSecret(k Keys) *corev1.Secret {
+func (b builder) keysSecret(k roles.Keys) *corev1.Secret {
 	s := b.emptySecret()
-	s.Name = b.runObjectName("keys")
+	s.Name = b.names.Shared("keys")
 	if len(k.Private) > 0 {
 		s.Data = map[string][]byte{"id": k.Private, "id.pub": k.Public, "host": k.HostKey, "known_hosts": k.KnownHosts}
 	}
@@ -210,14 +179,14 @@ func (b builder) filledSecret(token string) (*corev1.Secret, error) {
 	secret, header := b.emptySecret(), b.in.Run.Cause("launched", "")
 	secret.Data = make(map[string][]byte)
 	files := map[string]any{pod.CollectFile: pod.Collect{
-		Header: header, Role: b.role.name, Container: cluster.ContainerBenchmark,
-		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: podMetrics(b.role.metrics), MaxLog: b.maxLog(), Reserve: b.settings.Reserve,
-		Gateway: b.settings.Gateway, Artifacts: b.role.artifacts, Volumes: mountPaths(b.artifactMounts()), Drain: max(b.podGrace()-15*time.Second, b.podGrace()/2),
-		Scrape: b.role.scrape, OTLP: b.role.otlp, Series: b.maxSeries(), Steps: b.role.stepNames(), LastStep: b.role.lastStep(),
+		Header: header, Role: b.role.Name, Container: cluster.ContainerBenchmark,
+		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: podMetrics(b.role.Metrics), MaxLog: b.maxLog(), Reserve: b.settings.Reserve,
+		Gateway: b.settings.Gateway, Artifacts: b.role.Artifacts, Volumes: mountPaths(b.artifactMounts()), Drain: max(b.podGrace()-15*time.Second, b.podGrace()/2),
+		Scrape: b.role.Scrape, OTLP: b.role.OTLP, Series: b.maxSeries(), Steps: b.role.StepNames(), LastStep: b.role.LastStep(),
 	}}
-	if len(b.role.data) > 0 {
+	if len(b.role.Data) > 0 {
 		files[pod.PullFile] = pod.Pull{
-			Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore, Data: b.role.data, Shared: b.sharedDataSets(),
+			Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore, Data: b.role.Data, Shared: b.sharedDataSets(),
 			MaxFiles: b.settings.Unpack.MaxFiles, MaxUnpacked: b.settings.Unpack.MaxBytes, Reserve: b.settings.Unpack.Reserve,
 		}
 	}
@@ -235,8 +204,8 @@ func (b builder) filledSecret(token string) (*corev1.Secret, error) {
 // it is the maximum of the run. If the output is read from outside the pod, the
 // follower has the other half.
 func (b builder) maxSeries() int {
-	n := pod.SeriesLimit(b.role.endsRun && !b.role.indexed, b.role.otherPods)
-	if len(b.role.command) == 0 {
+	n := pod.SeriesLimit(b.role.EndsRun && !b.role.Indexed, b.role.OtherPods)
+	if len(b.role.Command) == 0 {
 		n /= 2
 	}
 	if n == pod.MaxSeries {
@@ -257,10 +226,10 @@ func mountPaths(mounts []corev1.VolumeMount) []string {
 // artifacts returns the artifacts for the program in the benchmark's container, as
 // JSON. It is empty if there are none, or no gateway to store them.
 func (b builder) artifacts() string {
-	if len(b.role.artifacts) == 0 || b.settings.Gateway == "" {
+	if len(b.role.Artifacts) == 0 || b.settings.Gateway == "" {
 		return ""
 	}
-	text, err := json.Marshal(b.role.artifacts)
+	text, err := json.Marshal(b.role.Artifacts)
 	if err != nil {
 		return ""
 	}

@@ -2,7 +2,6 @@ package transpile
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,14 +12,14 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
 
 // nodeSelector returns the labels that a node must have. The local cluster is one machine,
 // and the settings fix none there.
 func (b builder) nodeSelector() map[string]string {
-	sel, err := b.settings.selector(b.role.hardware, b.zone)
+	sel, err := b.settings.selector(b.role.Hardware, b.zone)
 	if err != nil {
 		return nil // buildersOf has refused it
 	}
@@ -33,7 +32,7 @@ func (s Settings) selector(h descriptors.Hardware, zone string) (map[string]stri
 	}
 	sel, err := placement.NodeSelector(s.NodeSelector, h, zone)
 	if err != nil {
-		return nil, &RefusedError{Reason: event.InvalidDescriptor, Message: err.Error()}
+		return nil, refusal.Descriptor("%s", err)
 	}
 	return sel, nil
 }
@@ -41,8 +40,8 @@ func (s Settings) selector(h descriptors.Hardware, zone string) (map[string]stri
 // affinity returns which pods, of this run and of others, may be on the nodes of a pod.
 func (b builder) affinity() *corev1.Affinity {
 	h := b.in.Descriptor.Hardware
-	a := placement.Affinity(b.in.Run.Run, b.role.otherPods+1, h, cmp.Or(h.Placement, b.settings.Placement))
-	if !b.role.hardware.AvoidControlPlane {
+	a := placement.Affinity(b.in.Run.Run, b.role.OtherPods+1, h, cmp.Or(h.Placement, b.settings.Placement))
+	if !b.role.Hardware.AvoidControlPlane {
 		return a
 	}
 	return placement.AvoidControlPlane(a, b.tolerations())
@@ -53,20 +52,17 @@ func (s Settings) checkPlacement(h descriptors.Hardware) error {
 	if h.Placement == "" || len(s.Placements) == 0 || s.OneMachine || slices.Contains(s.Placements, h.Placement) {
 		return nil
 	}
-	return &RefusedError{
-		Reason:  event.InvalidDescriptor,
-		Message: fmt.Sprintf("hardware.placement is %q, and this platform's descriptors may name %s", h.Placement, strings.Join(s.Placements, ", ")),
-	}
+	return refusal.Descriptor("hardware.placement is %q, and this platform's descriptors may name %s", h.Placement, strings.Join(s.Placements, ", "))
 }
 
 // tolerations returns the taints that a node may have.
 func (b builder) tolerations() []corev1.Toleration {
-	return placement.Tolerations(b.settings.Tolerations, b.role.hardware.Tolerations)
+	return placement.Tolerations(b.settings.Tolerations, b.role.Hardware.Tolerations)
 }
 
 // topologySpread spreads the replicas of a role evenly over the nodes, if possible.
 func (b builder) topologySpread() []corev1.TopologySpreadConstraint {
-	if b.role.replicas < 2 {
+	if b.role.Replicas < 2 {
 		return nil
 	}
 	return []corev1.TopologySpreadConstraint{{

@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/roles"
 )
 
 // Volumes of a pod.
@@ -30,13 +31,6 @@ const (
 	volumeShm      = "shm"
 	volumeMPI      = "mpi"
 	volumeKeys     = "mpi-keys"
-)
-
-// Paths of a script in the benchmark's container.
-const (
-	scriptDir  = pod.Dir + "/script"
-	scriptFile = "benchmark"
-	scriptPath = scriptDir + "/" + scriptFile
 )
 
 // fifoWait is how long the original client library waits for the FIFO.
@@ -68,10 +62,10 @@ func (b builder) podSpec() corev1.PodSpec {
 		Containers:                    append([]corev1.Container{b.benchmarkContainer()}, b.stepContainers(descriptors.After)...),
 		Volumes:                       b.volumes(),
 	}
-	if b.role.network != "" {
+	if b.role.Network != "" {
 		b.setPodDNS(&spec)
 	}
-	for _, name := range append([]string{b.role.env.ImagePullSecret}, b.settings.PullSecrets...) {
+	for _, name := range append([]string{b.role.Env.ImagePullSecret}, b.settings.PullSecrets...) {
 		if name != "" {
 			spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 		}
@@ -82,11 +76,11 @@ func (b builder) podSpec() corev1.PodSpec {
 // setPodDNS gives a pod a name that all pods of the run can resolve, even in its short
 // form.
 func (b builder) setPodDNS(spec *corev1.PodSpec) {
-	spec.Subdomain = b.subdomain()
-	if !b.role.indexed {
+	spec.Subdomain = b.names.Subdomain(b.role)
+	if !b.role.Indexed {
 		spec.Hostname = b.name()
 	}
-	domain := fmt.Sprintf("%s.%s.svc.%s", b.subdomain(), b.settings.scope(), cmp.Or(b.settings.Domain, "cluster.local"))
+	domain := fmt.Sprintf("%s.%s.svc.%s", b.names.Subdomain(b.role), b.settings.scope(), cmp.Or(b.settings.Domain, "cluster.local"))
 	spec.DNSConfig = &corev1.PodDNSConfig{Searches: []string{domain}}
 }
 
@@ -108,7 +102,7 @@ func (s Settings) shippingGrace() time.Duration {
 // benchmarkGrace returns the grace period of a benchmark. It is longer with artifacts.
 func (b builder) benchmarkGrace() time.Duration {
 	grace := b.settings.grace()
-	if len(b.role.artifacts) > 0 {
+	if len(b.role.Artifacts) > 0 {
 		grace += artifactsGrace
 	}
 	return grace
@@ -117,7 +111,7 @@ func (b builder) benchmarkGrace() time.Duration {
 // podGrace returns the grace period of a pod with its collector. Without a command,
 // Kubernetes has to end the benchmark, and it has only one grace period for the pod.
 func (b builder) podGrace() time.Duration {
-	if len(b.role.command) == 0 {
+	if len(b.role.Command) == 0 {
 		return b.benchmarkGrace()
 	}
 	return max(b.benchmarkGrace(), b.settings.shippingGrace())
@@ -126,11 +120,11 @@ func (b builder) podGrace() time.Duration {
 // initContainers returns the containers that start before the benchmark.
 func (b builder) initContainers() []corev1.Container {
 	all := []corev1.Container{b.installContainer(), b.collectorContainer()}
-	if len(b.role.data) > 0 {
+	if len(b.role.Data) > 0 {
 		all = append(all, b.pullContainer())
 	}
 	all = append(all, b.stepContainers(descriptors.Before)...)
-	if len(b.role.awaitArgs) > 0 {
+	if len(b.role.AwaitArgs) > 0 {
 		all = append(all, b.waitContainer())
 	}
 	return all
@@ -169,25 +163,16 @@ func (b builder) collectorContainer() corev1.Container {
 		m.MountPath, m.ReadOnly = pod.VolumesDir+m.MountPath, true
 		c.VolumeMounts = append(c.VolumeMounts, m)
 	}
-	if b.role.indexed {
-		c.Env = append(c.Env, b.podIndexVar(pod.EnvIndex))
+	if b.role.Indexed {
+		c.Env = append(c.Env, roles.PodIndexVar(pod.EnvIndex, b.names.Operator))
 	}
 	return c
-}
-
-// podIndexVar returns a variable with the pod's number within its role.
-func (b builder) podIndexVar(name string) corev1.EnvVar {
-	path := "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-	if b.usesMPIOperator() {
-		path = "metadata.labels['" + replicaIndex + "']"
-	}
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
 // waitContainer returns the container that waits until another role is ready.
 func (b builder) waitContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerWait, pod.PathIn("", pod.Binary), "await")
-	c.Args = b.role.awaitArgs
+	c.Args = b.role.AwaitArgs
 	return c
 }
 
@@ -196,7 +181,7 @@ func (b builder) waitContainer() corev1.Container {
 func (b builder) pullContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerPull, pod.PathIn("", pod.Binary), "pull")
 	if len(b.sharedDataSets()) > 0 {
-		c.Env = append(c.Env, b.podIndexVar(pod.EnvIndex))
+		c.Env = append(c.Env, roles.PodIndexVar(pod.EnvIndex, b.names.Operator))
 		b.runAsVolumeOwner(c.SecurityContext)
 	}
 	c.VolumeMounts = append(append(c.VolumeMounts, b.pullMounts()...), corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
@@ -242,22 +227,22 @@ func restrictedSecurityContext() *corev1.SecurityContext {
 func (b builder) benchmarkContainer() corev1.Container {
 	r := b.role
 	c := corev1.Container{
-		Name: cluster.ContainerBenchmark, Image: r.env.DockerImage, Args: escapeNonVariables(r.args),
+		Name: cluster.ContainerBenchmark, Image: r.Env.DockerImage, Args: escapeNonVariables(r.Args),
 		Env: b.env(), Resources: b.resources(), VolumeMounts: b.mounts(),
-		ImagePullPolicy:          b.settings.pullPolicy(r.env),
-		ReadinessProbe:           r.probe,
+		ImagePullPolicy:          b.settings.pullPolicy(r.Env),
+		ReadinessProbe:           r.Probe,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
-	for i, port := range r.ports {
+	for i, port := range r.Ports {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: portName(i), ContainerPort: int32(port)}) //nolint:gosec // a port
 	}
 	switch {
-	case len(r.command) > 0:
-		c.Command = append(b.execCommand(), escapeNonVariables(r.command)...)
-	case r.image.Digest != "":
-		c.Image, c.Command = pinnedImage(r.image), append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, escapeDollars(r.image.Entrypoint)...)
-		if len(r.args) == 0 {
-			c.Args = escapeDollars(r.image.Cmd)
+	case len(r.Command) > 0:
+		c.Command = append(b.execCommand(), escapeNonVariables(r.Command)...)
+	case r.Image.Digest != "":
+		c.Image, c.Command = pinnedImage(r.Image), append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, escapeDollars(r.Image.Entrypoint)...)
+		if len(r.Args) == 0 {
+			c.Args = escapeDollars(r.Image.Cmd)
 		}
 	}
 	c.SecurityContext = b.userSecurityContext()
@@ -267,7 +252,7 @@ func (b builder) benchmarkContainer() corev1.Container {
 // userSecurityContext returns the security context of a container with the user's command.
 func (b builder) userSecurityContext() *corev1.SecurityContext {
 	switch {
-	case b.role.env.Privileged:
+	case b.role.Env.Privileged:
 		yes := true
 		return &corev1.SecurityContext{Privileged: &yes}
 	case b.settings.Security == Restricted:
@@ -301,19 +286,19 @@ func (b builder) mounts() []corev1.VolumeMount {
 // sharedMounts returns the mounts of the benchmark that its steps have, too.
 func (b builder) sharedMounts() []corev1.VolumeMount {
 	mounts := []corev1.VolumeMount{{Name: volumePod, MountPath: pod.Dir}, programsMount(true)}
-	if len(b.role.scripts()) > 0 {
-		mounts = append(mounts, corev1.VolumeMount{Name: volumeScript, MountPath: scriptDir, ReadOnly: true})
+	if len(b.role.Scripts()) > 0 {
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeScript, MountPath: roles.ScriptDir, ReadOnly: true})
 	}
-	if b.role.mpi {
+	if b.role.MPI {
 		mounts = append(mounts,
-			corev1.VolumeMount{Name: volumeMPI, MountPath: mpiDir, ReadOnly: true},
-			corev1.VolumeMount{Name: volumeKeys, MountPath: keysDir, ReadOnly: true})
+			corev1.VolumeMount{Name: volumeMPI, MountPath: roles.MPIDir, ReadOnly: true},
+			corev1.VolumeMount{Name: volumeKeys, MountPath: roles.KeysDir, ReadOnly: true})
 	}
-	for n := range b.role.data {
+	for n := range b.role.Data {
 		mounts = append(mounts, b.dataMount(n))
 	}
 	mounts = slices.Concat(mounts, b.userMounts(), b.secretMounts())
-	if b.role.env.ExtendedShm {
+	if b.role.Env.ExtendedShm {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeShm, MountPath: "/dev/shm"})
 	}
 	return mounts
@@ -330,7 +315,7 @@ func (b builder) artifactMounts() []corev1.VolumeMount {
 	ours := []string{volumePod, volumePrograms, volumeScript, volumeMPI, volumeKeys} // these have no artifacts
 	for _, m := range b.mounts() {
 		holds := func(a pod.Artifact) bool { return b.mountOf(a.Path).MountPath == m.MountPath }
-		if !slices.Contains(ours, m.Name) && slices.ContainsFunc(b.role.artifacts, holds) {
+		if !slices.Contains(ours, m.Name) && slices.ContainsFunc(b.role.Artifacts, holds) {
 			all = append(all, m)
 		}
 	}
@@ -361,15 +346,15 @@ func (b builder) volumes() []corev1.Volume {
 	config := func(name string) corev1.VolumeSource {
 		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, DefaultMode: &executable}}
 	}
-	if len(b.role.scripts()) > 0 {
+	if len(b.role.Scripts()) > 0 {
 		volumes = append(volumes, corev1.Volume{Name: volumeScript, VolumeSource: config(b.name())})
 	}
-	if b.role.mpi {
-		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.runObjectName("keys"), DefaultMode: &readable}}
-		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.runObjectName("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
+	if b.role.MPI {
+		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.names.Shared("keys"), DefaultMode: &readable}}
+		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.names.Shared("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
 	}
 	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes(), b.secretVolumes(), b.outputVolumes())
-	if b.role.env.ExtendedShm {
+	if b.role.Env.ExtendedShm {
 		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}
 		volumes = append(volumes, corev1.Volume{Name: volumeShm, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})
 	}
@@ -390,14 +375,14 @@ func (b builder) env() []corev1.EnvVar {
 		e.set(pod.EnvArtifacts, text)
 	}
 	b.addMetricVars(&e)
-	b.addUserVars(&e, b.role.env)
+	b.addUserVars(&e, b.role.Env)
 	return e.vars
 }
 
 // addUserVars adds the variables of an environment, before them those of the platform that
 // they may refer to.
 func (b builder) addUserVars(e *envVars, env descriptors.Env) {
-	for _, v := range b.role.vars {
+	for _, v := range b.role.Vars {
 		e.put(v)
 	}
 	for _, name := range orderedKeys(env.Vars, env.VarOrder) {
@@ -427,10 +412,10 @@ func (b builder) entrypointVars() envVars {
 // addMetricVars adds the variables that turn on metrics which the benchmark does not
 // write itself.
 func (b builder) addMetricVars(e *envVars) {
-	if b.role.systemInterval != nil {
-		e.set(pod.EnvSystem, b.role.systemInterval.String())
+	if b.role.SystemInterval != nil {
+		e.set(pod.EnvSystem, b.role.SystemInterval.String())
 	}
-	if b.role.otlp {
+	if b.role.OTLP {
 		e.set(pod.EnvOTLPEndpoint, pod.DefaultOTLP)
 		e.set(pod.EnvOTLPProtocol, pod.OTLPProtocol)
 		e.set(pod.EnvOTLPEvery, pod.OTLPEvery)
@@ -465,7 +450,7 @@ func nodeNameVar() corev1.EnvVar {
 // requests and limits, so that other pods on the node do not change the measurement. On
 // a cluster that enforces no limits, they only have requests.
 func (b builder) resources() corev1.ResourceRequirements {
-	h := b.role.hardware
+	h := b.role.Hardware
 	given, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: h.CPUs, corev1.ResourceMemory: h.Memory} {
 		if q, err := resource.ParseQuantity(text); text != "" && err == nil {
@@ -475,7 +460,7 @@ func (b builder) resources() corev1.ResourceRequirements {
 	if !b.settings.NoLimits {
 		maps.Copy(limits, given)
 	}
-	if n := b.gpus(); n > 0 {
+	if n := b.role.GPUs(b.settings.Instances); n > 0 {
 		limits[gpuResource(h)] = *resource.NewQuantity(int64(n), resource.DecimalSI)
 	}
 	r := corev1.ResourceRequirements{}
@@ -486,18 +471,6 @@ func (b builder) resources() corev1.ResourceRequirements {
 		r.Limits = limits
 	}
 	return r
-}
-
-// gpus returns the number of GPUs of a pod. It is 0 for an instance type whose number
-// is unknown.
-func (b builder) gpus() int {
-	h := b.role.hardware
-	if h.GPUs != nil || h.InstanceType == "" {
-		n, _ := h.GPUCount()
-		return n
-	}
-	n, _ := b.settings.Instances.GPUs(h.InstanceType)
-	return n
 }
 
 func gpuResource(h descriptors.Hardware) corev1.ResourceName {

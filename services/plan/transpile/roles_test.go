@@ -20,6 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/golden"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/roles"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
@@ -277,7 +278,7 @@ func TestACommandThatDoesNotCallMPIRunIsRunUnderIt(t *testing.T) {
 
 func TestKeysAreInASecretOfTheirOwn(t *testing.T) {
 	in := input(t, examples+"/mpi.toml")
-	in.Keys = transpile.Keys{Private: []byte("private"), Public: []byte("public"), HostKey: []byte("host"), KnownHosts: []byte("known")}
+	in.Keys = roles.Keys{Private: []byte("private"), Public: []byte("public"), HostKey: []byte("host"), KnownHosts: []byte("known")}
 	whole, err := transpile.Secrets(in, settings, secret)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
@@ -107,7 +108,7 @@ func TestADescriptorThatWantsCodeIsRefusedWithout(t *testing.T) {
 	in := input(t, examples+"/hello-world.toml")
 	in.Descriptor.ML.Script = &descriptors.Script{Archive: "code.tar"}
 	_, err := transpile.Objects(in, settings)
-	refused, ok := errors.AsType[*transpile.RefusedError](err)
+	refused, ok := errors.AsType[*refusal.Error](err)
 	if !ok || refused.Reason != event.InvalidDescriptor || !strings.Contains(refused.Message, "submit it with --script DIR") {
 		t.Errorf("%v", err)
 	}

@@ -15,7 +15,7 @@ import (
 const secretFile = "secret"
 
 // secretFiles returns the paths of the descriptor's files with secrets, in the order of their volumes.
-func (b builder) secretFiles() []string { return orderedKeys(b.role.env.SecretFiles, nil) }
+func (b builder) secretFiles() []string { return orderedKeys(b.role.Env.SecretFiles, nil) }
 
 // secretMounts returns the benchmark's mounts of the files with secrets. No other container has them.
 func (b builder) secretMounts() []corev1.VolumeMount {
@@ -36,7 +36,7 @@ func (b builder) secretVolumes() []corev1.Volume {
 	}
 	var all []corev1.Volume
 	for i, file := range b.secretFiles() {
-		ref := b.role.env.SecretFiles[file]
+		ref := b.role.Env.SecretFiles[file]
 		all = append(all, corev1.Volume{Name: cluster.VolumeSecretFile + strconv.Itoa(i), VolumeSource: corev1.VolumeSource{
 			Secret: &corev1.SecretVolumeSource{
 				SecretName: ref.Name, Items: []corev1.KeyToPath{{Key: ref.Key, Path: secretFile}}, DefaultMode: &mode,
@@ -50,5 +50,5 @@ func (b builder) secretVolumes() []corev1.Volume {
 // group all volumes that it can, so that a pod with a claim of the user has none.
 func (b builder) groupReadsSecrets() bool {
 	named := func(v descriptors.Volume) bool { return v.Claim != "" && b.mountsVolume(v) }
-	return len(b.role.env.SecretFiles) > 0 && !b.settings.OneMachine && !slices.ContainsFunc(b.in.Descriptor.Volumes, named)
+	return len(b.role.Env.SecretFiles) > 0 && !b.settings.OneMachine && !slices.ContainsFunc(b.in.Descriptor.Volumes, named)
 }

@@ -1,42 +1,13 @@
 // Package transpile turns a descriptor into the Kubernetes objects of a run. It is
 // pure: the same descriptor, data and settings always give the same objects.
 //
-// A strategy, or a descriptor's [[roles]], is a list of roles, and each role becomes one Job. A role has the
-// properties in which its pods differ from others. All pods have these containers:
+// Each role of the run (package roles) becomes one Job. All pods have these containers:
 //
 //	bai-install  copies the platform's program into the pod
 //	bai-collect  ships samples, lines and artifacts, until the pod ends
 //	bai-pull     downloads the data, if there are any
 //	bai-wait     waits until another role is ready, if the role needs that
 //	benchmark    the user's command, under `bai-pod exec`
-//
-// # The roles of a descriptor
-//
-// Each role of [[roles]] is an indexed Job. A headless Service gives each of their pods a
-// name. Of the roles whose end the run waits for, the last one has the main Job, with the
-// name of the attempt; the label cluster.LabelEnd tells what the end of the others means.
-// A role waits, before its command, until the addresses of the roles that it starts after
-// answer: the port of the role, or, for a file or a line of the log, a port on which its
-// entrypoint listens from then on. The variables BAI_ROLE, BAI_ROLE_INDEX and, for each
-// role, BAI_HOSTS_NAME tell the pods about each other.
-//
-// # Strategy inference
-//
-// The roles are server and client. The server has a Service. The client, whose end ends
-// the run, gets its address as INFERENCE_SERVER_HOST and INFERENCE_SERVER_PORT, and
-// further ports as INFERENCE_SERVER_PORT_1 and so on. The client starts once the
-// server's probe succeeds, or without a probe once each of its ports answers.
-//
-// # Strategy mpi
-//
-// The roles are worker, an indexed Job, and launcher, whose end ends the run. A
-// headless Service gives each of their pods a name. Workers run the image's sshd until
-// the end of the run. The launcher starts once all workers answer. A command that is
-// neither a script nor mpirun itself runs under mpirun, with one process for each slot.
-// A script runs once, on the launcher, and may call mpirun. Environment variables give
-// the mpirun of Open MPI (4 and 5), MPICH and Intel MPI the hosts and the way to reach
-// them, so that it needs no options. If the settings use Kubeflow's MPI operator, one
-// MPIJob replaces the two Jobs and the Service; its pods are the same.
 //
 // # Images' own entrypoints
 //
@@ -50,16 +21,6 @@
 // If a role has several pods, data with mount = "shared" are on a volume of a claim of
 // the role. All of its pods mount the volume, the benchmark read-only. The pod with
 // index 0 downloads the data, and the others wait.
-//
-// # Files of the user
-//
-// The data of a run are those of the descriptor's sources, then the server's models, in
-// the order of the descriptor. The pods of the role that a source names have its data;
-// by default, those are the measured pods: workers, client or benchmark. Code that was
-// sent along comes last, with the path Scripts, even if the descriptor does not ask for
-// it (ml.script). It is unpacked in each pod that runs measured code, but not in a
-// server's pods. In these pods BAI_SCRIPTS_PATH is the path of its folder, in the
-// environment and, as $(BAI_SCRIPTS_PATH) or ${BAI_SCRIPTS_PATH}, in the command.
 package transpile
 
 import (
@@ -78,6 +39,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
+	"github.com/benchmark-ai/bai/services/plan/roles"
 	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
 
@@ -193,7 +156,7 @@ const DefaultImage = "bai-pod:latest"
 type Input struct {
 	Run        event.Fetched
 	Descriptor *descriptors.Descriptor // descriptor of Run
-	Keys       Keys                    // ssh keys of an MPI run; Objects does not need them
+	Keys       roles.Keys              // ssh keys of an MPI run; Objects does not need them
 	Images     []cluster.Image         // registry answers for Images; empty if unknown
 }
 
@@ -211,20 +174,11 @@ type Workload struct {
 	Keep            descriptors.Keep
 }
 
-// A RefusedError is the reason why a valid descriptor cannot be run on this platform.
-type RefusedError struct {
-	Reason  event.Reason
-	Message string // for the user
-}
-
-// Error implements error.
-func (e *RefusedError) Error() string { return string(e.Reason) + ": " + e.Message }
-
 // jobName returns the name of an attempt's objects.
 func jobName(run string, attempt int) string { return fmt.Sprintf("bai-%s-%d", run, attempt) }
 
 // Objects returns the workload of one attempt of a run. The only error is
-// *RefusedError.
+// *refusal.Error.
 func Objects(in Input, s Settings) (Workload, error) {
 	builders, err := buildersOf(in, s)
 	if err != nil {
@@ -237,7 +191,7 @@ func Objects(in Input, s Settings) (Workload, error) {
 	}
 	for _, b := range builders {
 		p.Objects = append(p.Objects, b.prerequisites()...)
-		p.Pods += b.role.replicas
+		p.Pods += b.role.Replicas
 	}
 	if n := isolationPolicy(builders, p.Pods); n != nil {
 		p.Objects = append(p.Objects, n)
@@ -270,7 +224,7 @@ func Secrets(in Input, s Settings, token string) ([]*corev1.Secret, error) {
 			return nil, err
 		}
 		secrets = append(secrets, secret)
-		if b.role.ownsKeys {
+		if b.role.OwnsKeys {
 			secrets = append(secrets, b.keysSecret(in.Keys))
 		}
 	}
@@ -279,7 +233,13 @@ func Secrets(in Input, s Settings, token string) ([]*corev1.Secret, error) {
 
 // buildersOf returns the builders of a run's objects, one for each role.
 func buildersOf(in Input, s Settings) ([]builder, error) {
-	roles, err := rolesOf(in, s)
+	names := roles.Names{
+		Attempt: jobName(in.Run.Run, in.Run.Attempt), Scope: s.scope(),
+		Operator: s.MPIOperator && in.Descriptor.Hardware.Strategy == descriptors.MPI,
+	}
+	all, err := roles.Of(roles.Input{
+		Descriptor: in.Descriptor, Data: in.Run.Data, Images: in.Images, Names: names, Ready: s.Ready, Instances: s.Instances,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -289,29 +249,22 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 	if err := s.checkPlacement(in.Descriptor.Hardware); err != nil {
 		return nil, err
 	}
-	builders, pods := make([]builder, 0, len(roles)), 0
-	for _, r := range roles {
-		pods += r.replicas
-	}
-	for _, r := range roles {
-		r.otherPods = pods - 1
-		zone, err := zoneOf(r.hardware, s)
+	builders := make([]builder, 0, len(all))
+	for _, r := range all {
+		zone, err := zoneOf(r.Hardware, s)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.selector(r.hardware, zone); err != nil {
+		if _, err := s.selector(r.Hardware, zone); err != nil {
 			return nil, err
 		}
-		if err := s.checkPullPolicy(r.env); err != nil {
+		if err := s.checkPullPolicy(r.Env); err != nil {
 			return nil, err
 		}
-		if r.env.Privileged && s.Security == Restricted {
-			return nil, &RefusedError{
-				Reason:  event.InvalidDescriptor,
-				Message: "env.privileged is true, and this platform's pods keep to the level restricted of Pod Security",
-			}
+		if r.Env.Privileged && s.Security == Restricted {
+			return nil, refusal.Descriptor("env.privileged is true, and this platform's pods keep to the level restricted of Pod Security")
 		}
-		builders = append(builders, builder{in: in, settings: s, role: r, zone: zone})
+		builders = append(builders, builder{in: in, settings: s, role: r, names: names, zone: zone})
 	}
 	return builders, nil
 }
@@ -322,10 +275,7 @@ func checkVolumes(in Input, s Settings) error {
 	if i < 0 || s.Security != Restricted {
 		return nil
 	}
-	return &RefusedError{
-		Reason:  event.InvalidDescriptor,
-		Message: fmt.Sprintf("volumes[%d] is a folder of an NFS server, and this platform's pods keep to the level restricted of Pod Security, which has none: name a claim of that folder (volumes.claim)", i),
-	}
+	return refusal.Descriptor("volumes[%d] is a folder of an NFS server, and this platform's pods keep to the level restricted of Pod Security, which has none: name a claim of that folder (volumes.claim)", i)
 }
 
 // zoneOf returns the zone of the hardware, or "" for any zone.
@@ -343,10 +293,7 @@ func zoneOf(h descriptors.Hardware, s Settings) (string, error) {
 	if len(s.Zones) > 0 {
 		suffix = "it knows " + strings.Join(slices.Sorted(maps.Keys(s.Zones)), ", ")
 	}
-	return "", &RefusedError{
-		Reason:  event.InvalidDescriptor,
-		Message: fmt.Sprintf("hardware.aws_zone_id is %q, a zone that this platform does not know: %s; hardware.availability_zone takes the name of any", h.AWSZoneID, suffix),
-	}
+	return "", refusal.Descriptor("hardware.aws_zone_id is %q, a zone that this platform does not know: %s; hardware.availability_zone takes the name of any", h.AWSZoneID, suffix)
 }
 
 // RetentionPeriod returns how long Kubernetes keeps a finished Job that the platform
@@ -371,8 +318,8 @@ func (b builder) job() *batchv1.Job {
 		ActiveDeadlineSeconds:   b.deadline(),
 		Template:                corev1.PodTemplateSpec{ObjectMeta: b.podMeta(), Spec: b.podSpec()},
 	}
-	if b.role.indexed {
-		n, mode := int32(b.role.replicas), batchv1.IndexedCompletion //nolint:gosec // a descriptor has at most some thousands
+	if b.role.Indexed {
+		n, mode := int32(b.role.Replicas), batchv1.IndexedCompletion //nolint:gosec // a descriptor has at most some thousands
 		j.Spec.Parallelism, j.Spec.Completions, j.Spec.CompletionMode = &n, &n, &mode
 	}
 	b.setKueueQueue(j)
@@ -387,7 +334,7 @@ func (b builder) deadline() *int64 {
 	if d == 0 {
 		return nil
 	}
-	if !b.role.endsRun && b.role.end != cluster.EndAwaited {
+	if !b.role.EndsRun && b.role.End != cluster.EndAwaited {
 		d += b.podGrace() + 2*time.Minute
 	}
 	s := max(1, int64(d.Round(time.Second)/time.Second))

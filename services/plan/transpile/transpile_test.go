@@ -21,6 +21,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/golden"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
@@ -173,19 +174,19 @@ func TestWhatCannotBeRunHere(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file, old, new string
 		security       string
-		want           transpile.RefusedError
+		want           refusal.Error
 	}{
 		"a volume that pods may not have": {
 			file: "testdata/volumes.toml", security: transpile.Restricted,
-			want: transpile.RefusedError{Reason: event.InvalidDescriptor, Message: `volumes[4] is a folder of an NFS server, and this platform's pods keep to the level restricted of Pod Security, which has none: name a claim of that folder (volumes.claim)`},
+			want: refusal.Error{Reason: event.InvalidDescriptor, Message: `volumes[4] is a folder of an NFS server, and this platform's pods keep to the level restricted of Pod Security, which has none: name a claim of that folder (volumes.claim)`},
 		},
 		"a pod with rights that it may not have": {
 			file: "testdata/everything.toml", security: transpile.Restricted,
-			want: transpile.RefusedError{Reason: event.InvalidDescriptor, Message: `env.privileged is true, and this platform's pods keep to the level restricted of Pod Security`},
+			want: refusal.Error{Reason: event.InvalidDescriptor, Message: `env.privileged is true, and this platform's pods keep to the level restricted of Pod Security`},
 		},
 		"a zone that nobody knows": {
 			file: "testdata/everything.toml", old: "use1-az1", new: "use1-az9",
-			want: transpile.RefusedError{Reason: event.InvalidDescriptor, Message: `hardware.aws_zone_id is "use1-az9", a zone that this platform does not know: it knows use1-az1; hardware.availability_zone takes the name of any`},
+			want: refusal.Error{Reason: event.InvalidDescriptor, Message: `hardware.aws_zone_id is "use1-az9", a zone that this platform does not know: it knows use1-az1; hardware.availability_zone takes the name of any`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestWhatCannotBeRunHere(t *testing.T) {
 			s := settings
 			s.Security = tt.security
 			_, err := transpile.Objects(in, s)
-			got, ok := errors.AsType[*transpile.RefusedError](err)
+			got, ok := errors.AsType[*refusal.Error](err)
 			if !ok {
 				t.Fatalf("Objects: %v, want a refusal", err)
 			}
@@ -392,7 +393,7 @@ func newInput(t *testing.T, run event.Fetched) transpile.Input {
 		run.Data = append(run.Data, event.Data{Source: s.Src, Path: s.Path, Object: "objects/" + filepath.Base(s.Path), Unpack: s.Unpack, Writable: !s.ReadOnly, Size: 1})
 	}
 	if d.ML != nil && d.ML.Script != nil {
-		run.Data = append(run.Data, event.Data{Source: d.ML.Script.Archive, Path: transpile.Scripts, Object: "objects/script", Size: 1})
+		run.Data = append(run.Data, event.Data{Source: d.ML.Script.Archive, Path: pod.ScriptsDir, Object: "objects/script", Size: 1})
 	}
 	return transpile.Input{Run: run, Descriptor: d}
 }

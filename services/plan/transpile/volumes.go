@@ -11,8 +11,8 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 )
 
 // Shared controls how the pods of a role share data (data.sources[].mount).
@@ -32,13 +32,13 @@ const volumeShared = "shared"
 
 // sharesDataSet reports whether the role's pods share data set n.
 func (b builder) sharesDataSet(n int) bool {
-	return b.role.replicas > 1 && !b.settings.Shared.Off && n < len(b.role.shared) && n < len(b.role.data) && b.role.shared[n]
+	return b.role.Replicas > 1 && !b.settings.Shared.Off && n < len(b.role.Shared) && n < len(b.role.Data) && b.role.Shared[n]
 }
 
 // sharedDataSets returns the numbers of the data sets that the role's pods share.
 func (b builder) sharedDataSets() []int {
 	var all []int
-	for n := range b.role.data {
+	for n := range b.role.Data {
 		if b.sharesDataSet(n) {
 			all = append(all, n)
 		}
@@ -48,7 +48,7 @@ func (b builder) sharedDataSets() []int {
 
 // dataMount returns the benchmark's mount of data set n.
 func (b builder) dataMount(n int) corev1.VolumeMount {
-	d := b.role.data[n]
+	d := b.role.Data[n]
 	m := corev1.VolumeMount{Name: volumeData, MountPath: path.Clean(d.Path), SubPath: strconv.Itoa(n), ReadOnly: !d.Writable}
 	if b.sharesDataSet(n) {
 		m.Name, m.ReadOnly = volumeShared, true
@@ -67,7 +67,7 @@ func (b builder) pullMounts() []corev1.VolumeMount {
 
 // dataVolumes returns the volumes with the data.
 func (b builder) dataVolumes() []corev1.Volume {
-	if len(b.role.data) == 0 {
+	if len(b.role.Data) == 0 {
 		return nil
 	}
 	all := []corev1.Volume{{Name: volumeData, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -140,7 +140,7 @@ func (b builder) sharedClaim() *corev1.PersistentVolumeClaim {
 	const least, gib = 1, 1 << 30
 	total := int64(0)
 	for _, n := range common {
-		d := b.role.data[n]
+		d := b.role.Data[n]
 		total += d.Size
 		if d.Unpack {
 			total += maxUnpackRatio * d.Size
@@ -165,9 +165,7 @@ func claims(builders []builder) ([]cluster.Object, error) {
 		}
 		size, err := resource.ParseQuantity(v.Template.Size)
 		if err != nil {
-			return nil, &RefusedError{
-				Reason: event.InvalidDescriptor, Message: fmt.Sprintf("volumes[%d].template.size is %q, which is no size", i, v.Template.Size),
-			}
+			return nil, refusal.Descriptor("volumes[%d].template.size is %q, which is no size", i, v.Template.Size)
 		}
 		all = append(all, b.newClaim(b.volumeClaimName(i), claimSpec(size, v.Template.StorageClass, cmp.Or(v.Template.Access, string(corev1.ReadWriteOnce)))))
 	}
@@ -175,14 +173,14 @@ func claims(builders []builder) ([]cluster.Object, error) {
 }
 
 // volumeClaimName returns the name of the claim that is created for volume i of a run.
-func (b builder) volumeClaimName(i int) string { return b.runObjectName(volumeName(i)) }
+func (b builder) volumeClaimName(i int) string { return b.names.Shared(volumeName(i)) }
 
 // volumeName returns the name of volume i of a descriptor in pods.
 func volumeName(i int) string { return fmt.Sprintf("volume-%d", i) }
 
 // mountsVolume reports whether the role's pods mount a volume.
 func (b builder) mountsVolume(v descriptors.Volume) bool {
-	return v.Role == "" || v.Role == b.role.name
+	return v.Role == "" || v.Role == b.role.Name
 }
 
 // userMounts returns the benchmark's mounts of the descriptor's volumes.

@@ -12,6 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
@@ -124,7 +125,7 @@ func (r *rendering) offline(_ context.Context, doc input.Document, set []*baiv1.
 		return "", err
 	}
 	text, err := transpile.Manifest(one.descriptor, one.text, code, transpile.Settings{})
-	if e, ok := errors.AsType[*transpile.RefusedError](err); ok {
+	if e, ok := errors.AsType[*refusal.Error](err); ok {
 		return "", &exitcode.UsageError{Message: fmt.Sprintf("render %q: %s", doc.Name, e)}
 	}
 	return string(text), err

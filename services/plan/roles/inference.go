@@ -1,4 +1,4 @@
-package transpile
+package roles
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/benchmark-ai/bai/descriptors"
-	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/refusal"
 )
 
 // Roles of strategy inference.
@@ -21,40 +21,28 @@ const (
 )
 
 // inference returns the server, and the client that sends requests to it.
-func inference(in Input, s Settings, client role) ([]role, error) {
+func inference(in Input, client Role) ([]Role, error) {
 	d := in.Descriptor.Server
 	if d == nil {
-		return nil, &RefusedError{Reason: event.InvalidDescriptor, Message: "strategy inference needs a table [server] (add it)"}
+		return nil, refusal.Descriptor("strategy inference needs a table [server] (add it)")
 	}
-	server, err := serverOf(in, d)
-	if err != nil {
+	server := Role{
+		Name: roleServer, Replicas: 1, Env: d.Env.Env, Hardware: d.Hardware, Ports: servicePorts(d.Env), Probe: probeOf(d.Env.ReadinessProbe),
+		Image: in.image(d.Env.DockerImage),
+	}
+	if err := server.setProgram(d.Env); err != nil {
 		return nil, err
-	}
-	host := builder{in: in, settings: s, role: server}.host()
-	client.name = roleClient
-	client.vars = append(client.vars, serverAddressVars(host, d.Env.Ports)...)
-	client.command, client.args = useKubernetesVariables(client.command, client.vars), useKubernetesVariables(client.args, client.vars)
-	client.awaitArgs = s.serverReady(host, d.Env)
-	return []role{server, client}, nil
-}
-
-func serverOf(in Input, d *descriptors.Server) (role, error) {
-	argv, args, err := d.Env.Command()
-	if err != nil {
-		return role{}, unreadableCommandError(err)
 	}
 	data, _ := in.sources(roleServer)
 	models, _ := in.modelsAndScripts()
-	r := role{
-		name: roleServer, replicas: 1, env: d.Env.Env, hardware: d.Hardware,
-		command: argv, args: args, data: slices.Concat(data, models), ports: servicePorts(d.Env), probe: probeOf(d.Env.ReadinessProbe),
-		image: in.image(d.Env.DockerImage),
-	}
-	if _, text, ok := d.Env.Script(); ok {
-		r.command, r.args, r.script = slices.Concat(argv, []string{scriptPath}, args), nil, text
-	}
-	r.applyOutput(d.Output)
-	return r, nil
+	server.Data = slices.Concat(data, models)
+	server.setOutput(d.Output)
+
+	host := in.Names.Host(server)
+	client.Name = roleClient
+	client.addVars(serverAddressVars(host, d.Env.Ports)...)
+	client.AwaitArgs = in.awaitServer(host, d.Env)
+	return []Role{server, client}, nil
 }
 
 // servicePorts returns the ports of a server's Service: the ports in the descriptor,
@@ -80,20 +68,20 @@ func serverAddressVars(host string, ports []int) []corev1.EnvVar {
 	return vars
 }
 
-// serverReady returns the arguments that wait for a server: until its probe succeeds,
+// awaitServer returns the arguments that wait for a server: until its probe succeeds,
 // or without a probe until each of its ports answers.
-func (s Settings) serverReady(host string, e descriptors.ServerEnv) []string {
+func (in Input) awaitServer(host string, e descriptors.ServerEnv) []string {
 	p := e.ReadinessProbe
 	if p == nil {
 		var targets []string
 		for _, port := range e.Ports {
 			targets = append(targets, fmt.Sprintf("tcp://%s:%d", host, port))
 		}
-		return s.awaitArgs(250*time.Millisecond, time.Second, 1, targets...)
+		return in.awaitArgs(250*time.Millisecond, time.Second, 1, targets...)
 	}
 	every := min(time.Second, time.Duration(p.PeriodSeconds)*time.Second)
 	target := fmt.Sprintf("%s://%s:%d/%s", strings.ToLower(p.Scheme), host, portOf(p), strings.TrimPrefix(p.Path, "/"))
-	return s.awaitArgs(every, time.Duration(p.TimeoutSeconds)*time.Second, p.SuccessThreshold, target)
+	return in.awaitArgs(every, time.Duration(p.TimeoutSeconds)*time.Second, p.SuccessThreshold, target)
 }
 
 func portOf(p *descriptors.Probe) int {
