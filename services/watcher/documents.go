@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 // attempt is one attempt of a run.
@@ -28,8 +29,8 @@ func (a attempt) key(prefix string) string { return fmt.Sprintf("%s%s/%d", prefi
 
 // watchedAttempt is the document of an attempt whose end is not published yet.
 type watchedAttempt struct {
-	Launched event.Launched `json:"launched"`
-	NodeWait NodeWait       `json:"node_wait,omitzero"`
+	Launched event.Launched   `json:"launched"`
+	NodeWait verdict.NodeWait `json:"node_wait,omitzero"`
 }
 
 func (w watchedAttempt) ref() cluster.Ref {
@@ -74,17 +75,17 @@ type documents struct{ store Store }
 
 // updateNodeWait stores and returns the wait of an attempt for other runs. Waits is whether it waits now, and it lacks room since began. The
 // replica that writes first decides since when the attempt waits.
-func (d documents) updateNodeWait(ctx context.Context, a attempt, waits bool, began, now time.Time) (NodeWait, error) {
+func (d documents) updateNodeWait(ctx context.Context, a attempt, waits bool, began, now time.Time) (verdict.NodeWait, error) {
 	key := a.key(livePrefix)
 	for {
 		doc, version, err := store.Get[watchedAttempt](ctx, d.store, store.KindWatch, key)
 		if errors.Is(err, store.ErrNotFound) { // it has just ended
-			return NodeWait{}, nil
+			return verdict.NodeWait{}, nil
 		}
 		if err != nil {
-			return NodeWait{}, fmt.Errorf("look how long %s has waited: %w", a.key(""), err)
+			return verdict.NodeWait{}, fmt.Errorf("look how long %s has waited: %w", a.key(""), err)
 		}
-		next := doc.NodeWait.next(waits, began, now)
+		next := doc.NodeWait.Next(waits, began, now)
 		if next == doc.NodeWait {
 			return next, nil
 		}
@@ -94,7 +95,7 @@ func (d documents) updateNodeWait(ctx context.Context, a attempt, waits bool, be
 			return next, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
-			return NodeWait{}, fmt.Errorf("store how long %s has waited: %w", a.key(""), err)
+			return verdict.NodeWait{}, fmt.Errorf("store how long %s has waited: %w", a.key(""), err)
 		}
 	}
 }

@@ -4,8 +4,7 @@
 // watch every run: the ID of every event follows from the observed state. The replica that first stores how an attempt ended decides its
 // end; other replicas publish the same one.
 //
-// Decide has every rule: from the cluster's objects, a cancel mark and the time it computes phase, reason and class. A change, an event and
-// a restart all cause the same: observe, and decide again.
+// Package verdict has every rule. A change, an event and a restart all cause the same: observe, and decide again.
 package watcher
 
 import (

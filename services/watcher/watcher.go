@@ -14,6 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 // maxWorkers is how many attempts are decided about at a time.
@@ -107,7 +108,7 @@ func (m *tracked) note(s cluster.Snapshot, now time.Time) {
 	defer m.mu.Unlock()
 	m.seen, m.observedAt = &s, now
 	if s.Job != nil {
-		m.lastSeen, m.goneSince = mergeLastSeen(m.lastSeen, s), time.Time{}
+		m.lastSeen, m.goneSince = verdict.MergeLastSeen(m.lastSeen, s), time.Time{}
 	}
 }
 
@@ -178,8 +179,8 @@ func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheck
 	if err != nil {
 		return time.Time{}, err
 	}
-	v := Decide(s)
-	events := eventsFor(m.doc.Launched, v, s)
+	v := verdict.Decide(s)
+	events := verdict.EventsFor(m.doc.Launched, v, s)
 	if v.Phase == event.PhaseFinished {
 		if recheckAt, err := w.awaitLogs(ctx, m, s); err != nil || !recheckAt.IsZero() {
 			return recheckAt, err
@@ -196,9 +197,9 @@ func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheck
 }
 
 // observe returns the state of an attempt. Only a live read can find that the attempt is gone.
-func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s Observation, err error) {
+func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s verdict.Observation, err error) {
 	l, now := m.doc.Launched, w.deps.Clock()
-	s = Observation{Now: now, Grace: w.settings.Grace, ReadyDeadline: l.PendingDeadline}
+	s = verdict.Observation{Now: now, Grace: w.settings.Grace, ReadyDeadline: l.PendingDeadline}
 	s.PendingDeadline = cmp.Or(l.PendingDeadline, w.settings.PendingDeadline)
 	var heard bool
 	if s.Seen, s.LastSeen, heard = m.heard(l.UID); !heard {
@@ -216,8 +217,8 @@ func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s Observa
 
 // observeNodeWait adds to an observation, if the attempt lacks room for a pod, where the pods of other runs are and how long it waits for
 // them. It stores the beginning and the end of that wait.
-func (w *watcher) observeNodeWait(ctx context.Context, a attempt, m *tracked, s *Observation) (err error) {
-	needs := needsRoom(*s)
+func (w *watcher) observeNodeWait(ctx context.Context, a attempt, m *tracked, s *verdict.Observation) (err error) {
+	needs := verdict.NeedsRoom(*s)
 	if !needs && m.doc.NodeWait.Since.IsZero() {
 		return nil
 	}
@@ -226,9 +227,11 @@ func (w *watcher) observeNodeWait(ctx context.Context, a attempt, m *tracked, s 
 		if s.Occupancy, err = w.deps.Cluster.Occupancy(ctx); err != nil {
 			return wrapError(err, "look where the pods of other runs are")
 		}
-		began = later(m.freeAt, lacksRoomSince(*s))
+		if began = verdict.LacksRoomSince(*s); m.freeAt.After(began) {
+			began = m.freeAt
+		}
 	}
-	waits := needs && waitsForOthers(*s)
+	waits := needs && verdict.WaitsForOthers(*s)
 	if !waits {
 		m.freeAt = s.Now
 	}
@@ -309,7 +312,7 @@ func (m *tracked) recordObservation(seen cluster.Snapshot, now time.Time) time.T
 	defer m.mu.Unlock()
 	switch {
 	case seen.Job != nil || len(seen.Pods) > 0:
-		m.lastSeen, m.goneSince = mergeLastSeen(m.lastSeen, seen), time.Time{}
+		m.lastSeen, m.goneSince = verdict.MergeLastSeen(m.lastSeen, seen), time.Time{}
 	case m.goneSince.IsZero():
 		m.goneSince = now
 	}

@@ -430,3 +430,10 @@ func TestARunOfManyPodsIsNotLookedAtForEachOfTheirChanges(t *testing.T) {
 		p.stop()
 	})
 }
+
+func TestSettings(t *testing.T) {
+	err := watcher.Settings{Grace: -1, Retry: -1}.Validate()
+	if err == nil || err.Error() != "watcher.grace: must not be negative\nwatcher.retry: must not be negative" {
+		t.Errorf("%v", err)
+	}
+}

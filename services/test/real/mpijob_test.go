@@ -25,7 +25,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/deploy/manifest"
 	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/mpioperator"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 // grantMPIJobs gives an account the roles that deploy adds for MPIJobs, and returns
@@ -76,11 +76,11 @@ func TestAnMPIJobIsWhatItsDefinitionAccepts(t *testing.T) {
 	for id, end := range map[string]mpiEnd{
 		"01jz0000000000000000000001": {
 			`{"type":"Succeeded","status":"True","reason":"MPIJobSucceeded","message":"done"}`,
-			watcher.Verdict{Outcome: event.Succeeded},
+			verdict.Verdict{Outcome: event.Succeeded},
 		},
 		"01jz0000000000000000000002": {
 			`{"type":"Failed","status":"True","reason":"DeadlineExceeded","message":"too late"}`,
-			watcher.Verdict{Outcome: event.Failed, Class: event.ClassTimeout, Reason: event.DeadlineExceeded},
+			verdict.Verdict{Outcome: event.Failed, Class: event.ClassTimeout, Reason: event.DeadlineExceeded},
 		},
 	} {
 		playOperator(ctx, t, testCluster, drivers, seen, mpiPlan(t, scope, id), end)
@@ -116,7 +116,7 @@ func mpiDrivers(t *testing.T, testCluster *testbed.Cluster, scope string) (map[s
 // mpiEnd is a condition that an operator gives an MPIJob, and its meaning.
 type mpiEnd struct {
 	condition string
-	want      watcher.Verdict
+	want      verdict.Verdict
 }
 
 // playOperator creates the objects of a plan, says how its MPIJob ended, and
@@ -135,7 +135,7 @@ func playOperator(ctx context.Context, t *testing.T, testCluster *testbed.Cluste
 		eventually(ctx, t, c, r, func(s cluster.Snapshot, err error) bool { return err == nil && s.Job != nil && s.Job.UID == uid })
 	}
 	testCluster.Run(t, "-n", plan.Scope, "patch", "mpijobs", plan.Job, "--subresource=status", "--type=merge", "-p", `{"status":{"conditions":[`+end.condition+`]}}`) //nolint:contextcheck // it is the test's
-	v := watcher.Decide(watcher.Observation{Seen: await(ctx, t, seen, func(s cluster.Snapshot) bool {
+	v := verdict.Decide(verdict.Observation{Seen: await(ctx, t, seen, func(s cluster.Snapshot) bool {
 		return s.Ref.Run == id && s.Job != nil && len(s.Job.Status.Conditions) > 0
 	}), Now: time.Now(), Grace: time.Second, PendingDeadline: time.Minute})
 	if v.Phase != event.PhaseFinished || v.Outcome != end.want.Outcome || v.Class != end.want.Class || v.Reason != end.want.Reason {

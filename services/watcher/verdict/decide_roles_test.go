@@ -1,4 +1,4 @@
-package watcher_test
+package verdict_test
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 func role(name string) func(*batchv1.Job) {
@@ -102,7 +102,7 @@ func TestAServerMustBeReadyWithinThePendingDeadlineOfItsDescriptor(t *testing.T)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := watcher.Decide(watcher.Observation{
+			v := verdict.Decide(verdict.Observation{
 				Seen: cluster.Snapshot{Job: client, Pods: pods(tt.server, waits)}, Now: at(tt.now).Time,
 				PendingDeadline: time.Hour, ReadyDeadline: tt.deadline, Grace: time.Second,
 			})
@@ -288,11 +288,11 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Observation{
+			s := verdict.Observation{
 				Seen: cluster.Snapshot{Job: tt.job, Others: tt.others, Pods: tt.pods, Events: tt.events}, Now: at(tt.now).Time, Canceled: tt.canceled,
 				PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
 			}
-			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(verdict.Decide(s))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -300,8 +300,8 @@ func TestDecideOfSeveralRoles(t *testing.T) {
 }
 
 func TestTheEndOfARunIsThatOfItsLastRole(t *testing.T) {
-	s := watcher.Observation{Seen: cluster.Snapshot{Job: job(role("client"), complete(10)), Pods: pods(podOfRole("server", exitsAt(12, 143)), podOfRole("client", exitsAt(9, 0)))}}
-	got, ok := watcher.EventsFor(event.Launched{}, watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded}, s)[0].(event.Finished)
+	s := verdict.Observation{Seen: cluster.Snapshot{Job: job(role("client"), complete(10)), Pods: pods(podOfRole("server", exitsAt(12, 143)), podOfRole("client", exitsAt(9, 0)))}}
+	got, ok := verdict.EventsFor(event.Launched{}, verdict.Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded}, s)[0].(event.Finished)
 	if !ok || got.ExitCode == nil || *got.ExitCode != 0 || !got.Ended.Equal(at(9).Time) {
 		t.Errorf("it ended as %+v", got)
 	}
@@ -331,7 +331,7 @@ func TestAProgramThatMpirunCannotStartIsTheReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := podOfRole("launcher", exits(cluster.ContainerBenchmark, 134, "Error", recordedMPI(t, name)))
-			got := watcher.Decide(watcher.Observation{Seen: cluster.Snapshot{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time})
+			got := verdict.Decide(verdict.Observation{Seen: cluster.Snapshot{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time})
 			if want == "" && got.Reason == event.CommandNotFound || want != "" && (got.Reason != event.CommandNotFound || got.Class != event.ClassUser || !strings.Contains(got.Message, " could not start "+want+" (exit code 134)")) {
 				t.Errorf("%s %s: %s", got.Class, got.Reason, got.Message)
 			}
@@ -353,8 +353,8 @@ func TestTheRankThatFailedFirst(t *testing.T) {
 		"rank 5 says hello": "",
 	} {
 		p := podOfRole("launcher", exits(cluster.ContainerBenchmark, 1, "Error", says))
-		s := watcher.Observation{Seen: cluster.Snapshot{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time}
-		if got := watcher.Decide(s).Message; want == "" && strings.Contains(got, "failed first") || want != "" && !strings.HasSuffix(got, "; "+want) {
+		s := verdict.Observation{Seen: cluster.Snapshot{Job: job(role("launcher"), failed(11, "")), Pods: pods(p)}, Now: metav1.Now().Time}
+		if got := verdict.Decide(s).Message; want == "" && strings.Contains(got, "failed first") || want != "" && !strings.HasSuffix(got, "; "+want) {
 			t.Errorf("%q: %q, want %q", says, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package watcher
+package verdict
 
 import (
 	"fmt"
@@ -26,9 +26,9 @@ type NodeWait struct {
 // nodeWaitInterval is how often the time at which an attempt does not wait is stored.
 const nodeWaitInterval = time.Minute
 
-// next returns the wait at a time at which the attempt waits for other runs, or does not; it lacks room since began. The time before a
+// Next returns the wait at a time at which the attempt waits for other runs, or does not; it lacks room since began. The time before a
 // wait in which nobody looked counts as part of the wait.
-func (t NodeWait) next(waits bool, began, now time.Time) NodeWait {
+func (t NodeWait) Next(waits bool, began, now time.Time) NodeWait {
 	switch {
 	case waits && t.Since.IsZero():
 		t.Since = now.UTC()
@@ -61,8 +61,8 @@ func (t NodeWait) total(now time.Time) time.Duration {
 // nodeWaitRecheck is how soon an attempt that lacks room is looked at again: a change of other runs is no change of its own.
 const nodeWaitRecheck = 5 * time.Second
 
-// needsRoom reports whether an attempt that is not over lacks a node for a pod, or is refused one by a quota.
-func needsRoom(s Observation) bool {
+// NeedsRoom reports whether an attempt that is not over lacks a node for a pod, or is refused one by a quota.
+func NeedsRoom(s Observation) bool {
 	if s.Canceled || s.Seen.Job == nil {
 		return false
 	}
@@ -70,9 +70,9 @@ func needsRoom(s Observation) bool {
 	return len(withoutNode(s)) > 0 || refused && overQuota(r)
 }
 
-// waitsForOthers reports whether an attempt that needs room waits for other runs: each pod without a node could use a node with a pod of
+// WaitsForOthers reports whether an attempt that needs room waits for other runs: each pod without a node could use a node with a pod of
 // another run.
-func waitsForOthers(s Observation) bool {
+func WaitsForOthers(s Observation) bool {
 	if r, refused := refusedPods(s); refused && overQuota(r) {
 		return len(withNode(othersOf(s))) > 0
 	}
@@ -81,8 +81,8 @@ func waitsForOthers(s Observation) bool {
 	return len(pods) > 0 && !stuck
 }
 
-// lacksRoomSince returns since when an attempt lacks room for a pod.
-func lacksRoomSince(s Observation) time.Time {
+// LacksRoomSince returns since when an attempt lacks room for a pod.
+func LacksRoomSince(s Observation) time.Time {
 	since := s.Seen.Job.CreationTimestamp.Time
 	for _, p := range withoutNode(s) {
 		c, _ := podCondition(p, corev1.PodScheduled)

@@ -1,9 +1,7 @@
-package watcher_test
+package verdict_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 func TestDecide(t *testing.T) {
@@ -482,14 +480,14 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Observation{
+			s := verdict.Observation{
 				Seen: cluster.Snapshot{Job: tt.job, Pods: tt.pods, Events: tt.events}, LastSeen: tt.before, Canceled: tt.canceled,
 				Now: at(tt.now).Time, PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
 			}
 			if tt.gone > 0 {
 				s.GoneSince = at(tt.gone).Time
 			}
-			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(verdict.Decide(s))); diff != "" {
 				t.Errorf("Decide (-want +got):\n%s", diff)
 			}
 		})
@@ -498,35 +496,35 @@ func TestDecide(t *testing.T) {
 
 func TestWhenToLookAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
-		observation watcher.Observation
+		observation verdict.Observation
 		want        metav1.Time
 	}{
 		"at the end of the pending deadline": {
-			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(600).Time}, at(602),
+			verdict.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(600).Time}, at(602),
 		},
 		"before, as other runs come and go": {
-			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(30).Time}, at(35),
+			verdict.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full")))}, Now: at(30).Time}, at(35),
 		},
 		"at the end of the grace": {
-			watcher.Observation{GoneSince: at(10).Time, Now: at(11).Time}, at(13),
+			verdict.Observation{GoneSince: at(10).Time, Now: at(11).Time}, at(13),
 		},
 		"once a state has lasted": {
-			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(1).Add(time.Millisecond)},
+			verdict.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(1).Add(time.Millisecond)},
 			metav1.NewTime(at(1).Add(250 * time.Millisecond)),
 		},
 		"at the end of the pending deadline of what is being prepared": {
-			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(30).Time}, at(601),
+			verdict.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(scheduled()))}, Now: at(30).Time}, at(601),
 		},
 		"when an autoscaler's word is not good any more": {
-			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full"))), Events: []corev1.Event{scaler(20, "Nominated", "n2")}}, Now: at(30).Time}, at(1220),
+			verdict.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled("full"))), Events: []corev1.Event{scaler(20, "Nominated", "n2")}}, Now: at(30).Time}, at(1220),
 		},
 		"not at all while the benchmark runs": {
-			watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(runs(cluster.ContainerBenchmark, 1)))}, Now: at(30).Time}, metav1.Time{},
+			verdict.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(runs(cluster.ContainerBenchmark, 1)))}, Now: at(30).Time}, metav1.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.observation.PendingDeadline, tt.observation.Grace = 10*time.Minute, 3*time.Second
-			if got := watcher.Decide(tt.observation).RecheckAt; !got.Equal(tt.want.Time) {
+			if got := verdict.Decide(tt.observation).RecheckAt; !got.Equal(tt.want.Time) {
 				t.Errorf("again at %s, want %s", got, tt.want)
 			}
 		})
@@ -537,8 +535,8 @@ func TestWhenToLookAgain(t *testing.T) {
 func TestStatusesAreFacts(t *testing.T) {
 	launched := event.Launched{Header: event.NewHeader("l", "r1", "pets", "ann", at(0).Time), Job: "bai-r1-1"}
 	headerOf := func(message string, now int) event.Header {
-		s := watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled(message)))}, Now: at(now).Time, PendingDeadline: time.Hour}
-		return watcher.EventsFor(launched, watcher.Decide(s), s)[0].Head()
+		s := verdict.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(newPod(unscheduled(message)))}, Now: at(now).Time, PendingDeadline: time.Hour}
+		return verdict.EventsFor(launched, verdict.Decide(s), s)[0].Head()
 	}
 	first, again, other := headerOf("full", 3), headerOf("full", 30), headerOf("fuller", 30)
 	if diff := cmp.Diff(first, again); diff != "" {
@@ -550,23 +548,4 @@ func TestStatusesAreFacts(t *testing.T) {
 	if !first.Time.Equal(at(2).Time) {
 		t.Errorf("time %s, want that of the pod's condition, %s", first.Time, at(2))
 	}
-}
-
-func TestSettings(t *testing.T) {
-	err := watcher.Settings{Grace: -1, Retry: -1}.Validate()
-	if err == nil || err.Error() != "watcher.grace: must not be negative\nwatcher.retry: must not be negative" {
-		t.Errorf("%v", err)
-	}
-}
-
-func verdictLine(v watcher.Verdict) string {
-	state := string(v.Phase)
-	if v.Phase == event.PhaseFinished {
-		state = string(v.Outcome)
-	}
-	s := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", state, v.Class, v.Reason)), " ")
-	if v.Message != "" {
-		s += ": " + v.Message
-	}
-	return s
 }

@@ -1,4 +1,4 @@
-package watcher_test
+package verdict_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 // collecting returns a pod whose benchmark has ended at second 10, and whose collector runs.
@@ -46,8 +46,8 @@ func TestARunSaysWhyItsPodIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := watcher.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(collecting(tt.deleted))}, Canceled: tt.deleted, Now: at(tt.now).Time, Grace: 3 * time.Second, PendingDeadline: 10 * time.Minute}
-			if got := watcher.Decide(s); got.Message != tt.want || got.Phase == event.PhaseFinished {
+			s := verdict.Observation{Seen: cluster.Snapshot{Job: job(), Pods: pods(collecting(tt.deleted))}, Canceled: tt.deleted, Now: at(tt.now).Time, Grace: 3 * time.Second, PendingDeadline: 10 * time.Minute}
+			if got := verdict.Decide(s); got.Message != tt.want || got.Phase == event.PhaseFinished {
 				t.Errorf("%s: %q, want %q", got.Phase, got.Message, tt.want)
 			}
 		})
@@ -73,7 +73,7 @@ func TestOutputThatWasNotShippedIsSaidWithTheEnd(t *testing.T) {
 			if _, ok := cluster.Condition(j, batchv1.JobComplete); !ok {
 				t.Fatal("the job is not complete")
 			}
-			got := watcher.Decide(watcher.Observation{Seen: cluster.Snapshot{Job: j, Pods: pods(p)}, Now: at(3700).Time, Grace: 3 * time.Second})
+			got := verdict.Decide(verdict.Observation{Seen: cluster.Snapshot{Job: j, Pods: pods(p)}, Now: at(3700).Time, Grace: 3 * time.Second})
 			if got.Message != tt.want || got.Outcome != event.Succeeded {
 				t.Errorf("%s: %q, want %q", got.Outcome, got.Message, tt.want)
 			}

@@ -1,4 +1,6 @@
-package watcher
+// Package verdict decides what the state of a launched attempt in the cluster means for its run: from objects, a cancel mark and the time
+// follow phase, reason and class. It is pure.
+package verdict
 
 import (
 	"fmt"
@@ -31,9 +33,9 @@ type Observation struct {
 	Grace time.Duration
 }
 
-// mergeLastSeen returns the last known state of an attempt: seen, with the earlier pods if these are gone before the job shows why it
+// MergeLastSeen returns the last known state of an attempt: seen, with the earlier pods if these are gone before the job shows why it
 // failed.
-func mergeLastSeen(before, seen cluster.Snapshot) cluster.Snapshot {
+func MergeLastSeen(before, seen cluster.Snapshot) cluster.Snapshot {
 	if len(seen.Pods) == 0 {
 		seen.Pods = before.Pods
 	}

@@ -1,4 +1,4 @@
-package watcher_test
+package verdict_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 // recording has the objects of a disturbed run in a real Kubernetes cluster, before the platform deleted them, and the expected verdict.
@@ -45,11 +45,11 @@ func TestWhatARealClusterShowed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := watcher.Observation{
+			s := verdict.Observation{
 				Seen: cluster.Snapshot{Job: r.Job, Pods: r.Pods, Events: r.Events},
 				Now:  r.Now.Time, PendingDeadline: deadline, Grace: 3 * time.Second,
 			}
-			if diff := cmp.Diff(r.Want, verdictLine(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(r.Want, verdictLine(verdict.Decide(s))); diff != "" {
 				t.Errorf("Decide (-want +got):\n%s", diff)
 			}
 		})

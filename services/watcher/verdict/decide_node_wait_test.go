@@ -1,4 +1,4 @@
-package watcher_test
+package verdict_test
 
 import (
 	"testing"
@@ -7,23 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
-
-// readyNode returns a node that takes pods, with the label kind and so many CPUs.
-func readyNode(name, kind, cpus string, with ...func(*corev1.Node)) corev1.Node {
-	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kind": kind}}}
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpus)}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	for _, w := range with {
-		w(&n)
-	}
-	return n
-}
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
@@ -31,23 +18,6 @@ func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.Condition
 
 func tainted(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "a", Effect: corev1.TaintEffectNoSchedule}}
-}
-
-// podOf returns a pod of a run on a node.
-func podOf(run, node string, with ...func(*corev1.Pod)) corev1.Pod {
-	p := newPod(append(with, runs(cluster.ContainerBenchmark, 3))...)
-	p.Name, p.Labels, p.Spec.NodeName = run+"-0", map[string]string{cluster.LabelRun: run}, node
-	return p
-}
-
-// homeless returns a pod that asks for CPUs and got no node.
-func homeless(job, cpus string, with ...func(*corev1.Pod)) corev1.Pod {
-	p := newPod(append(with, unscheduled("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."))...)
-	p.Labels, p.Spec.NodeName = map[string]string{cluster.LabelRun: "r1", batchv1.JobNameLabel: job}, ""
-	p.Spec.Containers = []corev1.Container{{Name: cluster.ContainerBenchmark, Resources: corev1.ResourceRequirements{
-		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpus)},
-	}}}
-	return p
 }
 
 func selects(kind string) func(*corev1.Pod) {
@@ -157,12 +127,12 @@ func TestWhoWaitsForOtherRunsIsQueued(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Observation{
+			s := verdict.Observation{
 				Seen: cluster.Snapshot{Job: job(), Pods: tt.pods, Events: tt.events}, Occupancy: tt.occupancy,
 				Now: at(3000).Time, PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
 			}
 			s.Seen.Job.Labels = map[string]string{cluster.LabelRun: "r1"}
-			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(verdict.Decide(s))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -175,19 +145,19 @@ func refusedBy(words string) []corev1.Event {
 
 func TestTheWaitForOtherRunsIsNoPartOfThePendingDeadline(t *testing.T) {
 	for name, tt := range map[string]struct {
-		turn watcher.NodeWait
+		turn verdict.NodeWait
 		now  int
 		want string
 	}{
-		"without a wait":           {watcher.NodeWait{}, 602, "failed"},
-		"with one that is over":    {watcher.NodeWait{Ended: time.Hour}, 602, "pending"},
-		"once that has passed too": {watcher.NodeWait{Ended: time.Hour}, 3600 + 602, "failed"},
+		"without a wait":           {verdict.NodeWait{}, 602, "failed"},
+		"with one that is over":    {verdict.NodeWait{Ended: time.Hour}, 602, "pending"},
+		"once that has passed too": {verdict.NodeWait{Ended: time.Hour}, 3600 + 602, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Observation{
+			s := verdict.Observation{
 				Seen: cluster.Snapshot{Job: job(), Pods: pods(homeless("a", "1"))}, NodeWait: tt.turn, Now: at(tt.now).Time, PendingDeadline: 10 * time.Minute,
 			}
-			v := watcher.Decide(s)
+			v := verdict.Decide(s)
 			if got := verdictLine(v)[:len(tt.want)]; got != tt.want {
 				t.Errorf("%s, want %s", verdictLine(v), tt.want)
 			}
@@ -209,8 +179,8 @@ func TestAJobInAQueueOfKueueIsQueuedForAsLongAsThatTakes(t *testing.T) {
 		"suspended otherwise": {job(byHand), "failed infra Unschedulable: waiting in the cluster's queue; timed out after 10m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Observation{Seen: cluster.Snapshot{Job: tt.job}, Now: at(86400).Time, PendingDeadline: 10 * time.Minute}
-			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
+			s := verdict.Observation{Seen: cluster.Snapshot{Job: tt.job}, Now: at(86400).Time, PendingDeadline: 10 * time.Minute}
+			if diff := cmp.Diff(tt.want, verdictLine(verdict.Decide(s))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -1,4 +1,4 @@
-package watcher
+package verdict
 
 import (
 	"slices"
@@ -11,9 +11,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// eventsFor returns the event for v: a status, the end of the run, or that another attempt follows; none if v is unknown. The same verdict
+// EventsFor returns the event for v: a status, the end of the run, or that another attempt follows; none if v is unknown. The same verdict
 // on the same state gives an event with the same ID.
-func eventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
+func EventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
 	switch {
 	case v.Phase == "":
 		return nil
@@ -66,7 +66,7 @@ func collectors(s Observation) []string {
 			uids = append(uids, string(p.UID))
 		}
 	}
-	for _, uid := range unwrapped(s) {
+	for _, uid := range Unwrapped(s) {
 		uids = append(uids, event.LogFollower(uid))
 	}
 	slices.Sort(uids)
@@ -97,8 +97,8 @@ func digest(id string) string {
 	return id[strings.LastIndexByte(id, '@')+1:]
 }
 
-// unwrapped returns the UIDs of the pods whose benchmark has started without the platform's entrypoint, so that a follower reads their log.
-func unwrapped(s Observation) []string {
+// Unwrapped returns the UIDs of the pods whose benchmark has started without the platform's entrypoint, so that a follower reads their log.
+func Unwrapped(s Observation) []string {
 	var uids []string
 	for _, p := range pods(s) {
 		if _, ok := benchmarkStartedAt(p); ok && cluster.RunsWithoutEntrypoint(p) {

@@ -1,4 +1,4 @@
-package watcher_test
+package verdict_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 // after gives a pod a step after its benchmark, in a state.
@@ -105,14 +105,14 @@ func TestStepsOfARun(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Observation{
+			s := verdict.Observation{
 				Seen: cluster.Snapshot{Job: tt.job, Pods: pods(tt.pod)}, Now: at(tt.now).Time, Canceled: tt.canceled,
 				PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
 			}
 			if s.Seen.Job == nil {
 				s.Seen.Job = job()
 			}
-			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(verdict.Decide(s))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -126,8 +126,8 @@ func TestARunThatIsCanceledWhileAStepRunsIsCanceledAndAfterItIsNot(t *testing.T)
 		13: "canceled CanceledByUser: canceled; its objects are deleted",
 	} {
 		last := cluster.Snapshot{Job: job(jobDeleting(12)), Pods: pods(newPod(scheduled(), ended(corev1.PodFailed), exitsAt(10, 0), after("first", terminated(when, 0))))}
-		s := watcher.Observation{LastSeen: last, GoneSince: at(20).Time, Now: at(30).Time, Canceled: true, Grace: time.Second}
-		if diff := cmp.Diff(want, verdictLine(watcher.Decide(s))); diff != "" {
+		s := verdict.Observation{LastSeen: last, GoneSince: at(20).Time, Now: at(30).Time, Canceled: true, Grace: time.Second}
+		if diff := cmp.Diff(want, verdictLine(verdict.Decide(s))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

@@ -1,4 +1,4 @@
-package watcher_test
+package verdict_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 // roleJob returns the Job of a role of a descriptor; end is the value of its label.
@@ -107,7 +107,7 @@ func TestTheEndOfARunWithRoles(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Observation{
+			s := verdict.Observation{
 				Seen: cluster.Snapshot{Job: tt.job, Others: tt.others, Pods: tt.pods}, Now: at(700).Time, Canceled: tt.canceled,
 				PendingDeadline: 10 * time.Minute, Grace: 3 * time.Second,
 			}
@@ -117,7 +117,7 @@ func TestTheEndOfARunWithRoles(t *testing.T) {
 			if s.Seen.Others == nil {
 				s.Seen.Others = others()
 			}
-			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(verdict.Decide(s))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -144,14 +144,14 @@ func TestTheRoleAtTheBeginningOfAChainIsNamed(t *testing.T) {
 		"once it is too late": {12, "failed user NotReady: server 0 (port 7), server 1 (port 7) did not answer within limits.pending_deadline, 6s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := watcher.Observation{
+			s := verdict.Observation{
 				Seen: cluster.Snapshot{
 					Job: job(role("observer")), Others: []batchv1.Job{roleJob("load", cluster.EndAwaited), roleJob("server", "")},
 					Pods: pods(server, observer, load),
 				},
 				Now: at(tt.now).Time, PendingDeadline: time.Hour, ReadyDeadline: 6 * time.Second, Grace: time.Second,
 			}
-			if diff := cmp.Diff(tt.want, verdictLine(watcher.Decide(s))); diff != "" {
+			if diff := cmp.Diff(tt.want, verdictLine(verdict.Decide(s))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -170,7 +170,7 @@ func TestTheRoleThatIsNeverReadyIsNamed(t *testing.T) {
 		asks := func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: cluster.ContainerWait, Args: []string{"--within=30m0s", target}}}
 		}
-		s := watcher.Observation{
+		s := verdict.Observation{
 			Seen: cluster.Snapshot{
 				Job: job(role("client")), Others: []batchv1.Job{roleJob("server", "")},
 				Pods: pods(rolePod("server", "", "0", runs(cluster.ContainerBenchmark, 5)), rolePod("client", "", "0", asks, scheduled(), runs(cluster.ContainerWait, 3))),
@@ -178,7 +178,7 @@ func TestTheRoleThatIsNeverReadyIsNamed(t *testing.T) {
 			Now: at(11).Time, PendingDeadline: time.Hour, ReadyDeadline: 6 * time.Second, Grace: time.Second,
 		}
 		want = "failed user NotReady: " + want + " did not answer within limits.pending_deadline, 6s"
-		if diff := cmp.Diff(want, verdictLine(watcher.Decide(s))); diff != "" {
+		if diff := cmp.Diff(want, verdictLine(verdict.Decide(s))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

@@ -1,7 +1,6 @@
-package watcher_test
+package verdict_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -9,27 +8,27 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
-	"github.com/benchmark-ai/bai/services/watcher"
+	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
 func TestTell(t *testing.T) {
 	launched := event.Launched{Header: event.NewHeader("l", "r1", "pets", "ann", at(0).Time), Job: "bai-r1-1"}
 	retries := launched
 	retries.Retries = 1
-	infra := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassInfra, Reason: event.NodeLost, Message: "lost"}
-	user := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassUser, Reason: event.NonZeroExit, Message: "3"}
+	infra := verdict.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassInfra, Reason: event.NodeLost, Message: "lost"}
+	user := verdict.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassUser, Reason: event.NonZeroExit, Message: "3"}
 	for name, tt := range map[string]struct {
 		launched event.Launched
-		verdict  watcher.Verdict
+		verdict  verdict.Verdict
 		want     string
 	}{
 		"the cluster's failure is tried again while retries are left": {retries, infra, "bai.retried attempt 2: infra NodeLost: lost"},
 		"the cluster's failure ends the run when none is left":        {launched, infra, "bai.finished attempt 1: failed infra NodeLost: lost"},
 		"the user's failure is never tried again":                     {retries, user, "bai.finished attempt 1: failed user NonZeroExit: 3"},
-		"nothing to say": {launched, watcher.Verdict{}, ""},
+		"nothing to say": {launched, verdict.Verdict{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, strings.Join(eventLines(watcher.EventsFor(tt.launched, tt.verdict, watcher.Observation{})), "\n")); diff != "" {
+			if diff := cmp.Diff(tt.want, strings.Join(eventLines(verdict.EventsFor(tt.launched, tt.verdict, verdict.Observation{})), "\n")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -44,10 +43,10 @@ func TestWhatAnEndSaysOfTheProcess(t *testing.T) {
 	seen := cluster.Snapshot{Job: job(failed(20, "")), Pods: pods(p, quiet)}
 	code, began, over := 3, at(3).Time, at(10).Time
 	want := event.Finished{ExitCode: &code, Started: &began, Ended: &over, Collectors: []string{"uid-0"}, Images: map[string]string{"uid-0": "sha256:abc"}}
-	for name, s := range map[string]watcher.Observation{"as it is": {Seen: seen}, "as it was": {LastSeen: seen}} {
+	for name, s := range map[string]verdict.Observation{"as it is": {Seen: seen}, "as it was": {LastSeen: seen}} {
 		t.Run(name, func(t *testing.T) {
-			v := watcher.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed}
-			got, ok := watcher.EventsFor(event.Launched{}, v, s)[0].(event.Finished)
+			v := verdict.Verdict{Phase: event.PhaseFinished, Outcome: event.Failed}
+			got, ok := verdict.EventsFor(event.Launched{}, v, s)[0].(event.Finished)
 			if !ok {
 				t.Fatal("no end was told")
 			}
@@ -66,27 +65,10 @@ func TestTheDigestOfAnImageIsWhatTheClusterSays(t *testing.T) {
 	} {
 		p := newPod(exits(cluster.ContainerBenchmark, 0, "Completed", ""))
 		p.Status.ContainerStatuses[0].ImageID = id
-		s := watcher.Observation{Seen: cluster.Snapshot{Pods: pods(p, newPod(waiting(cluster.ContainerBenchmark, "PodInitializing", "")))}}
-		f, ok := watcher.EventsFor(event.Launched{}, watcher.Verdict{Phase: event.PhaseFinished}, s)[0].(event.Finished)
+		s := verdict.Observation{Seen: cluster.Snapshot{Pods: pods(p, newPod(waiting(cluster.ContainerBenchmark, "PodInitializing", "")))}}
+		f, ok := verdict.EventsFor(event.Launched{}, verdict.Verdict{Phase: event.PhaseFinished}, s)[0].(event.Finished)
 		if diff := cmp.Diff(map[string]string{"uid-0": want}, f.Images); !ok || diff != "" {
 			t.Errorf("%q (-want +got):\n%s", id, diff)
 		}
 	}
-}
-
-func eventLines(evs []event.Event) []string {
-	var lines []string
-	for _, ev := range evs {
-		h := ev.Head()
-		switch ev := ev.(type) {
-		case event.Status:
-			lines = append(lines, fmt.Sprintf("%s attempt %d: %s", ev.Topic(), h.Attempt, verdictLine(watcher.Verdict{Phase: ev.Phase, Reason: ev.Reason, Message: ev.Message})))
-		case event.Retried:
-			lines = append(lines, fmt.Sprintf("%s attempt %d: %s %s: %s", ev.Topic(), h.Attempt, ev.Class, ev.Reason, ev.Message))
-		case event.Finished:
-			v := watcher.Verdict{Phase: event.PhaseFinished, Outcome: ev.Outcome, Class: ev.Class, Reason: ev.Reason, Message: ev.Message}
-			lines = append(lines, fmt.Sprintf("%s attempt %d: %s", ev.Topic(), h.Attempt, verdictLine(v)))
-		}
-	}
-	return lines
 }

@@ -1,4 +1,0 @@
-package watcher
-
-// The rules that tests of this package check.
-var EventsFor = eventsFor
