@@ -102,6 +102,7 @@ generate: $(BUF) $(GEN_GO) $(GEN_GRPC) $(GEN_REST) $(GEN_OAS) ## make generated 
 	cd client-lib && go run ./cmd/baictl manual markdown ../docs
 	cd descriptors && GOLDEN=write go test ./internal/reference -run Current
 	cd services && GOLDEN=write go test ./internal/store/elastic/schema -run 'TestTheMappings|TestTheDataModel'
+	cd services && GOLDEN=write go test ./parsers -run TestTheManual
 
 accept-api: $(BUF) ## accept the API as it is now as what later changes must be compatible with
 	cd proto && $(BUF) build -o image.binpb

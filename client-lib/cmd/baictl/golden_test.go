@@ -98,6 +98,8 @@ func formattedCommands() map[string]string {
 		"explain":     "explain BAI0012",
 		"diff":        "diff good.toml hello",
 		"sweep":       "sweep preview sweep.toml",
+		"parser":      "parser test iperf2.txt --kind iperf2",
+		"parsers":     "parser list",
 		"descriptors": "descriptors list",
 		"push":        "descriptors push new good.toml",
 		"contexts":    "config get-contexts",
@@ -127,6 +129,12 @@ func formattedCommands() map[string]string {
 func authorCommands() map[string]string {
 	return map[string]string{
 		"validate-strict":         "validate folder/sub/warn.toml --strict",
+		"parser-failed":           "parser test iperf2-refused.txt",
+		"parser-failed-json":      "parser test iperf2-refused.txt -o json",
+		"parser-empty":            "parser test good.toml",
+		"parser-unknown":          "parser test iperf2.txt --kind iperf4",
+		"parser-missing":          "parser test nowhere.txt",
+		"parser-bad-metric":       "parser test iperf2.txt --metric loss",
 		"validate-warnings":       "validate folder/sub/warn.toml",
 		"validate-sarif":          "validate bad.toml folder/sub/warn.toml nowhere.toml -o sarif",
 		"validate-sarif-valid":    "validate good.toml -o sarif",

@@ -31,6 +31,9 @@ func Code(err error) int {
 	if e, ok := errors.AsType[*SetError](err); ok {
 		return outcomeCode(e.Outcome, 0)
 	}
+	if _, ok := errors.AsType[*ParseError](err); ok {
+		return Failed
+	}
 	_, timedOut := errors.AsType[*TimeoutError](err)
 	switch {
 	case timedOut || errors.Is(err, ErrDetached):

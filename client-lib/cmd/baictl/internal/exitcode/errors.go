@@ -31,6 +31,14 @@ type UsageError struct {
 // Error is the message.
 func (e *UsageError) Error() string { return e.Message }
 
+// A ParseError says that a parser found no whole result of a tool. What it found was printed.
+type ParseError struct{ File, Kind, State, Reason string }
+
+// Error says the state, and why.
+func (e *ParseError) Error() string {
+	return fmt.Sprintf("%s (%s) is %s: %s", e.File, e.Kind, e.State, e.Reason)
+}
+
 // A FaultsError says that descriptors are invalid. It does not say why: the
 // faults were printed.
 type FaultsError struct{ Faults, Files, Of int }

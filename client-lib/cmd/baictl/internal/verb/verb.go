@@ -68,7 +68,7 @@ type commandGroup struct {
 func commandGroups(s *session.Session) []commandGroup {
 	return []commandGroup{
 		{"author", "Descriptors:", []*cobra.Command{
-			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), author.Sweep(s), catalog.Descriptors(s),
+			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), author.Sweep(s), author.Parser(s), catalog.Descriptors(s),
 		}},
 		{"launch", "Making runs:", []*cobra.Command{
 			launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s),
@@ -101,7 +101,8 @@ current context, in this order (see baictl config).
 
 Exit codes:
   0  fine; of run, watch and --wait: the run, or all runs of the set, succeeded
-  1  the run, or a run of the set, failed
+  1  the run, or a run of the set, failed; of parser test: the file has no whole
+     result
   2  wrong usage, an invalid descriptor, a run that is not there, a name or key
      that is taken
   3  the platform cannot be reached or failed, or a run's data stayed incomplete

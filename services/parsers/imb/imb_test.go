@@ -1,0 +1,264 @@
+package imb_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/parsers/imb"
+	"github.com/benchmark-ai/bai/services/parsers/report"
+)
+
+func capture(tb testing.TB, name string) string {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+func parse(tb testing.TB, text string) report.Report {
+	tb.Helper()
+	r, err := imb.Kind().Parse(strings.NewReader(text), report.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := imb.Kind().Check(r); err != nil {
+		tb.Fatalf("%v in %+v", err, r)
+	}
+	return r
+}
+
+// headlines returns the state and the headlines in short.
+func headlines(r report.Report) []string {
+	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	for _, m := range r.Metrics {
+		if m.Headline {
+			all = append(all, short(m))
+		}
+	}
+	return all
+}
+
+func short(m report.Metric) string {
+	where := m.Labels["benchmark"] + " " + m.Labels["processes"]
+	for _, l := range []string{"groups", "group", "bytes"} {
+		if v, ok := m.Labels[l]; ok {
+			where += " " + l + " " + v
+		}
+	}
+	return fmt.Sprintf("%s %s %.12g", where, m.Name, m.Value)
+}
+
+func TestHeadlinesAreThoseThatTheToolPrints(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"pingpong-msglog22": {"ok", "PingPong 2 peak_bandwidth 7788240000", "PingPong 2 minimum_latency 3.34e-06"},
+		"uniband":           {"ok", "Uniband 2 peak_bandwidth 21160000", "Biband 2 peak_bandwidth 29340000"},
+		"multi0": {
+			"ok", "Multi-PingPong 2 groups 2 peak_bandwidth 1020000", "Multi-PingPong 2 groups 2 minimum_latency 2.75e-06",
+			"Multi-Sendrecv 2 groups 2 peak_bandwidth 1150000", "Multi-Sendrecv 2 groups 2 minimum_latency 5.45e-06",
+			"Sendrecv 4 peak_bandwidth 1460000", "Sendrecv 4 minimum_latency 2.95e-06",
+			"Multi-Allreduce 2 groups 2 minimum_latency 4.35e-06", "Allreduce 4 minimum_latency 4.82e-06",
+			"Multi-Barrier 2 groups 2 minimum_latency 3.78e-06", "Barrier 4 minimum_latency 4.06e-06",
+		},
+	} {
+		if diff := cmp.Diff(want, headlines(parse(t, capture(t, name)))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestEveryRowIsReadWithItsColumns(t *testing.T) {
+	t.Parallel()
+	got := map[string]bool{}
+	for _, name := range []string{"pingpong-msglog22", "all", "multi1", "uniband"} {
+		for _, m := range parse(t, capture(t, name)).Metrics {
+			got[name+": "+short(m)] = true
+		}
+	}
+	for _, want := range []string{
+		"pingpong-msglog22: PingPong 2 bytes 0 time 3.47e-06", "pingpong-msglog22: PingPong 2 bytes 4194304 bandwidth 7515500000",
+		"pingpong-msglog22: PingPong 2 bytes 65536 repetitions 640",
+		"multi1: Multi-PingPong 2 groups 2 group 1 bytes 4 bandwidth 880000", "multi1: Multi-Barrier 2 groups 2 group 0 time_max 4.44e-06",
+		"multi1: Sendrecv 4 group 0 bytes 2 time_avg 3.35e-06", "uniband: Biband 2 bytes 2 message_rate 7120987",
+	} {
+		if !got[want] {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+func TestAllBenchmarksOfIMBMPI1AreRead(t *testing.T) {
+	t.Parallel()
+	r := parse(t, capture(t, "all"))
+	seen := map[string]bool{}
+	for _, m := range r.Metrics {
+		if m.Headline {
+			seen[m.Labels["benchmark"]] = true
+		}
+	}
+	want := strings.Fields(`PingPong PingPing Sendrecv Exchange Allreduce Reduce Reduce_local Reduce_scatter Reduce_scatter_block
+		Allgather Allgatherv Gather Gatherv Scatter Scatterv Alltoall Alltoallv Bcast Barrier`)
+	for _, b := range want {
+		if !seen[b] {
+			t.Errorf("no headline of %s", b)
+		}
+	}
+	if r.State != report.OK || r.Version != "2021.11" || len(seen) != len(want) {
+		t.Errorf("%s %s, version %s, %d benchmarks", r.State, r.Reason, r.Version, len(seen))
+	}
+}
+
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	t.Parallel()
+	whole := capture(t, "pingpong-msglog22")
+	for name, tt := range map[string]struct{ text, want string }{
+		"a sample out of time": {
+			capture(t, "timeout"), "partial Allreduce 4: time-out.; Time limit (secs_per_sample * msg_sizes_list_len) is over; " +
+				"use \"-time X\" or SECS_PER_SAMPLE=X (IMB_settings.h) to increase time limit.",
+		},
+		"no end": {
+			strings.ReplaceAll(whole, "# All processes entering MPI_Finalize", ""), "partial IMB has not come to its end, MPI_Finalize",
+		},
+		"ended by the launcher": {
+			capture(t, "terminated"),
+			"partial IMB has not come to its end, MPI_Finalize; Invalid benchmark name nonsense; = BAD TERMINATION OF ONE " +
+				"OF YOUR APPLICATION PROCESSES",
+		},
+		"no slots": {
+			capture(t, "no-slots"),
+			"failed There are not enough slots available in the system to satisfy the 99 slots that were requested by the application: IMB-MPI1",
+		},
+		"killed": {
+			capture(t, "killed-early"), "failed mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 (Killed).",
+		},
+		"no program": {
+			capture(t, "not-found"),
+			"failed mpirun was unable to launch the specified application as it could not access or execute an executable: " +
+				"Executable: /nonexistent Node: vm",
+		},
+		"another text":            {"hello\n", "empty no result in the text"},
+		"nothing":                 {"", "empty no result in the text"},
+		"a table without a row":   {whole[:strings.Index(whole, "            0 ")], "empty IMB printed no result"},
+		"a row that is cut":       {whole[:strings.Index(whole, "799.04")+3], "partial IMB has not come to its end, MPI_Finalize"},
+		"a header of other units": {strings.NewReplacer("t[usec]", "t[weeks]", "Mbytes/sec", "parsec").Replace(whole), "ok"},
+	} {
+		if got := headlines(parse(t, tt.text))[0]; !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+func TestAColumnOfAnUnknownUnitIsNoMetric(t *testing.T) {
+	t.Parallel()
+	for _, m := range parse(t, strings.ReplaceAll(capture(t, "pingpong-msglog22"), "Mbytes/sec", "MiBs/sec")).Metrics {
+		if strings.Contains(m.Name, "bandwidth") {
+			t.Fatalf("%+v, want none without its unit", m)
+		}
+	}
+}
+
+func TestDefectsAreAFailure(t *testing.T) {
+	t.Parallel()
+	const text = `#    Intel (R) MPI Benchmark Suite V3.2.3, MPI-1 part
+# Benchmarking PingPong 
+# #processes = 2 
+       #bytes #repetitions      t[usec]   Mbytes/sec      defects
+            0            3         0.47         0.00         0.00
+            4            3         0.56         7.15         1.00
+# All processes entering MPI_Finalize
+`
+	r := parse(t, text)
+	want := []string{
+		"failed PingPong: defects in 4 3 0.56 7.15 1.00", "PingPong 2 peak_bandwidth 7150000", "PingPong 2 minimum_latency 4.7e-07",
+	}
+	if diff := cmp.Diff(want, headlines(r)); diff != "" || r.Version != "V3.2.3" {
+		t.Errorf("version %s (-want +got):\n%s", r.Version, diff)
+	}
+}
+
+func TestOfTwoRunsInOneTextTheLastThatHasEndedCounts(t *testing.T) {
+	t.Parallel()
+	pingpong, all := capture(t, "pingpong-msglog22"), capture(t, "uniband")
+	uniband := []string{"Uniband 2 peak_bandwidth 21160000", "Biband 2 peak_bandwidth 29340000"}
+	for name, tt := range map[string]struct {
+		text  string
+		state string
+		want  []string
+	}{
+		"both have ended":      {pingpong + all, "ok", uniband},
+		"the later is cut":     {all + pingpong[:len(pingpong)/2], "partial a later run has not ended", uniband},
+		"the earlier is cut":   {pingpong[:len(pingpong)/2] + all, "ok", uniband},
+		"the earlier failed":   {capture(t, "no-slots") + all, "ok", uniband},
+		"three":                {all + pingpong + all, "ok", uniband},
+		"with mpirun's number": {"[1,0]<stdout>:" + strings.ReplaceAll(all, "\n", "\n[1,0]<stdout>:"), "ok", uniband},
+	} {
+		if diff := cmp.Diff(append([]string{tt.state}, tt.want...), headlines(parse(t, tt.text))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestATextThatEndsAnywhereHasNoWrongHeadline cuts each capture behind each line.
+func TestATextThatEndsAnywhereHasNoWrongHeadline(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"pingpong-msglog22", "all", "multi0", "multi1", "uniband"} {
+		text := capture(t, name)
+		whole := headlines(parse(t, text))
+		for at := range len(text) {
+			if text[at] != '\n' {
+				continue
+			}
+			if r := parse(t, text[:at]); r.State == report.OK && cmp.Diff(whole, headlines(r)) != "" {
+				t.Errorf("%s cut at %d: %q", name, at, headlines(r))
+			}
+		}
+	}
+}
+
+func TestOutputOfTheToolIsRecognised(t *testing.T) {
+	t.Parallel()
+	looks := imb.Kind().Looks
+	for _, name := range []string{"pingpong-msglog22", "all", "multi1"} {
+		if !looks([]byte(capture(t, name))) {
+			t.Errorf("%s is not recognised", name)
+		}
+	}
+	for _, text := range []string{"", "{}", "# OSU MPI Latency Test v7.3\n", "#bytes #repetitions\n", "#    Intel compiler\n"} {
+		if looks([]byte(text)) {
+			t.Errorf("%q is taken for output of IMB", text)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+}
+
+func BenchmarkParse(b *testing.B) {
+	text := []byte(strings.Repeat(capture(b, "pingpong-msglog22"), 1000))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := imb.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package iperf2_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/parsers/iperf2"
+	"github.com/benchmark-ai/bai/services/parsers/report"
+)
+
+// parse parses a text and checks the rules of all parsers.
+func parse(tb testing.TB, text string) report.Report {
+	tb.Helper()
+	kind := iperf2.Kind()
+	r, err := kind.Parse(strings.NewReader(text), report.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := kind.Check(r); err != nil {
+		tb.Fatalf("%v\n%+v", err, r)
+	}
+	return r
+}
+
+func capture(tb testing.TB, name string) string {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+// lines returns the state of a report, and a line for each metric of a name.
+func lines(r report.Report, name string) []string {
+	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	for _, m := range r.Metrics {
+		if m.Name != name {
+			continue
+		}
+		line := fmt.Sprintf("%s %.12g", strings.TrimSpace(m.Labels["stream"]+" "+m.Labels["transfer"]), m.Value)
+		if m.Headline {
+			line += " headline"
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func TestBandwidthIsWhatTheToolPrints(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"client-P1-k":       {"ok", "1 47860504000", "sum 47860504000 headline"},
+		"client-P2-default": {"ok", "2 38800000000", "1 45200000000", "sum 84200000000 headline"},
+		"client-P4-k":       {"ok", "1 23056820000", "3 23334888000", "4 31581474000", "2 21763067000", "sum 100165355000 headline"},
+		"interval":          {"ok", "2 3440000000", "1 1540000000", "sum 5010000000 headline"},
+		"csv":               {"ok", "2 5631880317", "1 6522932059", "sum 12154812376 headline"},
+		"csv1":              {"ok", "1 12053068477", "sum 12053068477 headline"},
+		"mbytes":            {"ok", "1 10292822016", "sum 10292822016 headline"},
+		"enhanced":          {"ok", "2 6840000000", "1 9400000000", "sum 16400000000 headline"},
+		"reverse":           {"ok", "1 receive 10300000000", "sum receive 10300000000 headline"},
+		"fd":                {"ok", "1 receive 6730000000", "1 send 3350000000", "sum 10100000000", "sum send 3350000000 headline", "sum receive 6730000000 headline"},
+		"fd2": {
+			"ok", "2 receive 2280000000", "1 send 4750000000", "2 send 3860000000", "1 receive 4530000000", "sum 15200000000",
+			"sum send 8610000000 headline", "sum receive 6810000000 headline",
+		},
+		"udp": {"ok", "1 9500000", "sum 9500000 headline"},
+	} {
+		if diff := cmp.Diff(want, lines(parse(t, capture(t, name)), "bandwidth")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestOfDatagramsJitterAndLossAreThoseOfTheServer(t *testing.T) {
+	t.Parallel()
+	r := parse(t, capture(t, "udp"))
+	for name, want := range map[string]string{"jitter": "1 4e-06", "datagrams_lost": "1 40", "datagrams": "1 853", "sent_bandwidth": "1 9970000"} {
+		if diff := cmp.Diff([]string{"ok", want}, lines(r, name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAFailureIsOneAlthoughTheExitCodeIs0(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"client-refused":      "failed no connection was made",
+		"client-refused-both": "failed tcp connect failed: Connection refused",
+		"udp2-server-died":    "failed WARNING: did not receive ack of last datagram after 10 tries.",
+		"udpcsv":              "failed read failed: Connection refused",
+	} {
+		if got := lines(parse(t, capture(t, name)), "bandwidth"); got[0] != want {
+			t.Errorf("%s: %s, want %s", name, got[0], want)
+		}
+	}
+}
+
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	t.Parallel()
+	four := strings.Split(capture(t, "client-P4-k"), "\n")
+	intervals := strings.Split(capture(t, "interval"), "\n")
+	for name, tt := range map[string]struct{ text, want string }{
+		"no sum":              {strings.Join(four[:13], "\n"), "partial no row SUM of 4 connections"},
+		"ended in between":    {strings.Join(intervals[:11], "\n"), "partial no row about the whole time of 1"},
+		"header alone":        {strings.Join(four[:9], "\n"), "empty the client or server printed no result"},
+		"another text":        {"hello\n", "empty no result in the text"},
+		"nothing":             {"", "empty no result in the text"},
+		"one could not":       {strings.Join(four, "\n") + "\ntcp connect failed: Connection timed out\n", "partial tcp connect failed: Connection timed out"},
+		"a unit of no format": {"[  1] 0.0-1.0 sec  1.0 XBytes  8.0 Xbits/sec\n", "empty no result in the text"},
+	} {
+		if got := lines(parse(t, tt.text), "bandwidth")[0]; got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+func TestEveryFormatIsReadInItsUnits(t *testing.T) {
+	t.Parallel()
+	for row, want := range map[string]string{
+		"[  3]  0.0- 2.0 sec   100 Bytes   400 bits/sec":                           "3 400",
+		"[  3]  0.0- 2.0 sec  9.04 GBytes  38.8 Gbits/sec":                         "3 38800000000",
+		"[  3]  0.0-10.0 sec  1.10 TBytes  0.90 Tbits/sec":                         "3 900000000000",
+		"[  3]  0.0- 2.0 sec  1024 KBytes   512 KBytes/sec":                        "3 4194304",
+		"[  3]  0.0- 2.0 sec  9.04 GBytes  4.52 GBytes/sec":                        "3 38826504355.8",
+		"[  3]  0.0- 2.0 sec   100 Bytes    50 Bytes/sec":                          "3 400",
+		"[  3]  0.0- 2.0 sec  1.19 MBytes  10.0 Mbits/sec   0.1 ms    0/ 179 (0%)": "3 10000000",
+	} {
+		if got := lines(parse(t, row), "bandwidth"); len(got) < 2 || got[1] != want {
+			t.Errorf("%s: %q, want %q", row, got, want)
+		}
+	}
+}
+
+func TestOfTwoRunsInOneTextTheLastCounts(t *testing.T) {
+	t.Parallel()
+	two := capture(t, "client-P4-k") + capture(t, "client-P1-k")
+	if diff := cmp.Diff([]string{"ok", "1 47860504000", "sum 47860504000 headline"}, lines(parse(t, two), "bandwidth")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestATextThatEndsAnywhereHasNoWrongHeadline cuts each capture behind each line.
+func TestATextThatEndsAnywhereHasNoWrongHeadline(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"client-P4-k", "client-P2-default", "enhanced", "fd2", "udp"} {
+		text := capture(t, name)
+		whole := parse(t, text)
+		for at := range len(text) {
+			if text[at] != '\n' || at == len(text)-1 {
+				continue
+			}
+			r := parse(t, text[:at])
+			for _, m := range r.Metrics {
+				if m.Headline && r.State == report.OK && name != "fd2" && !strings.Contains(fmt.Sprint(whole.Metrics), fmt.Sprint(m)) {
+					t.Errorf("%s cut at %d: %+v", name, at, m)
+				}
+			}
+		}
+	}
+}
+
+func TestOutputOfTheToolIsRecognised(t *testing.T) {
+	t.Parallel()
+	looks := iperf2.Kind().Looks
+	for _, name := range []string{"client-P1-k", "client-refused-both", "csv", "enhanced", "udp", "fd"} {
+		if !looks([]byte(capture(t, name))) {
+			t.Errorf("%s is not recognised", name)
+		}
+	}
+	for _, text := range []string{"", "{}", "[ ID] Interval           Transfer     Bitrate\n", "a,b,c\n1,2,3\n"} {
+		if looks([]byte(text)) {
+			t.Errorf("%q is taken for output of iperf 2", text)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+}
+
+func BenchmarkParse(b *testing.B) {
+	text := []byte(strings.Repeat(capture(b, "interval"), 1000))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := iperf2.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

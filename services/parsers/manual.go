@@ -1,0 +1,61 @@
+package parsers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/parsers/report"
+)
+
+// introduction begins the manual.
+const introduction = `# Parsers
+
+A parser reads what a benchmark tool prints, and returns its numbers: with names, in base units, with the direction that is better. ` + "`make generate`" + ` writes
+this page from the tables of the parsers.
+
+` + "```" + `
+baictl parser test result.txt --kind iperf2          the metrics in a file; auto guesses the kind
+baictl parser test result.txt --kind auto -o json    the same for programs
+` + "```" + `
+
+` + "`-o json`" + ` prints ` + "`" + `{"kind", "state", "reason", "version", "metrics": [{"name", "value", "unit", "direction", "labels", "headline"}]}` + "`" + `. This does not change.
+
+| state | meaning | exit code |
+|---|---|---|
+| ` + "`ok`" + ` | the tool has succeeded, and its output is complete | 0 |
+| ` + "`partial`" + ` | some metrics are there, and ` + "`reason`" + ` says what is missing | 1 |
+| ` + "`failed`" + ` | the tool says that it has failed, whatever its own exit code was | 1 |
+| ` + "`empty`" + ` | the text has no output of the tool | 1 |
+
+* A headline is a number that people quote, once for each direction of transfer.
+* KiB, MiB, GiB and the like are powers of 1024; KB, Kbit, MB, Mbit and the like are powers of 1000, unless the tool means the other: then its section says so.
+* If a text has the output of several runs of the tool, the last one counts.
+`
+
+// Manual returns the page about all kinds, in Markdown. The kinds are in the order of their names.
+func Manual() []byte {
+	all := Kinds()
+	slices.SortFunc(all, func(a, b report.Kind) int { return strings.Compare(a.Name, b.Name) })
+	var page strings.Builder
+	page.WriteString(introduction)
+	for _, k := range all {
+		fmt.Fprintf(&page, "\n## %s\n\nOutput of %s.\n\n| metric | unit | better | headline | labels | meaning |\n|---|---|---|---|---|---|\n", k.Name, k.Tool)
+		for _, m := range k.Metrics {
+			headline := ""
+			if m.Headline {
+				headline = "yes"
+			}
+			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s | %s |\n", named(m.Name), named(m.Unit), m.Direction, headline, strings.Join(m.Labels, ", "), m.Meaning)
+		}
+	}
+	return []byte(page.String())
+}
+
+// named returns a name of a definition, for people.
+func named(name string) string {
+	if name == "*" {
+		return "any"
+	}
+	return "`" + name + "`"
+}
