@@ -123,10 +123,22 @@ func (p platform) baictl(t *testing.T, args ...string) (string, int) {
 	return out, code
 }
 
-// try is baictl with a context, for use by several goroutines.
+// try is baictl with a context, for use by several goroutines. Where a platform takes the connection of a verb that only reads and does not
+// answer in time, as on a machine that is slow, it is asked again.
 func (p platform) try(ctx context.Context, args ...string) (string, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
+	for {
+		out, code, err := p.tryOnce(ctx, args)
+		reads := slices.Contains([]string{"get", "metrics", "watch"}, args[0])
+		if !reads || !strings.Contains(out, "it takes connections and does not answer") || ctx.Err() != nil {
+			return out, code, err
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (p platform) tryOnce(ctx context.Context, args []string) (string, int, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, "baictl"), append([]string{"--server", p.server}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+sharedBuild.dir)
 	out, err := cmd.CombinedOutput()
