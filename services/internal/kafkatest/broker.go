@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 type Broker struct {
 	Addrs []string
 
-	cluster *kfake.Cluster // nil for a real broker
+	stop func() // nil for a real broker
 }
 
 // Message is what a test writes and reads.
@@ -69,13 +70,18 @@ func start(tb testing.TB, partitions int, topics []string, opts ...kfake.Opt) *B
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(c.Close)
-	tb.Cleanup(expiry.Watch(c, func() (*kgo.Client, error) { return kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...)) }, zap.NewNop()))
-	return &Broker{Addrs: c.ListenAddrs(), cluster: c}
+	addrs := c.ListenAddrs()
+	unwatch := expiry.Watch(c, func() (*kgo.Client, error) { return kgo.NewClient(kgo.SeedBrokers(addrs...)) }, zap.NewNop())
+	b := &Broker{Addrs: addrs, stop: sync.OnceFunc(func() {
+		unwatch()
+		c.Close()
+	})}
+	tb.Cleanup(b.stop)
+	return b
 }
 
 // Stop ends a broker that Late began before the test ends. What it kept is gone.
-func (b *Broker) Stop() { b.cluster.Close() }
+func (b *Broker) Stop() { b.stop() }
 
 // Write writes messages to topic, by key where they have one.
 func (b *Broker) Write(tb testing.TB, topic string, ms ...Message) {
