@@ -40,9 +40,9 @@ The state is ok; partial, if something is missing; failed, if the tool says so,
 whatever its exit code was; or empty. The exit code is 0 for ok, 1 for the
 others and 2 for wrong usage.
 
-With -o json or yaml: {"kind", "state", "reason", "version", "metrics": [{"name",
-"value", "unit", "direction", "labels", "headline"}]}, which does not change.
-Values are in base units: bits/s, B/s, s, B, op/s.`,
+With -o json or yaml: {"kind", "state", "reason", "version", "metrics":
+[{"name", "value", "unit", "direction", "labels", "headline"}]}, which does not
+change. Values are in base units: bits/s, B/s, s, B, op/s.`,
 		Example: `  baictl parser test result.txt --kind iperf2
   iperf -c server | baictl parser test - -o json
   baictl parser test result.json --kind json --metric loss=train.loss`,
