@@ -116,7 +116,7 @@ func parse(r io.Reader, _ report.Options) (report.Report, error) {
 func read(doc []byte) collector {
 	const usual = 64 // bytes of a document for each value, or more
 	c := collector{
-		metrics: make([]report.Metric, 0, len(doc)/usual), taken: make(map[place]int, len(doc)/usual), measures: make(map[string]measure),
+		metrics: make([]report.Metric, 0, len(doc)/usual), taken: make(map[seriesKey]int, len(doc)/usual), measures: make(map[string]measure),
 	}
 	foreign := false
 	document.Walk(doc, func(way []document.Step, leaf []byte) {
@@ -137,15 +137,15 @@ func read(doc []byte) collector {
 // collector makes metrics of values.
 type collector struct {
 	metrics   []report.Metric
-	taken     map[place]int // where the metric of a name and labels is
+	taken     map[seriesKey]int // where the metric of a name and labels is
 	measures  map[string]measure
 	benchmark string // the last one
 	missing   []string
 	unsure    bool // more values would follow
 }
 
-// place is what tells a metric from others.
-type place struct{ benchmark, metric, bound string }
+// seriesKey identifies a metric among those of a document.
+type seriesKey struct{ benchmark, metric, bound string }
 
 func (c *collector) lack(what string) { c.missing = append(c.missing, what) }
 
@@ -171,7 +171,7 @@ func (c *collector) value(way []document.Step, bound string, leaf []byte) {
 	if bound != "value" {
 		m.Labels[labelBound] = bound
 	}
-	id := place{c.benchmark, m.Name, bound}
+	id := seriesKey{c.benchmark, m.Name, bound}
 	if i, ok := c.taken[id]; ok {
 		c.metrics[i] = m
 		return

@@ -16,7 +16,7 @@ const name = "gnu-time"
 // The text may have the output of the command around it. If time was run several times, its last complete output counts. The words that GNU
 // time prints of a command that failed are Failed, but -p does not print them: there the state is ok, whatever the command did.
 //
-// What Linux does not measure (sizes of text, data and stack, messages of sockets, signals: always 0) is no metric.
+// Sizes of text, data and stack, messages of sockets, and signals are no metrics: Linux does not measure them, and they are always 0.
 func Kind() report.Kind {
 	definitions := make([]report.Definition, 0, fields)
 	for i, f := range table() {

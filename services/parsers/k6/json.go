@@ -10,8 +10,8 @@ import (
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
-// place is what the way to a value in a document says: of which metric it is, and what of it.
-type place struct {
+// valuePath is the path of a value in a document: the metric, and the key of the value.
+type valuePath struct {
 	metric    []byte
 	key       string
 	threshold bool
@@ -45,7 +45,7 @@ func read(doc []byte) summary {
 	var s summary
 	values := make(map[string]int)
 	document.Walk(doc, func(way []document.Step, leaf []byte) {
-		if at, ok := placeOf(way); ok {
+		if at, ok := valuePathOf(way); ok {
 			s.note(at, leaf, values)
 		}
 	})
@@ -63,18 +63,18 @@ func read(doc []byte) summary {
 	return s
 }
 
-// placeOf tells whether a value is of a metric: metrics.NAME.KEY, metrics.NAME.values.KEY, metrics.NAME.thresholds.SOURCE, and the same
+// valuePathOf tells whether a value is of a metric: metrics.NAME.KEY, metrics.NAME.values.KEY, metrics.NAME.thresholds.SOURCE, and the same
 // with ok.
-func placeOf(way []document.Step) (at place, ok bool) {
+func valuePathOf(way []document.Step) (at valuePath, ok bool) {
 	if len(way) < 3 || len(way) > 5 || string(way[0].Key) != "metrics" {
-		return place{}, false
+		return valuePath{}, false
 	}
 	for _, step := range way {
 		if step.Index >= 0 {
-			return place{}, false
+			return valuePath{}, false
 		}
 	}
-	at = place{metric: way[1].Key, key: word(way[len(way)-1].Key)}
+	at = valuePath{metric: way[1].Key, key: word(way[len(way)-1].Key)}
 	switch {
 	case len(way) == 3:
 		return at, at.key != "values" && at.key != "thresholds"
@@ -84,11 +84,11 @@ func placeOf(way []document.Step) (at place, ok bool) {
 		at.threshold = true
 		return at, len(way) == 4 || at.key == "ok"
 	}
-	return place{}, false
+	return valuePath{}, false
 }
 
 // note notes a value of a metric. Values is where in s.values each metric is.
-func (s *summary) note(at place, leaf []byte, values map[string]int) {
+func (s *summary) note(at valuePath, leaf []byte, values map[string]int) {
 	if at.threshold {
 		s.threshold(string(leaf), at.key == "ok")
 		return

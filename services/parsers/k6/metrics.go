@@ -15,7 +15,7 @@ const (
 	rate    = "rate"
 )
 
-// What metrics contain, in k6's words.
+// Values of the key contains of a metric.
 const (
 	timeValues = "time" // milliseconds
 	dataValues = "data" // bytes

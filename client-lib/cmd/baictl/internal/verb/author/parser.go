@@ -23,8 +23,8 @@ func Parser(s *session.Session) *cobra.Command {
 	return session.Parent(&cobra.Command{
 		Use:   "parser",
 		Short: "Read the output of benchmark tools without a platform",
-		Long: `Reads the output of benchmark tools, as a platform does for the parsers that a
-descriptor names. No platform is needed.`,
+		Long: `Reads the output of benchmark tools: its metrics, in base units. No platform is
+needed.`,
 	}, testParser(s), listParsers(s))
 }
 
