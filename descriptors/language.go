@@ -569,8 +569,13 @@ type NFS struct {
 
 // Output selects the metrics and files of a benchmark that are stored.
 type Output struct {
-	// Metrics are the numbers that are read from the benchmark's log.
+	// Metrics are the numbers that are read from the benchmark's log, and those that the
+	// benchmark emits, or a parser finds, and that have another unit or a direction here.
 	Metrics []Metric `toml:"metrics"`
+
+	// Parsers take the numbers that a known benchmark tool prints from its output, with
+	// their units and directions.
+	Parsers []Parser `toml:"parsers"`
 
 	// Artifacts are the files that are kept after the run, however it ended. Where
 	// the whole container is killed, as the kernel does when its memory runs out on
@@ -630,16 +635,48 @@ const (
 	SampleRows  = "samples"
 )
 
-// A Metric is a number that is read from the lines that a benchmark writes.
+// A Parser reads the output of a benchmark tool once the benchmark has ended. A
+// benchmark that ends well and whose output has no result has failed: NoResults.
+type Parser struct {
+	// Kind is the tool, or the form of its output; auto guesses it. The page
+	// docs/parsers.md has the metrics of each.
+	Kind string `toml:"kind" need:"yes" one:"auto bmf csv fio gbench gnu-time gobench hyperfine imb iperf2 iperf3 jmh json junit k6 mlperf openfoam osu perftest pytest-benchmark tf-cnn torchbench" example:"\"iperf3\""`
+
+	// Path is the file that has the output. A pattern must match one file. Without it
+	// the parser reads what the benchmark writes to standard output and standard error.
+	Path string `toml:"path" kind:"path" example:"\"/tmp/result.json\""`
+
+	// Stream is where the benchmark writes the output if there is no path: stdout,
+	// stderr, or both. Without it the parser reads both, or stdout alone if the output is
+	// one document, such as JSON.
+	Stream string `toml:"stream" one:"stdout stderr both"`
+
+	// Metrics are the metrics of the kinds json and csv, each with the path of its number
+	// in the document, as results.rate or runs[0].rate, or with its column. Without it each
+	// number is a metric. Their units are those of [[output.metrics]].
+	Metrics map[string]string `toml:"metrics" kind:"metric paths" example:"{ rate = \"results.rate\" }"`
+
+	// Required says whether a benchmark has failed that leaves no result. If it is
+	// false, a status of the run says what is missing.
+	Required bool `toml:"required" default:"true"`
+
+	// Role names the role whose pods leave the output. The default is each role whose
+	// end is that of the run.
+	Role string `toml:"role" kind:"role" example:"\"client\""`
+}
+
+// A Metric is a number that is read from the lines that a benchmark writes, or, without a
+// pattern, one that the benchmark emits or a parser finds.
 type Metric struct {
 	// Name names the metric.
 	Name string `toml:"name" need:"yes" kind:"metric name" example:"\"throughput\""`
 
-	// Units is the unit of the number. Numbers of this name that the benchmark emits
-	// without a unit have it, too.
+	// Units is the unit of the number. Numbers of this name that the benchmark emits, or
+	// that a parser finds, have it, too: they are converted if they have another one.
 	Units string `toml:"units" need:"yes" kind:"line" example:"\"images/s\""`
 
-	// Pattern is a regular expression in Go's dialect (RE2). On each line where
+	// Pattern is a regular expression in Go's dialect (RE2). Without it the metric is one
+	// that the benchmark emits or a parser finds. On each line where
 	// it matches, the group named value, else the first group without a name, else
 	// the first group, else the whole match is the number; an exponent that follows
 	// the end of the match directly, as in 1e-3, is part of it. A group named unit says
@@ -649,7 +686,7 @@ type Metric struct {
 	// a zone as 2006-01-02 15:04:05.000 or 2006-01-02T15:04:05.000, which is taken
 	// to be UTC. Other groups with names are labels. Of a line that is longer than
 	// 64 KiB the beginning is searched, and no match counts that goes up to its end.
-	Pattern string `toml:"pattern" need:"yes" kind:"pattern" example:"'([0-9.]+) images/s'"`
+	Pattern string `toml:"pattern" kind:"pattern" example:"'([0-9.]+) images/s'"`
 
 	// Parser is the input of the pattern: lines is each line of the log by itself; json
 	// is each member of a line that is a JSON object, written as path=value, as in

@@ -70,7 +70,7 @@ func (d *Descriptor) Ending() []string {
 }
 
 // ForRole returns the descriptor of strategy single_node whose pod is a pod of r: d with the
-// image, the command, the variables and the resources of r.
+// image, the command, the variables, the resources and the parsers of r.
 func (d *Descriptor) ForRole(r Role) *Descriptor {
 	one := *d
 	one.Env.DockerImage = cmp.Or(r.DockerImage, d.Env.DockerImage)
@@ -80,7 +80,23 @@ func (d *Descriptor) ForRole(r Role) *Descriptor {
 	if r.GPUs != nil {
 		one.Hardware.GPUs = r.GPUs
 	}
+	if d.Output != nil && len(d.Output.Parsers) > 0 {
+		out := *d.Output
+		out.Parsers = d.parsersOf(r)
+		one.Output = &out
+	}
 	return &one
+}
+
+// parsersOf are the parsers of the output of a role's pods.
+func (d *Descriptor) parsersOf(r Role) []Parser {
+	var all []Parser
+	for _, p := range d.Output.Parsers {
+		if p.Role == r.Name || p.Role == "" && slices.Contains(d.Ending(), r.Name) {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // varsOver are the variables of an environment with those of r, which come last.

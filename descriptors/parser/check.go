@@ -473,7 +473,7 @@ func (c check) output(at string, out *descriptors.Output) {
 	if out == nil || c.r.HasError(at) {
 		return
 	}
-	if len(c.given(at, "metrics", "artifacts", "system", "prometheus", "otlp", "destinations")) == 0 && !c.damaged && !c.r.HasErrorBelow(at) {
+	if len(c.given(at, "metrics", "parsers", "artifacts", "system", "prometheus", "otlp", "destinations")) == 0 && !c.damaged && !c.r.HasErrorBelow(at) {
 		c.r.Fault(at, fault.NoOutput, "has neither metrics nor artifacts", fmt.Sprintf("add [[%s.metrics]], or metrics = []", at))
 	}
 	for _, key := range []string{"prometheus_interval", "prometheus_names"} {
@@ -482,6 +482,9 @@ func (c check) output(at string, out *descriptors.Output) {
 		}
 	}
 	c.blocks(at+".metrics", out.Metrics)
+	c.withoutPattern(at+".metrics", out.Metrics)
+	c.parsers(at, out)
+	c.parsedUnits(at, out)
 	first := map[string]int{}
 	for i, m := range out.Metrics {
 		j, twice := first[m.Name]
@@ -515,7 +518,7 @@ func (c check) blocks(at string, metrics []descriptors.Metric) {
 	for i, m := range metrics {
 		path := fmt.Sprintf("%s[%d]", at, i)
 		switch {
-		case c.r.HasError(path + ".parser"):
+		case c.r.HasError(path+".parser") || !c.r.Has(path+".pattern"):
 		case m.Parser != descriptors.BlockParser:
 			for _, key := range []string{"block", "block_lines", "block_time"} {
 				if c.r.Has(path + "." + key) {

@@ -90,6 +90,10 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 				Name: "loss", Units: "1", Pattern: `(?m)^loss (?P<value>\S+)$`, Parser: "blocks",
 				Block: `^epoch (\d+)`, BlockLines: 20, BlockTime: 5 * time.Minute,
 			}},
+			Parsers: []descriptors.Parser{
+				{Kind: "gnu-time", Stream: "stderr"},
+				{Kind: "json", Path: "/tmp/result.json", Metrics: map[string]string{"rate": "results.rate"}, Required: true, Role: "benchmark"},
+			},
 			Artifacts: []descriptors.Artifact{{Path: "/tmp/profile", MaxSize: 3 << 29}},
 			System:    new(5 * time.Second), OTLP: true,
 			Prometheus:         []string{"http://127.0.0.1:9090/metrics", "http://localhost:8000"},
@@ -126,6 +130,9 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 				Metrics: []descriptors.Metric{{
 					Name: "requests", Units: "count", Pattern: `requests (\d+)`, Parser: "blocks", Direction: descriptors.Higher,
 					Block: "^interval", BlockLines: 1, BlockTime: time.Second,
+				}},
+				Parsers: []descriptors.Parser{{
+					Kind: "csv", Path: "/var/log/rates.csv", Stream: "stdout", Metrics: map[string]string{"rate": "Requests/s"}, Required: true, Role: "server",
 				}},
 				Artifacts:  []descriptors.Artifact{{Path: "/var/log/nginx", MaxSize: 1 << 20}},
 				System:     new(time.Duration(0)),

@@ -14,6 +14,32 @@ const introduction = `# Parsers
 A parser reads what a benchmark tool prints, and returns its numbers: with names, in base units, with the direction that is better. ` + "`make generate`" + ` writes
 this page from the tables of the parsers.
 
+A descriptor names the parsers of its benchmark:
+
+` + "```toml" + `
+[[output.parsers]]
+kind = "iperf3"                  # what the benchmark prints
+
+[[output.parsers]]
+kind = "json"
+path = "/tmp/result.json"        # a file that it leaves
+metrics = { rate = "results.rate" }
+
+[[output.metrics]]
+name = "bandwidth"               # of iperf3, in a unit of your own
+units = "Gbit/s"
+` + "```" + `
+
+* Parsers run in the benchmark's container after the benchmark has ended, before its files are kept. They read output as it comes, and files at the end. The metrics
+  are stored as those that a program emits.
+* A benchmark that ends with exit code 0 and leaves no result has failed: class user, reason ` + "`NoResults`" + `, with the reason of the parser and the first lines that
+  it read, and the container ends with exit code 65. So has one whose tool says that it failed, whatever its exit code was. With ` + "`required = false`" + ` a status of the run
+  says it, and the run succeeds.
+* If a part of the results is missing, the run succeeds, keeps the part, and a status says what is missing. A benchmark that fails keeps what it printed before.
+* The version of the tool, as it prints it, is kept with the run (` + "`baictl get RUN -o json`" + `, ` + "`environment.tools`" + `).
+* A parser of a document, such as JSON, reads standard output alone unless ` + "`stream`" + ` says otherwise; one of a log reads whole lines of both streams.
+* The platform has to know the command: if it starts the entrypoint of an image of which no registry tells it, it refuses a descriptor with parsers.
+
 ` + "```" + `
 baictl parser test result.txt --kind iperf2          the metrics in a file; auto guesses the kind
 baictl parser test result.txt --kind auto -o json    the same for programs
@@ -50,6 +76,19 @@ func Manual() []byte {
 		}
 	}
 	return []byte(page.String())
+}
+
+// Table returns the kinds, metrics and units that descriptors are checked by: a line a metric, tabs between its columns.
+func Table() []byte {
+	all := Kinds()
+	slices.SortFunc(all, func(a, b report.Kind) int { return strings.Compare(a.Name, b.Name) })
+	var table strings.Builder
+	for _, k := range all {
+		for _, m := range k.Metrics {
+			fmt.Fprintf(&table, "%s\t%s\t%s\n", k.Name, m.Name, m.Unit)
+		}
+	}
+	return []byte(table.String())
 }
 
 // named returns a name of a definition, for people.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,24 +14,37 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/parsers"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
-func TestTheManualIsCurrent(t *testing.T) {
-	const page = "../../docs/parsers.md"
-	want := parsers.Manual()
-	if os.Getenv("GOLDEN") == "write" {
-		if err := os.WriteFile(page, want, 0o644); err != nil { //nolint:gosec // everybody may read what is in a repository
+func TestTheManualAndTheTableAreCurrent(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string][]byte{"../../docs/parsers.md": parsers.Manual(), "../../descriptors/parsers.tsv": parsers.Table()} {
+		if os.Getenv("GOLDEN") == "write" {
+			if err := os.WriteFile(file, want, 0o644); err != nil { //nolint:gosec // everybody may read what is in a repository
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is old, which make generate mends: %s", file, diff)
+		}
 	}
-	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is old, which make generate mends: %s", page, diff)
+}
+
+// TestDescriptorsNameEveryKind compares the values of output.parsers.kind with the kinds.
+func TestDescriptorsNameEveryKind(t *testing.T) {
+	t.Parallel()
+	f, _ := reflect.TypeFor[descriptors.Parser]().FieldByName("Kind")
+	want := parsers.Names()
+	slices.Sort(want)
+	if diff := cmp.Diff(strings.Join(want, " "), f.Tag.Get("one")); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -123,7 +123,11 @@ func (s *setter) remove(n *syntax.Node) {
 		}
 	}
 	slices.SortFunc(spans, func(a, b syntax.Span) int { return b.From - a.From })
-	for _, span := range spans {
+	for i, span := range spans {
+		if i+1 < len(spans) && spans[i+1].To > span.From { // the last two of a table of one line share a comma
+			spans[i+1] = s.withCommaBefore(syntax.Span{From: spans[i+1].From, To: span.To})
+			continue
+		}
 		s.t.splice(span.From, span.To)
 	}
 }
@@ -141,6 +145,11 @@ func (s *setter) removalSpan(n *syntax.Node, pair syntax.Span) syntax.Span {
 	if to < len(s.text) && s.text[to] == ',' {
 		return syntax.Span{From: pair.From, To: s.blanks(to + 1)}
 	}
+	return s.withCommaBefore(pair)
+}
+
+// withCommaBefore is a pair, or several, with the comma before it.
+func (s *setter) withCommaBefore(pair syntax.Span) syntax.Span {
 	from := len(bytes.TrimRight(s.text[:pair.From], " \t\r\n"))
 	if from > 0 && s.text[from-1] == ',' {
 		return syntax.Span{From: from - 1, To: pair.To}

@@ -158,4 +158,8 @@ const (
 	// [hardware], as the platform's settings let descriptors write it.
 	OtherPriority = "BAI0160"
 	OtherQueue    = "BAI0161"
+
+	// [[output.parsers]].
+	SameParser = "BAI0170"
+	OtherUnits = "BAI0171"
 )

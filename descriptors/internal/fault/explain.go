@@ -17,7 +17,7 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), steps(), suites())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), steps(), suites(), parsers())
 }
 
 func file() []Explanation {
@@ -698,6 +698,23 @@ func roles() []Explanation {
 			"A strategy is a short form of roles: a file has one of the two.",
 			"[hardware]\ncpus = 1\nstrategy = \"inference\"\n[[roles]]\nname = \"server\"",
 			"[hardware]\ncpus = 1\n[[roles]]\nname = \"server\"",
+		},
+	}
+}
+
+func parsers() []Explanation {
+	return []Explanation{
+		{
+			SameParser, "two parsers of the same output",
+			"Each number would be stored twice.",
+			"[output]\nparsers = [{ kind = \"iperf3\" }, { kind = \"iperf3\" }]",
+			"[output]\nparsers = [{ kind = \"iperf3\" }, { kind = \"iperf3\", path = \"/tmp/second.json\" }]",
+		},
+		{
+			OtherUnits, "units that cannot be converted",
+			"A metric that a parser finds is converted to the units that the descriptor gives it, which have to measure the same. docs/parsers.md has the units of each metric.",
+			"[output]\nparsers = [{ kind = \"iperf3\" }]\nmetrics = [{ name = \"bandwidth\", units = \"s\" }]",
+			"[output]\nparsers = [{ kind = \"iperf3\" }]\nmetrics = [{ name = \"bandwidth\", units = \"Gbit/s\" }]",
 		},
 	}
 }

@@ -124,7 +124,7 @@ func withParameters(s schema) schema {
 // tableRules are the rules between the keys of a table.
 func tableRules() map[string][]schema {
 	machine := schema{"anyOf": needs("instance_type", "gpus", "cpus", "memory", "node_selector")}
-	outputRules := []schema{{"anyOf": needs("metrics", "artifacts", "system", "prometheus", "otlp")}}
+	outputRules := []schema{{"anyOf": needs("metrics", "parsers", "artifacts", "system", "prometheus", "otlp", "destinations")}}
 	block := []schema{when(one("parser", "blocks"), need("block"))}
 	return map[string][]schema{
 		"": {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
@@ -24,6 +25,10 @@ func tables() decode.ValueTypes {
 		"columns": {
 			Type: stringTable, Rule: "names of 1 to 63 lower-case letters, digits and `_`, the first no digit",
 			Read: func(v decode.Value) any { return table(v, column) },
+		},
+		"metric paths": {
+			Type: stringTable, Rule: "names of metrics, each with a path or a column",
+			Read: func(v decode.Value) any { return table(v, metricPath) },
 		},
 		"variables": {
 			Type: stringTable, Rule: "names of letters, digits, `_`, `-` and `.`, the first no digit",
@@ -98,5 +103,15 @@ func column(key, _ decode.Value) {
 	name := key.Text
 	if name == "" || len(name) > longest || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {
 		key.Fault(fault.BadColumn, fmt.Sprintf("%q is not the name of a column", name), "write lower-case letters, digits and _, no digit first")
+	}
+}
+
+// metricPath reports faults in the name of a metric, and in the path of its number.
+func metricPath(key, value decode.Value) {
+	if name := key.Text; strings.TrimSpace(name) != name || name == "" || len([]rune(name)) > longestMetric || strings.ContainsFunc(name, unicode.IsControl) {
+		key.Fault(fault.BadText, fmt.Sprintf("%q is not the name of a metric", name), fmt.Sprintf("write one line of 1 to %d characters", longestMetric))
+	}
+	if strings.TrimSpace(value.Text) == "" {
+		value.Fault(fault.BadText, "is empty", "write the path of the number, as results.rate, or its column")
 	}
 }

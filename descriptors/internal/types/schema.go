@@ -63,6 +63,7 @@ func Schemas() map[string]map[string]any {
 		"node labels":      mapping(`(`+domainPattern+`/)?`+labelPattern, labelValue),
 		"variables":        mapping(variablePattern, schema{"type": "string"}),
 		"columns":          mapping(`[a-z_][a-z0-9_]{0,62}`, schema{"type": "string"}),
+		"metric paths":     mapping(noControl+`{1,128}`, schema{"type": "string", "minLength": 1}),
 		"secrets":          mapping(variablePattern, secret),
 		"repetitions":      integer(1, maxRepetitions),
 		"warm-up runs":     integer(0, maxRepetitions),

@@ -38,7 +38,6 @@ func texts() decode.ValueTypes {
 			return line(v, s, 0)
 		}),
 		"metric name": text("one line of 1 to 128 characters", func(v decode.Value, s string) any {
-			const most = 128
 			switch {
 			case strings.TrimSpace(s) == "":
 				v.Fault(fault.BadText, "is empty", "give the metric a name")
@@ -47,10 +46,12 @@ func texts() decode.ValueTypes {
 				v.Fault(fault.BadText, "begins or ends with a blank", fmt.Sprintf("write %q", strings.TrimSpace(s)))
 				return nil
 			}
-			return line(v, s, most)
+			return line(v, s, longestMetric)
 		}),
 	}
 }
+
+const longestMetric = 128 // characters of a metric's name
 
 // line is s where it is one line of at most most characters; 0 for any number.
 func line(v decode.Value, s string, most int) any {

@@ -112,6 +112,11 @@ func readLimits(s *entrypoint.Settings, env func(string) string) (err error) {
 			return fmt.Errorf("%s: %w", pod.EnvArtifacts, err)
 		}
 	}
+	if v := env(pod.EnvParsers); v != "" {
+		if err = json.Unmarshal([]byte(v), &s.Parsers); err != nil {
+			return fmt.Errorf("%s: %w", pod.EnvParsers, err)
+		}
+	}
 	if s.MaxBacklog, err = spoolBytes(env(pod.EnvMaxLog)); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -52,11 +53,17 @@ func (o *hostRecorder) start(pid int) func(pod.Exit) {
 	return func(end pod.Exit) {
 		stop()
 		all.Wait()
-		if end.Ended.Sub(end.Started) < minRuntime {
-			return
+		long := end.Ended.Sub(end.Started) >= minRuntime
+		if long {
+			hostinfo.AddTools(context.Background(), &o.environment)
 		}
-		hostinfo.AddTools(context.Background(), &o.environment)
-		o.writeEnvironment()
+		if len(end.Tools) > 0 && o.environment.Tools == nil {
+			o.environment.Tools = make(map[string]string)
+		}
+		maps.Copy(o.environment.Tools, end.Tools)
+		if long || len(end.Tools) > 0 {
+			o.writeEnvironment()
+		}
 	}
 }
 

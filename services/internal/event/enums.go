@@ -81,6 +81,7 @@ const (
 	CommandNotFound   Reason = "CommandNotFound"   // the benchmark's command does not exist or cannot be executed
 	StepFailed        Reason = "StepFailed"        // a step before or after the benchmark failed, or took too long
 	NonZeroExit       Reason = "NonZeroExit"       // the benchmark reported a failure
+	NoResults         Reason = "NoResults"         // the benchmark ended well, and its output has no result for a parser
 	Signaled          Reason = "Signaled"          // the benchmark was ended by a signal
 	OOMKilled         Reason = "OOMKilled"         // the benchmark ran out of memory (OOM)
 	Evicted           Reason = "Evicted"           // the node needed the room

@@ -139,6 +139,7 @@ const (
 	EnvGrace     = "BAI_GRACE"               // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
 	EnvMessage   = "BAI_TERMINATION_MESSAGE" // where a container leaves its last words; empty means TerminationMessage
 	EnvArtifacts = "BAI_ARTIFACTS"           // artifacts to store once the command has ended: []Artifact as JSON; empty means none
+	EnvParsers   = "BAI_PARSERS"             // parsers of its output and files: []Parser as JSON; empty means none
 	EnvNode      = "BAI_NODE"                // name of the node, by the downward API; empty means that of the system
 	// Interval of the measurements of the benchmark's use, as 1s; empty means 1s, 0 no
 	// measurement.
@@ -267,19 +268,36 @@ type Artifact struct {
 	Quiet   bool   `json:"quiet,omitempty"`    // that there is none is nothing to talk about
 }
 
+// Parser reads the output of a benchmark tool once the benchmark has ended.
+type Parser struct {
+	Kind     string            `json:"kind"`               // of package parsers
+	Path     string            `json:"path,omitempty"`     // of the file, or a pattern that one file matches; empty means the benchmark's output
+	Stream   string            `json:"stream,omitempty"`   // stdout, stderr or both, of the output; empty means what the kind reads
+	Metrics  map[string]string `json:"metrics,omitempty"`  // of the kinds json and csv: name → path or column
+	Optional bool              `json:"optional,omitempty"` // no result is no failure
+}
+
+// NoResults begins the last words of a benchmark's container that ends with ExitNoResults.
+const NoResults = "NoResults: "
+
+// ExitNoResults is the exit code of the entrypoint for a benchmark that has ended well and
+// has left no result for a parser.
+const ExitNoResults = 65
+
 // ArtifactList lists the artifacts of a benchmark.
 type ArtifactList struct {
 	Files   []string `json:"files,omitempty"`   // names below ArtifactsDir, in order
 	Notices []string `json:"notices,omitempty"` // skipped files and the reasons, for the user to read
 }
 
-// Metric is a pattern to look for in the output.
+// Metric is a pattern to look for in the output, or the unit and direction of a metric that comes
+// from elsewhere.
 type Metric struct {
 	Name    string `json:"name"`
 	Unit    string `json:"unit,omitempty"`
-	Pattern string `json:"pattern"`          // RE2; see extract.Compile for its groups
-	Parser  string `json:"parser,omitempty"` // the input of the pattern; empty means lines
-	Block   Block  `json:"block,omitzero"`   // of the parser of blocks
+	Pattern string `json:"pattern,omitempty"` // RE2; see extract.Compile for its groups; empty means none
+	Parser  string `json:"parser,omitempty"`  // the input of the pattern; empty means lines
+	Block   Block  `json:"block,omitzero"`    // of the parser of blocks
 
 	Direction string `json:"direction,omitempty"` // event.Higher or event.Lower; empty where the descriptor says nothing
 }
@@ -340,5 +358,8 @@ type Exit struct {
 	Skipped bool      `json:"skipped,omitempty"`       // of a step: it did not run, because what it comes after did not succeed
 	Dropped int64     `json:"dropped_bytes,omitempty"` // output that was not recorded, because the reader was behind
 
-	DroppedLines int64 `json:"dropped_lines,omitempty"` // line feeds in it
+	DroppedLines int64    `json:"dropped_lines,omitempty"` // line feeds in it
+	Notices      []string `json:"notices,omitempty"`       // what parsers did not find, for the user to read
+
+	Tools map[string]string `json:"tools,omitempty"` // versions of the tools whose output parsers read, by kind
 }

@@ -189,6 +189,7 @@ func (c *Collector) run(ctx context.Context) (err error) {
 		}
 	}
 	c.save()
+	c.sendNotices(ship)
 	c.sendArtifacts(ship)
 	return c.finish(ship)
 }

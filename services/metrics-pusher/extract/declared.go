@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"github.com/benchmark-ai/bai/descriptors/units"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -21,7 +22,8 @@ func Declare(metrics []pod.Metric) Declared {
 	return d
 }
 
-// Fill sets the declared unit and direction of the metric on samples from any source. A sample that has a unit or a direction keeps it.
+// Fill sets the declared unit and direction of the metric on samples from any source, and converts values to that unit. A sample keeps a unit
+// that cannot be converted, and a direction of which the declaration says nothing.
 func (d Declared) Fill(samples []event.Sample) {
 	if len(d) == 0 {
 		return
@@ -32,11 +34,20 @@ func (d Declared) Fill(samples []event.Sample) {
 		if !ok {
 			continue
 		}
-		if s.Unit == "" {
-			s.Unit = of.unit
+		if s.Unit != of.unit {
+			convert(s, of.unit)
 		}
-		if s.Direction == "" {
+		if of.direction != "" {
 			s.Direction = of.direction
 		}
 	}
+}
+
+// convert converts a sample to a unit, if it can be.
+func convert(s *event.Sample, unit string) {
+	v, in := units.Convert(s.Float(), s.Unit, unit)
+	if in != s.Unit && s.Unit != "" && s.Value != nil {
+		s.Set(v)
+	}
+	s.Unit = in
 }

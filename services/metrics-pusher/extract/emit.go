@@ -29,6 +29,8 @@ const (
 	KeyStep   = "@step"   // the benchmark's own count: a whole number
 	KeyUnit   = "@unit"   // a text for all metrics of the line, or an object: metric → text
 	KeyLabels = "@labels" // an object: label → text, number or true or false
+
+	KeyDirection = "@direction" // "higher" or "lower": which of two numbers of the metrics is the better one
 )
 
 // Emitted reads a line that a client library wrote: one JSON object whose keys are metrics and whose values are numbers:
@@ -39,7 +41,7 @@ const (
 // that reads as a number, true (1) or false (0). Keys that begin with @ set values for all metrics of the line (KeyTime and its siblings);
 // unknown ones are ignored:
 //
-//	{"loss": 0.25, "@step": 7, "@time": 1767323045.25, "@unit": "1", "@labels": {"gpu": "0"}}
+//	{"loss": 0.25, "@step": 7, "@time": 1767323045.25, "@unit": "1", "@labels": {"gpu": "0"}, "@direction": "lower"}
 //
 // Samples come in the order of their keys, with their ordinal in Sub; their time is zero if the line has none. The error names every member
 // of the line that is no sample; the other members are returned as samples beside it. If a value for all metrics is invalid, none of them
@@ -71,6 +73,7 @@ type emission struct {
 	unit    string
 	units   map[string]string
 	labels  map[string]string
+	better  string // direction
 	errs    []error
 	bad     int // of these, how many are about a metric
 	refused bool
@@ -150,6 +153,9 @@ func (e *emission) member(key string, value []byte) (err error) {
 	case KeyLabels:
 		e.labels, err = texts(value)
 		return err
+	case KeyDirection:
+		e.better, err = direction(value)
+		return err
 	}
 	if strings.HasPrefix(key, "@") {
 		return nil
@@ -196,7 +202,7 @@ func (e *emission) finish() ([]event.Sample, error) {
 	}
 	for i := range e.samples {
 		s := &e.samples[i]
-		s.Time, s.Step, s.Labels, s.Unit = e.time, e.step, e.labels, e.unit
+		s.Time, s.Step, s.Labels, s.Unit, s.Direction = e.time, e.step, e.labels, e.unit, e.better
 		if u, ok := e.units[s.Name]; ok {
 			s.Unit = u
 		}
@@ -270,6 +276,17 @@ func inRange(t time.Time, value []byte) (int64, error) {
 		return 0, fmt.Errorf("%s is not a time in seconds from 1970 to 2200", short(value))
 	}
 	return t.UnixNano(), nil
+}
+
+// direction reads a direction.
+func direction(value []byte) (string, error) {
+	switch string(value) {
+	case `"` + event.Higher + `"`:
+		return event.Higher, nil
+	case `"` + event.Lower + `"`:
+		return event.Lower, nil
+	}
+	return "", fmt.Errorf("%s is neither %q nor %q", short(value), event.Higher, event.Lower)
 }
 
 // texts reads an object of texts.

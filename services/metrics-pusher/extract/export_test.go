@@ -1,7 +1,4 @@
 package extract
 
-// The rules that tests of this package check.
-var (
-	Convert = convert
-	Number  = parseNumber
-)
+// Number is a rule that tests of this package check.
+var Number = parseNumber

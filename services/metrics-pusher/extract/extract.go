@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/benchmark-ai/bai/descriptors/units"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 )
@@ -37,7 +38,7 @@ type pattern struct {
 	labels    []int  // groups whose texts are labels, with the names of the groups
 }
 
-// Compile returns Patterns that find the samples of metrics.
+// Compile returns Patterns that find the samples of metrics. A metric without a pattern has none in lines.
 //
 // The number is the group called "value", else the first group without a name, else the first group that has none of the following names,
 // else the whole match. The group "unit" is its unit, "step" the benchmark's own count, and "time" the time of measurement: seconds since
@@ -52,6 +53,9 @@ type pattern struct {
 func Compile(metrics []pod.Metric) (*Patterns, error) {
 	p := &Patterns{}
 	for _, m := range metrics {
+		if m.Pattern == "" {
+			continue
+		}
 		re, err := regexp.Compile(m.Pattern)
 		if err != nil {
 			return nil, fmt.Errorf("pattern of metric %q: %w", m.Name, err)
@@ -234,7 +238,7 @@ func (p *pattern) sample(line string, at []int) (s event.Sample, found matchResu
 	}
 	s.Name, s.Unit, s.Direction = p.name, p.unit, p.direction
 	if p.units > 0 && at[2*p.units] >= 0 {
-		v, s.Unit = convert(v, line[at[2*p.units]:at[2*p.units+1]], p.unit)
+		v, s.Unit = units.Convert(v, line[at[2*p.units]:at[2*p.units+1]], p.unit)
 	}
 	s.Set(v)
 	return s, p.applyGroups(&s, line, at)

@@ -143,39 +143,6 @@ func TestAPatternThatIsNoneIsNamed(t *testing.T) {
 	}
 }
 
-func TestUnits(t *testing.T) {
-	for name, tt := range map[string]struct {
-		v        float64
-		from, to string
-		want     float64
-		unit     string
-	}{
-		"seconds":                  {1500, "ms", "s", 1.5, "s"},
-		"long names":               {2, "minutes", "seconds", 120, "seconds"},
-		"micro, either letter":     {3, "µs", "us", 3, "us"},
-		"bytes of IEC":             {2, "GiB", "MiB", 2048, "MiB"},
-		"bytes of SI":              {1, "MB", "B", 1e6, "B"},
-		"bits are bytes too":       {1, "Gbit", "MB", 125, "MB"},
-		"rates":                    {8, "Gbps", "GB/s", 1, "GB/s"},
-		"rates of IEC":             {1, "MiB/s", "KiB/s", 1024, "KiB/s"},
-		"a rate is no amount":      {1, "MB/s", "MB", 1, "MB/s"},
-		"milliseconds are no rate": {1, "ms", "MB/s", 1, "ms"},
-		"hertz":                    {2.5, "GHz", "MHz", 2500, "MHz"},
-		"percent":                  {50, "%", "1", 0.5, "1"},
-		"what is not known":        {1, "img/s", "s", 1, "img/s"},
-		"the same":                 {1, "img", "img", 1, "img"},
-		"none given":               {1, "", "s", 1, "s"},
-		"none wanted":              {1, "s", "", 1, "s"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			v, u := extract.Convert(tt.v, tt.from, tt.to)
-			if v != tt.want || u != tt.unit {
-				t.Errorf("%v %s, want %v %s", v, u, tt.want, tt.unit)
-			}
-		})
-	}
-}
-
 func TestNumbers(t *testing.T) {
 	for text, want := range map[string]float64{"1": 1, " -2.5 ": -2.5, "+1e3": 1000, "NaN": math.NaN(), "-nan": math.NaN(), "+NaN": math.NaN(), "-inf": math.Inf(-1), "1e-400": 0} {
 		if got, ok := extract.Number(text); !ok || (got != want && !(math.IsNaN(got) && math.IsNaN(want))) {

@@ -39,6 +39,9 @@ func AppendLine(dst []byte, s *event.Sample) []byte {
 		}
 		dst = append(dst, '}')
 	}
+	if s.Direction != "" {
+		dst = appendText(fmt.Appendf(dst, `, "%s": `, KeyDirection), s.Direction)
+	}
 	return append(dst, "}\n"...)
 }
 

@@ -45,7 +45,7 @@ func Kind() report.Kind {
 			},
 			{Name: "*", Unit: report.Count, Headline: true, Labels: labels, Meaning: "a measure of one's own, in its own unit"},
 		},
-		Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: parse,
 	}
 }
 

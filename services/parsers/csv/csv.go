@@ -41,7 +41,7 @@ func Kind() report.Kind {
 			Name: "*", Unit: "*", Headline: true, Labels: []string{labelRow, "*"},
 			Meaning: "a column that was selected, or each column of numbers",
 		}},
-		Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: parse,
 	}
 }
 

@@ -58,7 +58,7 @@ func Kind() report.Kind {
 			of(l.name+"_percentile", report.Seconds, report.Lower, percentile, "percentile of the "+l.meaning))
 	}
 	return report.Kind{
-		Name: name, Tool: "fio", Looks: looks, Parse: parse,
+		Name: name, Tool: "fio", Document: true, Looks: looks, Parse: parse,
 		Metrics: append(all,
 			of("usr_cpu", report.Ratio, "", job, "processor time in user mode, of the run time"),
 			of("sys_cpu", report.Ratio, "", job, "processor time in the kernel, of the run time"),

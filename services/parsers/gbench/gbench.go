@@ -26,7 +26,7 @@ const (
 // if there is just one benchmark. Counters are metrics with their own names; one that has the name of a metric of the tool gets _counter
 // behind it.
 func Kind() report.Kind {
-	return report.Kind{Name: name, Tool: "Google Benchmark", Metrics: definitions(), Looks: looks, Parse: parse}
+	return report.Kind{Name: name, Tool: "Google Benchmark", Metrics: definitions(), Document: true, Looks: looks, Parse: parse}
 }
 
 // definitions returns the metrics of the tool. But for _stddev, their names are those of fields.

@@ -245,7 +245,7 @@ func (p *parser) choose() (chosen []*invocation, failure, missing string) {
 	for _, r := range chosen {
 		failure, missing = cmp.Or(failure, r.failure), cmp.Or(missing, r.missing)
 		if end := last[r.pkg]; !end.ended {
-			failure, missing = cmp.Or(failure, end.failure), cmp.Or(missing, strings.TrimSpace("neither PASS nor FAIL at the end of "+r.pkg))
+			failure, missing = cmp.Or(failure, end.failure), cmp.Or(missing, "neither PASS nor FAIL at the end of "+cmp.Or(r.pkg, "the output"))
 		}
 	}
 	return chosen, failure, missing

@@ -139,7 +139,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 			"partial no result of BenchmarkX-8", "Y 8 sec_per_op: 7e-09 s",
 		},
 		"BenchmarkX-8 \t 10\t 7 ns/op\nBenchmarkY-8 \t": {"partial no result of BenchmarkY-8", "X 8 sec_per_op: 7e-09 s"},
-		"BenchmarkX-8 \t 10\t 7 ns/op\n":                {"partial neither PASS nor FAIL at the end of", "X 8 sec_per_op: 7e-09 s"},
+		"BenchmarkX-8 \t 10\t 7 ns/op\n":                {"partial neither PASS nor FAIL at the end of the output", "X 8 sec_per_op: 7e-09 s"},
 	} {
 		if diff := cmp.Diff(want, lines(parse(t, text))); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)

@@ -36,7 +36,7 @@ func Kind() report.Kind {
 		return report.Definition{Name: name, Unit: report.Seconds, Direction: report.Lower, Labels: labels, Meaning: meaning}
 	}
 	k := report.Kind{
-		Name: name, Tool: "hyperfine", Looks: looks, Parse: parse,
+		Name: name, Tool: "hyperfine", Document: true, Looks: looks, Parse: parse,
 		Metrics: []report.Definition{
 			seconds("median", "median of the run times"),
 			seconds("mean", "mean of the run times"),

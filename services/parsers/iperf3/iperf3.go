@@ -57,7 +57,7 @@ func Kind() report.Kind {
 				Meaning: "of one processor",
 			},
 		},
-		Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: parse,
 	}
 }
 

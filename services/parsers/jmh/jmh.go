@@ -68,7 +68,7 @@ func Kind() report.Kind {
 			{Name: "gc_time", Unit: second, Labels: labels, Meaning: "time of garbage collections (-prof gc)"},
 			{Name: "*", Unit: "*", Labels: labels, Meaning: "other secondary results: of profilers, counters and methods of a group"},
 		},
-		Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: parse,
 	}
 }
 

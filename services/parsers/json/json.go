@@ -35,7 +35,7 @@ func Kind() report.Kind {
 		Metrics: []report.Definition{
 			{Name: "*", Unit: "*", Headline: true, Meaning: "a number that was selected by its path, or each number, with its path as its name"},
 		},
-		Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: parse,
 	}
 }
 

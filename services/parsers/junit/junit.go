@@ -44,7 +44,7 @@ func Kind() report.Kind {
 				Meaning: "time of one test that was run; of one that was run several times, the last",
 			},
 		},
-		Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: parse,
 	}
 }
 

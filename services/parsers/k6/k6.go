@@ -30,7 +30,7 @@ const (
 // A threshold that was crossed is a result, though k6 exits with 99. In --summary-export `true` means crossed, in other JSON `ok` means the
 // opposite. A text with errors and without a summary has failed.
 func Kind() report.Kind {
-	return report.Kind{Name: name, Tool: "k6", Metrics: definitions(), Looks: looks, Parse: parse}
+	return report.Kind{Name: name, Tool: "k6", Metrics: definitions(), Document: true, Looks: looks, Parse: parse}
 }
 
 // definitions are made of the metrics that k6 has itself.

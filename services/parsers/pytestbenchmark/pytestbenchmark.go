@@ -29,7 +29,7 @@ const (
 // prints tells of both: a line with FAILED or ERROR means that the run has failed.
 func Kind() report.Kind {
 	labels := []string{labelBenchmark, labelGroup, labelIndex, "*"}
-	k := report.Kind{Name: name, Tool: "pytest-benchmark", Looks: looks, Parse: parse}
+	k := report.Kind{Name: name, Tool: "pytest-benchmark", Document: true, Looks: looks, Parse: parse}
 	for _, f := range fields() {
 		k.Metrics = append(k.Metrics, report.Definition{
 			Name: f.name, Unit: f.unit, Direction: f.direction, Headline: f.name == "median", Labels: labels, Meaning: f.meaning,

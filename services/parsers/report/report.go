@@ -72,9 +72,11 @@ type Selection struct {
 
 // Kind is one kind of output, and the parser for it.
 type Kind struct {
-	Name    string // of `kind` in a descriptor
-	Tool    string // that prints it, for people
-	Metrics []Definition
+	Name string // of `kind` in a descriptor
+	Tool string // that prints it, for people
+	// Document says that the output is one document, such as JSON, in which lines of another stream would be a fault.
+	Document bool
+	Metrics  []Definition
 	// Looks reports whether a text begins like output of the tool. Head is its beginning, 64 KiB at most.
 	Looks func(head []byte) bool
 	// Parse reads the output to its end. A text that is no output of the tool is a Report with the state Empty. The only error is that of

@@ -57,7 +57,7 @@ func mpi(in Input, r Role) ([]Role, error) {
 	r.MPI, r.Network = true, networkMPI
 	worker, launcher := r, r
 	worker.Name, worker.Replicas, worker.Indexed, worker.EndsRun = roleWorker, in.Descriptor.Hardware.Distributed.NumInstances, true, false
-	worker.Command, worker.Script, worker.Metrics, worker.Ports = []string{MPIDir + "/worker"}, "", nil, []int{sshPort}
+	worker.Command, worker.Script, worker.Metrics, worker.Parsers, worker.Ports = []string{MPIDir + "/worker"}, "", nil, nil, []int{sshPort}
 	hosts := in.Names.Hosts(worker)
 	worker.OwnsNames, worker.OwnsKeys, worker.SSHFiles = true, true, sshFiles(hosts, slots)
 

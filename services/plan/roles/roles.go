@@ -88,7 +88,8 @@ type Role struct {
 	Scrape         pod.Scrape
 	OTLP           bool
 	Artifacts      []pod.Artifact
-	Steps          []Step // containers before and after the benchmark, in the order in which they run
+	Parsers        []pod.Parser // of the output and the files of the benchmark
+	Steps          []Step       // containers before and after the benchmark, in the order in which they run
 
 	Ports     []int             // ports on which it listens
 	Probe     *corev1.Probe     // readiness probe
@@ -207,6 +208,9 @@ func (r *Role) setOutput(o *descriptors.Output) {
 	r.Metrics, r.SystemInterval, r.OTLP = o.Metrics, o.System, o.OTLP
 	if len(o.Prometheus) > 0 {
 		r.Scrape = pod.Scrape{URLs: o.Prometheus, Every: o.PrometheusInterval, Names: o.PrometheusNames}
+	}
+	for _, p := range o.Parsers {
+		r.Parsers = append(r.Parsers, pod.Parser{Kind: p.Kind, Path: p.Path, Stream: p.Stream, Metrics: p.Metrics, Optional: !p.Required})
 	}
 	for _, a := range o.Artifacts {
 		r.Artifacts = append(r.Artifacts, pod.Artifact{Path: a.Path, MaxSize: a.MaxSize})

@@ -10,6 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/plan/refusal"
+	"github.com/benchmark-ai/bai/services/plan/roles"
 )
 
 // Images returns the questions to registries before a run is planned: for each role
@@ -71,6 +72,20 @@ func descriptorsOfPods(d *descriptors.Descriptor) []*descriptors.Descriptor {
 		all = append(all, d.ForRole(r))
 	}
 	return all
+}
+
+// checkParsers refuses parsers of a role whose image is run as it is, because nothing reads
+// its output in the container then. A manifest has no answers of registries.
+func checkParsers(r roles.Role, answers []cluster.Image, s Settings) error {
+	if len(r.Parsers) == 0 || len(r.Command) > 0 || r.Image.Digest != "" {
+		return nil
+	}
+	image := r.Env.DockerImage
+	asked := !s.NoRegistry && s.pullPolicy(r.Env) != corev1.PullNever
+	if asked && !slices.ContainsFunc(answers, func(i cluster.Image) bool { return i.Name == image }) {
+		return nil
+	}
+	return refusal.Descriptor("output.parsers read the output of a command, and no registry tells the entrypoint of image %q: write the command into the descriptor", image)
 }
 
 // pullPolicy returns the policy for the image of an environment: that of the settings, or

@@ -236,6 +236,19 @@ func (b builder) artifacts() string {
 	return string(text)
 }
 
+// parsers returns the parsers for the program in the benchmark's container, as JSON. It is
+// empty if there are none.
+func (b builder) parsers() string {
+	if len(b.role.Parsers) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(b.role.Parsers)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
 func (b builder) maxLog() int64 {
 	if n := b.in.Descriptor.Limits.MaxLogSize; n > 0 {
 		return n

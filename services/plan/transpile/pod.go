@@ -374,6 +374,9 @@ func (b builder) env() []corev1.EnvVar {
 	if text := b.artifacts(); text != "" {
 		e.set(pod.EnvArtifacts, text)
 	}
+	if text := b.parsers(); text != "" {
+		e.set(pod.EnvParsers, text)
+	}
 	b.addMetricVars(&e)
 	b.addUserVars(&e, b.role.Env)
 	return e.vars

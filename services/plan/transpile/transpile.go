@@ -261,6 +261,9 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 		if err := s.checkPullPolicy(r.Env); err != nil {
 			return nil, err
 		}
+		if err := checkParsers(r, in.Images, s); err != nil {
+			return nil, err
+		}
 		if r.Env.Privileged && s.Security == Restricted {
 			return nil, refusal.Descriptor("env.privileged is true, and this platform's pods keep to the level restricted of Pod Security")
 		}

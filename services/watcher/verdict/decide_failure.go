@@ -175,10 +175,11 @@ func benchmarkFails(s Observation) (Verdict, bool) {
 // exitReason returns why a process of the user's ended badly.
 func exitReason(t *corev1.ContainerStateTerminated, subject, limit string) (event.Reason, string) {
 	code := int(t.ExitCode)
-	tail := ""
-	if w := lastWords(t.Message); w != "" {
-		tail = ": " + w
+	tail, words := "", lastWords(t.Message)
+	if words != "" {
+		tail = ": " + words
 	}
+	missing, without := strings.CutPrefix(words, pod.NoResults)
 	switch {
 	case t.Reason == "OOMKilled":
 		return event.OOMKilled, subject + " ran out of memory (OOM)" + limit
@@ -186,6 +187,8 @@ func exitReason(t *corev1.ContainerStateTerminated, subject, limit string) (even
 		return event.CommandNotFound, fmt.Sprintf("%s could not start %s (exit code %d)", subject, notStarted(t.Message), code)
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun", code == exitNotFound, code == exitNotExecutable:
 		return event.CommandNotFound, fmt.Sprintf("%s's command was not found, or cannot be executed (exit code %d)%s", subject, code, tail)
+	case without && code == pod.ExitNoResults:
+		return event.NoResults, fmt.Sprintf("%s left no results: %s", subject, missing)
 	case code > exitSignal && code <= exitSignal+maxSignal:
 		return event.Signaled, fmt.Sprintf("%s was ended by signal %d%s (exit code %d)%s", subject, code-exitSignal, signalName(code-exitSignal), code, tail)
 	}

@@ -60,6 +60,16 @@ func TestDecide(t *testing.T) {
 			events: clusterMessage(5, "Pulling", `Pulling image "image:1"`),
 			want:   `pending: n1: Pulling image "image:1"`,
 		},
+		"a benchmark without a result has failed, with the words of the parser": {
+			job: job(failed(12, "BackoffLimitExceeded")), now: 13,
+			pods: pods(newPod(scheduled(), ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, pod.ExitNoResults, "", "NoResults: the output has no result that parser iperf3 reads: no JSON\n"))),
+			want: "failed user NoResults: the benchmark left no results: the output has no result that parser iperf3 reads: no JSON",
+		},
+		"a benchmark may end with the same code": {
+			job: job(failed(12, "BackoffLimitExceeded")), now: 13,
+			pods: pods(newPod(scheduled(), ended(corev1.PodFailed), exits(cluster.ContainerBenchmark, pod.ExitNoResults, "", "bad input\n"))),
+			want: "failed user NonZeroExit: the benchmark ended with exit code 65: bad input",
+		},
 		"an image that was brought, and how long that took": {
 			job: job(), pods: pods(newPod(scheduled(), waiting(cluster.ContainerBenchmark, "PodInitializing", ""))), now: 9,
 			events: slices.Concat(clusterMessage(3, "Pulling", `Pulling image "image:1"`), clusterMessage(8, "Pulled", `Successfully pulled image "image:1" in 5.1s`)),

@@ -167,17 +167,22 @@ func archiveName(path string) string {
 	return strings.TrimPrefix(path, "/")
 }
 
+// Open opens a file to be read.
+func (f File) Open() (*os.File, error) {
+	root, err := os.OpenRoot(f.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // only a handle
+	return root.Open(f.Path)
+}
+
 // CopyTo copies a file, whole or not at all. Everybody may read the copy.
 func (f File) CopyTo(path string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the collector may be somebody else
 		return err
 	}
-	root, err := os.OpenRoot(f.Root)
-	if err != nil {
-		return err
-	}
-	defer root.Close() //nolint:errcheck // only a handle
-	src, err := root.Open(f.Path)
+	src, err := f.Open()
 	if err != nil {
 		return err
 	}

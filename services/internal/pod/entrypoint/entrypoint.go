@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/parse"
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
 
@@ -28,6 +29,7 @@ type Settings struct {
 	RestartTimeout time.Duration  // how long the end waits for a collector that was killed; zero means 6 min, more than kubelet's longest pause before a restart
 	MinFree        int64          // bytes of the volume's disk that remain free of output; zero means none
 	Artifacts      []pod.Artifact // files to be kept once the command has ended
+	Parsers        []pod.Parser   // of the command's output and files
 
 	// OnStart, if not nil, is called with the command's process once that has begun, and
 	// the function that it returns is called with the exit, before that is written down.
@@ -59,6 +61,9 @@ type Settings struct {
 //
 // Artifacts are copied to the pod's volume (pod.KeptDir) once the command has ended, with
 // any exit code.
+//
+// Parsers read the output and, once the command has ended, files; their metrics are appended to the metrics file. A command that ends well
+// without a result that is required has the exit code pod.ExitNoResults.
 //
 // While the disk is full, Run and the command's writes wait; they also wait for a while
 // if the collector is behind. After a signal to end, Run waits for the disk no longer
@@ -130,6 +135,7 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	if streams.ready, err = newReadiness(w.settings, w.out.warn, done); err != nil {
 		return pod.Exit{}, err
 	}
+	streams.parsers = parse.Start(w.settings.Parsers)
 	w.table = proc.NewTable()
 	pid, code, err := w.start(streams)
 	streams.startReading()
@@ -147,6 +153,7 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	end := toPodExit(started, w.waitForExit(pid, signals))
 	streams.finish(w.settings.Linger)
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // the rest of its group
+	w.takeResults(streams.parsers.End(), &end)
 	if info, err := os.Stat(w.settings.MessagePath); end.Code != 0 && err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		w.writeTerminationMessage(w.out.lastLines())
 	}

@@ -51,8 +51,8 @@ func (tt oneStep) run(t *testing.T) {
 		Step: entrypoint.Step{Name: "one", Limit: tt.limit, Output: out},
 	})
 	code, end := r.stepExit(t, "one")
-	if code != tt.want || end != (pod.Exit{Code: tt.want}) {
-		t.Errorf("it ended with %d and %+v, want %d", code, end, tt.want)
+	if diff := cmp.Diff(pod.Exit{Code: tt.want}, end); code != tt.want || diff != "" {
+		t.Errorf("it ended with %d, want %d: %s", code, tt.want, diff)
 	}
 	if got, err := os.ReadFile(message); err != nil || string(got) != strings.ReplaceAll(tt.message, "$OUT", out) {
 		t.Errorf("it left %q (%v), want %q", got, err, tt.message)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/parse"
 )
 
 // pipeSize is how much a command may be ahead of the wrapper.
@@ -25,6 +26,7 @@ type streams struct {
 	drainUntil     chan time.Time // how long to read then
 	done           chan struct{}  // closed when all is read
 	ready          *readiness
+	parsers        *parse.Parsers
 }
 
 // outputPipe is one pipe from the command.
@@ -34,6 +36,7 @@ type outputPipe struct {
 	isErr    bool
 	passFD   int // the wrapper's descriptor that it is passed on to
 	ready    *readiness
+	parsers  *parse.Parsers
 }
 
 func newStreams(out *output) (*streams, error) {
@@ -84,6 +87,7 @@ func (s *streams) readAll() {
 	defer close(s.done)
 	buf := make([]byte, pod.RecordHeader+pod.MaxRecord)
 	s.stdout.ready, s.stderr.ready = s.ready, s.ready
+	s.stdout.parsers, s.stderr.parsers = s.parsers, s.parsers
 	all := []*outputPipe{&s.stdout, &s.stderr}
 	fds := []unix.PollFd{pollFor(s.stdout.from), pollFor(s.stderr.from), pollFor(s.endReader)}
 	var until time.Time
@@ -151,6 +155,7 @@ func (s *outputPipe) readOnce(buf []byte) int {
 		s.out.record(s.isErr, buf[:pod.RecordHeader+n])
 		s.ready.read(s.isErr, buf[pod.RecordHeader:pod.RecordHeader+n])
 		passThrough(s.passFD, buf[pod.RecordHeader:pod.RecordHeader+n])
+		s.parsers.Write(s.isErr, buf[pod.RecordHeader:pod.RecordHeader+n])
 		return n
 	}
 }

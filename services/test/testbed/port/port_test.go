@@ -179,6 +179,8 @@ func serveOnce(t *testing.T, host string, port int) {
 	if err := errors.Join(l.Close(), server.Close(), client.Close()); err != nil {
 		t.Fatal(err)
 	}
+	syscall.ForkLock.RLock()   // a child of another test has a copy of the listener until it executes its program
+	syscall.ForkLock.RUnlock() //nolint:staticcheck // nothing is to be done then
 }
 
 func TestAReservedPortIsNoOutgoingConnections(t *testing.T) {

@@ -145,7 +145,7 @@ func remedy(err error) string {
 // own output does, why where there may be none.
 func diagnosticVerb(reason string) string {
 	switch reason {
-	case "NonZeroExit", "StepFailed", "Signaled", "OOMKilled", "EndedEarly", "DeadlineExceeded":
+	case "NonZeroExit", "NoResults", "StepFailed", "Signaled", "OOMKilled", "EndedEarly", "DeadlineExceeded":
 		return "logs"
 	}
 	return "why"

@@ -1,14 +1,17 @@
-package extract
+// Package units converts numbers between the units that descriptors and tools write.
+//
+// Known are seconds (ns us µs ms s min h, with their long names), bytes and bits with the
+// prefixes of SI (k M G T P) and of IEC (Ki Mi Gi Ti Pi), operations (op), rates of all
+// these per second (/s or ps as in Gbps), hertz, and parts of one (1, ratio, %). The
+// factors are those of the SI brochure and of IEC 80000-13.
+package units
 
 import "strings"
 
-// convert converts v from the unit from to the unit to. It returns v and from if one of the units is unknown, or if they do not measure the
-// same. An empty to returns v and from, an empty from returns v and to.
-//
-// Known are seconds (ns us µs ms s min h, with their long names), bytes and bits with the prefixes of SI (k M G T P) and of IEC (Ki Mi Gi
-// Ti Pi), rates of all these per second (/s or ps as in Gbps), hertz, and percent of one. The factors are those of the SI brochure and of
-// IEC 80000-13.
-func convert(v float64, from, to string) (float64, string) {
+// Convert converts v from the unit from to the unit to. It returns v and from if one of the
+// units is unknown, or if they do not measure the same. An empty to returns v and from, an
+// empty from returns v and to.
+func Convert(v float64, from, to string) (float64, string) {
 	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
 	if to == "" || from == to {
 		return v, from
@@ -16,15 +19,28 @@ func convert(v float64, from, to string) (float64, string) {
 	if from == "" {
 		return v, to
 	}
-	a, okFrom := unitOf(from)
-	b, okTo := unitOf(to)
-	if !okFrom || !okTo || a.of != b.of {
+	a, b, ok := both(from, to)
+	if !ok {
 		return v, from
 	}
 	if a.factor >= b.factor {
 		return v * (a.factor / b.factor), to
 	}
 	return v / (b.factor / a.factor), to // exact if the quotient is whole
+}
+
+// Convertible reports whether Convert converts numbers of one unit to the other.
+func Convertible(from, to string) bool {
+	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
+	_, _, ok := both(from, to)
+	return ok || from == to
+}
+
+// both returns two units that measure the same.
+func both(from, to string) (a, b unit, ok bool) {
+	a, okFrom := unitOf(from)
+	b, okTo := unitOf(to)
+	return a, b, okFrom && okTo && a.of == b.of
 }
 
 // unit is a multiple of a base unit. The base unit is the smallest known one, so that all factors are whole.
@@ -59,8 +75,10 @@ func unitOf(text string) (unit, bool) {
 		return unit{"ns", 3600e9}, true
 	case "%", "percent":
 		return unit{"%", 1}, true
-	case "1":
+	case "1", "ratio":
 		return unit{"%", 100}, true
+	case "op", "ops", "operations":
+		return unit{"op", 1}, true
 	}
 	return prefixed(text)
 }

@@ -1,0 +1,110 @@
+package parse
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/parsers/report"
+)
+
+// options returns the options of a parser. A number that the descriptor selects has the unit that it declares, or none.
+func options(p pod.Parser) report.Options {
+	var o report.Options
+	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
+		o.Metrics = append(o.Metrics, report.Selection{Name: name, Path: p.Metrics[name], Unit: report.Count})
+	}
+	return o
+}
+
+// Judge returns why a benchmark has failed that ended with an exit code, empty if its parsers do not say so, and notices for the user about
+// what is missing. A benchmark that failed by itself has a reason of its own.
+func Judge(results []Result, exitCode int) (problem string, notices []string) {
+	for _, r := range results {
+		text := strings.Join(strings.Fields(r.problem()), " ")
+		switch required := !r.Parser.Optional && exitCode == 0; {
+		case text == "":
+		case r.Report.State == report.Partial:
+			notices = append(notices, text)
+		case required && problem == "":
+			problem = text
+		case required || exitCode == 0 || r.Report.State == report.Failed:
+			notices = append(notices, text)
+		}
+	}
+	return problem, notices
+}
+
+// problem returns what is missing in a result, empty if nothing is.
+func (r Result) problem() string {
+	in := "the output"
+	if r.Parser.Path != "" {
+		in = r.Parser.Path
+	}
+	switch r.Report.State {
+	case report.OK:
+	case report.Partial:
+		return fmt.Sprintf("a part of the results of %s in %s is missing: %s", r.Report.Kind, in, r.Report.Reason)
+	case report.Failed:
+		return fmt.Sprintf("%s says in %s that it failed: %s", r.Report.Kind, in, r.Report.Reason)
+	case report.Empty:
+		return fmt.Sprintf("%s has no result that parser %s reads: %s%s", in, r.Parser.Kind, r.Report.Reason, r.quote())
+	}
+	return ""
+}
+
+// quote returns the first lines that the parser read.
+func (r Result) quote() string {
+	if len(r.Head) == 0 {
+		return ""
+	}
+	quoted := make([]string, len(r.Head))
+	for i, line := range r.Head {
+		quoted[i] = strconv.Quote(line)
+	}
+	return "; it begins with " + strings.Join(quoted, ", ")
+}
+
+// AppendLines appends the metrics of results to dst, each as a line that client libraries write.
+func AppendLines(dst []byte, results []Result, seconds float64) []byte {
+	for _, r := range results {
+		for _, m := range r.Report.Metrics {
+			line := map[string]any{m.Name: m.Value, "@time": seconds}
+			if m.Unit != "" && !(m.Unit == report.Count && ofOnesOwn(r.Report.Kind)) {
+				line["@unit"] = m.Unit
+			}
+			if m.Direction != "" {
+				line["@direction"] = m.Direction
+			}
+			if len(m.Labels) > 0 {
+				line["@labels"] = m.Labels
+			}
+			if text, err := json.Marshal(line); err == nil { // a parser gives finite numbers alone
+				dst = append(append(dst, text...), '\n')
+			}
+		}
+	}
+	return dst
+}
+
+// ofOnesOwn reports whether a kind is a file of one's own, which says nothing of units.
+func ofOnesOwn(kind string) bool { return kind == "json" || kind == "csv" }
+
+// Versions returns the versions of the tools whose output was read, by kind; nil if none is known.
+func Versions(results []Result) map[string]string {
+	var all map[string]string
+	for _, r := range results {
+		if r.Report.Version == "" {
+			continue
+		}
+		if all == nil {
+			all = make(map[string]string)
+		}
+		all[r.Report.Kind] = r.Report.Version
+	}
+	return all
+}

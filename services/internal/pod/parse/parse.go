@@ -1,0 +1,213 @@
+// Package parse reads the output of a benchmark with the parsers of its descriptor while it is written, and files once the benchmark has ended.
+package parse
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/artifacts"
+	"github.com/benchmark-ai/bai/services/parsers"
+	"github.com/benchmark-ai/bai/services/parsers/report"
+)
+
+// Result is what one parser found.
+type Result struct {
+	Parser pod.Parser
+	Report report.Report
+	Head   []string // the first lines that it read
+}
+
+// Parsers are the parsers of a benchmark. Only one goroutine may use them.
+type Parsers struct {
+	all    []pod.Parser
+	inputs []*input // of each parser; nil for one that reads a file
+}
+
+// Start starts the parsers that read output.
+func Start(all []pod.Parser) *Parsers {
+	p := &Parsers{all: all, inputs: make([]*input, len(all))}
+	for i, one := range all {
+		if one.Path == "" {
+			p.inputs[i] = newInput(one)
+		}
+	}
+	return p
+}
+
+// Write hands on a piece of standard output, or of standard error. It waits for a parser that is behind.
+func (p *Parsers) Write(isErr bool, data []byte) {
+	for _, in := range p.inputs {
+		if in != nil {
+			in.write(isErr, data)
+		}
+	}
+}
+
+// End ends the output, reads the files, and returns the results of all parsers in their order.
+func (p *Parsers) End() []Result {
+	var results []Result
+	for i, one := range p.all {
+		if in := p.inputs[i]; in != nil {
+			results = append(results, in.end())
+			continue
+		}
+		results = append(results, parseFile(one))
+	}
+	return results
+}
+
+// input is the output that one parser reads. Of two streams it has whole lines.
+type input struct {
+	parser  pod.Parser
+	reads   [2]bool   // standard output, standard error
+	partial [2][]byte // the line that has not ended yet, of each stream
+	head    head
+	buffer  *bufio.Writer
+	pipe    *io.PipeWriter
+	done    chan report.Report
+}
+
+// bufferSize is how many bytes are handed on at a time.
+const bufferSize = 64 << 10
+
+func newInput(p pod.Parser) *input {
+	r, w := io.Pipe()
+	in := &input{parser: p, reads: streams(p), buffer: bufio.NewWriterSize(w, bufferSize), pipe: w, done: make(chan report.Report, 1)}
+	go func() {
+		found := parse(p, r)
+		_, _ = io.Copy(io.Discard, r) // a parser may stop before the end
+		in.done <- found
+	}()
+	return in
+}
+
+func (in *input) write(isErr bool, data []byte) {
+	stream := 0
+	if isErr {
+		stream = 1
+	}
+	if !in.reads[stream] {
+		return
+	}
+	in.head.add(data)
+	if in.reads[0] != in.reads[1] {
+		_, _ = in.buffer.Write(data) // a pipe that is not closed takes all
+		return
+	}
+	open := &in.partial[stream]
+	n := bytes.LastIndexByte(data, '\n') + 1
+	if n > 0 {
+		_, _ = in.buffer.Write(*open)
+		_, _ = in.buffer.Write(data[:n])
+		*open = (*open)[:0]
+	}
+	if *open = append(*open, data[n:]...); len(*open) >= report.MaxLine {
+		_, _ = in.buffer.Write(*open)
+		*open = (*open)[:0]
+	}
+}
+
+func (in *input) end() Result {
+	for _, open := range in.partial {
+		if len(open) > 0 {
+			_, _ = in.buffer.Write(append(open, '\n'))
+		}
+	}
+	_ = in.buffer.Flush()
+	_ = in.pipe.Close()
+	return Result{Parser: in.parser, Report: <-in.done, Head: in.head.lines()}
+}
+
+// parseFile parses the file of a parser.
+func parseFile(p pod.Parser) Result {
+	nothing := func(reason string) Result {
+		return Result{Parser: p, Report: report.Of(p.Kind, "", nil, reason)}
+	}
+	files, notices := artifacts.Find(pod.Artifact{Path: p.Path, Quiet: true})
+	switch {
+	case len(files) > 1:
+		return nothing(fmt.Sprintf("%d files match it, as %s and %s", len(files), files[0].Name, files[1].Name))
+	case len(files) == 0 && len(notices) > 0:
+		return nothing(notices[0])
+	case len(files) == 0:
+		return nothing("the benchmark left no such file")
+	}
+	f, err := files[0].Open()
+	if err != nil {
+		return nothing(err.Error())
+	}
+	defer f.Close() //nolint:errcheck // only read
+	var begin head
+	found := parse(p, io.TeeReader(f, &begin))
+	return Result{Parser: p, Report: found, Head: begin.lines()}
+}
+
+// parse reads r with a parser. A defect of a parser is a report without a result: it must not end the benchmark.
+func parse(p pod.Parser, r io.Reader) (found report.Report) {
+	defer func() {
+		if v := recover(); v != nil {
+			found = report.Of(p.Kind, "", nil, fmt.Sprintf("the parser has a defect: %v", v))
+		}
+	}()
+	found, err := parsers.Parse(p.Kind, r, options(p))
+	if err != nil {
+		return report.Of(p.Kind, "", nil, err.Error())
+	}
+	return found
+}
+
+// head is the beginning of a text.
+type head struct{ text []byte }
+
+// headSize is how much of a text is kept, of which its first lines are quoted.
+const headSize = 2 << 10
+
+func (h *head) add(data []byte) {
+	h.text = append(h.text, data[:min(len(data), headSize-len(h.text))]...)
+}
+
+// Write implements io.Writer.
+func (h *head) Write(data []byte) (int, error) {
+	h.add(data)
+	return len(data), nil
+}
+
+// lines returns the first lines that are not blank.
+func (h *head) lines() []string {
+	const most = 3
+	var all []string
+	for line := range bytes.Lines(h.text) {
+		if text := report.Clip(string(line)); text != "" {
+			all = append(all, text)
+		}
+		if len(all) == most {
+			break
+		}
+	}
+	return all
+}
+
+// streams returns which streams a parser reads.
+func streams(p pod.Parser) [2]bool {
+	switch cmp.Or(p.Stream, defaultStream(p.Kind)) {
+	case "stdout":
+		return [2]bool{true, false}
+	case "stderr":
+		return [2]bool{false, true}
+	}
+	return [2]bool{true, true}
+}
+
+// defaultStream returns which streams a kind reads if nothing else is said.
+func defaultStream(kind string) string {
+	for _, k := range parsers.Kinds() {
+		if k.Name == kind && k.Document {
+			return "stdout"
+		}
+	}
+	return "both"
+}
