@@ -258,18 +258,24 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 		if _, err := s.selector(r.Hardware, zone); err != nil {
 			return nil, err
 		}
-		if err := s.checkPullPolicy(r.Env); err != nil {
+		if err := s.checkRole(r, in.Images); err != nil {
 			return nil, err
-		}
-		if err := checkParsers(r, in.Images, s); err != nil {
-			return nil, err
-		}
-		if r.Env.Privileged && s.Security == Restricted {
-			return nil, refusal.Descriptor("env.privileged is true, and this platform's pods keep to the level restricted of Pod Security")
 		}
 		builders = append(builders, builder{in: in, settings: s, role: r, names: names, zone: zone})
 	}
 	return builders, nil
+}
+
+// checkRole refuses a role whose container the settings do not allow, or whose parsers read
+// nothing.
+func (s Settings) checkRole(r roles.Role, images []cluster.Image) error {
+	if err := s.checkPullPolicy(r.Env); err != nil {
+		return err
+	}
+	if r.Env.Privileged && s.Security == Restricted {
+		return refusal.Descriptor("env.privileged is true, and this platform's pods keep to the level restricted of Pod Security")
+	}
+	return checkParsers(r, images, s)
 }
 
 // checkVolumes refuses volumes that the Pod Security level restricted does not allow.

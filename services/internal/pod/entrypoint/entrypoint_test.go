@@ -383,7 +383,9 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 
 func TestOutputIsRecordedInOrderAndPassedOn(t *testing.T) {
 	t.Parallel()
-	r := command(t, entrypoint.Settings{Args: sh("for i in 1 2 3 4 5 6; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done")})
+	dir := t.TempDir()
+	recorded := `n() { wc -c < ` + pod.PathIn(dir, pod.Output) + `; }; recorded() { until [ $(n) -gt $before ]; do sleep 0.01; done; before=$(n); }; before=$(n); `
+	r := command(t, entrypoint.Settings{Dir: dir, Args: sh(recorded + "for i in 1 2 3 4 5 6; do echo o$i; recorded; echo e$i >&2; recorded; done")})
 	r.waitForExit(t)
 	all, stdout, stderr := r.records(t)
 	if want := "1:o1\n2:e1\n1:o2\n2:e2\n1:o3\n2:e3\n1:o4\n2:e4\n1:o5\n2:e5\n1:o6\n2:e6\n"; all != want {

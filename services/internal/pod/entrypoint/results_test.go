@@ -50,7 +50,8 @@ func TestABenchmarkThatEndsWellWithoutAResultHasFailed(t *testing.T) {
 		notices []string
 	}{
 		"without anything": {
-			pod.Parser{Kind: "iperf3"}, "echo hello; echo oh >&2", pod.ExitNoResults,
+			pod.Parser{Kind: "iperf3"},
+			"echo hello; echo oh >&2", pod.ExitNoResults,
 			`NoResults: the output has no result that parser iperf3 reads: REASON; it begins with "hello"`, nil,
 		},
 		"it failed already":   {pod.Parser{Kind: "iperf3"}, "echo hello; exit 3", 3, "hello", nil},

@@ -73,22 +73,27 @@ func (r Result) quote() string {
 func AppendLines(dst []byte, results []Result, seconds float64) []byte {
 	for _, r := range results {
 		for _, m := range r.Report.Metrics {
-			line := map[string]any{m.Name: m.Value, "@time": seconds}
-			if m.Unit != "" && !(m.Unit == report.Count && ofOnesOwn(r.Report.Kind)) {
-				line["@unit"] = m.Unit
-			}
-			if m.Direction != "" {
-				line["@direction"] = m.Direction
-			}
-			if len(m.Labels) > 0 {
-				line["@labels"] = m.Labels
-			}
-			if text, err := json.Marshal(line); err == nil { // a parser gives finite numbers alone
+			if text, err := json.Marshal(emission(m, r.Report.Kind, seconds)); err == nil { // a parser gives finite numbers alone
 				dst = append(append(dst, text...), '\n')
 			}
 		}
 	}
 	return dst
+}
+
+// emission returns a metric as the object of a line.
+func emission(m report.Metric, kind string, seconds float64) map[string]any {
+	line := map[string]any{m.Name: m.Value, "@time": seconds}
+	if m.Unit != "" && (m.Unit != report.Count || !ofOnesOwn(kind)) {
+		line["@unit"] = m.Unit
+	}
+	if m.Direction != "" {
+		line["@direction"] = m.Direction
+	}
+	if len(m.Labels) > 0 {
+		line["@labels"] = m.Labels
+	}
+	return line
 }
 
 // ofOnesOwn reports whether a kind is a file of one's own, which says nothing of units.
