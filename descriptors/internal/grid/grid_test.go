@@ -128,7 +128,7 @@ func hostileSweeps() map[string]string {
 		"tables":                  long + "[sweep.product]\na = [1]\n\"output.metrics.0\" = [" + strings.Repeat("{ name = 'a' }, ", 2000) + "]\n",
 		"braces":                  file + "[ml]\nargs = '" + strings.Repeat("{", 200<<10) + "'\n[sweep.product]\na = [1]\n",
 		"names":                   file + "[ml]\nargs = '" + strings.Repeat("{{a}}{{b}}", 20<<10) + "'\n[sweep.product]\na = " + distinct(1000) + "\n",
-		"rows of exclude":         file + "[ml]\nargs = '{{a}} {{b}}'\n[sweep.product]\na = " + distinct(300) + "\nb = " + distinct(300) + "\n" + strings.Repeat("[[sweep.exclude]]\na = 299\nb = 1\n", 900),
+		"rows of exclude":         file + "[ml]\nargs = '{{a}} {{b}}'\n[sweep.product]\na = " + distinct(300) + "\nb = " + distinct(300) + "\n" + strings.Repeat("[[sweep.exclude]]\na = 299\nb = 1\n", 900) + "[[sweep.exclude]]\nc = 1\n",
 		"names without end":       file + "[sweep.product]\n" + strings.Repeat("a", 200<<10) + " = [1]\n",
 		"parameters without end": file + "[sweep.product]\n" + func() (s string) {
 			for i := range 10_000 {
