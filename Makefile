@@ -24,7 +24,7 @@ export GOFLAGS := -buildvcs=false -tags=disable_grpc_modules -trimpath
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man install demo test test-real images bench observe sizes names fuzz format lint fmt generate generated check ci flaky flags clean
+.PHONY: help build man install demo test test-real images bench scoreboard observe sizes names fuzz format lint fmt generate generated check ci flaky flags clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ images: build ## OCI images of the services and of what runs in pods, in bin/ima
 
 bench: build ## measure, next to what each is compared to, and write bin/bench.json
 	cd services && go run ./test/bench -out ../bin/bench.json
+
+scoreboard: ## measure the detector of changes on series of known truth, and write docs/detector.md
+	cd services && go run ./test/scoreboard -out ../docs/detector.md
 
 observe: build ## compare benchmarks with the platform around them and without it, FOR=2m each; ON=local,bed also on two nodes
 	cd services && go run ./test/bench -observe $(or $(FOR),2m) -on $(or $(ON),local) -out ../bin/observe.json

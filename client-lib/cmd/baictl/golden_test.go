@@ -60,6 +60,8 @@ func allCommands() map[string]string {
 	}
 	maps.Copy(all, authorCommands())
 	maps.Copy(all, resultCommands())
+	maps.Copy(all, changesCommands())
+	maps.Copy(all, compareCommands())
 	maps.Copy(all, dataCommands())
 	maps.Copy(all, scheduleCommands())
 	maps.Copy(all, setCommands())
@@ -95,6 +97,7 @@ func formattedCommands() map[string]string {
 		"artifacts":   "artifacts list hello",
 		"summary":     "metrics hello --summary",
 		"environment": "environment hello",
+		"changes":     "changes --input results.csv --method otava",
 		"explain":     "explain BAI0012",
 		"diff":        "diff good.toml hello",
 		"sweep":       "sweep preview sweep.toml",
@@ -253,6 +256,60 @@ func resultCommands() map[string]string {
 		"config-bad-server":  "config set-context lab --server http://x",
 		"config-no-verb":     "config set",
 		"manual-nothing":     "manual pdf",
+	}
+}
+
+// changesCommands are the command lines that find changes. The numbers of one of them,
+// changes-segments, are those of the platform's own method.
+func changesCommands() map[string]string {
+	return map[string]string{
+		"changes-segments":      "changes --input results.csv -o json",
+		"changes-csv":           "changes --input results.csv --method otava -o csv",
+		"changes-jsonl":         "changes --input results.csv --method otava -o jsonl",
+		"changes-fail":          "changes --input results.csv --method otava --fail -o name",
+		"changes-large":         "changes --input results.csv --method otava --min-magnitude 0.5 --fail",
+		"changes-replay":        "changes --input results.csv --method otava --p 0.01 --window 20 --replay",
+		"changes-replay-wide":   "changes --input results.csv --method otava --p 0.01 --window 20 --replay -o wide",
+		"changes-replay-json":   "changes --input results.csv --method otava --p 0.01 --window 20 --replay -o json",
+		"changes-fault":         "changes --input results-bad.csv",
+		"changes-stdin":         "changes --input -",
+		"changes-missing":       "changes --input nowhere.csv",
+		"changes-folder":        "changes --input folder",
+		"changes-no-input":      "changes",
+		"changes-argument":      "changes results.csv",
+		"changes-unknown":       "changes --input results.csv --method hunter",
+		"changes-other-window":  "changes --input results.csv --window 20",
+		"changes-other-level":   "changes --input results.csv --method otava --confidence 0.9",
+		"changes-bad-level":     "changes --input results.csv --confidence 95",
+		"changes-no-level":      "changes --input results.csv --confidence 0",
+		"changes-bad-p":         "changes --input results.csv --method otava --p 2",
+		"changes-no-window":     "changes --input results.csv --method otava --window 0",
+		"changes-no-xml":        "changes --input results.csv -o xml",
+		"completion-method":     "__complete changes --method o",
+		"completion-changes-as": "__complete changes -o j",
+	}
+}
+
+// compareCommands are the command lines that compare results of go test -bench.
+func compareCommands() map[string]string {
+	return map[string]string{
+		"compare":           "compare bench-old.txt bench-new.txt",
+		"compare-output":    "compare bench-old.txt bench-new.txt -o benchstat",
+		"compare-one":       "compare bench-old.txt",
+		"compare-three":     "compare bench-old.txt bench-new.txt bench-old.txt",
+		"compare-labels":    "compare before=bench-old.txt after=bench-new.txt",
+		"compare-stdin":     "compare bench-old.txt -",
+		"compare-warnings":  "compare bench-old.txt bench-bad.txt",
+		"compare-missing":   "compare bench-bad.txt nowhere.txt",
+		"compare-folder":    "compare bench-old.txt new=folder",
+		"compare-two-pipes": "compare - new=-",
+		"compare-nothing":   "compare",
+		"compare-empty":     "compare bench-old.txt --output=",
+		"compare-no-table":  "compare bench-old.txt bench-new.txt -o table",
+		"compare-no-json":   "compare bench-old.txt bench-new.txt -o json",
+		"completion-as":     "__complete compare bench-old.txt -o b",
+		"completion-bench":  "__complete compare bench-old.txt be",
+		"help-compare":      "compare --help",
 	}
 }
 
@@ -448,7 +505,7 @@ func TestOutputInAPipe(t *testing.T) {
 
 func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	for _, name := range []string{
-		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "get-wide", "validate-folder",
+		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "changes-table", "changes-wide", "changes-replay", "get-wide", "validate-folder",
 		"list-table", "list-wide", "get-table", "watch-table", "run-table", "run-json", "metrics-table", "metrics-wide", "logs-table",
 		"submit-wide", "validate-two", "version-table", "cancel-table", "get-missing", "list-none",
 	} {

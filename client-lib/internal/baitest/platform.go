@@ -4,6 +4,7 @@ package baitest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -132,7 +133,10 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 	stop = func() error {
 		server.Stop()
 		p.work.Wait()
-		return <-done
+		if err := <-done; !errors.Is(err, grpc.ErrServerStopped) { // stopped before it had begun
+			return err
+		}
+		return nil
 	}
 	return p, stop, nil
 }

@@ -18,6 +18,7 @@ const (
 	Platform = 3
 	Time     = 4
 	Canceled = 5
+	Changed  = 6 // a regression stands
 )
 
 // Code is the exit code after err.
@@ -33,6 +34,9 @@ func Code(err error) int {
 	}
 	if _, ok := errors.AsType[*ParseError](err); ok {
 		return Failed
+	}
+	if _, ok := errors.AsType[*RegressionError](err); ok {
+		return Changed
 	}
 	_, timedOut := errors.AsType[*TimeoutError](err)
 	switch {

@@ -39,6 +39,18 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%s (%s) is %s: %s", e.File, e.Kind, e.State, e.Reason)
 }
 
+// A RegressionError says that series of a file have changed for the worse. It does not list
+// the changes: they were printed.
+type RegressionError struct {
+	File                    string
+	Regressions, Series, Of int
+}
+
+// Error says how many regressions there are, and in how many series.
+func (e *RegressionError) Error() string {
+	return fmt.Sprintf("%s has %s in %d of %d series", e.File, printer.Plural(e.Regressions, "regression"), e.Series, e.Of)
+}
+
 // A FaultsError says that descriptors are invalid. It does not say why: the
 // faults were printed.
 type FaultsError struct{ Faults, Files, Of int }

@@ -19,9 +19,13 @@ func TestCodeAndLine(t *testing.T) {
 		code int
 		line string
 	}{
-		"a usage":                            {&exitcode.UsageError{Message: "unknown flag", Help: "baictl list --help"}, exitcode.Usage, "unknown flag (see baictl list --help)"},
-		"one file's fault":                   {&exitcode.FaultsError{Faults: 1, Files: 1, Of: 1}, exitcode.Usage, "1 fault"},
-		"many files' faults":                 {&exitcode.FaultsError{Faults: 7, Files: 2, Of: 3}, exitcode.Usage, "7 faults in 2 of 3 files"},
+		"a usage":            {&exitcode.UsageError{Message: "unknown flag", Help: "baictl list --help"}, exitcode.Usage, "unknown flag (see baictl list --help)"},
+		"one file's fault":   {&exitcode.FaultsError{Faults: 1, Files: 1, Of: 1}, exitcode.Usage, "1 fault"},
+		"many files' faults": {&exitcode.FaultsError{Faults: 7, Files: 2, Of: 3}, exitcode.Usage, "7 faults in 2 of 3 files"},
+		"regressions in a file": {
+			&exitcode.RegressionError{File: "a.csv", Regressions: 3, Series: 2, Of: 7}, exitcode.Changed,
+			"a.csv has 3 regressions in 2 of 7 series",
+		},
 		"an invalid request":                 {&bai.InvalidError{Message: "bad\npage"}, exitcode.Usage, "bad page"},
 		"no such run":                        {fmt.Errorf("get run: %w", &bai.NotFoundError{Message: "no run"}), exitcode.Usage, "get run: no run (see baictl list)"},
 		"a taken name":                       {&bai.ExistsError{Message: "taken", RunID: "r1"}, exitcode.Usage, "taken (it belongs to run r1)"},

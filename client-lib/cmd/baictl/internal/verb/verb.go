@@ -77,7 +77,7 @@ func commandGroups(s *session.Session) []commandGroup {
 		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), explain.Why(s), explain.Repro(s), runs.Cancel(s)}},
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
 		{"results", "What runs brought:", []*cobra.Command{
-			results.Metrics(s), results.Logs(s), results.Artifacts(s),
+			results.Metrics(s), results.Logs(s), results.Artifacts(s), results.Changes(s), results.Compare(s),
 			results.Environment(s), results.Report(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s),
 		}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},
@@ -108,7 +108,8 @@ Exit codes:
   3  the platform cannot be reached or failed, or a run's data stayed incomplete
   4  time is over: of --timeout, of the run (a deadline), or the user's (Ctrl-C
      while following a run: it goes on)
-  5  the run, the set or a run of the set was canceled`
+  5  the run, the set or a run of the set was canceled
+  6  of changes --fail: a series of the file has a regression`
 
 func rootCommand(s *session.Session) *cobra.Command {
 	root := &cobra.Command{

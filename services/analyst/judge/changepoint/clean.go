@@ -1,0 +1,151 @@
+package changepoint
+
+import (
+	"math"
+	"slices"
+)
+
+// The filter of spikes is Hampel's: values are compared with the running median of
+// medianWidth rows, so that fewer than half of them in a row are never a level. A
+// deviation counts up to clipAt scales, less and less from taperFrom on, and nothing
+// from taperTo on (Hampel et al. 1986, Robust Statistics, 2.6).
+const (
+	medianWidth = 13
+	clipAt      = 3.0
+	taperFrom   = 4.0
+	taperTo     = 6.0
+
+	// The standard deviation of normal values, by the median of absolute deviations and by
+	// their mean.
+	medianToSigma = 1.4826
+	meanToSigma   = 1.2533
+)
+
+// withoutSpikes returns values with what spikes is taken off, and how many were spikes.
+func withoutSpikes(values []float64) (clean []float64, spikes int) {
+	medians, deviations := runningMedians(values)
+	sorted := slices.Clone(deviations)
+	slices.Sort(sorted)
+	scale := scaleOf(sorted)
+	clean = slices.Clone(values)
+	for i, m := range medians {
+		if deviations[i] <= clipAt*scale {
+			continue
+		}
+		if deviations[i] >= taperTo*scale {
+			spikes++
+		}
+		clean[i] = m + math.Copysign(scale*counted(deviations[i]/scale), values[i]-m)
+	}
+	return clean, spikes
+}
+
+// scaleOf returns the spread of sorted deviations: of those that are not 0, unless they
+// are so few that they may all be spikes.
+func scaleOf(sorted []float64) float64 {
+	n := len(sorted)
+	first := n
+	for i, d := range sorted {
+		if d > 0 {
+			first = i
+			break
+		}
+	}
+	if other := sorted[first:]; len(other) >= n/5 && len(other) > 0 {
+		return medianToSigma * other[len(other)/2]
+	}
+	return meanToSigma * mean(sorted)
+}
+
+// counted is how much of a deviation above clipAt counts, in scales.
+func counted(deviation float64) float64 {
+	switch {
+	case deviation <= taperFrom:
+		return clipAt
+	case deviation >= taperTo:
+		return 0
+	}
+	return clipAt * (taperTo - deviation) / (taperTo - taperFrom)
+}
+
+// runningMedians returns the medians of the medianWidth rows around each row, at the ends
+// of the nearest ones, and how far values are from them.
+func runningMedians(values []float64) (medians, deviations []float64) {
+	n := len(values)
+	medians, deviations = make([]float64, n), make([]float64, n)
+	var window [medianWidth]float64
+	for i := range values {
+		from := max(0, min(i-medianWidth/2, n-medianWidth))
+		w := window[:copy(window[:], values[from:min(n, from+medianWidth)])]
+		insertionSort(w)
+		medians[i] = middle(w)
+		deviations[i] = math.Abs(values[i] - medians[i])
+	}
+	return medians, deviations
+}
+
+// insertionSort is the fastest for so few values.
+func insertionSort(w []float64) {
+	for i := 1; i < len(w); i++ {
+		v, j := w[i], i
+		for ; j > 0 && w[j-1] > v; j-- {
+			w[j] = w[j-1]
+		}
+		w[j] = v
+	}
+}
+
+// middle returns the median of sorted values.
+func middle(sorted []float64) float64 {
+	n := len(sorted)
+	return sorted[(n-1)/2]/2 + sorted[n/2]/2
+}
+
+// standard returns values around their median, none larger than 1.
+func standard(values []float64) (z []float64, center, scale float64) {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	center = middle(sorted)
+	scale = max(sorted[len(sorted)-1]/2-center/2, center/2-sorted[0]/2) // halves, for sums that overflow
+	z = make([]float64, len(values))
+	if scale == 0 {
+		return z, center, 0
+	}
+	for i, v := range values {
+		z[i] = (v/2 - center/2) / scale
+	}
+	return z, center, 2 * scale
+}
+
+// scores returns normal scores: the quantile of a normal distribution for the rank of each
+// value. Equal values have the same.
+func scores(values []float64) []float64 {
+	const limit = 2 // the few largest ranks say little about a level
+	n := len(values)
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		switch {
+		case values[a] < values[b]:
+			return -1
+		case values[a] > values[b]:
+			return 1
+		}
+		return a - b
+	})
+	z := make([]float64, n)
+	for from := 0; from < n; {
+		to := from
+		for to < n && values[order[to]] == values[order[from]] {
+			to++
+		}
+		q := math.Sqrt2 * math.Erfinv(float64(from+to)/float64(n)-1)
+		for _, i := range order[from:to] {
+			z[i] = max(-limit, min(limit, q))
+		}
+		from = to
+	}
+	return z
+}
