@@ -144,8 +144,6 @@ func barOf(family string) bar {
 	switch {
 	case family == "slow drift":
 		return bar{4, 6}
-	case family == "spread changes": // where it grows, a replay takes the first wide rows for levels, and most of them back within 5 rows
-		return bar{1.5, 8}
 	case family == "bursts", family == "AR(1) 0.8":
 		return bar{1.5, 6}
 	case strings.HasPrefix(family, "mixture"):

@@ -98,7 +98,7 @@ func (s *accumulator) analysis() Analysis {
 
 // find finds the changes of at least MinPoints finite values. Rows are indices of values.
 func (d Detector) find(values []float64) (all []found, notes []string) {
-	clean, spikes := withoutSpikes(values)
+	clean, wide, spikes := withoutSpikes(values)
 	z, center, scale := standard(clean)
 	if scale == 0 {
 		return nil, []string{"all values are equal, but for spikes"}
@@ -110,7 +110,22 @@ func (d Detector) find(values []float64) (all []found, notes []string) {
 		ranked = flat
 	}
 	starts, _ = newModel(scores(ranked)).eliminate(starts, rankPenalty)
-	e := estimator{model: newModel(flat), starts: starts, trend: trend, center: center, scale: scale, confidence: d.confidence}
+	e := estimator{
+		model: newModel(flat), wide: scaled(wide, center, scale, trend), starts: starts,
+		trend: trend, center: center, scale: scale, confidence: d.confidence,
+	}
 	e.keepClear()
 	return e.changes(), e.notes(spikes)
+}
+
+// scaled returns values around a center in a scale, without a trend.
+func scaled(values []float64, center, scale float64, trend []float64) []float64 {
+	z := make([]float64, len(values))
+	for i, v := range values {
+		z[i] = (v/2 - center/2) / (scale / 2)
+	}
+	if trend == nil {
+		return z
+	}
+	return minus(z, trend)
 }

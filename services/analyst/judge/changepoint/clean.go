@@ -21,23 +21,26 @@ const (
 	meanToSigma   = 1.2533
 )
 
-// withoutSpikes returns values with what spikes is taken off, and how many were spikes.
-func withoutSpikes(values []float64) (clean []float64, spikes int) {
+// withoutSpikes returns values with what spikes is taken off, values in which spikes count
+// as much as what is no spike can, and how many were spikes. The spread of rows is that
+// of the second: where it grows, the first make it too small.
+func withoutSpikes(values []float64) (clean, wide []float64, spikes int) {
 	medians, deviations := runningMedians(values)
 	sorted := slices.Clone(deviations)
 	slices.Sort(sorted)
 	scale := scaleOf(sorted)
-	clean = slices.Clone(values)
+	clean, wide = slices.Clone(values), slices.Clone(values)
 	for i, m := range medians {
 		if deviations[i] <= clipAt*scale {
 			continue
 		}
 		if deviations[i] >= taperTo*scale {
 			spikes++
+			wide[i] = m + math.Copysign(taperTo*scale, values[i]-m)
 		}
 		clean[i] = m + math.Copysign(scale*counted(deviations[i]/scale), values[i]-m)
 	}
-	return clean, spikes
+	return clean, wide, spikes
 }
 
 // scaleOf returns the spread of sorted deviations: of those that are not 0, unless they

@@ -11,6 +11,7 @@ import (
 // estimator says how large the changes of a window are, and how sure that is.
 type estimator struct {
 	model         *model
+	wide          []float64 // the values with spikes, for their spread
 	starts        []int
 	trend         []float64 // nil where there is none
 	center, scale float64   // of the unit of the series
@@ -24,7 +25,7 @@ type estimator struct {
 const (
 	nearRows    = 40
 	nearPenalty = 12.0
-	nearLevel   = 0.005
+	nearLevel   = 0.002
 )
 
 // longestRamp is how many rows a change takes at most: what takes longer is a trend.
@@ -169,8 +170,8 @@ func (e *estimator) keepClear() {
 // sides.
 func (e *estimator) welch(i int) float64 {
 	at := e.starts[i]
-	a := moments(e.model.z[max(e.from(i), at-nearRows):at])
-	b := moments(e.model.z[at:min(e.model.end(e.starts, i+1), at+nearRows)])
+	a := moments(e.wide[max(e.from(i), at-nearRows):at])
+	b := moments(e.wide[at:min(e.model.end(e.starts, i+1), at+nearRows)])
 	variance := a.variance + b.variance
 	if variance == 0 {
 		return 0
