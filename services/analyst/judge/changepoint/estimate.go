@@ -239,16 +239,17 @@ func (e *estimator) ramp(i, last int) (first, after int, ok bool) {
 	z := e.model.z[from:min(e.model.end(e.starts, last+1), e.starts[last]+nearRows)]
 	a, b := e.starts[i]-from, e.starts[last]-from
 	best := 0.0
-	for _, r := range centered(z, relative(e.starts[i:last+1], from)) {
-		best += r * r
+	for _, u := range centered(z, relative(e.starts[i:last+1], from)) {
+		best += u * u
 	}
 	limit := best
 	if i == last {
 		limit *= math.Exp(-least * (1 + e.rho) / (1 - e.rho) / float64(len(z)))
 	}
+	r := newRamps(z)
 	for begin := max(MinSide, b-longestRamp); begin <= a; begin++ {
 		for end := max(b, begin+shortest); end <= min(begin+longestRamp, len(z)-MinSide); end++ {
-			if s := rampSquares(z, begin, end); s < best {
+			if s := r.squares(begin, end); s < best {
 				first, after, best = from+begin, from+end, s
 			}
 		}
@@ -265,20 +266,33 @@ func relative(rows []int, from int) []int {
 	return out
 }
 
-// rampSquares is the sum of squares around the best two levels, with a line between them
-// from one row up to another.
-func rampSquares(z []float64, begin, end int) float64 {
-	share := func(i int) float64 {
-		return max(0, min(1, float64(i-begin+1)/float64(end-begin+1)))
-	}
-	n, sx, sxx, sy, sxy, syy := float64(len(z)), 0.0, 0.0, 0.0, 0.0, 0.0
+// ramps makes the fit of two levels with a line between them a matter of a few operations.
+type ramps struct {
+	n             float64
+	sum, weighted []float64 // of values, and of values times their row, up to a row
+	squared       float64
+}
+
+func newRamps(z []float64) *ramps {
+	r := &ramps{n: float64(len(z)), sum: make([]float64, len(z)+1), weighted: make([]float64, len(z)+1)}
 	for i, y := range z {
-		x := share(i)
-		sx, sxx = sx+x, sxx+x*x
-		sy, sxy, syy = sy+y, sxy+x*y, syy+y*y
+		r.sum[i+1], r.weighted[i+1] = r.sum[i]+y, r.weighted[i]+float64(i)*y
+		r.squared += y * y
 	}
-	slope := (n*sxy - sx*sy) / (n*sxx - sx*sx)
-	return syy - sy*sy/n - slope*(sxy-sx*sy/n)
+	return r
+}
+
+// squares is the sum of squares around the best levels before row begin and from row end
+// on: the share of the second is x, which grows by the same step in each row between.
+func (r *ramps) squares(begin, end int) float64 {
+	rows, after := float64(end-begin), r.n-float64(end)
+	step := 1 / (rows + 1)
+	sx := rows/2 + after
+	sxx := step*rows*(2*rows+1)/6 + after
+	sy := r.sum[len(r.sum)-1]
+	sxy := step*(r.weighted[end]-r.weighted[begin]-float64(begin-1)*(r.sum[end]-r.sum[begin])) + sy - r.sum[end]
+	slope := (r.n*sxy - sx*sy) / (r.n*sxx - sx*sx)
+	return r.squared - sy*sy/r.n - slope*(sxy-sx*sy/r.n)
 }
 
 // notes says what was assumed.
