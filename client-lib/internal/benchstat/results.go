@@ -50,17 +50,17 @@ type results struct {
 	byTable         *benchproc.Projection
 	byRow, byColumn *benchproc.Projection
 	unit            *benchproc.Field // the last field of a table's key
-	samples         map[benchproc.Key]map[place][]float64
+	samples         map[benchproc.Key]map[coordinates][]float64
 }
 
-// place is a cell of a table.
-type place struct{ row, column benchproc.Key }
+// coordinates are the keys of a cell of a table.
+type coordinates struct{ row, column benchproc.Key }
 
 // newResults returns results that have a table for each configuration and unit,
 // a row for each name of a benchmark, and a column for each label.
 func newResults() *results {
 	var p benchproc.ProjectionParser
-	r := &results{samples: map[benchproc.Key]map[place][]float64{}}
+	r := &results{samples: map[benchproc.Key]map[coordinates][]float64{}}
 	// The expressions are constant and right, so that there is no error.
 	r.byTable, r.unit, _ = p.ParseWithUnit(".config", nil)
 	r.byRow, _ = p.Parse(".fullname", nil)
@@ -96,10 +96,10 @@ func (r *results) read(s source, warnings io.Writer) error {
 
 // add adds the measurements of one line.
 func (r *results) add(line *benchfmt.Result) {
-	at := place{row: r.byRow.Project(line), column: r.byColumn.Project(line)}
+	at := coordinates{row: r.byRow.Project(line), column: r.byColumn.Project(line)}
 	for i, key := range r.byTable.ProjectValues(line) {
 		if r.samples[key] == nil {
-			r.samples[key] = map[place][]float64{}
+			r.samples[key] = map[coordinates][]float64{}
 		}
 		r.samples[key][at] = append(r.samples[key][at], line.Values[i].Value)
 	}
@@ -126,7 +126,7 @@ func (r *results) table(key benchproc.Key) table {
 	for _, row := range sorted(maps.Keys(rows)) {
 		values := make([][]float64, len(order))
 		for i, column := range order {
-			values[i] = samples[place{row: row, column: column}]
+			values[i] = samples[coordinates{row: row, column: column}]
 		}
 		m.rows = append(m.rows, measured{name: row.StringValues(), values: values})
 	}

@@ -29,7 +29,7 @@ func FuzzFind(f *testing.F) {
 		values := numbers(bytes)
 		changes, err := otava.Find(values, otava.Options{P: p, Window: window, MinMagnitude: magnitude})
 		if err != nil || len(values) > 1000 {
-			t.Skip() // the time that a fuzzer has is for other inputs
+			return // options out of range have a test; long series only slow the fuzzer down
 		}
 		before := 0
 		for _, c := range changes {
