@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 	"github.com/benchmark-ai/bai/services/internal/golden"
 )
@@ -152,16 +153,19 @@ func barOf(family string) bar {
 	return bar{1.5, 3}
 }
 
-func TestTheDetectorStaysBelowItsBars(t *testing.T) {
+// A detector that says nothing is below all of them.
+const leastHits, leastRight = 0.5, 0.99
+
+func TestTheDetectorStaysWithinItsBars(t *testing.T) {
 	t.Parallel()
-	d, err := changepoint.New(changepoint.Settings{})
+	d, err := changepoint.New(judge.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, f := range families() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			e, want := newExamples(f, 2<<8+uint64(i), sizes{still: 60, grow: 24}), barOf(f.name)
+			e, want := newExamples(f, 2<<8+uint64(i), sizes{still: 60, changed: 40, grow: 24}), barOf(f.name)
 			said, err := falses(byDetector(d), e.still)
 			if err != nil {
 				t.Fatal(err)
@@ -169,6 +173,13 @@ func TestTheDetectorStaysBelowItsBars(t *testing.T) {
 			replay := replayed(d, e.grow)
 			below(t, "changes", said, want.false)
 			below(t, "changes of a replay", replay, want.replay)
+			found, err := hits(byDetector(d), e.changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found.hits.of() < leastHits || found.direction.of() < leastRight {
+				t.Errorf("it hits %.2f of the changes, with the right sign %.2f: want %v and %v", found.hits.of(), found.direction.of(), leastHits, leastRight)
+			}
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 )
 
@@ -97,7 +98,7 @@ const missed = math.MaxInt
 
 // scoreAll scores all families, at the same time. The same seed gives the same scores.
 func scoreAll(all []family, seed uint64, s sizes) ([]score, error) {
-	d, err := changepoint.New(changepoint.Settings{})
+	d, err := changepoint.New(judge.Settings{})
 	if err != nil {
 		return nil, fmt.Errorf("open the detector: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 )
 
@@ -64,7 +65,7 @@ func BenchmarkOneMorePoint(b *testing.B) {
 
 func detector(tb testing.TB) changepoint.Detector {
 	tb.Helper()
-	d, err := changepoint.New(changepoint.Settings{})
+	d, err := changepoint.New(judge.Settings{})
 	if err != nil {
 		tb.Fatal(err)
 	}

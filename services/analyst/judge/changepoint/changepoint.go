@@ -14,10 +14,7 @@
 // so that a new row never costs more than that.
 package changepoint
 
-import (
-	"fmt"
-	"math"
-)
+import "github.com/benchmark-ai/bai/services/analyst/judge"
 
 // Least numbers of points: fewer in a series, or on one side of a change, say nothing.
 const (
@@ -49,26 +46,20 @@ type Change struct {
 
 	// Shift is After - Before, with an interval of the detector's confidence.
 	Shift         float64
-	ShiftInterval Interval
+	ShiftInterval judge.Interval
 
 	// Magnitude is After/Before - 1, with its interval. All are NaN where Before is 0.
 	Magnitude         float64
-	MagnitudeInterval Interval
+	MagnitudeInterval judge.Interval
 
 	// P is the probability that a series without a change has one like this anywhere:
 	// that the place was searched for is in it.
 	P float64
 
-	// First and Last are the rows between which Index may lie, with the detector's
-	// confidence. Both belong to it.
+	// First and Last are the rows between which Index may lie: those that are less likely
+	// than it by a factor of exp(3.5) at most, whatever the confidence. Both belong to it.
 	First int
 	Last  int
-}
-
-// An Interval is a confidence interval. Its ends belong to it.
-type Interval struct {
-	Low  float64
-	High float64
 }
 
 // An Analysis is what a series says.
@@ -79,28 +70,13 @@ type Analysis struct {
 	Changes []Change // in order of their rows
 }
 
-// Settings are the settings of a Detector. The zero value works.
-type Settings struct {
-	// Confidence is the level of intervals. It is at least 0.5 and less than 1; 0 means
-	// 0.95.
-	Confidence float64
-}
-
-// Validate returns an error that names a setting that is out of its range.
-func (s Settings) Validate() error {
-	if s.Confidence != 0 && (math.IsNaN(s.Confidence) || s.Confidence < 0.5 || s.Confidence >= 1) {
-		return fmt.Errorf("confidence is %v: want at least 0.5, and less than 1", s.Confidence)
-	}
-	return nil
-}
-
 // A Detector finds changes. Its methods may be called concurrently.
 type Detector struct {
 	confidence float64
 }
 
 // New returns a Detector with settings, or the error of their Validate.
-func New(s Settings) (Detector, error) {
+func New(s judge.Settings) (Detector, error) {
 	if err := s.Validate(); err != nil {
 		return Detector{}, err
 	}

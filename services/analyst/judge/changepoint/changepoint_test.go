@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 )
 
@@ -215,7 +216,7 @@ func TestAStepIsSaidWithinEightPoints(t *testing.T) {
 func TestSettingsOutOfRangeAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []float64{-1, 0.4, 1, math.NaN()} {
-		if _, err := changepoint.New(changepoint.Settings{Confidence: c}); err == nil || !strings.Contains(err.Error(), "confidence is") {
+		if _, err := changepoint.New(judge.Settings{Confidence: c}); err == nil || !strings.Contains(err.Error(), "confidence is") {
 			t.Errorf("%v: %v", c, err)
 		}
 	}
@@ -224,7 +225,7 @@ func TestSettingsOutOfRangeAreRefused(t *testing.T) {
 func TestAHigherConfidenceGivesWiderIntervals(t *testing.T) {
 	t.Parallel()
 	values := stepped(100, 1, 4, 60)
-	d, err := changepoint.New(changepoint.Settings{Confidence: 0.99})
+	d, err := changepoint.New(judge.Settings{Confidence: 0.99})
 	if err != nil {
 		t.Fatal(err)
 	}

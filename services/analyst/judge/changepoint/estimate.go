@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 )
 
 // estimator says how large the changes of a window are, and how sure that is.
@@ -109,15 +111,15 @@ func (e *estimator) levels(c *Change, before, after level) {
 	c.Shift = c.After - c.Before
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: max(2, before.n+after.n-2)}.Quantile((1 + e.confidence) / 2)
 	half := t * e.scale * math.Sqrt(before.variance+after.variance)
-	c.ShiftInterval = Interval{Low: c.Shift - half, High: c.Shift + half}
+	c.ShiftInterval = judge.Interval{Low: c.Shift - half, High: c.Shift + half, Level: e.confidence}
 	if c.Before == 0 {
-		c.Magnitude, c.MagnitudeInterval = math.NaN(), Interval{Low: math.NaN(), High: math.NaN()}
+		c.Magnitude, c.MagnitudeInterval = math.NaN(), judge.Interval{Low: math.NaN(), High: math.NaN()}
 		return
 	}
 	ratio := c.After / c.Before
 	c.Magnitude = ratio - 1
 	half = t * e.scale / math.Abs(c.Before) * math.Sqrt(after.variance+ratio*ratio*before.variance)
-	c.MagnitudeInterval = Interval{Low: c.Magnitude - half, High: c.Magnitude + half}
+	c.MagnitudeInterval = judge.Interval{Low: c.Magnitude - half, High: c.Magnitude + half, Level: e.confidence}
 }
 
 // p is the probability that the largest statistic of a search over all rows is at least
@@ -205,7 +207,7 @@ func (e *estimator) calm(i int) float64 {
 }
 
 // between returns the rows around change i where it could as well be: those that are less
-// likely by a factor of less than exp(3.5), which steps within noise need for 95 %.
+// likely by a factor of exp(3.5) at most.
 func (e *estimator) between(i, from, to int) (first, last int) {
 	const allowed = 7.0
 	n := float64(len(e.model.z))

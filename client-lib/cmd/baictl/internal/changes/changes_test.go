@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/changes"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/points"
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 	"github.com/benchmark-ai/bai/services/analyst/judge/otava"
 )
@@ -45,8 +46,8 @@ func levels(n int, all ...float64) []float64 {
 // change is the change of the documentation.
 func change(index int) changepoint.Change {
 	return changepoint.Change{
-		Index: index, Kind: changepoint.Step, Before: 101.25, After: 108, Shift: 6.75, ShiftInterval: changepoint.Interval{Low: 5, High: 8.5},
-		Magnitude: 0.0666, MagnitudeInterval: changepoint.Interval{Low: 0.049, High: 0.083}, P: 3.1e-7, First: index - 1, Last: index + 2,
+		Index: index, Kind: changepoint.Step, Before: 101.25, After: 108, Shift: 6.75, ShiftInterval: judge.Interval{Low: 5, High: 8.5},
+		Magnitude: 0.0666, MagnitudeInterval: judge.Interval{Low: 0.049, High: 0.083}, P: 3.1e-7, First: index - 1, Last: index + 2,
 	}
 }
 
@@ -60,13 +61,13 @@ func standing(all ...changepoint.Change) changes.Finding {
 
 func TestTheAnswerAsJSON(t *testing.T) {
 	zero := changepoint.Change{
-		Index: 2, Kind: changepoint.Drift, Before: 0, After: -3, Shift: -3, ShiftInterval: changepoint.Interval{Low: -4, High: -2},
-		Magnitude: math.NaN(), MagnitudeInterval: changepoint.Interval{Low: math.NaN(), High: math.NaN()}, P: 0.25, First: 2, Last: 3,
+		Index: 2, Kind: changepoint.Drift, Before: 0, After: -3, Shift: -3, ShiftInterval: judge.Interval{Low: -4, High: -2},
+		Magnitude: math.NaN(), MagnitudeInterval: judge.Interval{Low: math.NaN(), High: math.NaN()}, P: 0.25, First: 2, Last: 3,
 	}
 	overflow := change(2)
 	overflow.After, overflow.Magnitude, overflow.Shift = math.Inf(1), math.Inf(1), math.Inf(1)
 	withoutEnds := change(2)
-	withoutEnds.MagnitudeInterval = changepoint.Interval{Low: math.Inf(-1), High: 1}
+	withoutEnds.MagnitudeInterval = judge.Interval{Low: math.Inf(-1), High: 1}
 	replayed := changes.Finding{Events: []changepoint.Detection{
 		{Change: change(3), Seen: 4, Withdrawn: -1}, {Change: change(2), Seen: 5, Withdrawn: 6},
 	}}
@@ -186,7 +187,7 @@ func TestTheTableFits80Columns(t *testing.T) {
 	var f changes.Finding
 	for i, size := range sizes {
 		c := change(i)
-		c.Magnitude, c.MagnitudeInterval = size, changepoint.Interval{Low: size - 0.01, High: size + 0.01}
+		c.Magnitude, c.MagnitudeInterval = size, judge.Interval{Low: size - 0.01, High: size + 0.01}
 		f.Events = append(f.Events, changepoint.Detection{Change: c, Seen: i + 1, Withdrawn: i%2 - 1})
 	}
 	zero := change(7)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/points"
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 )
 
@@ -133,7 +134,7 @@ func number(x float64) *float64 {
 }
 
 // interval returns nil for one without two ends.
-func interval(i changepoint.Interval) *[2]float64 {
+func interval(i judge.Interval) *[2]float64 {
 	if number(i.Low) == nil || number(i.High) == nil {
 		return nil
 	}

@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 )
 
@@ -28,7 +29,7 @@ func (m Method) Replay(ctx context.Context, values []float64) (Finding, error) {
 // Segments is the method of the platform. It returns an error that names a setting that is
 // out of its range.
 func Segments(confidence float64) (Method, error) {
-	detector, err := changepoint.New(changepoint.Settings{Confidence: confidence})
+	detector, err := changepoint.New(judge.Settings{Confidence: confidence})
 	if err != nil {
 		return Method{}, err
 	}

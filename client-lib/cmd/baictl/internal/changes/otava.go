@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 	"github.com/benchmark-ai/bai/services/analyst/judge/otava"
 )
@@ -48,7 +49,7 @@ func Otava(o otava.Options) (Method, error) {
 
 // step returns a change of Otava, which gives no intervals.
 func step(c otava.Change) changepoint.Change {
-	none := changepoint.Interval{Low: math.NaN(), High: math.NaN()}
+	none := judge.Interval{Low: math.NaN(), High: math.NaN()}
 	magnitude := math.NaN()
 	if c.Before != 0 {
 		magnitude = c.After/c.Before - 1

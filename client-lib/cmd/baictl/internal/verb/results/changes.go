@@ -97,7 +97,7 @@ func (f *changesFlags) register(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.input, "input", "", "`FILE` with the series as CSV; - is standard input")
 	set.StringVar(&f.method, "method", segmentsMethod, "`METHOD` that finds the changes: segments or otava")
-	set.Float64Var(&f.confidence, "confidence", 0.95, "confidence of intervals and ranges: a `LEVEL` of at least 0.5, and less than 1")
+	set.Float64Var(&f.confidence, "confidence", 0.95, "confidence of intervals: a `LEVEL` of at least 0.5, and less than 1")
 	set.Float64Var(&f.otava.P, "p", 0.001, "of --method otava: p-values of changes are below this `LIMIT`")
 	set.IntVar(&f.otava.Window, "window", 50, "of --method otava: `ROWS` of a window of its search")
 	set.Float64Var(&f.otava.MinMagnitude, "min-magnitude", 0,
