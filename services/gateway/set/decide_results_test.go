@@ -3,13 +3,12 @@ package set
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
+	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -52,156 +51,35 @@ func describeResult(m MetricResult) string {
 	if m.Direction != "" {
 		text += " " + string(m.Direction)
 	}
-	return text
-}
-
-// describeResults describes the results of a cell on one line.
-func describeResults(t *testing.T, c *cellValues) string {
-	t.Helper()
-	all := c.results(newJudge(t))
-	lines := make([]string, 0, len(all))
-	for _, m := range all {
-		lines = append(lines, describeResult(m))
-	}
-	text := strings.Join(lines, ", ")
-	if c.unsummarised > 0 {
-		text += fmt.Sprintf("; %d unsummarised", c.unsummarised)
-	}
-	if c.incomplete > 0 {
-		text += fmt.Sprintf("; %d incomplete", c.incomplete)
+	text += " values="
+	for i, v := range m.Values {
+		if i > 0 {
+			text += " "
+		}
+		text += fmt.Sprint(v.Value)
 	}
 	return text
 }
 
 func TestResultsOfACell(t *testing.T) {
-	type added struct {
-		run store.Run
-		all *store.Summaries
-	}
-	repetition := func(n int, all *store.Summaries) added {
-		return added{run: store.Run{Lineage: event.Lineage{Repetition: n}}, all: all}
-	}
-	began := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
-	lasting := func(d time.Duration, all *store.Summaries) added {
-		ended := began.Add(d)
-		return added{run: store.Run{Lineage: event.Lineage{Repetition: 1}, Started: &began, Ended: &ended}, all: all}
-	}
-	queued := func(d time.Duration, all *store.Summaries) added {
-		a := lasting(time.Second, all)
-		a.run.Created = began.Add(-d)
-		return a
-	}
-	one := func(s store.Summary) *store.Summaries {
-		return &store.Summaries{Complete: true, Summaries: []store.Summary{s}}
-	}
 	for name, tt := range map[string]struct {
-		metrics []string
-		added   []added
+		medians []float64
 		want    string
 	}{
-		"a repetition is one value, however many samples it emitted": {
-			added: []added{repetition(1, summarised(3))}, want: "m ms: 3 n=1 lacking 5",
-		},
-		"the median is that of the repetitions' medians": {
-			added: []added{repetition(1, summarised(1)), repetition(2, summarised(2)), repetition(3, summarised(9))},
-			want:  "m ms: 2 n=3 lacking 3",
-		},
-		"6 repetitions have an interval": {
-			added: []added{
-				repetition(1, summarised(5)), repetition(2, summarised(1)), repetition(3, summarised(2)),
-				repetition(4, summarised(4)), repetition(5, summarised(3)), repetition(6, summarised(6)),
-			},
-			want: "m ms: 3.5 [1, 6] n=6",
-		},
-		"values that are not numbers are excluded": {
-			added: []added{repetition(1, summarised(math.NaN())), repetition(2, summarised(math.Inf(1))), repetition(3, summarised(7))},
-			want:  "m ms: 7 n=1 lacking 5 excluded 2",
-		},
-		"units and labels are results of their own": {
-			added: []added{
-				repetition(1, summarised(1)),
-				repetition(2, one(store.Summary{Metric: "m", Unit: "s", Median: 2})),
-				repetition(3, one(store.Summary{Metric: "m", Unit: "ms", Labels: map[string]string{"b": "2", "a": "1"}, Median: 3})),
-				repetition(4, one(store.Summary{Metric: "m", Unit: "ms", Labels: map[string]string{"a": "1", "b": "2"}, Median: 5})),
-			},
-			want: "m ms: 1 n=1 lacking 5, mmap[a:1 b:2] ms: 4 n=2 lacking 4, m s: 2 n=1 lacking 5",
-		},
-		"the direction is the one that a summary has": {
-			added: []added{repetition(1, summarised(1)), repetition(2, one(store.Summary{Metric: "m", Unit: "ms", Median: 1, Direction: event.Lower}))},
-			want:  "m ms: 1 n=2 lacking 4 lower",
-		},
-		"the duration of a run is a metric without a direction": {
-			added: []added{lasting(1500*time.Millisecond, nil)}, want: "run.duration s: 1.5 n=1 lacking 5; 1 unsummarised",
-		},
-		"the time that a run was queued is a metric, too": {
-			added: []added{queued(3*time.Second, nil)}, want: "run.duration s: 1 n=1 lacking 5, run.queued s: 3 n=1 lacking 5; 1 unsummarised",
-		},
-		"a run that started before it was submitted was not queued": {
-			added: []added{queued(-time.Second, nil)}, want: "run.duration s: 1 n=1 lacking 5; 1 unsummarised",
-		},
-		"a metric of the benchmark with the name of the queued time takes its place": {
-			added: []added{queued(time.Second, one(store.Summary{Metric: "run.queued", Unit: "s", Median: 42}))},
-			want:  "run.duration s: 1 n=1 lacking 5, run.queued s: 42 n=1 lacking 5",
-		},
-		"a run that ended before its start has no duration": {
-			added: []added{lasting(-time.Second, nil)}, want: "; 1 unsummarised",
-		},
-		"a metric of the benchmark with the name of the duration takes its place": {
-			added: []added{lasting(time.Second, one(store.Summary{Metric: "run.duration", Unit: "s", Median: 42}))},
-			want:  "run.duration s: 42 n=1 lacking 5",
-		},
-		"a metric of the benchmark in another unit is beside the duration": {
-			added: []added{lasting(time.Second, one(store.Summary{Metric: "run.duration", Unit: "ms", Median: 42}))},
-			want:  "run.duration ms: 42 n=1 lacking 5, run.duration s: 1 n=1 lacking 5",
-		},
-		"metrics that were not asked for are left out": {
-			metrics: []string{"m"}, added: []added{lasting(time.Second, summarised(1))}, want: "m ms: 1 n=1 lacking 5",
-		},
-		"a repetition whose summary lacks samples counts, and is told apart": {
-			added: []added{repetition(1, &store.Summaries{Summaries: summarised(1).Summaries})}, want: "m ms: 1 n=1 lacking 5; 1 incomplete",
-		},
-		"a cell without repetitions has no results": {},
+		"the median is that of the repetitions' medians": {[]float64{1, 2, 9}, "m ms: 2 n=3 lacking 3 values=1 2 9"},
+		"6 repetitions have an interval":                 {[]float64{5, 1, 2, 4, 3, 6}, "m ms: 3.5 [1, 6] n=6 values=5 1 2 4 3 6"},
+		"values that are not numbers are excluded":       {[]float64{math.NaN(), math.Inf(1), 7}, "m ms: 7 n=1 lacking 5 excluded 2 values=NaN +Inf 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := cellValues{metrics: tt.metrics}
-			for _, a := range tt.added {
-				c.add(a.run, a.all)
+			var of series.Builder
+			for i, v := range tt.medians {
+				of.Add(i+1, store.Run{}, summarised(v))
 			}
-			if diff := cmp.Diff(tt.want, describeResults(t, &c)); diff != "" {
+			got := describeResult(resultsOf(of.Series(), newJudge(t))[0])
+			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if c.succeeded != len(tt.added) {
-				t.Errorf("%d repetitions succeeded, want %d", c.succeeded, len(tt.added))
-			}
 		})
-	}
-}
-
-func TestResultsDoNotDependOnTheOrderInWhichRepetitionsAreRead(t *testing.T) {
-	var forward, backward cellValues
-	for n := 1; n <= 7; n++ {
-		forward.add(store.Run{Lineage: event.Lineage{Repetition: n}}, summarised(float64(n*n%5)))
-		backward.add(store.Run{Lineage: event.Lineage{Repetition: 8 - n}}, summarised(float64((8-n)*(8-n)%5)))
-	}
-	if diff := cmp.Diff(forward.results(newJudge(t)), backward.results(newJudge(t))); diff != "" {
-		t.Errorf("(-forward +backward):\n%s", diff)
-	}
-}
-
-func TestRunsThatCount(t *testing.T) {
-	for name, tt := range map[string]struct {
-		run  store.Run
-		want bool
-	}{
-		"a repetition that succeeded counts":    {store.Run{Outcome: event.Succeeded}, true},
-		"a warm-up does not count":              {store.Run{Outcome: event.Succeeded, Lineage: event.Lineage{Warmup: true}}, false},
-		"a failed repetition does not count":    {store.Run{Outcome: event.Failed}, false},
-		"a canceled repetition does not count":  {store.Run{Outcome: event.Canceled}, false},
-		"a repetition that runs does not count": {store.Run{Phase: event.PhaseRunning}, false},
-	} {
-		if got := counts(tt.run); got != tt.want {
-			t.Errorf("%s: got %v", name, got)
-		}
 	}
 }
 
@@ -236,11 +114,11 @@ func BenchmarkResults(b *testing.B) {
 	j := newJudge(b)
 	for b.Loop() {
 		for range 10_000 {
-			var c cellValues
+			var of series.Builder
 			for i, all := range repetitions {
-				c.add(store.Run{Lineage: event.Lineage{Repetition: i + 1}}, all)
+				of.Add(i+1, store.Run{}, all)
 			}
-			if got := c.results(j); len(got) != 10 || got[0].Interval == nil {
+			if got := resultsOf(of.Series(), j); len(got) != 10 || got[0].Interval == nil {
 				b.Fatal(got)
 			}
 		}

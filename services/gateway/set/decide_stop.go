@@ -8,6 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
+	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -162,18 +163,17 @@ func (d *decision) open(r sweep.Run) bool {
 // decideCell decides whether a cell has enough repetitions, by the values of all that were
 // made. Those without a value are left out. The cell goes on where the values are not of one
 // unit and one set of labels.
-func decideCell(c *cellValues, name string, when StopWhen, rule *judge.Stopping) cellDecision {
+func decideCell(b *series.Builder, name string, when StopWhen, rule *judge.Stopping) cellDecision {
+	all := b.Series()
 	switch {
-	case len(c.series) > 1:
+	case len(all) > 1:
 		return cellDecision{Note: fmt.Sprintf("metric %q of stop_when has several units or labels in cell %s: its repetitions go on to %d", when.Metric, name, when.Max)}
-	case len(c.series) == 0 && c.succeeded > c.unsummarised:
+	case len(all) == 0 && b.Runs > b.Unsummarised:
 		return cellDecision{Note: fmt.Sprintf("metric %q of stop_when has no values in cell %s: its repetitions go on to %d", when.Metric, name, when.Max)}
 	}
 	var values []float64
-	for _, series := range c.series {
-		for _, v := range series.Values {
-			values = append(values, v.Value)
-		}
+	for _, one := range all {
+		values = append(values, one.Values()...)
 	}
 	return cellDecision{Stop: rule.Decide(values).Reason != judge.GoOn}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -76,31 +77,31 @@ func TestACellGoesOnWhereItsValuesAreNotOfOneSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
-		add  func(c *cellValues, r store.Run)
+		add  func(c *series.Builder, r store.Run)
 		want cellDecision
 	}{
 		"one series that is precise stops": {
-			func(c *cellValues, r store.Run) {
-				c.add(r, &store.Summaries{Summaries: []store.Summary{{Metric: "m"}}})
+			func(c *series.Builder, r store.Run) {
+				c.Add(r.Repetition, r, &store.Summaries{Summaries: []store.Summary{{Metric: "m"}}})
 			},
 			cellDecision{Stop: true},
 		},
-		"no value at all, and no summary": {func(c *cellValues, r store.Run) { c.add(r, nil) }, cellDecision{}},
+		"no value at all, and no summary": {func(c *series.Builder, r store.Run) { c.Add(r.Repetition, r, nil) }, cellDecision{}},
 		"another metric": {
-			func(c *cellValues, r store.Run) {
-				c.add(r, &store.Summaries{Summaries: []store.Summary{{Metric: "x"}}})
+			func(c *series.Builder, r store.Run) {
+				c.Add(r.Repetition, r, &store.Summaries{Summaries: []store.Summary{{Metric: "x"}}})
 			},
 			cellDecision{Note: `metric "m" of stop_when has no values in cell c: its repetitions go on to 10`},
 		},
 		"two units": {
-			func(c *cellValues, r store.Run) {
-				c.add(r, &store.Summaries{Summaries: []store.Summary{{Metric: "m", Unit: "s"}, {Metric: "m", Unit: "ms"}}})
+			func(c *series.Builder, r store.Run) {
+				c.Add(r.Repetition, r, &store.Summaries{Summaries: []store.Summary{{Metric: "m", Unit: "s"}, {Metric: "m", Unit: "ms"}}})
 			},
 			cellDecision{Note: `metric "m" of stop_when has several units or labels in cell c: its repetitions go on to 10`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &cellValues{metrics: []string{"m"}}
+			c := &series.Builder{Metrics: []string{"m"}}
 			for i := range 9 {
 				run := store.Run{}
 				run.Repetition = i + 1

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
+	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -90,7 +91,7 @@ func (k *Sets) readResults(ctx context.Context, s Set, cells []CellResults, metr
 	values := make([]cellReader, len(cells))
 	var reads []func(ctx context.Context) error
 	for i := range cells {
-		values[i] = cellReader{docs: k.deps.Store, cell: cells[i].Name, cellValues: cellValues{metrics: metrics}}
+		values[i] = cellReader{docs: k.deps.Store, cell: cells[i].Name, Builder: series.Builder{Metrics: metrics}}
 		for _, r := range runs[i] {
 			reads = append(reads, func(ctx context.Context) error { return values[i].read(ctx, r) })
 		}
@@ -100,7 +101,7 @@ func (k *Sets) readResults(ctx context.Context, s Set, cells []CellResults, metr
 	}
 	for i := range cells {
 		c, v := &cells[i], &values[i]
-		c.Succeeded, c.Unsummarised, c.Incomplete, c.Metrics, c.size = v.succeeded, v.unsummarised, v.incomplete, v.results(j), v.size
+		c.Succeeded, c.Unsummarised, c.Incomplete, c.Metrics, c.size = v.Runs, v.Unsummarised, v.Incomplete, resultsOf(v.Series(), j), v.Size
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (k *Sets) countedRuns(ctx context.Context, s Set, cell string) (counted []s
 			return nil, err
 		}
 		for _, r := range runs {
-			if counts(r) {
+			if series.Counts(r) {
 				counted = append(counted, r)
 			}
 		}
@@ -146,7 +147,7 @@ type cellReader struct {
 	cell string
 
 	mu sync.Mutex
-	cellValues
+	series.Builder
 }
 
 // read adds a run with its summary. The error is *SizeError once the values are too many.
@@ -161,7 +162,7 @@ func (c *cellReader) read(ctx context.Context, r store.Run) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.add(r, all); c.size > maxCellSize {
+	if c.Add(r.Repetition, r, all); c.Size > maxCellSize {
 		return &SizeError{Cell: c.cell}
 	}
 	return nil

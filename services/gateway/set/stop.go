@@ -7,13 +7,14 @@ import (
 	"strconv"
 
 	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // measuredCell is the values of an open cell, of the repetitions that were read. It can be
 // read again from the store at any time.
 type measuredCell struct {
-	cellValues
+	series.Builder
 
 	read    int  // repetitions that were read: the first ones
 	waiting bool // the next one had no summary yet
@@ -34,7 +35,7 @@ func (o *observer) observeCells(ctx context.Context) error {
 	for _, c := range o.set.Open {
 		m, ok := before[c.Cell]
 		if !ok {
-			m = &measuredCell{cellValues: cellValues{metrics: []string{o.set.StopWhen.Metric}}}
+			m = &measuredCell{Builder: series.Builder{Metrics: []string{o.set.StopWhen.Metric}}}
 		}
 		cells[c.Cell] = m
 		if active[c.Cell] || m.waiting && !o.all {
@@ -44,7 +45,7 @@ func (o *observer) observeCells(ctx context.Context) error {
 			return err
 		}
 		if !m.waiting {
-			o.Cells[c.Cell] = decideCell(&m.cellValues, o.plan.Cell(c.Cell).Name, *o.set.StopWhen, o.stopping)
+			o.Cells[c.Cell] = decideCell(&m.Builder, o.plan.Cell(c.Cell).Name, *o.set.StopWhen, o.stopping)
 		}
 	}
 	return nil
@@ -74,7 +75,7 @@ func (o *observer) readRepetition(ctx context.Context, m *measuredCell, repetiti
 	if err == nil {
 		run, err = o.store.Run(ctx, id)
 	}
-	if errors.Is(err, store.ErrNotFound) || err == nil && !counts(run) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !series.Counts(run) {
 		return true, nil
 	}
 	if err != nil {
@@ -85,13 +86,13 @@ func (o *observer) readRepetition(ctx context.Context, m *measuredCell, repetiti
 	case err != nil:
 		return false, err
 	case found:
-		m.add(run, &all)
+		m.Add(run.Repetition, run, &all)
 		return true, nil
 	}
 	streams, err := o.store.Streams(ctx, run.ID)
 	if err != nil || awaitsSummary(run, streams, o.now) {
 		return false, err
 	}
-	m.add(run, nil)
+	m.Add(run.Repetition, run, nil)
 	return true, nil
 }

@@ -1,0 +1,174 @@
+// Package series gathers the values of metrics over runs. A series is one metric, with
+// one unit and one set of labels; a run has one value in it, the median of its samples,
+// however many it emitted. It is pure.
+package series
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/analyst/judge"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// The metrics that each run with a start and an end has.
+const (
+	DurationMetric = "run.duration" // from the start of the benchmark's process to the end
+	QueuedMetric   = "run.queued"   // from the submission to that start
+	timeUnit       = "s"
+)
+
+// Estimates of the bytes of the message of a series.
+const (
+	seriesSize = 100 // beside its texts
+	pointSize  = 16
+)
+
+// Series are the values of one metric, with one unit and one set of labels.
+type Series struct {
+	Metric    string
+	Unit      string
+	Labels    map[string]string
+	Direction judge.Direction // empty if the descriptor does not say
+	Points    []Point         // in the order of Index
+}
+
+// Values returns the values of the points.
+func (s Series) Values() []float64 {
+	values := make([]float64, len(s.Points))
+	for i, p := range s.Points {
+		values[i] = p.Value
+	}
+	return values
+}
+
+// Point is the value of one run.
+type Point struct {
+	Index   int // of the run, as Add was given it
+	Value   float64
+	Samples int64 // of which Value is the median; 0 for the times of the run
+
+	// Interval is that of the median of the samples; nil where they are too few.
+	Interval *store.Interval
+}
+
+// Counts reports whether a run has values: it succeeded, and is no warm-up. A warm-up was
+// run before the machine was in its normal state, and a run that did not succeed may have
+// measured something else.
+func Counts(r store.Run) bool { return !r.Warmup && r.Outcome == event.Succeeded }
+
+// Builder builds the series of runs. Its zero value gathers all metrics.
+type Builder struct {
+	Metrics []string // names of the metrics to gather; empty means all
+
+	Runs         int // that were added
+	Unsummarised int // of these, those without a summary
+	Incomplete   int // of these, those whose summary lacks samples that never came
+	Size         int // estimate of the bytes of the message of all series
+
+	series map[key]*Series
+}
+
+// Add adds a run that counts, with its summary, nil if it has none. index is the run's place
+// among the points. Each run is added once.
+func (b *Builder) Add(index int, r store.Run, all *store.Summaries) {
+	b.Runs++
+	var hasDuration, hasQueued bool
+	switch {
+	case all == nil:
+		b.Unsummarised++
+		all = new(store.Summaries)
+	case !all.Complete:
+		b.Incomplete++
+	}
+	for i := range all.Summaries {
+		s := &all.Summaries[i]
+		isTime := s.Unit == timeUnit && len(s.Labels) == 0
+		hasDuration = hasDuration || isTime && s.Metric == DurationMetric
+		hasQueued = hasQueued || isTime && s.Metric == QueuedMetric
+		b.addValue(s, index)
+	}
+	if r.Started == nil || r.Ended == nil {
+		return
+	}
+	if !hasDuration {
+		b.addTime(DurationMetric, r.Ended.Sub(*r.Started), index)
+	}
+	if !hasQueued && !r.Created.IsZero() { // an import may not have the time
+		b.addTime(QueuedMetric, r.Started.Sub(r.Created), index)
+	}
+}
+
+// addTime adds a time of a run, unless clocks that differ make it negative.
+func (b *Builder) addTime(metric string, d time.Duration, index int) {
+	if d >= 0 {
+		b.addValue(&store.Summary{Metric: metric, Unit: timeUnit, Median: store.Float(d.Seconds())}, index)
+	}
+}
+
+// addValue adds the value of a run.
+func (b *Builder) addValue(s *store.Summary, index int) {
+	if len(b.Metrics) > 0 && !slices.Contains(b.Metrics, s.Metric) {
+		return
+	}
+	k := keyOf(s)
+	one, ok := b.series[k]
+	if !ok {
+		if b.series == nil {
+			b.series = make(map[key]*Series)
+		}
+		one = &Series{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels}
+		b.series[k] = one
+		b.Size += seriesSize + len(k.metric) + len(k.unit) + len(k.labels)
+	}
+	if one.Direction == "" {
+		one.Direction = judge.Direction(s.Direction)
+	}
+	one.Points = append(one.Points, Point{Index: index, Value: float64(s.Median), Samples: s.N, Interval: s.Interval})
+	b.Size += pointSize
+}
+
+// Series returns the series by metric, unit and labels. They do not depend on the order in
+// which the runs were added. The next Add does not change them.
+func (b *Builder) Series() []Series {
+	keys := make([]key, 0, len(b.series))
+	for k := range b.series {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, key.compare)
+	all := make([]Series, 0, len(keys))
+	for _, k := range keys {
+		one := *b.series[k]
+		one.Points = slices.SortedStableFunc(slices.Values(one.Points), func(a, b Point) int {
+			return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Value, b.Value))
+		})
+		all = append(all, one)
+	}
+	return all
+}
+
+// Compare orders series by metric, unit and labels. It is 0 for two parts of one series.
+func Compare(a, b Series) int { return a.key().compare(b.key()) }
+
+// key identifies a series.
+type key struct{ metric, unit, labels string }
+
+func (s Series) key() key {
+	return keyOf(&store.Summary{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels})
+}
+
+func keyOf(s *store.Summary) key {
+	k := key{metric: s.Metric, unit: s.Unit}
+	if len(s.Labels) > 0 {
+		labels, _ := json.Marshal(s.Labels) // sorted; texts have no errors
+		k.labels = string(labels)
+	}
+	return k
+}
+
+func (k key) compare(other key) int {
+	return cmp.Or(cmp.Compare(k.metric, other.metric), cmp.Compare(k.unit, other.unit), cmp.Compare(k.labels, other.labels))
+}
