@@ -19,7 +19,7 @@ func readOptional(t *testing.T, path ...string) string {
 }
 
 // namesAFile is the remedy for what compare cannot read.
-const namesAFile = " (name a file with the output of go test -bench, or - for standard input)"
+const namesAFile = " (name a file with results, or - for standard input)"
 
 func TestCompareIsBenchstatByteForByte(t *testing.T) {
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestCompareIsBenchstatByteForByte(t *testing.T) {
 		folder := filepath.Dir(call)
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
-			args := append([]string{"compare", "--"}, strings.Split(strings.TrimSuffix(readOptional(t, call), "\n"), "\n")...)
+			args := append([]string{"compare", "-o", "benchstat", "--"}, strings.Split(strings.TrimSuffix(readOptional(t, call), "\n"), "\n")...)
 			cmd := command(t, "", args...)
 			cmd.Dir = folder
 			got := finish(t, cmd)
@@ -50,13 +50,13 @@ func TestCompareIsBenchstatByteForByte(t *testing.T) {
 func TestCompareReadsStandardInput(t *testing.T) {
 	t.Parallel()
 	text := readOptional(t, "testdata", "bench-new.txt")
-	want := runPiped(t, "", "compare", "bench-old.txt", "now=bench-new.txt")
-	labelled := command(t, "", "compare", "bench-old.txt", "now=-")
+	want := runPiped(t, "", "compare", "-o", "benchstat", "bench-old.txt", "now=bench-new.txt")
+	labelled := command(t, "", "compare", "-o", "benchstat", "bench-old.txt", "now=-")
 	labelled.Stdin = strings.NewReader(text)
 	if got := finish(t, labelled); got != want || got.code != 0 || !strings.Contains(got.out, "│ ") {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	bare := command(t, "", "compare", "-", "bench-old.txt")
+	bare := command(t, "", "compare", "-o", "benchstat", "-", "bench-old.txt")
 	bare.Stdin = strings.NewReader("BenchmarkA 1\n" + text)
 	got := finish(t, bare)
 	if got.code != 0 || !strings.Contains(got.out, "│      -      │") || got.err != "-:1: missing measurements\n" {
@@ -72,8 +72,8 @@ func TestCompareSaysWhatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	const says = ":2: the line is too long, 64 KiB or more" + namesAFile
-	expect(t, runPiped(t, "", "compare", "bench-old.txt", "new="+path), 2, path+says)
-	piped := command(t, "", "compare", "bench-old.txt", "-")
+	expect(t, runPiped(t, "", "compare", "-o", "benchstat", "bench-old.txt", "new="+path), 2, path+says)
+	piped := command(t, "", "compare", "-o", "benchstat", "bench-old.txt", "-")
 	piped.Stdin = strings.NewReader(long)
 	expect(t, finish(t, piped), 2, "standard input"+says)
 
@@ -82,7 +82,7 @@ func TestCompareSaysWhatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = folder.Close() }() // it was only read
-	piped = command(t, "", "compare", "-")
+	piped = command(t, "", "compare", "-o", "benchstat", "-")
 	piped.Stdin = folder
 	expect(t, finish(t, piped), 2, "read standard input: is a directory"+namesAFile)
 }

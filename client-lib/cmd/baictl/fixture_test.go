@@ -94,6 +94,7 @@ func newFixture(t *testing.T, begin time.Time) *baitest.Platform {
 	addSchedules(p)
 	addSets(p, begin)
 	addSetResults(p)
+	addComparisons(p)
 	return p
 }
 
@@ -300,5 +301,53 @@ func addSchedules(p *baitest.Platform) {
 	p.AddSchedule(&baiv1.Schedule{
 		Id: "7rp0wrv5k2m8v1xqd3sj4thb6p", Owner: "bob", Namespace: "cars", Version: 1, Scheduling: "@hourly", Timezone: "UTC", Concurrency: "allow", Missed: "skip",
 		Paused: true, UpdateTime: timestamppb.New(newYear),
+	})
+}
+
+// addComparisons adds what the platform answers where baseline main and run hello, and set sizes
+// and itself are compared.
+func addComparisons(p *baitest.Platform) {
+	around := func(v float64) *baiv1.Interval { return &baiv1.Interval{Low: v - 1, High: v + 1, Level: 0.96875} }
+	few := &baiv1.SideValues{N: 1, Median: 7, Samples: 50, Values: []float64{7}}
+	main := &baiv1.ComparedSide{Operand: "baseline:main", RunIds: []string{failedID, runningID}, ExcludedCount: 4}
+	for i, why := range []string{"it failed (OOMKilled)", "it has not ended", "it has not ended"} {
+		main.Excluded = append(main.Excluded, &baiv1.ExcludedRun{RunId: fmt.Sprintf("01kdyt1q88000000000000001%d", i), Reason: why})
+	}
+	p.SetComparison(&baiv1.CompareRunsResponse{
+		Old: main, New: &baiv1.ComparedSide{Operand: "hello", RunIds: []string{helloID}},
+		Series: []*baiv1.SeriesComparison{
+			{
+				Metric: "rate", Unit: "B/s", Direction: "higher", Labels: map[string]string{"level": "9", "to": "\x1b[1m"}, Verdict: "worse", Test: "mann_whitney",
+				Old:    &baiv1.SideValues{N: 6, Median: 100, Interval: around(100), Samples: 300, Values: []float64{99, 100, 100, 101, 100, 100}},
+				New:    &baiv1.SideValues{N: 6, Excluded: 1, Median: 90, Interval: around(90), Samples: 300, Values: []float64{90, 89, 91, 90, 90, 90, math.NaN()}},
+				Change: &baiv1.Difference{Value: -0.1, Interval: &baiv1.Interval{Low: -0.12, High: -0.08, Level: 0.96}, Relative: true}, P: 0.0005, AdjustedP: 0.002,
+			},
+			{
+				Metric: "latency", Unit: "s", Direction: "lower", Verdict: "better", Test: "prediction", Old: few, New: few, History: 20,
+				Change: &baiv1.Difference{Value: -0.5, Interval: &baiv1.Interval{Low: -0.6, High: -0.4, Level: 0.95}, Relative: true}, P: 0.01, AdjustedP: 0.02,
+			},
+			{
+				Metric: "errors", Verdict: "unclear", Reason: "noise", Test: "mann_whitney", Old: few, New: few, Needed: 9, Shows: 2,
+				Change: &baiv1.Difference{Value: 3, Interval: &baiv1.Interval{Low: -1, High: 7, Level: 0.96}}, P: 0.2, AdjustedP: 0.4,
+			},
+			{
+				Metric: "loss", Verdict: "unclear", Reason: "many_metrics", Test: "mann_whitney", Old: few, New: few, Needed: 12, Shows: 0.02,
+				Change: &baiv1.Difference{Value: 0.01, Interval: &baiv1.Interval{Low: 0.001, High: 0.02, Level: 0.96}, Relative: true}, P: 0.03, AdjustedP: 0.06,
+			},
+			{Metric: "run.duration", Unit: "s", Verdict: "unclear", Reason: "few_runs", Old: few, New: few, P: 1, AdjustedP: 1, LackingOld: 3, LackingNew: 3, LackingHistory: 4},
+			{Metric: "run.queued", Unit: "s", Verdict: "unclear", Reason: "few_runs", Old: few, New: few, P: 1, AdjustedP: 1, LackingOld: 3, LackingNew: 3, LackingHistory: 4},
+		},
+		Differences: []*baiv1.SideDifference{
+			{Subject: "machine", Old: []string{"EPYC, 8 CPUs (1234abcd)"}, New: []string{"Xeon, 8 CPUs (abcd1234)"}, Incomparable: true},
+			{Subject: "image", Old: []string{"img:1", "img:2"}},
+		},
+		Notes: []string{"only hello has metric accuracy"},
+	})
+	p.SetComparison(&baiv1.CompareRunsResponse{
+		Old: &baiv1.ComparedSide{Operand: "sizes"}, New: &baiv1.ComparedSide{Operand: "sizes"},
+		Series: []*baiv1.SeriesComparison{{
+			Metric: "rate", Unit: "B/s", Cell: "size=1,threads=2", Verdict: "same", Test: "mann_whitney", Old: few, New: few, P: 1, AdjustedP: 1,
+			Change: &baiv1.Difference{Interval: &baiv1.Interval{Level: 0.96}, Relative: true},
+		}},
 	})
 }

@@ -46,6 +46,8 @@ type Platform struct {
 	onSubmit      func(id string)
 	exports       map[string]transfer
 	imported      map[string][]Transferred
+	analyses      analyses
+	baselines     map[string]*baiv1.Baseline // by team and name
 	now           time.Time
 	work          sync.WaitGroup
 }
@@ -110,8 +112,12 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		scripts:       map[string]string{},
 		exports:       map[string]transfer{},
 		imported:      map[string][]Transferred{},
-		revision:      baiv1.Revision,
-		now:           time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		baselines:     map[string]*baiv1.Baseline{},
+		analyses: analyses{
+			comparisons: map[[2]string]*baiv1.CompareRunsResponse{}, histories: map[string]*baiv1.QueryHistoryResponse{}, powers: map[string]*baiv1.PlanPowerResponse{},
+		},
+		revision: baiv1.Revision,
+		now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	if old {
 		p.revision = 1
@@ -127,6 +133,8 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		baiv1.RegisterScheduleServiceServer(server, scheduleService{p: p})
 		baiv1.RegisterSetServiceServer(server, setService{p: p})
 		baiv1.RegisterTransferServiceServer(server, transferService{p: p})
+		baiv1.RegisterAnalysisServiceServer(server, analysisService{p: p})
+		baiv1.RegisterBaselineServiceServer(server, baselineService{p: p})
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()

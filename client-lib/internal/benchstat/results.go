@@ -68,9 +68,12 @@ func newResults() *results {
 	return r
 }
 
-// read adds the measurements of a source. An error is about reading or
-// writing, never about what the text says.
-func (r *results) read(s source, warnings io.Writer) error {
+// read adds the measurements of a source.
+func (r *results) read(s source, warnings io.Writer) error { return r.each(s, warnings, r.add) }
+
+// each calls add for each line of a source that has measurements. An error is about
+// reading or writing, never about what the text says.
+func (r *results) each(s source, warnings io.Writer, add func(*benchfmt.Result)) error {
 	text := s.text
 	if text == nil {
 		file, err := os.Open(s.path)
@@ -88,7 +91,7 @@ func (r *results) read(s source, warnings io.Writer) error {
 				return err
 			}
 		case *benchfmt.Result:
-			r.add(record)
+			add(record)
 		}
 	}
 	return r.reader.Err()

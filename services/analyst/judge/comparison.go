@@ -176,3 +176,18 @@ func percent(e *Estimate, base float64) *Estimate {
 func clamp(v float64) float64 {
 	return max(-math.MaxFloat64, min(v, math.MaxFloat64))
 }
+
+// Misordered returns how many of the n·m pairs of values of two sides may be in the wrong
+// order if Compare finds a difference and no values are equal: those in which the value of
+// the side with the larger values is the smaller one. It is -1 if no values are enough.
+func (j Judge) Misordered(n, m int) int {
+	if !j.suffices(n, m) {
+		return -1
+	}
+	var ties []int // none, which the approximation needs no list for
+	if isExact(n, m) {
+		ties = slices.Repeat([]int{1}, n+m)
+	}
+	low, _ := newNullDistribution(n, m, ties).critical(j.alpha)
+	return low / 2
+}

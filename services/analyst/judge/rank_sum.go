@@ -32,11 +32,14 @@ func twiceU(x, y []float64) (u int) {
 }
 
 // arrangements returns n over k, the number of ways in which the values of two sides can
-// be arranged.
+// be arranged. It is infinite if it is more than 1e300.
 func arrangements(n, k int) float64 {
 	k = min(k, n-k)
 	c := 1.0
 	for i := 1; i <= k; i++ {
+		if c > 1e300 {
+			return math.Inf(1)
+		}
 		c = c * float64(n-k+i) / float64(i)
 	}
 	return math.Round(c)

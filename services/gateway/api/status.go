@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/analysis"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
@@ -37,7 +38,7 @@ func statusOf(err error) error {
 		full        *submit.StorageFullError
 		unavailable *submit.UnavailableError
 	)
-	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err), setErrorStatus(err)); userErr != nil {
+	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err), setErrorStatus(err), analysisErrorStatus(err)); userErr != nil {
 		return userErr
 	}
 	switch {
@@ -170,6 +171,25 @@ func setErrorStatus(err error) error {
 		return invalidPageToken(" for this set")
 	case errors.As(err, &size):
 		return rpc.InvalidArgument("metrics", size.Error(), "name fewer metrics")
+	}
+	return nil
+}
+
+// analysisErrorStatus returns the status of an error of a comparison, history or baseline, or
+// nil for another error.
+func analysisErrorStatus(err error) error {
+	var (
+		operand *analysis.OperandError
+		missing *analysis.MissingError
+		state   *analysis.StateError
+	)
+	switch {
+	case errors.As(err, &operand):
+		return rpc.InvalidArgument(operand.Field, operand.Message, operand.Remedy)
+	case errors.As(err, &missing):
+		return status.Error(codes.NotFound, missing.Message)
+	case errors.As(err, &state):
+		return status.Error(codes.FailedPrecondition, state.Message)
 	}
 	return nil
 }

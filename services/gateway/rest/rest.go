@@ -134,6 +134,8 @@ func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 			gen.RegisterScriptServiceHandlerClient(ctx, server.json, baiv1.NewScriptServiceClient(conn)),
 			gen.RegisterScheduleServiceHandlerClient(ctx, server.json, baiv1.NewScheduleServiceClient(conn)),
 			gen.RegisterSetServiceHandlerClient(ctx, server.json, baiv1.NewSetServiceClient(conn)),
+			gen.RegisterAnalysisServiceHandlerClient(ctx, server.json, baiv1.NewAnalysisServiceClient(conn)),
+			gen.RegisterBaselineServiceHandlerClient(ctx, server.json, baiv1.NewBaselineServiceClient(conn)),
 			gen.RegisterDataServiceHandlerClient(ctx, server.json, baiv1.NewDataServiceClient(conn)))
 		if err == nil {
 			err = server.serve(ctx, l)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
@@ -20,6 +21,15 @@ const (
 	QueuedMetric   = "run.queued"   // from the submission to that start
 	timeUnit       = "s"
 )
+
+// systemPrefix begins the names of what the platform measures on machines.
+const systemPrefix = "system."
+
+// OfPlatform reports whether a metric is measured by the platform, for each run: it says how the
+// benchmark ran, and no benchmark is about it.
+func OfPlatform(metric string) bool {
+	return metric == DurationMetric || metric == QueuedMetric || strings.HasPrefix(metric, systemPrefix)
+}
 
 // Estimates of the bytes of the message of a series.
 const (
@@ -60,9 +70,10 @@ type Point struct {
 // measured something else.
 func Counts(r store.Run) bool { return !r.Warmup && r.Outcome == event.Succeeded }
 
-// Builder builds the series of runs. Its zero value gathers all metrics.
+// Builder builds the series of runs. Its zero value gathers all metrics but system.*.
 type Builder struct {
-	Metrics []string // names of the metrics to gather; empty means all
+	Metrics []string // names of the metrics to gather; empty means all but system.*
+	System  bool     // with the metrics system.*, if Metrics is empty
 
 	Runs         int // that were added
 	Unsummarised int // of these, those without a summary
@@ -72,8 +83,8 @@ type Builder struct {
 	series map[key]*Series
 }
 
-// Add adds a run that counts, with its summary, nil if it has none. index is the run's place
-// among the points. Each run is added once.
+// Add adds a run that counts, with its summary, nil if it has none. The run's place among the
+// points is index. Each run is added once.
 func (b *Builder) Add(index int, r store.Run, all *store.Summaries) {
 	b.Runs++
 	var hasDuration, hasQueued bool
@@ -111,7 +122,7 @@ func (b *Builder) addTime(metric string, d time.Duration, index int) {
 
 // addValue adds the value of a run.
 func (b *Builder) addValue(s *store.Summary, index int) {
-	if len(b.Metrics) > 0 && !slices.Contains(b.Metrics, s.Metric) {
+	if !b.wants(s.Metric) {
 		return
 	}
 	k := keyOf(s)
@@ -129,6 +140,13 @@ func (b *Builder) addValue(s *store.Summary, index int) {
 	}
 	one.Points = append(one.Points, Point{Index: index, Value: float64(s.Median), Samples: s.N, Interval: s.Interval})
 	b.Size += pointSize
+}
+
+func (b *Builder) wants(metric string) bool {
+	if len(b.Metrics) > 0 {
+		return slices.Contains(b.Metrics, metric)
+	}
+	return b.System || !strings.HasPrefix(metric, systemPrefix)
 }
 
 // Series returns the series by metric, unit and labels. They do not depend on the order in

@@ -127,6 +127,12 @@ func TestSeriesOfRuns(t *testing.T) {
 		"metrics that were not asked for are left out": {
 			metrics: []string{"m"}, added: []added{lasting(time.Second, summarised(1))}, want: "m ms: 1=1",
 		},
+		"what the platform measures on machines is left out unless it is asked for": {
+			added: []added{repetition(1, one(store.Summary{Metric: "system.cpu", Unit: "1", Median: 1}))}, want: "",
+		},
+		"it is there by its name": {
+			metrics: []string{"system.cpu"}, added: []added{repetition(1, one(store.Summary{Metric: "system.cpu", Unit: "1", Median: 1}))}, want: "system.cpu 1: 1=1",
+		},
 		"a run whose summary lacks samples has points, and is counted": {
 			added: []added{repetition(1, &store.Summaries{Summaries: summarised(1).Summaries})}, want: "m ms: 1=1; 1 incomplete",
 		},

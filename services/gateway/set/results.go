@@ -91,7 +91,7 @@ func (k *Sets) readResults(ctx context.Context, s Set, cells []CellResults, metr
 	values := make([]cellReader, len(cells))
 	var reads []func(ctx context.Context) error
 	for i := range cells {
-		values[i] = cellReader{docs: k.deps.Store, cell: cells[i].Name, Builder: series.Builder{Metrics: metrics}}
+		values[i] = cellReader{docs: k.deps.Store, cell: cells[i].Name, Builder: series.Builder{Metrics: metrics, System: true}}
 		for _, r := range runs[i] {
 			reads = append(reads, func(ctx context.Context) error { return values[i].read(ctx, r) })
 		}

@@ -30,6 +30,7 @@ const (
 	KindSet                Kind = "set"         // gateway, and under a lease: set → how far its runs have come
 	KindSetRequest         Kind = "sweep"       // gateway: set, digest → the request that its runs are made of
 	KindOpenSet            Kind = "openset"     // gateway: set → it has not finished, or finished a short time ago
+	KindBaseline           Kind = "baseline"    // gateway: namespace, name → the runs that others are compared with
 	KindOrder              Kind = "order"       // gateway: run → the data sets to fetch for it
 	KindDownload           Kind = "transfer"    // fetcher: source → the transfer under way or done
 	KindObject             Kind = "object"      // fetcher, and gateway for code that is sent along: digest → object in the object store
@@ -94,15 +95,21 @@ type Lister interface {
 
 // Get reads the document of kind and key as a T, and its version.
 func Get[T any](ctx context.Context, docs Getter, kind Kind, key string) (T, int64, error) {
-	var v T
 	d, err := docs.Doc(ctx, kind, key)
 	if err != nil {
-		return v, 0, err
+		var none T
+		return none, 0, err
 	}
+	v, err := Decode[T](d)
+	return v, d.Version, err
+}
+
+// Decode returns the value of a document as a T.
+func Decode[T any](d Doc) (v T, err error) {
 	if err := json.Unmarshal(d.Value, &v); err != nil {
-		return v, 0, fmt.Errorf("read %s %q: %w", kind, key, err)
+		return v, fmt.Errorf("read %s %q: %w", d.Kind, d.Key, err)
 	}
-	return v, d.Version, nil
+	return v, nil
 }
 
 // Create stores v as a new document, or returns ErrExists.

@@ -88,6 +88,16 @@ func Fingerprint(image string, pods []PodEnvironment) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// MachineFingerprint returns a text that is the same for runs on equal machines: the part of Fingerprint without images. It is empty if no
+// pod has reported its environment.
+func MachineFingerprint(pods []PodEnvironment) string {
+	machines := make([]PodEnvironment, len(pods))
+	for i, p := range pods {
+		machines[i] = PodEnvironment{Origin: Origin{Stream: event.Stream{Role: p.Origin.Role}}, Environment: event.Environment{Machine: p.Machine}}
+	}
+	return Fingerprint("", machines)
+}
+
 // comparableMachine returns the fields of a machine that decide whether numbers compare. The node's name, the container's system, the speed
 // of the clock, and the GPU facts that only programs report (their identity and memory, CUDA), which short runs do not ask for, are left
 // out; of the kernel the first two numbers count, of the memory whole GiB.

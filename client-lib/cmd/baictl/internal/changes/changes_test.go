@@ -202,7 +202,7 @@ throughput�    2  2026-03-01  improvement  101.25    108  +0.67 % [-0.33, +1.6
 throughput�    3  2026-03-01  improvement  101.25    108  -0.050 % [-1.050, +0.950]
 throughput�    4  2026-03-01  improvement  101.25    108  +1250 % [+1249, +1251]
 throughput�    5  2026-03-01  improvement  101.25    108  -0.000 % [-1.000, +1.000]
-throughput�    6  2026-03-01  improvement  101.25    108  +100000000000 % [+99999999999, +100000000001]
+throughput�    6  2026-03-01  improvement  101.25    108  +1e+11 % [+1e+11, +1e+11]
 throughput�    7  2026-03-01  improvement       0    108  +6.75 [+5, +8.5]
 `
 	if diff := cmp.Diff(want, "\n"+changes.Table(all, false, false).Render(0)); diff != "" {

@@ -2,7 +2,6 @@ package changes
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,10 +93,10 @@ func optional(x *float64, form func(float64) string) string {
 func size(c Change) string {
 	switch {
 	case c.Magnitude != nil:
-		form := percentForm(*c.Magnitude)
+		form := printer.Percents(*c.Magnitude)
 		return form(*c.Magnitude) + " %" + ends(c.Interval, form)
 	case c.Difference != nil && c.Shift != nil:
-		return signed(*c.Shift) + ends(c.ShiftInterval, signed)
+		return printer.Signed(*c.Shift) + ends(c.ShiftInterval, printer.Signed)
 	}
 	return ""
 }
@@ -107,30 +106,6 @@ func ends(interval *[2]float64, form func(float64) string) string {
 		return ""
 	}
 	return " [" + form(interval[0]) + ", " + form(interval[1]) + "]"
-}
-
-// signed is a number with its sign.
-func signed(x float64) string {
-	if x < 0 {
-		return printer.Number(x)
-	}
-	return "+" + printer.Number(x)
-}
-
-// percentForm writes percents with as many digits as one of them needs.
-func percentForm(magnitude float64) func(float64) string {
-	percent, digits := math.Abs(100*magnitude), 1
-	switch {
-	case percent >= 1e6:
-		return func(x float64) string { return signed(100 * x) }
-	case percent >= 100:
-		digits = 0
-	case percent < 0.1:
-		digits = 3
-	case percent < 1:
-		digits = 2
-	}
-	return func(x float64) string { return fmt.Sprintf("%+.*f", digits, 100*x) }
 }
 
 // Summary is the numbers of series, rows and changes.

@@ -18,7 +18,7 @@ const (
 	Platform = 3
 	Time     = 4
 	Canceled = 5
-	Changed  = 6 // a regression stands
+	Changed  = 6 // a regression stands, or results got worse
 )
 
 // Code is the exit code after err.
@@ -35,7 +35,8 @@ func Code(err error) int {
 	if _, ok := errors.AsType[*ParseError](err); ok {
 		return Failed
 	}
-	if _, ok := errors.AsType[*RegressionError](err); ok {
+	_, changed := errors.AsType[*RegressionError](err)
+	if _, worse := errors.AsType[*WorseError](err); changed || worse {
 		return Changed
 	}
 	_, timedOut := errors.AsType[*TimeoutError](err)

@@ -51,6 +51,17 @@ func (e *RegressionError) Error() string {
 	return fmt.Sprintf("%s has %s in %d of %d series", e.File, printer.Plural(e.Regressions, "regression"), e.Series, e.Of)
 }
 
+// A WorseError says that results got worse. They were printed.
+type WorseError struct {
+	Old, New  string
+	Worse, Of int
+}
+
+// Error says how many series got worse.
+func (e *WorseError) Error() string {
+	return fmt.Sprintf("%s is worse than %s in %d of %d series", printer.Name(e.New), printer.Name(e.Old), e.Worse, e.Of)
+}
+
 // A FaultsError says that descriptors are invalid. It does not say why: the
 // faults were printed.
 type FaultsError struct{ Faults, Files, Of int }

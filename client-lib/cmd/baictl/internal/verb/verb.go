@@ -109,7 +109,7 @@ Exit codes:
   4  time is over: of --timeout, of the run (a deadline), or the user's (Ctrl-C
      while following a run: it goes on)
   5  the run, the set or a run of the set was canceled
-  6  of changes --fail: a series of the file has a regression`
+  6  of compare: a metric got worse; of changes --fail: there is a regression`
 
 func rootCommand(s *session.Session) *cobra.Command {
 	root := &cobra.Command{

@@ -1,115 +1,246 @@
 package results
 
 import (
-	"bufio"
+	"cmp"
+	"encoding/csv"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/comparison"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/points"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/client-lib/internal/benchstat"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
 )
 
-// benchstatOutput is the output of compare.
+// benchstatOutput is the output that is benchstat's.
 const benchstatOutput = "benchstat"
+
+// compareFlags are the flags of compare.
+type compareFlags struct {
+	metrics   []string
+	minChange session.Percent
+	namespace string
+}
 
 // Compare is the verb compare.
 func Compare(s *session.Session) *cobra.Command {
-	var output string
+	var flags compareFlags
 	cmd := &cobra.Command{
-		Use:   "compare OLD NEW [MORE...]",
-		Short: "Compare results of go test -bench, as benchstat does",
-		Long: `Compares results of go test -bench. The output is that of benchstat OLD NEW,
-byte for byte. No platform is needed.
+		Use:         "compare OLD NEW",
+		Short:       "Say whether results got better or worse",
+		Annotations: session.ExtraFormats("csv", "md", "junit", benchstatOutput),
+		Long: `Compares the results of two sides, metric by metric. A side is one of
 
-A run is compared file by file: each file has the output of one run and is a
-column of the tables, and each column is compared with the first one. - is
-standard input. A column is headed by the path, or by LABEL if you write
-LABEL=PATH; files of one LABEL share a column. A file alone is summarised.
+  RUN                ID or name of a run
+  SET                ID or name of a set: its cells are compared each
+  baseline:NAME      a baseline (see baictl baseline)
+  TASK@RANGE         runs of a task: resnet@-14d, or @2026-03-01..2026-03-08
+  FILE               results in a file; - is standard input
 
-The numbers are medians; ± is how far the 95 % confidence interval extends. p is
-the probability of such a difference if nothing changed; ~ means that p is above
-0.05. geomean is the geometric mean of the medians above it.
+For each metric there are the medians, the change with its interval, and a
+verdict: worse, better, same, or unclear; changed if the metric has no
+direction. A run is one value, however many samples it has: 4 runs a side are
+compared by themselves, fewer by the spread of the task's history. same is said
+if the whole interval of the change is at most --min-change. If it is unclear, a
+sentence says how many runs would show what. Metrics system.* are compared if
+--metric names them. docs/statistics.md has the formulas.
 
-Run each benchmark ten times, with -count=10: fewer than 6 have no interval.
+Below it is what else differs: machine, image, data, code, descriptor, platform.
 
-Lines that cannot be read are left out, with a warning on standard error. The
-exit code is 0, and 2 for a file that cannot be read.`,
-		Example: `  go test -bench . -count 10 > new.txt
-  baictl compare old.txt new.txt
-  baictl logs nightly-7 --stdout --raw | baictl compare old.txt nightly-7=-`,
-		Args: session.Arguments(1, -1, "a FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != benchstatOutput {
-				return session.UsageErrorf(cmd, "%s has no output %q, only %s", cmd.Name(), output, benchstatOutput)
-			}
-			return compare(cmd, s, args)
-		},
+A file has the output of go test -bench, whose lines are runs; CSV with the
+columns series, time and value, whose rows are runs; or the Bencher Metric
+Format. Both sides are files, or none is. No platform is needed for them.
+
+With -o benchstat: the tables of benchstat. Of files with the output of go test
+-bench these are what benchstat OLD NEW prints, byte for byte; further files are
+columns, LABEL=PATH heads a column, a file alone is summarised. Lines that
+cannot be read are left out, with a warning on standard error.
+
+With -o json or yaml: CompareRunsResponse of the API. With -o csv: a line for
+each metric. With -o md: a comment for a review. With -o junit: a test case for
+each metric, which has failed if it got worse. With -o name: the metrics that
+got worse.
+
+The exit code is 6 if a metric got worse, but for -o benchstat.`,
+		Example: `  baictl compare nightly-41 nightly-42
+  baictl compare baseline:main nightly-42 --min-change 2% -o md
+  baictl compare resnet@-14d..-7d resnet@-7d
+  go test -bench . -count 10 > other.txt; baictl compare base.txt other.txt`,
+		Args:              session.Arguments(1, -1, "a side"),
+		ValidArgsFunction: s.Runs,
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", benchstatOutput, "`FORMAT` of the output: "+benchstatOutput)
-	// This fails for flags that do not exist.
-	_ = cmd.RegisterFlagCompletionFunc("output",
-		cobra.FixedCompletions([]string{benchstatOutput}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return flags.run(cmd, s, args) }
+	set := cmd.Flags()
+	set.StringArrayVar(&flags.metrics, "metric", nil, "only the metric with this `NAME`; may be repeated")
+	set.Var(&flags.minChange, "min-change", "largest change that does not matter, such as 2% (default: every change matters)")
+	set.StringVar(&flags.namespace, "namespace", "", "`TEAM` of tasks and baselines (default: that of the context, or \"default\")")
 	return cmd
 }
 
-// compare prints what benchstat prints for the same arguments.
-func compare(cmd *cobra.Command, s *session.Session, args []string) error {
-	inputs := make([]benchstat.Input, len(args))
-	piped := false
-	for i, arg := range args {
-		inputs[i].Name = arg
-		if _, path, labelled := strings.Cut(arg, "="); arg != "-" && (!labelled || path != "-") {
-			continue
+func (f compareFlags) run(cmd *cobra.Command, s *session.Session, args []string) error {
+	files := 0
+	for _, arg := range args {
+		if isFile(arg) {
+			files++
 		}
-		if piped {
-			return session.UsageErrorf(cmd, "- is given more than once: standard input can be read once")
-		}
-		inputs[i].Text, piped = s.Env.In, true
 	}
-	var tables, warnings strings.Builder // errors are those of reading
-	err := benchstat.Print(&tables, &warnings, inputs)
-	if err := session.WriteText(s.Env.Err, warnings.String()); err != nil {
+	switch {
+	case s.Output == benchstatOutput && (files > 0 || len(args) != 2):
+		return printBenchstat(cmd, s, args)
+	case len(args) != 2:
+		return session.UsageErrorf(cmd, "two sides are compared, OLD and NEW, not %d", len(args))
+	case files == 1:
+		return session.UsageErrorf(cmd, "one side is a file, and the other one is none: %s", strings.Join(args, ", "))
+	}
+	c, err := f.compare(cmd, s, args[0], args[1], files > 0)
+	if err != nil {
 		return err
 	}
+	if s.Output == benchstatOutput {
+		return writeBenchstat(s, comparison.Benchstat(c))
+	}
+	if err := (comparePrinter{s, f.minChange}).write(c); err != nil {
+		return err
+	}
+	if worse := comparison.WorseSeries(c); len(worse) > 0 {
+		return &exitcode.WorseError{New: c.GetNew().GetOperand(), Old: c.GetOld().GetOperand(), Worse: len(worse), Of: len(c.GetSeries())}
+	}
+	return nil
+}
+
+// isFile reports whether an argument names a file: it is -, or one that exists.
+func isFile(arg string) bool {
+	_, err := os.Stat(arg)
+	return arg == "-" || err == nil
+}
+
+// compare compares the two sides.
+func (f compareFlags) compare(cmd *cobra.Command, s *session.Session, base, other string, files bool) (*baiv1.CompareRunsResponse, error) {
+	if files {
+		return f.compareFiles(cmd, s, base, other)
+	}
+	c, err := s.Client()
 	if err != nil {
-		return unreadable(err)
+		return nil, err
 	}
-	return session.WriteText(s.Env.Out, tables.String())
+	team, err := s.Team(f.namespace)
+	if err != nil {
+		return nil, err
+	}
+	return c.Compare(cmd.Context(), &baiv1.CompareRunsRequest{Old: base, New: other, Namespace: team, Metrics: f.metrics, MinChange: float64(f.minChange)})
 }
 
-// unreadable returns the error of a user whose file cannot be read.
-func unreadable(err error) error {
-	remedy := "name a file with the output of go test -bench, or - for standard input"
-	if where, long := strings.CutSuffix(err.Error(), ": "+bufio.ErrTooLong.Error()); long {
-		return &exitcode.UsageError{Message: fmt.Sprintf("%s: the line is too long, 64 KiB or more (%s)", nextLine(where), remedy)}
+// compareFiles compares the results of two files.
+func (f compareFlags) compareFiles(cmd *cobra.Command, s *session.Session, base, other string) (*baiv1.CompareRunsResponse, error) {
+	if base == "-" && other == "-" {
+		return nil, session.UsageErrorf(cmd, "- is given more than once: standard input can be read once")
 	}
-	e, ok := errors.AsType[*os.PathError](err)
-	if !ok {
-		return &exitcode.UsageError{Message: fmt.Sprintf("read %v (%s)", err, remedy)}
+	comparer, err := compare.New(compare.Settings{MinChange: float64(f.minChange)})
+	if err != nil {
+		return nil, session.UsageErrorf(cmd, "--min-change %s: want at least 0, and less than 100%%", &f.minChange)
 	}
-	name := e.Path
-	if name == os.Stdin.Name() {
-		name = "-"
+	before, err := readSide(s, base)
+	if err != nil {
+		return nil, err
 	}
-	if errors.Is(e, fs.ErrPermission) {
-		remedy = "chmod +r it, or name another file"
+	after, err := readSide(s, other)
+	if err != nil {
+		return nil, err
 	}
-	return &exitcode.UsageError{Message: fmt.Sprintf("read %s: %v (%s)", fileName(name), e.Err, remedy)}
+	c, err := comparison.Compare(comparer, before, after, f.metrics)
+	if mismatch, ok := errors.AsType[*comparison.MismatchError](err); ok {
+		err = &exitcode.UsageError{Message: mismatch.Message}
+	}
+	return c, err
 }
 
-// nextLine returns the place of the line after that of a place, which is PATH:LINE.
-func nextLine(place string) string {
-	colon := strings.LastIndex(place, ":")
-	line, err := strconv.Atoi(place[colon+1:])
-	if colon < 0 || err != nil {
-		return place
+// readSide reads the results of a file.
+func readSide(s *session.Session, name string) (comparison.Side, error) {
+	in := s.Env.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return comparison.Side{}, unreadable(err)
+		}
+		defer file.Close() //nolint:errcheck // only read
+		in = file
 	}
-	return fmt.Sprintf("%s:%d", fileName(place[:colon]), line+1)
+	side, err := comparison.Read(name, in, s.Env.Err)
+	if err == nil {
+		return side, nil
+	}
+	if fault, ok := errors.AsType[*points.FaultError](err); ok {
+		return side, &exitcode.UsageError{Message: fmt.Sprintf("%s:%v", fileName(name), fault)}
+	}
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		return side, unreadable(path)
+	}
+	return side, &exitcode.UsageError{Message: fmt.Sprintf("read %s: %v", fileName(name), err)}
+}
+
+// comparePrinter prints a comparison.
+type comparePrinter struct {
+	*session.Session
+
+	minChange session.Percent
+}
+
+func (p comparePrinter) write(c *baiv1.CompareRunsResponse) error {
+	switch {
+	case p.Structured():
+		return p.Print(printer.JSON(c))
+	case p.Output == "csv":
+		if err := csv.NewWriter(p.Env.Out).WriteAll(comparison.CSV(c)); err != nil {
+			return fmt.Errorf("write the output: %w", err)
+		}
+		return nil
+	case p.Output == "md":
+		return session.WriteText(p.Env.Out, comparison.Markdown(c))
+	case p.Output == "junit":
+		text, err := comparison.JUnit(c)
+		return cmp.Or(err, session.WriteText(p.Env.Out, text))
+	case p.Output == "name":
+		for _, name := range comparison.WorseSeries(c) {
+			if err := session.WriteText(p.Env.Out, name+"\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.table(c)
+}
+
+// table prints a table, and below it the numbers of verdicts and sentences.
+func (p comparePrinter) table(c *baiv1.CompareRunsResponse) error {
+	t := comparison.Table(c, p.Output == "wide")
+	t.Paint = func(row, column int, text string) string {
+		switch {
+		case t.Columns[column].Title != comparison.VerdictTitle:
+			return text
+		case t.Rows[row][column] == comparison.Worse:
+			return p.Screen.Paint(screen.Bad, text)
+		case t.Rows[row][column] == comparison.Better:
+			return p.Screen.Paint(screen.Good, text)
+		}
+		return text
+	}
+	if err := p.PrintTable(t); err != nil {
+		return err
+	}
+	below, sentences := "\n", append([]string{comparison.Summary(c)}, comparison.Sentences(c)...)
+	if p.minChange == 0 && comparison.MayBeSame(c) {
+		sentences = append(sentences, "without --min-change no series is the same: say which change does not matter, such as 1%")
+	}
+	for _, text := range sentences {
+		below += strings.Join(printer.Wrap(text, printer.Page), "\n") + "\n"
+	}
+	return session.WriteText(p.Env.Out, below)
 }

@@ -1,0 +1,147 @@
+package comparison_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/comparison"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/points"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
+)
+
+const (
+	goText = "pkg: example.org/a\nBenchmarkA-2 10 200 ns/op 5 MB/s\nBenchmarkA-2 10 250 ns/op 6 MB/s\nBenchmarkB 1 7 widgets\nBenchmarkC 1\n"
+	csv    = "series,time,value,higher_is_better\nrate,2026-03-01T00:00:00Z,1,true\nrate,2026-03-02T00:00:00Z,,true\nrate,2026-03-03T00:00:00Z,3,true\n"
+	bmf    = `{"sort":{"latency":{"value":1000000000,"lower_value":1,"upper_value":2}},"mine":{"beans":{"value":3}}}`
+)
+
+// describeSide describes the results of a file.
+func describeSide(s comparison.Side) string {
+	var all []string
+	for _, one := range s.Series {
+		all = append(all, fmt.Sprintf("%s %s %v %s %.3g", one.Metric, one.Unit, one.Labels, one.Direction, one.Values))
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestResultsAreReadFromAFileOfAnyKind(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"output of go test -bench": {goText, `sec/op  map[benchmark:A-2 package:example.org/a] lower [2e-07 2.5e-07]
+B/s  map[benchmark:A-2 package:example.org/a] higher [5e+06 6e+06]
+widgets  map[benchmark:B package:example.org/a]  [7]
+warnings: f:5: missing measurements`},
+		"a series as CSV":             {csv, "rate  map[] higher [1 NaN 3]"},
+		"CSV of a program on Windows": {"\uFEFF" + strings.ReplaceAll(csv, "\n", "\r\n"), "rate  map[] higher [1 NaN 3]"},
+		"the Bencher Metric Format":   {"\n " + bmf, "latency s map[benchmark:sort] lower [1]\nbeans 1 map[benchmark:mine]  [3]"},
+		"nothing":                     {"", ""},
+		"CSV with a fault":            {strings.Replace(csv, ",3,", ",three,", 1), `fault in line 4`},
+		"JSON that ends early":        {bmf[:20], "it is no whole Bencher Metric Format: the JSON ends early"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var warnings strings.Builder
+			s, err := comparison.Read("f", strings.NewReader(tt.text), &warnings)
+			got := describeSide(s)
+			if fault, ok := errors.AsType[*points.FaultError](err); ok {
+				got = fmt.Sprintf("fault in line %d", fault.Line)
+			} else if err != nil {
+				got = err.Error()
+			}
+			if warnings.Len() > 0 {
+				got += "\nwarnings: " + strings.TrimSpace(warnings.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// compareTexts compares two files, and describes the answer.
+func compareTexts(t *testing.T, base, other string, metrics ...string) string {
+	t.Helper()
+	comparer, err := compare.New(compare.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sides [2]comparison.Side
+	for i, text := range []string{base, other} {
+		if sides[i], err = comparison.Read([]string{"old", "new"}[i], strings.NewReader(text), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := comparison.Compare(comparer, sides[0], sides[1], metrics)
+	if err != nil {
+		return err.Error()
+	}
+	all := []string{comparison.Summary(c)}
+	for _, s := range c.GetSeries() {
+		all = append(all, comparison.Name(s)+": "+s.GetVerdict())
+	}
+	return strings.Join(append(all, c.GetNotes()...), "\n")
+}
+
+func TestSeriesThatBothFilesHaveAreCompared(t *testing.T) {
+	lines := func(format string, n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf(format, i)
+		}
+		return text
+	}
+	for name, tt := range map[string]struct {
+		base, other string
+		metrics     []string
+		want        string
+	}{
+		"a time that is longer is worse": {
+			base: lines("BenchmarkA 1 10%d ns/op\n", 9), other: lines("BenchmarkA 1 20%d ns/op\n", 9), want: "1 series: 1 worse\nsec/op{benchmark=A}: worse",
+		},
+		"a rate that is higher is better": {
+			base: lines("BenchmarkA 1 1%d MB/s\n", 9), other: lines("BenchmarkA 1 2%d MB/s\n", 9), want: "1 series: 1 better\nB/s{benchmark=A}: better",
+		},
+		"benchmarks of two packages are two": {
+			base: "pkg: a\nBenchmarkA 1 1 ns/op\npkg: b\nBenchmarkA 1 1 ns/op\n", other: "pkg: b\nBenchmarkA 1 1 ns/op\n",
+			want: "1 series: 1 unclear\nsec/op{benchmark=A,package=b}: unclear\nonly old has sec/op{benchmark=A,package=a}",
+		},
+		"what only one side has is named": {
+			base: goText, other: "pkg: example.org/a\nBenchmarkA-2 1 1 ns/op 1 joules\n", want: "1 series: 1 unclear\nsec/op{benchmark=A-2}: unclear\nonly old has B/s{benchmark=A-2}, widgets{benchmark=B}\nonly new has joules{benchmark=A-2}",
+		},
+		"metrics that were not asked for are left out": {base: goText, other: goText, metrics: []string{"widgets"}, want: "1 series: 1 unclear\nwidgets{benchmark=B}: unclear"},
+		"nothing in common is said":                    {base: goText, other: csv, want: "old and new have no metric in common; only old has B/s{benchmark=A-2,package=example.org/a}, sec/op{benchmark=A-2,package=example.org/a}, widgets{benchmark=B,package=example.org/a}; only new has rate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, compareTexts(t, tt.base, tt.other, tt.metrics...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTextsOfUsersDoNothingInReports(t *testing.T) {
+	c := &baiv1.CompareRunsResponse{
+		Old: &baiv1.ComparedSide{Operand: "`a`"}, New: &baiv1.ComparedSide{Operand: "<b>"},
+		Series: []*baiv1.SeriesComparison{{Metric: "m|<script>\x1b[1m\n", Verdict: "unclear", Reason: "noise", Old: &baiv1.SideValues{}, New: &baiv1.SideValues{}}},
+		Notes:  []string{"@everyone [x](http://example.org) <img> *b*"},
+	}
+	want := "**1 series: 1 unclear**, `<b>` compared with `'a'`\n\n" +
+		"| METRIC | OLD | NEW | CHANGE | VERDICT | P | RUNS | ADJUSTED P | TEST |\n|---|---:|---:|---|---|---:|---|---:|---|\n" +
+		"| m\\|&lt;script>\ufffd\\[1m  | - | - | - | unclear | - | 0+0 | - | - |\n\n" +
+		"* m|&lt;script>\ufffd\\[1m : unclear, the difference may be noise\n" +
+		"* @\u200beveryone \\[x](http://example.org) &lt;img> \\*b\\*\n"
+	if diff := cmp.Diff(want, comparison.Markdown(c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	text, err := comparison.JUnit(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal([]byte(text), new(struct{})); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,317 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
+	"github.com/benchmark-ai/bai/services/gateway/series"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// results are the runs of a side that count, with their series.
+type results struct {
+	side
+
+	members  []member // that count
+	excluded []Excluded
+}
+
+// Excluded is a run that does not count.
+type Excluded struct {
+	Run    string
+	Reason string
+}
+
+// newResults returns the results of a side.
+func newResults(s side, all []member) results {
+	r := results{side: s}
+	for _, m := range all {
+		if m.excluded != "" {
+			r.excluded = append(r.excluded, Excluded{m.run.ID, m.excluded})
+			continue
+		}
+		r.members = append(r.members, m)
+	}
+	return r
+}
+
+// fewestRuns is from how many runs on a side needs no history.
+const fewestRuns = 4
+
+// needsPast reports whether the spread between runs may have to come from a history.
+func (r results) needsPast() bool { return r.set == "" && len(r.members) < fewestRuns }
+
+// has reports whether a run is one of the side's.
+func (r results) has(id string) bool {
+	return slices.ContainsFunc(r.members, func(m member) bool { return m.run.ID == id })
+}
+
+// cells returns the names of the side's cells. A side that is no set has one without a name.
+func (r results) cells() []string {
+	if r.set == "" {
+		return []string{""}
+	}
+	names := make(map[string]bool)
+	for _, m := range r.members {
+		names[m.run.Cell] = true
+	}
+	return sortedKeys(names)
+}
+
+// series returns the series of a cell, of all runs without one.
+func (r results) series(cell string, metrics []string) []series.Series {
+	b := series.Builder{Metrics: metrics}
+	for i, m := range r.members {
+		if cell == "" || m.run.Cell == cell {
+			b.Add(i, m.run, m.summaries)
+		}
+	}
+	return b.Series()
+}
+
+// attributes returns the attributes of the runs.
+func (r results) attributes() []attributes {
+	all, known := make([]attributes, len(r.members)), images{}
+	for i, m := range r.members {
+		all[i] = attributesOf(m, known)
+	}
+	return all
+}
+
+// checkComparable returns *StateError if two sides cannot be compared.
+func checkComparable(base, other results) error {
+	for _, r := range []results{base, other} {
+		if len(r.members) > 0 {
+			continue
+		}
+		reason := r.excluded[0].Reason
+		if n := len(r.excluded); n > 1 {
+			reason = fmt.Sprintf("none of its %d runs counts: of run %s, %s", n, r.excluded[0].Run, reason)
+		}
+		return &StateError{Message: fmt.Sprintf("%s has no results to compare: %s (name runs that succeeded)", r.operand, reason)}
+	}
+	if (base.set == "") == (other.set == "") {
+		return nil
+	}
+	set, other := base, other
+	if set.set == "" {
+		set, other = other, base
+	}
+	if n := len(set.cells()); n > 1 {
+		return &StateError{Message: fmt.Sprintf("%s has %d cells, and %s is no set (compare it with a set, or name runs of one cell)", set.operand, n, other.operand)}
+	}
+	return nil
+}
+
+// Comparison is how two sides differ.
+type Comparison struct {
+	Old, New    ComparedSide
+	Series      []SeriesComparison // by cell, metric, unit and labels
+	Differences []Difference
+	Notes       []string // what limits the comparison, for people
+}
+
+// ComparedSide is the runs of one side.
+type ComparedSide struct {
+	Operand  string
+	Runs     []string // IDs of those that count, the oldest first
+	Excluded []Excluded
+}
+
+// SeriesComparison is the difference in one series.
+type SeriesComparison struct {
+	series.Series // without points
+
+	Cell                 string    // its name; empty unless both sides are sets
+	OldValues, NewValues []float64 // of the runs, the oldest first
+	compare.Comparison
+}
+
+// compareSides compares two sides that are comparable; past is the history before them. The
+// error is *StateError if they have no series in common.
+func compareSides(c compare.Comparer, base, other results, past History, metrics []string) (Comparison, error) {
+	out := Comparison{Old: base.describe(), New: other.describe(), Differences: differences(base.attributes(), other.attributes())}
+	cells, onlyOld, onlyNew := sharedCells(base, other)
+	out.Notes = append(aloneNotes("cell", base.operand, onlyOld), aloneNotes("cell", other.operand, onlyNew)...)
+	var inputs []compare.Metric
+	for _, cell := range cells {
+		pairs, notes := pairSeries(base, other, cell, metrics)
+		out.Notes = append(out.Notes, notes...)
+		for _, p := range pairs {
+			out.Series = append(out.Series, SeriesComparison{Series: p.series(), Cell: cell, OldValues: p.base.Values(), NewValues: p.other.Values()})
+			inputs = append(inputs, p.metric(past.level(p.base, cmp.Or(cell, base.members[0].run.Cell))))
+		}
+	}
+	if len(out.Series) == 0 {
+		return Comparison{}, &StateError{Message: fmt.Sprintf("%s and %s have no metric in common%s", base.operand, other.operand, because(out.Notes))}
+	}
+	for _, platform := range []bool{false, true} {
+		out.compareFamily(c, inputs, platform)
+	}
+	return out, nil
+}
+
+// compareFamily compares the series of the benchmark, or those that the platform measures. The
+// more series are compared together, the clearer a change has to be: those of the platform, which
+// each run has, do not make the benchmark's less clear.
+func (o *Comparison) compareFamily(c compare.Comparer, inputs []compare.Metric, platform bool) {
+	var family []compare.Metric
+	var at []int
+	for i := range o.Series {
+		if series.OfPlatform(o.Series[i].Metric) == platform {
+			family, at = append(family, inputs[i]), append(at, i)
+		}
+	}
+	for i, found := range c.Compare(family...) {
+		o.Series[at[i]].Comparison = found
+	}
+}
+
+func because(notes []string) string {
+	if len(notes) == 0 {
+		return " (leave out --metric for all)"
+	}
+	return ": " + strings.Join(notes, "; ")
+}
+
+func (r results) describe() ComparedSide {
+	s := ComparedSide{Operand: r.operand, Excluded: r.excluded}
+	for _, m := range r.members {
+		s.Runs = append(s.Runs, m.run.ID)
+	}
+	return s
+}
+
+// sharedCells returns the cells that both sides have, and those that one of them has. Unless
+// both are sets, all runs of a side are one cell without a name.
+func sharedCells(base, other results) (both, onlyOld, onlyNew []string) {
+	if base.set == "" || other.set == "" {
+		return []string{""}, nil, nil
+	}
+	before, after := base.cells(), other.cells()
+	for _, cell := range before {
+		if slices.Contains(after, cell) {
+			both = append(both, cell)
+		} else {
+			onlyOld = append(onlyOld, cell)
+		}
+	}
+	return both, onlyOld, slices.DeleteFunc(after, func(cell string) bool { return slices.Contains(before, cell) })
+}
+
+// maxNamed is how many names a note has.
+const maxNamed = 5
+
+// aloneNotes returns the note about cells or metrics that only one side has, if there are any.
+func aloneNotes(kind, operand string, names []string) []string {
+	switch n := len(names); {
+	case n == 0:
+		return nil
+	case n == 1:
+		return []string{fmt.Sprintf("only %s has %s %s", operand, kind, names[0])}
+	case n > maxNamed:
+		return []string{fmt.Sprintf("only %s has %ss %s and %d more", operand, kind, strings.Join(names[:maxNamed], ", "), n-maxNamed)}
+	default:
+		return []string{fmt.Sprintf("only %s has %ss %s", operand, kind, strings.Join(names, ", "))}
+	}
+}
+
+// pair is one series of both sides.
+type pair struct{ base, other series.Series }
+
+// pairSeries returns the series of a cell that both sides have, and notes about the others.
+func pairSeries(base, other results, cell string, metrics []string) (pairs []pair, notes []string) {
+	before, after := base.series(cell, metrics), other.series(cell, metrics)
+	var onlyOld, onlyNew []string
+	for i, j := 0, 0; i < len(before) || j < len(after); {
+		switch order := compareAt(before, i, after, j); {
+		case order < 0:
+			onlyOld, i = append(onlyOld, nameOf(before[i], cell)), i+1
+		case order > 0:
+			onlyNew, j = append(onlyNew, nameOf(after[j], cell)), j+1
+		default:
+			pairs, i, j = append(pairs, pair{before[i], after[j]}), i+1, j+1
+		}
+	}
+	return pairs, append(aloneNotes("metric", base.operand, onlyOld), aloneNotes("metric", other.operand, onlyNew)...)
+}
+
+// compareAt compares the series at two places; what lies behind the end is the larger one.
+func compareAt(before []series.Series, i int, after []series.Series, j int) int {
+	switch {
+	case i == len(before):
+		return 1
+	case j == len(after):
+		return -1
+	}
+	return series.Compare(before[i], after[j])
+}
+
+// nameOf returns a series for people.
+func nameOf(s series.Series, cell string) string {
+	text := s.Metric
+	if s.Unit != "" {
+		text += " in " + s.Unit
+	}
+	if len(s.Labels) > 0 {
+		var labels []string
+		for _, name := range sortedKeys(s.Labels) {
+			labels = append(labels, name+"="+s.Labels[name])
+		}
+		text += " with " + strings.Join(labels, ",")
+	}
+	if cell != "" {
+		text += " of cell " + cell
+	}
+	return text
+}
+
+// series returns what identifies the pair. Its direction is that of the newer side, which says
+// what is wanted now.
+func (p pair) series() series.Series {
+	s := p.other
+	if s.Direction == "" {
+		s.Direction = p.base.Direction
+	}
+	s.Points = nil
+	return s
+}
+
+// metric returns the pair as what is compared.
+func (p pair) metric(past []float64) compare.Metric {
+	return compare.Metric{Direction: p.series().Direction, Base: runsOf(p.base), Other: runsOf(p.other), History: past}
+}
+
+func runsOf(s series.Series) []compare.Point {
+	all := make([]compare.Point, len(s.Points))
+	for i, p := range s.Points {
+		all[i] = compare.Point{Value: p.Value, Samples: int(p.Samples), StandardError: standardError(p.Interval)}
+	}
+	return all
+}
+
+// widths is how many standard errors a normal interval of 0.95 is wide.
+const widths = 2 * 1.96
+
+// standardError returns that of a median from its interval, whose level is 0.95 or a little
+// more; 0 if it is not known.
+func standardError(i *store.Interval) float64 {
+	if i == nil {
+		return 0
+	}
+	return float64(i.High-i.Low) / widths
+}
+
+// level returns the values of the newest level of a series in the history.
+func (h History) level(s series.Series, cell string) []float64 {
+	for _, one := range h.Series {
+		if one.Cell == cell && series.Compare(one.Series, s) == 0 {
+			newest := one.lastLevel()
+			return one.Values()[newest.First : newest.Last+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package analysis
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// Subjects of differences, in the order in which they are listed.
+const (
+	subjectMachine    = "machine"
+	subjectImage      = "image"
+	subjectData       = "data"
+	subjectCode       = "code"
+	subjectDescriptor = "descriptor"
+	subjectPlatform   = "platform"
+)
+
+// A Difference is one thing that differs between two groups of runs.
+type Difference struct {
+	Subject      string
+	Old, New     []string // what it is on either side, the most frequent first
+	Incomparable bool     // numbers do not compare across it
+}
+
+// attributes are what may differ between runs, by subject. A subject without a value is not
+// known.
+type attributes map[string]attribute
+
+// attribute is one value: equal ones have one key.
+type attribute struct{ key, text string }
+
+// images has the images of descriptors that were read, by their texts: most runs of a task have
+// one text.
+type images map[string]string
+
+// of returns the image that a descriptor names, or "" if it cannot be read.
+func (known images) of(descriptor string) string {
+	image, ok := known[descriptor]
+	if !ok {
+		if d, _ := (parser.Parser{Accepted: true}).Parse("", []byte(descriptor)); d != nil {
+			image = d.Env.DockerImage
+		}
+		known[descriptor] = image
+	}
+	return image
+}
+
+// attributesOf returns the attributes of a run.
+func attributesOf(m member, known images) attributes {
+	all := attributes{}
+	image, platform := known.of(m.run.Descriptor), ""
+	if fingerprint := store.MachineFingerprint(m.environment); fingerprint != "" {
+		all[subjectMachine] = attribute{fingerprint, fmt.Sprintf("%s (%s)", machinesText(m.environment), fingerprint[:8])}
+		platform = m.environment[0].Platform
+	}
+	all.set(subjectImage, imageText(image, m.environment))
+	all.set(subjectPlatform, platform)
+	all.set(subjectDescriptor, digestText("sha256", sum(m.run.Descriptor)))
+	data, code := dataTexts(m.run.Data)
+	all.set(subjectData, data)
+	all.set(subjectCode, code)
+	return all
+}
+
+func (a attributes) set(subject, text string) {
+	if text != "" {
+		a[subject] = attribute{text, text}
+	}
+}
+
+func sum(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(digest[:])
+}
+
+// digestText returns the beginning of a digest, which is enough for people.
+func digestText(kind, digest string) string { return kind + ":" + digest[:min(12, len(digest))] }
+
+// machinesText describes the machines of pods, equal ones once.
+func machinesText(pods []store.PodEnvironment) string {
+	var all []string
+	for _, p := range pods {
+		if text := machineText(p.Machine); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}
+
+func machineText(m event.Machine) string {
+	parts := []string{cmp.Or(m.CPUModel, m.Architecture, "unknown processor")}
+	if m.CPUs > 0 {
+		parts = append(parts, fmt.Sprintf("%d CPUs", m.CPUs))
+	}
+	if m.Memory > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f GiB", float64(m.Memory)/(1<<30)))
+	}
+	for _, g := range m.GPUs {
+		if !slices.Contains(parts, g.Model) {
+			parts = append(parts, g.Model)
+		}
+	}
+	if m.Kernel != "" {
+		parts = append(parts, "kernel "+m.Kernel)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// imageText returns the image as the descriptor names it, with the digests that the cluster
+// ran.
+func imageText(image string, pods []store.PodEnvironment) string {
+	var digests []string
+	for _, p := range pods {
+		kind, digest, ok := strings.Cut(p.Image, ":")
+		if text := digestText(kind, digest); ok && !slices.Contains(digests, text) {
+			digests = append(digests, text)
+		}
+	}
+	slices.Sort(digests)
+	return strings.TrimSpace(image + " " + strings.Join(digests, " "))
+}
+
+// dataTexts describes the data sets of a run, and the code that was sent along.
+func dataTexts(all []event.Data) (data, code string) {
+	var sets []string
+	for _, d := range all {
+		text := digestText("sha256", d.SHA256)
+		if strings.HasPrefix(d.Source, pod.CodeScheme) {
+			code = text
+			continue
+		}
+		sets = append(sets, d.Path+" "+text)
+	}
+	slices.Sort(sets)
+	return strings.Join(sets, ", "), code
+}
+
+// differences returns what differs between two groups of runs: the values that each of the
+// groups has of a subject are not the same ones.
+func differences(base, other []attributes) []Difference {
+	var all []Difference
+	for _, subject := range []string{subjectMachine, subjectImage, subjectData, subjectCode, subjectDescriptor, subjectPlatform} {
+		before, after := frequencies(base, subject), frequencies(other, subject)
+		if sameKeys(before, after) {
+			continue
+		}
+		all = append(all, Difference{
+			Subject: subject, Old: texts(before), New: texts(after),
+			Incomparable: subject == subjectMachine && len(before) > 0 && len(after) > 0,
+		})
+	}
+	return all
+}
+
+// frequency is how many runs have an attribute.
+type frequency struct {
+	attribute
+
+	runs int
+}
+
+// frequencies counts the values of a subject, the most frequent first.
+func frequencies(of []attributes, subject string) []frequency {
+	var all []frequency
+	for _, a := range of {
+		value, known := a[subject]
+		if !known {
+			continue
+		}
+		i := slices.IndexFunc(all, func(f frequency) bool { return f.key == value.key })
+		if i < 0 {
+			i, all = len(all), append(all, frequency{attribute: value})
+		}
+		all[i].runs++
+	}
+	slices.SortStableFunc(all, func(a, b frequency) int { return cmp.Or(cmp.Compare(b.runs, a.runs), cmp.Compare(a.key, b.key)) })
+	return all
+}
+
+func sameKeys(a, b []frequency) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	return !slices.ContainsFunc(a, func(f frequency) bool {
+		return !slices.ContainsFunc(b, func(g frequency) bool { return g.key == f.key })
+	})
+}
+
+// maxTexts is how many values of a subject are listed.
+const maxTexts = 5
+
+// texts returns the values for people.
+func texts(all []frequency) []string {
+	var out []string
+	for _, f := range all[:min(maxTexts, len(all))] {
+		out = append(out, f.text)
+	}
+	return out
+}

@@ -1,0 +1,199 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/analyst/judge"
+	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
+	"github.com/benchmark-ai/bai/services/gateway/analysis"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
+)
+
+// analysisServer implements bai.v1.AnalysisService.
+type analysisServer struct {
+	baiv1.UnimplementedAnalysisServiceServer
+
+	analyses *analysis.Analyses
+}
+
+// CompareRuns implements bai.v1.AnalysisService.
+func (s *analysisServer) CompareRuns(ctx context.Context, req *baiv1.CompareRunsRequest) (*baiv1.CompareRunsResponse, error) {
+	c, err := s.analyses.Compare(ctx, analysis.CompareRequest{
+		Old: req.GetOld(), New: req.GetNew(), Scope: analysis.Scope{Owner: owner(ctx, req), Namespace: req.GetNamespace()},
+		Metrics: req.GetMetrics(), MinChange: req.GetMinChange(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.CompareRunsResponse{Old: comparedSideOf(c.Old), New: comparedSideOf(c.New), Notes: c.Notes}
+	for i := range c.Series {
+		resp.Series = append(resp.Series, seriesComparisonOf(&c.Series[i]))
+	}
+	for _, d := range c.Differences {
+		resp.Differences = append(resp.Differences, &baiv1.SideDifference{Subject: d.Subject, Old: d.Old, New: d.New, Incomparable: d.Incomparable})
+	}
+	return resp, checkSize(resp, "series", len(resp.GetSeries()))
+}
+
+// checkSize refuses a response that is too large to be sent.
+func checkSize(resp proto.Message, what string, n int) error {
+	if size := proto.Size(resp); size > rpc.MaxResponse {
+		return status.Error(codes.FailedPrecondition, fmt.Sprintf("the %d %s have %d bytes, %d at most (name the metrics that you want, or take fewer runs)", n, what, size, rpc.MaxResponse))
+	}
+	return nil
+}
+
+// maxExcluded is how many runs that do not count are listed.
+const maxExcluded = 100
+
+func comparedSideOf(s analysis.ComparedSide) *baiv1.ComparedSide {
+	out := &baiv1.ComparedSide{Operand: s.Operand, RunIds: s.Runs, ExcludedCount: int32Of(len(s.Excluded))}
+	for _, e := range s.Excluded[:min(maxExcluded, len(s.Excluded))] {
+		out.Excluded = append(out.Excluded, &baiv1.ExcludedRun{RunId: e.Run, Reason: e.Reason})
+	}
+	return out
+}
+
+func seriesComparisonOf(s *analysis.SeriesComparison) *baiv1.SeriesComparison {
+	out := &baiv1.SeriesComparison{
+		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Cell: s.Cell,
+		Verdict: string(s.Verdict), Reason: string(s.Reason), Test: string(s.Test), P: s.P, AdjustedP: s.AdjustedP,
+		Old: sideValuesOf(s.Base, s.OldValues), New: sideValuesOf(s.Other, s.NewValues),
+		LackingOld: int32Of(s.LackingBase), LackingNew: int32Of(s.LackingOther), LackingHistory: int32Of(s.LackingHistory),
+		History: int32Of(s.History), Needed: int32Of(s.Needed), Shows: s.Shows,
+	}
+	if s.Change != nil {
+		out.Change = differenceOf(*s.Change, s.Scale)
+	}
+	return out
+}
+
+func sideValuesOf(s compare.Side, values []float64) *baiv1.SideValues {
+	out := &baiv1.SideValues{N: int32Of(s.N), Excluded: int32Of(s.Excluded), Median: s.Median, Samples: int64(s.Samples), Values: values}
+	if s.Interval != nil {
+		out.Interval = intervalOf(*s.Interval)
+	}
+	return out
+}
+
+func intervalOf(i judge.Interval) *baiv1.Interval {
+	return &baiv1.Interval{Low: i.Low, High: i.High, Level: i.Level}
+}
+
+func differenceOf(e judge.Estimate, s judge.Scale) *baiv1.Difference {
+	return &baiv1.Difference{Value: e.Value, Interval: intervalOf(e.Interval), Relative: s.Kind != judge.Absolute}
+}
+
+// QueryHistory implements bai.v1.AnalysisService.
+func (s *analysisServer) QueryHistory(ctx context.Context, req *baiv1.QueryHistoryRequest) (*baiv1.QueryHistoryResponse, error) {
+	request := analysis.HistoryRequest{
+		Task: req.GetTask(), Namespace: req.GetNamespace(), Metrics: req.GetMetrics(), Limit: int(req.GetLimit()), Labels: req.GetLabels(),
+	}
+	if req.GetSince() != nil {
+		request.Since = req.GetSince().AsTime()
+	}
+	if req.GetUntil() != nil {
+		request.Until = req.GetUntil().AsTime()
+	}
+	h, err := s.analyses.History(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.QueryHistoryResponse{Excluded: int32Of(h.Excluded), Truncated: h.Truncated}
+	for i := range h.Runs {
+		resp.Runs = append(resp.Runs, historyRunOf(&h.Runs[i]))
+	}
+	for i := range h.Series {
+		one := seriesHistoryOf(&h.Series[i])
+		if req.GetWithoutPoints() {
+			one.Points = nil
+		}
+		resp.Series = append(resp.Series, one)
+	}
+	return resp, checkSize(resp, "series", len(resp.GetSeries()))
+}
+
+func historyRunOf(r *analysis.HistoryRun) *baiv1.HistoryRun {
+	return &baiv1.HistoryRun{
+		RunId: r.ID, Name: r.Name, Time: timestamppb.New(r.Time), Version: r.Version, Machine: r.Machine, Nodes: r.Nodes,
+		Image: r.Image, DescriptorSha256: r.Descriptor, Complete: r.Complete,
+	}
+}
+
+func seriesHistoryOf(s *analysis.SeriesHistory) *baiv1.SeriesHistory {
+	out := &baiv1.SeriesHistory{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Cell: s.Cell, Notes: s.Notes}
+	for _, p := range s.Points {
+		point := &baiv1.HistoryPoint{Run: int32Of(p.Index), Value: p.Value, Samples: p.Samples}
+		if i := p.Interval; i != nil {
+			point.Interval = &baiv1.Interval{Low: float64(i.Low), High: float64(i.High), Level: i.Level}
+		}
+		out.Points = append(out.Points, point)
+	}
+	for _, l := range s.Levels {
+		out.Levels = append(out.Levels, &baiv1.HistoryLevel{First: int32Of(l.First), Last: int32Of(l.Last), Median: l.Median})
+	}
+	for i := range s.Changes {
+		out.Changes = append(out.Changes, historyChangeOf(&s.Changes[i], s.Direction))
+	}
+	return out
+}
+
+func historyChangeOf(c *analysis.HistoryChange, d judge.Direction) *baiv1.HistoryChange {
+	out := &baiv1.HistoryChange{
+		Index: int32Of(c.Index), RunId: c.Run.ID, Time: timestamppb.New(c.Run.Time), Kind: string(c.Kind), Direction: "down", Verdict: c.Verdict(d),
+		Before: c.Before, After: c.After, Magnitude: c.Magnitude, P: c.P, RangeFirst: int32Of(c.First), RangeLast: int32Of(c.Last),
+		VersionBefore: c.VersionBefore, VersionAfter: c.VersionAfter, Subjects: c.Subjects,
+	}
+	if c.Shift > 0 {
+		out.Direction = "up"
+	}
+	if i := c.MagnitudeInterval; !math.IsNaN(i.Low) {
+		i.Level = cmp.Or(i.Level, analysis.Confidence)
+		out.Interval = intervalOf(i)
+	}
+	return out
+}
+
+// PlanPower implements bai.v1.AnalysisService.
+func (s *analysisServer) PlanPower(ctx context.Context, req *baiv1.PlanPowerRequest) (*baiv1.PlanPowerResponse, error) {
+	request := analysis.PowerRequest{Task: req.GetTask(), Namespace: req.GetNamespace(), Metrics: req.GetMetrics(), Effect: req.GetEffect()}
+	for _, n := range req.GetRuns() {
+		request.Runs = append(request.Runs, int(n))
+	}
+	p, err := s.analyses.Power(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.PlanPowerResponse{RunSeconds: p.Duration.Seconds()}
+	for i := range p.Series {
+		resp.Series = append(resp.Series, seriesPowerOf(&p.Series[i]))
+	}
+	return resp, checkSize(resp, "series", len(resp.GetSeries()))
+}
+
+func seriesPowerOf(s *analysis.SeriesPower) *baiv1.SeriesPower {
+	out := &baiv1.SeriesPower{
+		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Cell: s.Cell, Points: int32Of(s.History.Summary.N), Lacking: int32Of(s.History.Lacking),
+		Spread: s.Spread(), Absolute: s.History.Scale.Kind == judge.Absolute,
+	}
+	for _, d := range s.Detectable {
+		one := &baiv1.DetectableChange{RunsASide: int32Of(d.Runs)}
+		if d.Change != nil {
+			one.Change = differenceOf(*d.Change, s.History.Scale)
+		}
+		out.Detectable = append(out.Detectable, one)
+	}
+	if n := s.Needed; n != nil {
+		out.Needed = &baiv1.NeededRuns{RunsASide: int32Of(n.Runs), Low: int32Of(n.Low), High: int32Of(n.High)}
+	}
+	return out
+}
