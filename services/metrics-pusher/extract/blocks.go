@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract/prefilter"
 )
 
 // Bounds of blocks.
@@ -28,7 +29,7 @@ type blockRule struct {
 	pod.Block
 
 	begin    *regexp.Regexp
-	literal  needle
+	filter   prefilter.Filter
 	patterns []pattern
 }
 
@@ -47,7 +48,7 @@ func newBlockRule(r pod.Block) (*blockRule, error) {
 	if r.Within <= 0 {
 		r.Within = blockTime
 	}
-	return &blockRule{Block: r, begin: begin, literal: newNeedle(required(r.Begin))}, nil
+	return &blockRule{Block: r, begin: begin, filter: prefilter.New(r.Begin)}, nil
 }
 
 // add adds a pattern to the rule of its blocks.
@@ -133,10 +134,10 @@ func (p *Patterns) Blocks() *Blocks {
 // no samples.
 func (r *Blocks) Append(dst []event.Sample, line Line) (samples []event.Sample, missed Misses) {
 	line = line.trimCR()
-	text := foldedText{text: line.Text}
+	text := prefilter.TextOf(line.Text)
 	for i := range r.open {
 		o := &r.open[i]
-		begins := o.literal.matches(&text) && o.begin.MatchString(line.Text)
+		begins := o.filter.MayMatch(&text) && o.begin.MatchString(line.Text)
 		if o.lines > 0 && (begins || o.expired(line.Time) || len(o.text)+1+len(line.Text) > maxBlock) {
 			dst = o.end(dst, &missed)
 		}
@@ -210,9 +211,9 @@ func (o *openBlock) expired(at int64) bool { return at-o.last.Time > int64(o.Wit
 // end ends the block and appends its samples.
 func (o *openBlock) end(dst []event.Sample, missed *Misses) []event.Sample {
 	text, begin := string(o.text), len(dst)
-	low := foldedText{text: text}
+	low := prefilter.TextOf(text)
 	for i := range o.patterns {
-		if o.patterns[i].literal.matches(&low) {
+		if o.patterns[i].filter.MayMatch(&low) {
 			dst = o.patterns[i].matches(dst, begin, text, o.cuts, missed)
 		}
 	}

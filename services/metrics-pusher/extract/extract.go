@@ -16,6 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/units"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract/prefilter"
 )
 
 // Patterns finds samples in lines of output. Several goroutines may use it.
@@ -30,12 +31,12 @@ type pattern struct {
 	unit      string
 	direction string // direction
 	re        *regexp.Regexp
-	literal   needle // part of every line that matches; empty if there is none
-	value     int    // group whose text is the number; 0 is the whole match
-	units     int    // group whose text is the unit; 0 is none
-	step      int    // group whose text is the step; 0 is none
-	time      int    // group whose text is the time; 0 is none
-	labels    []int  // groups whose texts are labels, with the names of the groups
+	filter    prefilter.Filter // of texts that may match
+	value     int              // group whose text is the number; 0 is the whole match
+	units     int              // group whose text is the unit; 0 is none
+	step      int              // group whose text is the step; 0 is none
+	time      int              // group whose text is the time; 0 is none
+	labels    []int            // groups whose texts are labels, with the names of the groups
 }
 
 // Compile returns Patterns that find the samples of metrics. A metric without a pattern has none in lines.
@@ -60,7 +61,7 @@ func Compile(metrics []pod.Metric) (*Patterns, error) {
 		if err != nil {
 			return nil, fmt.Errorf("pattern of metric %q: %w", m.Name, err)
 		}
-		c := pattern{name: m.Name, unit: m.Unit, direction: m.Direction, re: re, literal: newNeedle(required(m.Pattern))}
+		c := pattern{name: m.Name, unit: m.Unit, direction: m.Direction, re: re, filter: prefilter.New(m.Pattern)}
 		c.groups()
 		switch m.Parser {
 		case "", ParserLines:
@@ -122,10 +123,10 @@ func (p *pattern) groups() {
 // line is cut is no sample, because the number may go on behind the cut. A carriage return at the end of a line is not part of it.
 func (p *Patterns) Append(dst []event.Sample, line Line) (samples []event.Sample, missed Misses) {
 	line = line.trimCR()
-	begin, text, cuts := len(dst), foldedText{text: line.Text}, line.cuts()
+	begin, text, cuts := len(dst), prefilter.TextOf(line.Text), line.cuts()
 	for i := range p.patterns {
 		pat := &p.patterns[i]
-		if !pat.literal.matches(&text) {
+		if !pat.filter.MayMatch(&text) {
 			continue
 		}
 		dst = pat.matches(dst, begin, line.Text, cuts, &missed)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/extract/prefilter"
 )
 
 // Bounds of a line that is a JSON object; the part beyond them is not read.
@@ -59,7 +60,7 @@ func (m *Misses) countUnreadable(text string, cut bool) {
 // appendMembers appends the samples that members are.
 func (p *pattern) appendMembers(dst []event.Sample, members []string, missed *Misses) []event.Sample {
 	for _, member := range members {
-		if !p.literal.matches(&foldedText{text: member}) {
+		if text := prefilter.TextOf(member); !p.filter.MayMatch(&text) {
 			continue
 		}
 		at := p.re.FindStringSubmatchIndex(member)

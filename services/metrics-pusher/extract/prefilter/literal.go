@@ -1,7 +1,8 @@
-package extract
+package prefilter
 
 import (
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -42,7 +43,7 @@ func rarity(c byte) int {
 }
 
 // matches reports whether line may match: whether it contains the needle.
-func (n needle) matches(line *foldedText) bool {
+func (n needle) matches(line *Text) bool {
 	if n.text == "" {
 		return true
 	}
@@ -66,28 +67,6 @@ func (n needle) matches(line *foldedText) bool {
 	return false
 }
 
-// foldedText is a line, with its lower-case form once that is needed.
-type foldedText struct {
-	text string
-	low  string
-	done bool
-}
-
-// lower returns the line in lower case, empty if it is not all ASCII.
-func (f *foldedText) lower() string {
-	if f.done {
-		return f.low
-	}
-	f.done = true
-	for i := range len(f.text) {
-		if f.text[i] >= utf8.RuneSelf {
-			return ""
-		}
-	}
-	f.low = strings.ToLower(f.text)
-	return f.low
-}
-
 // literal is a text that every match of a pattern contains.
 type literal struct {
 	text string
@@ -106,7 +85,9 @@ func required(pattern string) literal {
 func find(re *syntax.Regexp) literal {
 	switch re.Op { //nolint:exhaustive // the others need no text
 	case syntax.OpLiteral:
-		return literal{string(re.Rune), re.Flags&syntax.FoldCase != 0}
+		if isLiteral(re) {
+			return literal{string(re.Rune), re.Flags&syntax.FoldCase != 0}
+		}
 	case syntax.OpCapture, syntax.OpPlus:
 		return find(re.Sub[0])
 	case syntax.OpConcat:
@@ -135,10 +116,10 @@ func longest(parts []*syntax.Regexp) literal {
 	return best
 }
 
-// isLiteral reports whether re matches only its literal.
+// isLiteral reports whether re matches only its literal. The character of an error in UTF-8 matches others.
 func isLiteral(re *syntax.Regexp) bool {
 	if re.Op == syntax.OpCapture {
 		return isLiteral(re.Sub[0])
 	}
-	return re.Op == syntax.OpLiteral
+	return re.Op == syntax.OpLiteral && !slices.Contains(re.Rune, utf8.RuneError)
 }
