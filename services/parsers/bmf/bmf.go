@@ -3,9 +3,7 @@ package bmf
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/parsers/internal/document"
@@ -45,7 +43,7 @@ func Kind() report.Kind {
 			},
 			{Name: "*", Unit: report.Count, Headline: true, Labels: labels, Meaning: "a measure of one's own, in its own unit"},
 		},
-		Document: true, Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 	}
 }
 
@@ -87,14 +85,7 @@ func boundOf(way []document.Step) (bound string, ok bool) {
 	return "", true
 }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
+func parse(text []byte, _ report.Options) report.Report {
 	var last collector
 	cut := document.All(text, func(doc []byte) {
 		if c := read(doc); len(c.metrics) > 0 {
@@ -109,15 +100,19 @@ func parse(r io.Reader, _ report.Options) (report.Report, error) {
 		last.unsure = true
 	}
 	last.headlines()
-	return report.Of(name, "", last.metrics, strings.Join(last.missing, "; ")), nil
+	return report.Of(name, "", last.metrics, strings.Join(last.missing, "; "))
 }
 
 // read returns the metrics of a document. One with values elsewhere than at the third level is of another format.
 func read(doc []byte) collector {
-	const usual = 64 // bytes of a document for each value, or more
+	const usual, most = 40, 1 << 16 // bytes of a document for each value, or more; values for which there is memory at the beginning
+	size := min(len(doc)/usual, most)
 	c := collector{
-		metrics: make([]report.Metric, 0, len(doc)/usual), taken: make(map[seriesKey]int, len(doc)/usual), measures: make(map[string]measure),
+		metrics:  make([]report.Metric, 0, size),
+		taken:    make(map[seriesKey]int, size),
+		measures: make(map[string]measure), numbers: make(map[string]int, size/3),
 	}
+	c.numberOf("") // of c.benchmark
 	foreign := false
 	document.Walk(doc, func(way []document.Step, leaf []byte) {
 		bound, ok := boundOf(way)
@@ -139,23 +134,30 @@ type collector struct {
 	metrics   []report.Metric
 	taken     map[seriesKey]int // where the metric of a name and labels is
 	measures  map[string]measure
-	benchmark string // the last one
+	numbers   map[string]int // of the names of benchmarks and metrics: they are faster keys
+	benchmark string         // the last one
+	number    int            // of that
 	missing   []string
 	unsure    bool // more values would follow
 }
 
-// seriesKey identifies a metric among those of a document.
-type seriesKey struct{ benchmark, metric, bound string }
+// seriesKey identifies a metric among those of a document, by numbers of names. A bound has its first letter.
+type seriesKey struct {
+	benchmark, metric int
+	bound             byte
+}
 
 func (c *collector) lack(what string) { c.missing = append(c.missing, what) }
 
 func (c *collector) value(way []document.Step, bound string, leaf []byte) {
 	if c.benchmark != string(way[0].Key) {
 		c.benchmark = strings.ToValidUTF8(string(way[0].Key), "\uFFFD")
+		c.number = c.numberOf(c.benchmark)
 	}
 	known, ok := c.measures[string(way[1].Key)]
 	if !ok {
 		known = measureOf(string(way[1].Key))
+		known.number = c.numberOf(known.metric.Name)
 		c.measures[string(way[1].Key)] = known
 	}
 	v, ok := report.Number(string(leaf))
@@ -171,7 +173,7 @@ func (c *collector) value(way []document.Step, bound string, leaf []byte) {
 	if bound != "value" {
 		m.Labels[labelBound] = bound
 	}
-	id := seriesKey{c.benchmark, m.Name, bound}
+	id := seriesKey{c.number, known.number, bound[0]}
 	if i, ok := c.taken[id]; ok {
 		c.metrics[i] = m
 		return
@@ -180,10 +182,21 @@ func (c *collector) value(way []document.Step, bound string, leaf []byte) {
 	c.metrics = append(c.metrics, m)
 }
 
+// numberOf returns the number of a name.
+func (c *collector) numberOf(name string) int {
+	n, ok := c.numbers[name]
+	if !ok {
+		n = len(c.numbers)
+		c.numbers[name] = n
+	}
+	return n
+}
+
 // measure is one of Bencher's measures, or of somebody's own.
 type measure struct {
 	metric report.Metric // without its value
 	over   float64       // how many of the measure's units the metric's unit has
+	number int           // of its name
 }
 
 func measureOf(called string) measure {
@@ -201,21 +214,22 @@ func measureOf(called string) measure {
 	case "instructions", "estimated_cycles":
 		m.Direction = report.Lower
 	}
-	return measure{m, over}
+	return measure{metric: m, over: over}
 }
 
 // headlines marks the values that are the only ones of one of Bencher's measures, and the only one at all.
 func (c *collector) headlines() {
+	isValue := func(m report.Metric) bool { return len(m.Labels) == 1 } // a bound has two
 	count, values := make(map[string]int), 0
 	for _, m := range c.metrics {
-		if m.Labels[labelBound] == "" {
+		if isValue(m) {
 			count[m.Name]++
 			values++
 		}
 	}
 	for i, m := range c.metrics {
 		single := values == 1 || m.Direction != "" && count[m.Name] == 1
-		c.metrics[i].Headline = single && m.Labels[labelBound] == "" && !c.unsure
+		c.metrics[i].Headline = single && isValue(m) && !c.unsure
 	}
 }
 

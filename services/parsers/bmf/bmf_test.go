@@ -3,7 +3,6 @@ package bmf_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,34 +10,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/bmf"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := bmf.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, bmf.Kind(), text)
 }
 
 func example(tb testing.TB) string {
 	tb.Helper()
-	text, err := os.ReadFile("testdata/example.json")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, "example.json")
 }
 
 // lines returns the state of a report, and a line for each of its metrics.
 func lines(r report.Report) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		words := []any{m.Name, m.Labels["benchmark"], m.Labels["bound"], fmt.Sprintf("%.12g", m.Value), m.Unit, m.Direction}
 		line := strings.Join(strings.Fields(fmt.Sprintln(words...)), " ")
@@ -76,6 +63,7 @@ func TestOtherMeasuresKeepTheirNumbers(t *testing.T) {
 		`{"a": {"latency": {"value": 1}}, "b": {"latency": {"value": 2e9}}}`:     {"ok", "latency a 1e-09 s lower", "latency b 2 s lower"},
 		`{"a": {"latency": {"value": 1}}, "a": {"latency": {"value": 2}}}`:       {"ok", "latency a 2e-09 s lower headline"},
 		`{"a": {"latency": {"value": 1, "unit": "ns", "more": 4}}, "empty": {}}`: {"ok", "latency a 1e-09 s lower headline"},
+		`{"": {"latency": {"value": 1}}, "a": {"latency": {"value": 2}}}`:        {"ok", "latency 1e-09 s lower", "latency a 2e-09 s lower"},
 		`{"a": {"--": {"value": 1}}}`:                                            {"ok", "measure a 1 1 headline"},
 	} {
 		if diff := cmp.Diff(want, lines(parse(t, text))); diff != "" {
@@ -116,22 +104,6 @@ func TestTheLastDocumentCounts(t *testing.T) {
 	}
 }
 
-func TestCutOutputIsNeverOk(t *testing.T) {
-	t.Parallel()
-	text := strings.TrimSpace(example(t))
-	for i := range text {
-		r := parse(t, text[:i])
-		if r.State == report.OK {
-			t.Fatalf("up to %q: ok", text[:i])
-		}
-		for _, m := range r.Metrics {
-			if m.Headline {
-				t.Fatalf("up to %q: %+v", text[:i], m)
-			}
-		}
-	}
-}
-
 func TestOnlyTheFormatLooksLikeIt(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{example(t), "\uFEFF" + example(t), example(t)[:150], `{"a": {"b": {"value": 1}}}`} {
@@ -149,10 +121,16 @@ func TestOnlyTheFormatLooksLikeIt(t *testing.T) {
 	}
 }
 
+func TestParserOfBmfPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind: bmf.Kind(),
+		Open: `{"a": {"latency": {"value": `,
+		Cuts: []reporttest.Cut{{File: "example.json", End: "}", NoHeadline: true, Bytes: true}},
+	}.Run(t)
+}
+
 func FuzzParse(f *testing.F) {
-	f.Add(example(f))
-	f.Add(`{"a": {"Max Memory": {"value": 3}, "--": {"value": "1", "lower_value": -1e300}}}{"b":[`)
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, bmf.Kind(), `{"a": {"Max Memory": {"value": 3}, "--": {"value": "1", "lower_value": -1e300}}}{"b":[`)
 }
 
 func BenchmarkParse(b *testing.B) {
@@ -163,10 +141,5 @@ func BenchmarkParse(b *testing.B) {
 		text.WriteString("      \"lower_value\": 87.42,\n      \"upper_value\": 88.88\n    }\n  },\n")
 	}
 	text.WriteString("  \"last\": {}\n}\n")
-	b.SetBytes(int64(text.Len()))
-	for b.Loop() {
-		if _, err := bmf.Kind().Parse(bytes.NewReader(text.Bytes()), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	reporttest.Benchmark(b, bmf.Kind(), text.String())
 }

@@ -4,8 +4,6 @@ package csv
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
-	"io"
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/parsers/report"
@@ -41,7 +39,7 @@ func Kind() report.Kind {
 			Name: "*", Unit: "*", Headline: true, Labels: []string{labelRow, "*"},
 			Meaning: "a column that was selected, or each column of numbers",
 		}},
-		Document: true, Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 	}
 }
 
@@ -80,22 +78,15 @@ func ofAnother(cells []string) bool {
 	return first == "time,srcaddress" || first == "Step,Img/sec"
 }
 
-func parse(r io.Reader, o report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
+func parse(text []byte, o report.Options) report.Report {
 	t, fault := read(text)
 	if fault != "" {
-		return report.Of(name, "", nil, fault), nil
+		return report.Of(name, "", nil, fault)
 	}
 	if len(o.Metrics) > 0 {
-		return t.selected(o.Metrics), nil
+		return t.selected(o.Metrics)
 	}
-	return t.everything(), nil
+	return t.everything()
 }
 
 // reader returns a reader of the rows of a text, and what its cells are apart by: 0 if the header has one cell.

@@ -1,11 +1,8 @@
 package csv_test
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,34 +11,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/csv"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string, selections ...report.Selection) report.Report {
 	tb.Helper()
-	kind := csv.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{Metrics: selections})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, csv.Kind(), text, selections...)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name)
 }
 
 // lines returns the state of a report, and a line for each of its metrics.
 func lines(r report.Report) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		line := m.Name
 		for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
@@ -197,6 +182,13 @@ func TestOnlyTablesLookLikeIt(t *testing.T) {
 	}
 }
 
+func TestParserOfCSVPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind: csv.Kind(),
+		Own:  []string{"result.csv", "semicolon.csv", "tab.tsv"}, Open: "a,\"",
+	}.Run(t)
+}
+
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"result.csv", "semicolon.csv", "tab.tsv"} {
 		f.Add(capture(f, name), "seconds")
@@ -209,11 +201,6 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := []byte("time,operation,size,latency,throughput\n" + strings.Repeat("1700000000.25,sequential read,4096,0.000125,118.25\n", 50_000))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := csv.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := "time,operation,size,latency,throughput\n" + strings.Repeat("1700000000.25,sequential read,4096,0.000125,118.25\n", 50_000)
+	reporttest.Benchmark(b, csv.Kind(), text)
 }

@@ -9,21 +9,21 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/benchmark-ai/bai/services/parsers/internal/objects"
+	"github.com/benchmark-ai/bai/services/parsers/internal/document"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
 // all is the job of sums.
 const all = "all"
 
-// document is what fio prints: jobs of its own, or those that servers ran for it.
-type document struct {
+// output is what fio prints: jobs of its own, or those that servers ran for it.
+type output struct {
 	Version string  `json:"fio version"`
 	Jobs    []entry `json:"jobs"`
 	Clients []entry `json:"client_stats"`
 }
 
-func (d *document) entries() []*entry {
+func (d *output) entries() []*entry {
 	var all []*entry
 	for _, list := range [][]entry{d.Jobs, d.Clients} {
 		for i := range list {
@@ -35,45 +35,45 @@ func (d *document) entries() []*entry {
 
 // entry is one job, or several with group_reporting.
 type entry struct {
-	Name      string         `json:"jobname"`
-	Group     objects.Number `json:"groupid"`
-	Error     objects.Number `json:"error"`
-	Errors    objects.Number `json:"total_err"`
-	Host      string         `json:"hostname"`
-	Port      objects.Number `json:"port"`
-	UserCPU   objects.Number `json:"usr_cpu"`
-	SystemCPU objects.Number `json:"sys_cpu"`
-	Read      transfer       `json:"read"`
-	Write     transfer       `json:"write"`
-	Trim      transfer       `json:"trim"`
-	Mixed     transfer       `json:"mixed"`
-	Sync      transfer       `json:"sync"`
+	Name      string          `json:"jobname"`
+	Group     document.Number `json:"groupid"`
+	Error     document.Number `json:"error"`
+	Errors    document.Number `json:"total_err"`
+	Host      string          `json:"hostname"`
+	Port      document.Number `json:"port"`
+	UserCPU   document.Number `json:"usr_cpu"`
+	SystemCPU document.Number `json:"sys_cpu"`
+	Read      transfer        `json:"read"`
+	Write     transfer        `json:"write"`
+	Trim      transfer        `json:"trim"`
+	Mixed     transfer        `json:"mixed"`
+	Sync      transfer        `json:"sync"`
 }
 
 // transfer is one direction of a job.
 type transfer struct {
-	Bytes     objects.Number `json:"io_bytes"`
-	BW        objects.Number `json:"bw"` // KiB/s
-	BWBytes   objects.Number `json:"bw_bytes"`
-	IOPS      objects.Number `json:"iops"`
-	Runtime   objects.Number `json:"runtime"` // ms
-	IOs       objects.Number `json:"total_ios"`
-	Lat       latency        `json:"lat_ns"`
-	Clat      latency        `json:"clat_ns"`
-	Slat      latency        `json:"slat_ns"`
-	MicroLat  latency        `json:"lat"`
-	MicroClat latency        `json:"clat"`
-	MicroSlat latency        `json:"slat"`
+	Bytes     document.Number `json:"io_bytes"`
+	BW        document.Number `json:"bw"` // KiB/s
+	BWBytes   document.Number `json:"bw_bytes"`
+	IOPS      document.Number `json:"iops"`
+	Runtime   document.Number `json:"runtime"` // ms
+	IOs       document.Number `json:"total_ios"`
+	Lat       latency         `json:"lat_ns"`
+	Clat      latency         `json:"clat_ns"`
+	Slat      latency         `json:"slat_ns"`
+	MicroLat  latency         `json:"lat"`
+	MicroClat latency         `json:"clat"`
+	MicroSlat latency         `json:"slat"`
 }
 
 // latency is a distribution in nanoseconds, in fio 2 in microseconds.
 type latency struct {
-	Min        objects.Number            `json:"min"`
-	Max        objects.Number            `json:"max"`
-	Mean       objects.Number            `json:"mean"`
-	Stddev     objects.Number            `json:"stddev"`
-	N          objects.Number            `json:"N"`
-	Percentile map[string]objects.Number `json:"percentile"`
+	Min        document.Number            `json:"min"`
+	Max        document.Number            `json:"max"`
+	Mean       document.Number            `json:"mean"`
+	Stddev     document.Number            `json:"stddev"`
+	N          document.Number            `json:"N"`
+	Percentile map[string]document.Number `json:"percentile"`
 }
 
 // operation is one direction of a job, with its name.
@@ -117,8 +117,8 @@ func (w *writer) put(name, unit string, d report.Direction, labels map[string]st
 	}
 }
 
-// document adds the metrics of all jobs, and of their sums. It returns which sum is missing.
-func (w *writer) document(d *document) (missing string) {
+// output adds the metrics of all jobs, and of their sums. It returns which sum is missing.
+func (w *writer) output(d *output) (missing string) {
 	jobs, total := d.entries(), (*entry)(nil)
 	w.metrics = make([]report.Metric, 0, 64*len(jobs))
 	if n := len(jobs); len(d.Jobs) == 0 && n > 1 && jobs[n-1].Name == "All clients" {
@@ -214,7 +214,7 @@ func (w *writer) latency(name string, l *latency, exponent int, labels map[strin
 	}
 	for _, part := range []struct {
 		suffix string
-		of     objects.Number
+		of     document.Number
 	}{{"_mean", l.Mean}, {"_stddev", l.Stddev}, {"_min", l.Min}, {"_max", l.Max}} {
 		v, ok := part.of.Times(exponent)
 		w.put(name+part.suffix, report.Seconds, report.Lower, labels, v, ok)
@@ -227,7 +227,7 @@ func (w *writer) latency(name string, l *latency, exponent int, labels map[strin
 
 // percentiles returns the keys of percentiles in their order. Two of one value, and those that are no percentage, are left out: fio 2 fills
 // its list with 0.00.
-func percentiles(of map[string]objects.Number) []string {
+func percentiles(of map[string]document.Number) []string {
 	value := func(key string) float64 { v, _ := report.Number(key); return v }
 	keys := slices.DeleteFunc(slices.Collect(maps.Keys(of)), func(key string) bool {
 		v := value(key)
@@ -245,7 +245,7 @@ func short(percentile string) string {
 
 // groups adds a sum of each group of jobs that ran at once.
 func (w *writer) groups(jobs []*entry) {
-	var groups []objects.Number
+	var groups []document.Number
 	for _, e := range jobs {
 		if !slices.Contains(groups, e.Group) {
 			groups = append(groups, e.Group)

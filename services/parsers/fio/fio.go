@@ -3,13 +3,11 @@ package fio
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/benchmark-ai/bai/services/parsers/internal/objects"
+	"github.com/benchmark-ai/bai/services/parsers/internal/document"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -58,7 +56,7 @@ func Kind() report.Kind {
 			of(l.name+"_percentile", report.Seconds, report.Lower, percentile, "percentile of the "+l.meaning))
 	}
 	return report.Kind{
-		Name: name, Tool: "fio", Document: true, Looks: looks, Parse: parse,
+		Name: name, Tool: "fio", Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 		Metrics: append(all,
 			of("usr_cpu", report.Ratio, "", job, "processor time in user mode, of the run time"),
 			of("sys_cpu", report.Ratio, "", job, "processor time in the kernel, of the run time"),
@@ -67,7 +65,7 @@ func Kind() report.Kind {
 }
 
 func looks(head []byte) bool {
-	return objects.Starts(head, `"fio version"`) || isNormal(head)
+	return document.Starts(head, `"fio version"`) || isNormal(head)
 }
 
 // isNormal reports whether a text has what fio prints for people before it starts: the line of a job, and that of its version.
@@ -75,20 +73,13 @@ func isNormal(text []byte) bool {
 	return bytes.Contains(text, []byte(": (g=0): rw=")) && bytes.Contains(text, []byte("\nfio-"))
 }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
-	f := objects.Find(text, `"fio version"`, func(d *document) bool { return d.Version != "" && (d.Jobs != nil || d.Clients != nil) })
+func parse(text []byte, _ report.Options) report.Report {
+	f := document.Find(text, `"fio version"`, func(d *output) bool { return d.Version != "" && (d.Jobs != nil || d.Clients != nil) })
 	said := messages(f.Around)
 	if f.Doc == nil {
-		return nothing(f.Around, said), nil
+		return nothing(f.Around, said)
 	}
-	return result(f, said), nil
+	return result(f, said)
 }
 
 // nothing returns the report of a text without a document.
@@ -105,9 +96,9 @@ func nothing(text []byte, said words) report.Report {
 }
 
 // result returns the report of a document.
-func result(f objects.Found[document], said words) report.Report {
+func result(f document.Found[output], said words) report.Report {
 	w := writer{}
-	summed := w.document(f.Doc)
+	summed := w.output(f.Doc)
 	failed := failedJob(f.Doc, said)
 	missing := slices.DeleteFunc([]string{w.missing, summed, strings.Join(said.lost, "; ")}, func(s string) bool { return s == "" })
 	if f.Cut {
@@ -132,7 +123,7 @@ func result(f objects.Found[document], said words) report.Report {
 }
 
 // failedJob returns why the first job that has failed has done so, in the words of the tool if it printed them.
-func failedJob(d *document, said words) string {
+func failedJob(d *output, said words) string {
 	for _, e := range d.entries() {
 		if v, ok := e.Error.Times(0); !ok || v == 0 {
 			continue

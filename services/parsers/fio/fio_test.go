@@ -1,10 +1,7 @@
 package fio_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,34 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/fio"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := fio.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, fio.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name)
 }
 
 // lines returns the state of a report, and a line for each metric of the names.
 func lines(r report.Report, names ...string) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		for _, name := range names {
 			if m.Name == name {
@@ -289,26 +274,6 @@ func TestOfTwoRunsTheLastCompleteOneCounts(t *testing.T) {
 	}
 }
 
-// TestATextThatEndsAnywhereIsNotOK cuts captures behind each line of the document.
-func TestATextThatEndsAnywhereIsNotOK(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"one-server-two-jobs.json", "two-jobs.json", "normal-json.txt"} {
-		text := capture(t, name)
-		end := strings.LastIndex(text, "\n}") + 1
-		if name == "normal-json.txt" {
-			end = strings.Index(text, "\n}\n") + 1
-		}
-		for at := range end {
-			if text[at] != '\n' {
-				continue
-			}
-			if r := parse(t, text[:at]); r.State == report.OK || headlines(r) != nil {
-				t.Errorf("%s cut at %d: %s %v", name, at, r.State, headlines(r))
-			}
-		}
-	}
-}
-
 func TestACutDocumentKeepsWholeJobs(t *testing.T) {
 	t.Parallel()
 	text := capture(t, "two-jobs.json")
@@ -331,42 +296,27 @@ func TestAValueThatIsNoNumberIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := fio.Kind().Looks
-	for _, name := range []string{"randrw.json", "client2.json", "normal-json.txt", "rejected.json", "normal.txt"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{"", "{}", `{"results":[]}`, "fio is not here\n"} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of fio", text)
-		}
-	}
+func TestParserOfFioPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   fio.Kind(),
+		Own:    []string{"randrw.json", "client2.json", "normal-json.txt", "rejected.json", "normal.txt"},
+		Others: []string{"{}", "[]", `{"results":[]}`, "fio is not here\n"},
+		Open:   `{"fio version":"fio-3.33","jobs":[{"jobname":`,
+		Cuts: []reporttest.Cut{
+			{File: "one-server-two-jobs.json", End: "\n}", NoHeadline: true, Bytes: true},
+			{File: "two-jobs.json", End: "\n}", NoHeadline: true, Bytes: true},
+			{File: "normal-json.txt", End: "\n}", NoHeadline: true, Bytes: true},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		if text := capture(f, filepath.Base(file)); len(text) < 6000 {
-			f.Add(text)
-		}
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, fio.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
 	one := capture(b, "group-jsonplus.json")
 	begin, end := strings.Index(one, `"jobs" : [`)+len(`"jobs" : [`), strings.LastIndex(one, `],`)
-	text := []byte(one[:begin] + strings.Repeat(one[begin:end]+",", 50) + one[begin:])
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := fio.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := one[:begin] + strings.Repeat(one[begin:end]+",", 50) + one[begin:]
+	reporttest.Benchmark(b, fio.Kind(), text)
 }

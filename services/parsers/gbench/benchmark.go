@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/benchmark-ai/bai/services/parsers/internal/objects"
+	"github.com/benchmark-ai/bai/services/parsers/internal/document"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -37,7 +37,13 @@ func (e *entry) UnmarshalJSON(text []byte) error {
 }
 
 // next skips what is between a name and a value, and between fields.
-func next(rest string) string { return strings.TrimLeft(rest, " \t\r\n:,") }
+func next(rest string) string {
+	i := 0
+	for i < len(rest) && (rest[i] <= ' ' || rest[i] == ':' || rest[i] == ',') {
+		i++
+	}
+	return rest[i:]
+}
 
 // lengthOf returns the length of the JSON value at the beginning of a text.
 func lengthOf(text string) int {
@@ -90,9 +96,9 @@ func (e entry) raw(name string) string {
 func (e entry) text(name string) string { return unquoted(e.raw(name)) }
 
 // number returns a field that is a number, or nothing.
-func (e entry) number(name string) objects.Number {
+func (e entry) number(name string) document.Number {
 	if raw := e.raw(name); isNumber(raw) {
-		return objects.Number(raw)
+		return document.Number(raw)
 	}
 	return ""
 }

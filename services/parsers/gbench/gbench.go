@@ -3,11 +3,9 @@ package gbench
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"slices"
 
-	"github.com/benchmark-ai/bai/services/parsers/internal/objects"
+	"github.com/benchmark-ai/bai/services/parsers/internal/document"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -26,7 +24,7 @@ const (
 // if there is just one benchmark. Counters are metrics with their own names; one that has the name of a metric of the tool gets _counter
 // behind it.
 func Kind() report.Kind {
-	return report.Kind{Name: name, Tool: "Google Benchmark", Metrics: definitions(), Document: true, Looks: looks, Parse: parse}
+	return report.Kind{Name: name, Tool: "Google Benchmark", Metrics: definitions(), Document: true, Looks: looks, Parse: report.DocumentParser(name, parse)}
 }
 
 // definitions returns the metrics of the tool. But for _stddev, their names are those of fields.
@@ -56,11 +54,11 @@ func definitions() []report.Definition {
 }
 
 func looks(head []byte) bool {
-	return objects.Starts(head, `"context"`) && bytes.Contains(head, []byte(`"num_cpus"`))
+	return document.Starts(head, `"context"`) && bytes.Contains(head, []byte(`"num_cpus"`))
 }
 
-// document is what the tool prints.
-type document struct {
+// output is what the tool prints.
+type output struct {
 	Context    *machine `json:"context"`
 	Benchmarks []entry  `json:"benchmarks"`
 }
@@ -70,29 +68,22 @@ type machine struct {
 	Version string `json:"library_version"`
 }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
+func parse(text []byte, _ report.Options) report.Report {
 	nameless := func(e entry) bool { return e.text("name") == "" }
-	f := objects.Find(text, `"context"`, func(d *document) bool {
+	f := document.Find(text, `"context"`, func(d *output) bool {
 		return d.Context != nil && d.Benchmarks != nil && !slices.ContainsFunc(d.Benchmarks, nameless)
 	})
 	if f.Doc != nil {
-		return result(f), nil
+		return result(f)
 	}
 	failure := failureOf(f.Around)
 	switch {
 	case failure != "":
-		return report.Failure(name, "", nil, failure), nil
+		return report.Failure(name, "", nil, failure)
 	case looks(text):
-		return report.Of(name, "", nil, "the JSON document ends before the first result does"), nil
+		return report.Of(name, "", nil, "the JSON document ends before the first result does")
 	}
-	return report.Of(name, "", nil, ""), nil
+	return report.Of(name, "", nil, "")
 }
 
 // failureOf returns why nothing was run.
@@ -107,7 +98,7 @@ func failureOf(text []byte) string {
 }
 
 // result returns the report of a document.
-func result(f objects.Found[document]) report.Report {
+func result(f document.Found[output]) report.Report {
 	w := writer{defined: definitions(), metrics: make([]report.Metric, 0, 6*len(f.Doc.Benchmarks))}
 	all := benchmarksOf(f.Doc.Benchmarks)
 	failed := ""

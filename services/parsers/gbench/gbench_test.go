@@ -1,12 +1,6 @@
 package gbench_test
 
 import (
-	"bytes"
-	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,49 +8,17 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/gbench"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := gbench.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, gbench.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
-}
-
-// lines returns the state of a report, and a line for each metric of the names, or each.
-func lines(r report.Report, names ...string) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
-	for _, m := range r.Metrics {
-		if len(names) > 0 && !slices.Contains(names, m.Name) {
-			continue
-		}
-		var labels []string
-		for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
-			labels = append(labels, name+"="+m.Labels[name])
-		}
-		line := fmt.Sprintf("%s: %s %.15g %s", strings.Join(labels, " "), m.Name, m.Value, m.Unit)
-		if m.Headline {
-			line += " headline"
-		}
-		all = append(all, line)
-	}
-	return all
+	return reporttest.Capture(tb, name)
 }
 
 func TestTimesAreConverted(t *testing.T) {
@@ -83,7 +45,7 @@ func TestTimesAreConverted(t *testing.T) {
 			"benchmark=BM_Us/real_time/threads:2: cpu_time_stddev 1.32634564004498e-07 s",
 		},
 	} {
-		if diff := cmp.Diff(want, lines(parse(t, capture(t, name)))); diff != "" {
+		if diff := cmp.Diff(want, reporttest.Lines(parse(t, capture(t, name)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -98,7 +60,7 @@ func TestAFailedBenchmarkIsNamed(t *testing.T) {
 		"benchmark=BM_Big/256: cpu_time 1.324400898817e-07 s", "benchmark=BM_Big/1024: cpu_time 4.77670154686078e-07 s",
 		"benchmark=BM_Big big_o=N: real_coefficient 2.07016200504022e-09 s", "benchmark=BM_Big: rms 0.0391902635594325 ratio",
 	}
-	if diff := cmp.Diff(want, lines(parse(t, capture(t, "all.json")), "cpu_time", "real_coefficient", "rms")); diff != "" {
+	if diff := cmp.Diff(want, reporttest.Lines(parse(t, capture(t, "all.json")), "cpu_time", "real_coefficient", "rms")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for text, want := range map[string]string{
@@ -108,7 +70,7 @@ func TestAFailedBenchmarkIsNamed(t *testing.T) {
 		capture(t, "console.txt"):                           "empty no result in the text",
 		"":                                                  "empty no result in the text",
 	} {
-		if diff := cmp.Diff([]string{want}, lines(parse(t, text))); diff != "" {
+		if diff := cmp.Diff([]string{want}, reporttest.Lines(parse(t, text))); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
@@ -142,7 +104,7 @@ func TestWithoutAnAggregateTheMedianIsThatOfTheRepetitions(t *testing.T) {
 		document(): {"empty no benchmark was run"},
 	} {
 		r := parse(t, text)
-		if diff := cmp.Diff(want, lines(r, "real_time")); diff != "" || r.Version != "v1.9.0" {
+		if diff := cmp.Diff(want, reporttest.Lines(r, "real_time")); diff != "" || r.Version != "v1.9.0" {
 			t.Errorf("%s version %q (-want +got):\n%s", text, r.Version, diff)
 		}
 	}
@@ -157,7 +119,7 @@ func TestCountersKeepTheirNames(t *testing.T) {
 		"benchmark=A\"\\ä: max_bytes_used 64 B",
 		"benchmark=A\"\\ä: cache misses 5 1", "benchmark=A\"\\ä: real_time_stddev_counter 7 1",
 	}
-	if diff := cmp.Diff(want, lines(parse(t, document(entry)))); diff != "" {
+	if diff := cmp.Diff(want, reporttest.Lines(parse(t, document(entry)))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -172,62 +134,31 @@ func TestOfTwoRunsTheLastCompleteOneCounts(t *testing.T) {
 	}
 	r := parse(t, first+last[:len(last)*3/4])
 	if r.State != report.Partial || r.Reason != "the JSON document ends in the middle" || len(r.Metrics) != len(parse(t, first).Metrics) {
-		t.Errorf("the last is cut: %q", lines(r))
+		t.Errorf("the last is cut: %q", reporttest.Lines(r))
 	}
 }
 
-// TestATextThatEndsAnywhereIsNotOK cuts captures behind each line.
-func TestATextThatEndsAnywhereIsNotOK(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"all.json", "agg.json", "out.json"} {
-		text := capture(t, name)
-		for at := range strings.LastIndex(text, "}") {
-			if text[at] != '\n' {
-				continue
-			}
-			r := parse(t, text[:at])
-			wrong := slices.ContainsFunc(r.Metrics, func(m report.Metric) bool { return m.Headline })
-			if r.State == report.OK || wrong {
-				t.Errorf("%s cut at %d: %q", name, at, lines(r))
-			}
-		}
-	}
-}
-
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := gbench.Kind().Looks
-	for _, name := range []string{"all.json", "agg.json", "out.json"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{"", "{}", "[]", `{"fio version":"fio-3.33"}`, `{"context":{"a":1}}`, `{"benchmarks":[]}`} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of the tool", text)
-		}
-	}
+func TestParserOfGbenchPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   gbench.Kind(),
+		Own:    []string{"all.json", "agg.json", "out.json"},
+		Others: []string{"{}", "[]", `{"fio version":"fio-3.33"}`, `{"context":{"a":1}}`, `{"benchmarks":[]}`},
+		Open:   `{"context":{"num_cpus":2},"benchmarks":[{"name":`,
+		Cuts: []reporttest.Cut{
+			{File: "all.json", End: "}", NoHeadline: true, Bytes: true},
+			{File: "agg.json", End: "}", NoHeadline: true, Bytes: true},
+			{File: "out.json", End: "}", NoHeadline: true, Bytes: true},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		f.Add(capture(f, filepath.Base(file)))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, gbench.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
 	one := capture(b, "all.json")
 	begin, end := strings.Index(one, `"benchmarks": [`)+len(`"benchmarks": [`), strings.LastIndex(one, "]")
-	text := []byte(one[:begin] + strings.Repeat(one[begin:end]+",", 50) + one[begin:])
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := gbench.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := one[:begin] + strings.Repeat(one[begin:end]+",", 50) + one[begin:]
+	reporttest.Benchmark(b, gbench.Kind(), text)
 }

@@ -1,10 +1,7 @@
 package gnutime_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,34 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/gnutime"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := gnutime.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, gnutime.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 // say returns the state of a report, and the values of some metrics.
 func say(r report.Report, names ...string) string {
-	said := strings.TrimSpace(string(r.State) + " " + r.Reason)
+	said := reporttest.State(r)
 	for _, name := range names {
 		for _, m := range r.Metrics {
 			if m.Name == name {
@@ -183,70 +168,31 @@ func TestAValueThatCannotBeReadIsMissing(t *testing.T) {
 	}
 }
 
-func TestACutOffOutputIsNeverOK(t *testing.T) {
+func TestWithoutItsLastLineTheOutputIsCutOff(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"p", "v", "default", "bash", "v-around", "bash-p-around"} {
-		whole := capture(t, name)
-		want := times(parse(t, whole))
-		for i := range whole {
-			if whole[i] != '\n' {
-				continue
-			}
-			if r := parse(t, whole[:i]); r.State == report.OK && times(r) != want {
-				t.Errorf("%s, cut at %d: %s", name, i, times(r))
-			}
-		}
-	}
 	if got := times(parse(t, strings.TrimSuffix(capture(t, "v"), "\tExit status: 0\n"))); got !=
 		"partial the output of time is cut off; wall_clock_time 1 s; user_time 0 s; system_time 0 s" {
 		t.Error(got)
 	}
 }
 
-func TestOutputOfTimeIsRecognised(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"p", "v", "bash", "default", "v-exit-3", "p-not-found", "dash-p", "v-around"} {
-		if !gnutime.Kind().Looks([]byte(capture(t, name))) {
-			t.Errorf("%s does not look like it", name)
-		}
-	}
-	for name, text := range map[string]string{
-		"nothing": "", "words": "hello\n", "half of it": "real 1.00\n", "JSON": "{}\n",
-	} {
-		if gnutime.Kind().Looks([]byte(text)) {
-			t.Errorf("%s looks like it", name)
-		}
-	}
-	if got := say(parse(t, "hello\nreal world\n")); got != "empty no result in the text" {
-		t.Error(got)
-	}
+func TestParserOfGNUTimePassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   gnutime.Kind(),
+		Own:    []string{"p.txt", "v.txt", "bash.txt", "default.txt", "v-exit-3.txt", "p-not-found.txt", "dash-p.txt", "v-around.txt"},
+		Others: []string{"{}", "[]", "real 1.00\n", "hello\nreal world\n"},
+		Cuts: []reporttest.Cut{
+			{File: "p.txt"}, {File: "v.txt"}, {File: "default.txt"}, {File: "bash.txt"}, {File: "v-around.txt"}, {File: "bash-p-around.txt"},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	names, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(text))
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		parse(t, text)
-		gnutime.Kind().Looks([]byte(text))
-	})
+	reporttest.Fuzz(f, gnutime.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
 	words := "a line of the program, with numbers 1 2 3 and a result of 4.5 seconds\n\tat some place\nreally, user\n"
-	text := []byte(strings.Repeat(strings.Repeat(words, 400)+capture(b, "v"), 100))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if r, err := gnutime.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil || r.State != report.OK {
-			b.Fatal(r, err)
-		}
-	}
+	text := strings.Repeat(strings.Repeat(words, 400)+capture(b, "v"), 100)
+	reporttest.Benchmark(b, gnutime.Kind(), text)
 }

@@ -60,11 +60,27 @@ func parse(r io.Reader, _ report.Options) (report.Report, error) {
 
 // parser keeps the runs of packages in a text.
 type parser struct {
-	runs    []*invocation
-	pending []byte // the name of a benchmark whose result is on another line
-	begun   bool   // it has begun to run
-	explain bool   // the next line says why a benchmark failed
-	units   units
+	packages map[string]*packageRuns
+	order    []string    // the packages as they come in the text
+	run      *invocation // the one that the next line belongs to
+	size     int         // bytes of all that is kept, as the text has them
+	full     bool        // results were left out, because there were too many
+	pending  []byte      // the name of a benchmark whose result is on another line
+	begun    bool        // it has begun to run
+	explain  bool        // the next line says why a benchmark failed
+	units    units
+}
+
+// maxSize is how many bytes of results are kept: more than go test prints.
+const maxSize = 4 << 20
+
+// packageSize is what a package takes beside its results.
+const packageSize = 256
+
+// packageRuns are the runs of a package that count.
+type packageRuns struct {
+	chosen *invocation // the last that has come to its end, or the last
+	last   *invocation
 }
 
 // invocation is one run of the benchmarks of a package.
@@ -73,24 +89,55 @@ type invocation struct {
 	begun   bool // something was read that belongs to it
 	ended   bool
 	results []result
+	size    int    // of the results
 	failure string // the first word about one
 	missing string // the first result that is not there
 }
 
 // last returns the run to which a line about the end of one belongs.
 func (p *parser) last() *invocation {
-	if len(p.runs) == 0 {
-		p.runs = append(p.runs, &invocation{})
+	if p.run == nil {
+		p.run = &invocation{}
 	}
-	return p.runs[len(p.runs)-1]
+	return p.run
 }
 
 // current returns the run to which a result belongs: not one that has ended.
 func (p *parser) current() *invocation {
 	if p.last().ended {
-		p.runs = append(p.runs, &invocation{})
+		p.begin(&invocation{})
 	}
 	return p.last()
+}
+
+// begin begins a run. The one before counts among those of its package, and takes the memory of those that do not count any more.
+func (p *parser) begin(next *invocation) {
+	r := p.last()
+	if p.run = next; !r.begun {
+		return
+	}
+	of := p.packages[r.pkg]
+	if of == nil {
+		if p.size += packageSize; p.size > maxSize {
+			p.full = true
+			return
+		}
+		of = &packageRuns{}
+		if p.packages == nil {
+			p.packages = make(map[string]*packageRuns)
+		}
+		p.packages[r.pkg], p.order = of, append(p.order, r.pkg)
+	}
+	before := *of
+	if of.last = r; of.chosen == nil || r.ended || !of.chosen.ended {
+		of.chosen = r
+	}
+	for _, old := range []*invocation{before.chosen, before.last} {
+		if old != nil && old != of.chosen && old != of.last {
+			p.size -= old.size
+			old.size = 0
+		}
+	}
 }
 
 func (p *parser) line(line []byte) {
@@ -141,7 +188,10 @@ func (p *parser) add(line []byte) bool {
 		return false
 	}
 	c := p.current()
-	c.begun, c.results = true, append(c.results, r)
+	c.begun = true
+	if p.full = p.full || p.size+len(line) > maxSize; !p.full {
+		c.results, c.size, p.size = append(c.results, r), c.size+len(line), p.size+len(line)
+	}
 	if broken != "" && c.missing == "" {
 		c.missing = "no number: " + report.Clip(broken)
 	}
@@ -165,7 +215,7 @@ func (p *parser) header(line []byte) {
 	case bytes.HasPrefix(line, []byte("goos: ")), bytes.HasPrefix(line, []byte("pkg: ")):
 		if p.current().begun {
 			p.without()
-			p.runs = append(p.runs, &invocation{})
+			p.begin(&invocation{})
 		}
 		if pkg, ok := bytes.CutPrefix(line, []byte("pkg: ")); ok {
 			c := p.last()
@@ -197,7 +247,7 @@ func (p *parser) failed(line []byte) {
 	case bytes.HasPrefix(line, []byte("FAIL\t")):
 		f := strings.Fields(string(line))
 		if c := p.last(); len(f) > 1 && c.pkg != "" && c.pkg != f[1] {
-			p.runs = append(p.runs, &invocation{pkg: f[1]})
+			p.begin(&invocation{pkg: f[1]})
 		}
 		p.last().fail(strings.Join(f, " "))
 		p.last().ended = true
@@ -230,22 +280,15 @@ func (p *parser) report() report.Report {
 
 // choose returns the last run of each package that has come to its end, or the last, and what they say about failures and what is missing.
 func (p *parser) choose() (chosen []*invocation, failure, missing string) {
-	at, last := make(map[string]int), make(map[string]*invocation)
-	for _, r := range p.runs {
-		if !r.begun {
-			continue
-		}
-		i, ok := at[r.pkg]
-		if last[r.pkg] = r; !ok {
-			at[r.pkg], chosen = len(chosen), append(chosen, r)
-		} else if r.ended || !chosen[i].ended {
-			chosen[i] = r
-		}
+	p.begin(nil)
+	if p.full {
+		missing = "results are left out: there are too many"
 	}
-	for _, r := range chosen {
-		failure, missing = cmp.Or(failure, r.failure), cmp.Or(missing, r.missing)
-		if end := last[r.pkg]; !end.ended {
-			failure, missing = cmp.Or(failure, end.failure), cmp.Or(missing, "neither PASS nor FAIL at the end of "+cmp.Or(r.pkg, "the output"))
+	for _, pkg := range p.order {
+		r, last := p.packages[pkg].chosen, p.packages[pkg].last
+		chosen, failure, missing = append(chosen, r), cmp.Or(failure, r.failure), cmp.Or(missing, r.missing)
+		if !last.ended {
+			failure, missing = cmp.Or(failure, last.failure), cmp.Or(missing, "neither PASS nor FAIL at the end of "+cmp.Or(pkg, "the output"))
 		}
 	}
 	return chosen, failure, missing

@@ -1,10 +1,7 @@
 package gobench_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,34 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/gobench"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := gobench.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, gobench.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 // lines returns the state of a report, and a line for each metric.
 func lines(r report.Report) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		id := strings.TrimSpace(m.Labels["package"] + " " + m.Labels["benchmark"] + " " + m.Labels["procs"])
 		line := fmt.Sprintf("%s %s: %.12g %s", id, m.Name, m.Value, m.Unit)
@@ -147,53 +132,36 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-// TestATextThatEndsAnywhereHasNoWrongHeadline cuts captures behind each line.
-func TestATextThatEndsAnywhereHasNoWrongHeadline(t *testing.T) {
+func TestResultsAreKeptUpToALimit(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"one", "cpu", "count3", "fails", "panics"} {
-		text := capture(t, name)
-		for at := range strings.Index(text, "PASS") {
-			if r := parse(t, text[:at]); text[at] == '\n' && r.State == report.OK {
-				t.Errorf("%s cut at %d: %q", name, at, lines(r))
-			}
+	line := "BenchmarkX" + strings.Repeat("x", 900_000) + " 10 7 ns/op 8 MB/s\n"
+	for name, tt := range map[string]struct{ text, want string }{
+		"one run":                    {strings.Repeat(line, 6) + "PASS\n", "partial results are left out: there are too many"},
+		"many runs, of which one":    {strings.Repeat(line+"PASS\n", 6), "ok"},
+		"many runs, of two packages": {"pkg: p\n" + line + "PASS\n" + strings.Repeat("pkg: q\nFAIL\n", 20_000), "failed FAIL"},
+	} {
+		if r := parse(t, tt.text); reporttest.State(r) != tt.want || len(r.Metrics) != 2 {
+			t.Errorf("%s: %s, %d metrics, want %s", name, reporttest.State(r), len(r.Metrics), tt.want)
 		}
 	}
 }
 
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := gobench.Kind().Looks
-	for _, name := range []string{"one", "cpu", "count3", "two-packages"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{
-		"", "{}", "Benchmark 1: true\n", "Benchmark                Mode  Cnt  Score   Error  Units\n", "Benchmarking 10 20 30\n", "PASS\n",
-	} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of go test", text)
-		}
-	}
+func TestParserOfGobenchPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   gobench.Kind(),
+		Own:    []string{"one.txt", "cpu.txt", "count3.txt", "two-packages.txt"},
+		Others: []string{"{}", "[]", "Benchmark 1: true\n", "Benchmark                Mode  Cnt  Score   Error  Units\n", "Benchmarking 10 20 30\n", "PASS\n"},
+		Cuts: []reporttest.Cut{
+			{File: "one.txt", End: "PASS"}, {File: "cpu.txt", End: "PASS"}, {File: "count3.txt", End: "PASS"}, {File: "fails.txt"}, {File: "panics.txt"},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		f.Add(capture(f, strings.TrimSuffix(filepath.Base(file), ".txt")))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, gobench.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := []byte(strings.Repeat(capture(b, "count3")+strings.Repeat("2026-11-26 12:00:01 INFO some line of a program that logs\n", 20), 500))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := gobench.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := strings.Repeat(capture(b, "count3")+strings.Repeat("2026-11-26 12:00:01 INFO some line of a program that logs\n", 20), 500)
+	reporttest.Benchmark(b, gobench.Kind(), text)
 }

@@ -5,15 +5,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/benchmark-ai/bai/services/parsers/internal/objects"
+	"github.com/benchmark-ai/bai/services/parsers/internal/document"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -36,7 +34,7 @@ func Kind() report.Kind {
 		return report.Definition{Name: name, Unit: report.Seconds, Direction: report.Lower, Labels: labels, Meaning: meaning}
 	}
 	k := report.Kind{
-		Name: name, Tool: "hyperfine", Document: true, Looks: looks, Parse: parse,
+		Name: name, Tool: "hyperfine", Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 		Metrics: []report.Definition{
 			seconds("median", "median of the run times"),
 			seconds("mean", "mean of the run times"),
@@ -53,23 +51,23 @@ func Kind() report.Kind {
 	return k
 }
 
-func looks(head []byte) bool { return objects.Starts(head, `"results"`, `"command"`) }
+func looks(head []byte) bool { return document.Starts(head, `"results"`, `"command"`) }
 
-// document is what hyperfine exports.
-type document struct {
+// output is what hyperfine exports.
+type output struct {
 	Results []command `json:"results"`
 }
 
 // command is the result of one command.
 type command struct {
 	Command    *string                    `json:"command"`
-	Mean       objects.Number             `json:"mean"`
-	Stddev     objects.Number             `json:"stddev"`
-	Median     objects.Number             `json:"median"`
-	User       objects.Number             `json:"user"`
-	System     objects.Number             `json:"system"`
-	Min        objects.Number             `json:"min"`
-	Max        objects.Number             `json:"max"`
+	Mean       document.Number            `json:"mean"`
+	Stddev     document.Number            `json:"stddev"`
+	Median     document.Number            `json:"median"`
+	User       document.Number            `json:"user"`
+	System     document.Number            `json:"system"`
+	Min        document.Number            `json:"min"`
+	Max        document.Number            `json:"max"`
 	Times      list                       `json:"times"`
 	Memory     list                       `json:"memory_usage_byte"`
 	ExitCodes  list                       `json:"exit_codes"` // null for a signal
@@ -100,22 +98,15 @@ func (l list) length() (n int) {
 	return n
 }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
-	f := objects.Find(text, `"results"`, func(d *document) bool {
+func parse(text []byte, _ report.Options) report.Report {
+	f := document.Find(text, `"results"`, func(d *output) bool {
 		return d.Results != nil && !slices.ContainsFunc(d.Results, func(c command) bool { return c.Command == nil })
 	})
 	failure := failureOf(f.Around)
 	if f.Doc == nil {
-		return nothing(f.Around, failure), nil
+		return nothing(f.Around, failure)
 	}
-	return result(f, failure), nil
+	return result(f, failure)
 }
 
 // nothing returns the report of a text without a document.
@@ -142,7 +133,7 @@ func failureOf(text []byte) string {
 }
 
 // result returns the report of a document.
-func result(f objects.Found[document], failure string) report.Report {
+func result(f document.Found[output], failure string) report.Report {
 	w := writer{metrics: make([]report.Metric, 0, 9*len(f.Doc.Results))}
 	labels := labelsOf(f.Doc.Results)
 	for i, c := range f.Doc.Results {
@@ -203,7 +194,7 @@ func (w *writer) miss(what string) {
 func (w *writer) command(c command, labels map[string]string) {
 	for _, m := range []struct {
 		name  string
-		value objects.Number
+		value document.Number
 	}{{"median", c.Median}, {"mean", c.Mean}, {"stddev", c.Stddev}, {"min", c.Min}, {"max", c.Max}, {"user", c.User}, {"system", c.System}} {
 		v, ok := m.value.Times(0)
 		if ok {

@@ -1,12 +1,6 @@
 package hyperfine_test
 
 import (
-	"bytes"
-	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,49 +8,17 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/hyperfine"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := hyperfine.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, hyperfine.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
-}
-
-// lines returns the state of a report, and a line for each metric of the names, or each.
-func lines(r report.Report, names ...string) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
-	for _, m := range r.Metrics {
-		if len(names) > 0 && !slices.Contains(names, m.Name) {
-			continue
-		}
-		var labels []string
-		for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
-			labels = append(labels, name+"="+m.Labels[name])
-		}
-		line := fmt.Sprintf("%s: %s %.15g %s", strings.Join(labels, " "), m.Name, m.Value, m.Unit)
-		if m.Headline {
-			line += " headline"
-		}
-		all = append(all, line)
-	}
-	return all
+	return reporttest.Capture(tb, name)
 }
 
 func TestTimesAreThoseOfTheTool(t *testing.T) {
@@ -73,7 +35,7 @@ func TestTimesAreThoseOfTheTool(t *testing.T) {
 			"command=sleep 0.01: system 0.0010678 s", "command=sleep 0.01: runs 1 1",
 		},
 	} {
-		if diff := cmp.Diff(want, lines(parse(t, capture(t, name)))); diff != "" {
+		if diff := cmp.Diff(want, reporttest.Lines(parse(t, capture(t, name)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -85,13 +47,13 @@ func TestParametersAreLabels(t *testing.T) {
 		"ok", "command=sleep 0.01 n=1: median 0.0133502162 s", "command=sleep 0.02 n=2: median 0.0270198107 s",
 		"command=sleep 0.03 n=3: median 0.0307375537 s",
 	}
-	if diff := cmp.Diff(want, lines(parse(t, capture(t, "param.json")), "median")); diff != "" {
+	if diff := cmp.Diff(want, reporttest.Lines(parse(t, capture(t, "param.json")), "median")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	text := `{"results":[{"command":"a","mean":1,"median":2,"user":0,"system":0,"min":1,"max":3,"memory_usage_byte":[1024,4096,512],` +
 		`"parameters":{"command":"x","index":"y","n":7}},{"command":"a","mean":1,"median":4,"user":0,"system":0,"min":1,"max":3}]}`
 	want = []string{"ok", "command=a index=1 n=7: median 2 s", "command=a index=1 n=7: memory_usage 4096 B", "command=a index=2: median 4 s"}
-	if diff := cmp.Diff(want, lines(parse(t, text), "median", "memory_usage")); diff != "" {
+	if diff := cmp.Diff(want, reporttest.Lines(parse(t, text), "median", "memory_usage")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -117,7 +79,7 @@ func TestAFailureIsSaid(t *testing.T) {
 		capture(t, "text.txt"): {"empty no JSON document: hyperfine was run without --export-json"},
 		"":                     {"empty no result in the text"},
 	} {
-		if diff := cmp.Diff(want, lines(parse(t, text), "median")); diff != "" {
+		if diff := cmp.Diff(want, reporttest.Lines(parse(t, text), "median")); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
@@ -133,62 +95,31 @@ func TestOfTwoRunsTheLastCompleteOneCounts(t *testing.T) {
 	}
 	r := parse(t, first+last[:len(last)*3/4])
 	if r.State != report.Partial || r.Reason != "the JSON document ends in the middle" || len(r.Metrics) != len(parse(t, first).Metrics) {
-		t.Errorf("the last is cut: %q", lines(r))
+		t.Errorf("the last is cut: %q", reporttest.Lines(r))
 	}
 }
 
-// TestATextThatEndsAnywhereIsNotOK cuts captures behind each line.
-func TestATextThatEndsAnywhereIsNotOK(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"one.json", "three.json", "ignore.json"} {
-		text := capture(t, name)
-		for at := range strings.LastIndex(text, "}") {
-			if text[at] != '\n' {
-				continue
-			}
-			r := parse(t, text[:at])
-			wrong := slices.ContainsFunc(r.Metrics, func(m report.Metric) bool { return m.Headline })
-			if r.State == report.OK || wrong {
-				t.Errorf("%s cut at %d: %q", name, at, lines(r))
-			}
-		}
-	}
-}
-
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := hyperfine.Kind().Looks
-	for _, name := range []string{"one.json", "three.json", "param.json"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{"", "{}", "[]", `{"fio version":"fio-3.33"}`, `{"results":[]}`, `{"results": [{"name": "a"}]}`} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of the tool", text)
-		}
-	}
+func TestParserOfHyperfinePassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   hyperfine.Kind(),
+		Own:    []string{"one.json", "three.json", "param.json"},
+		Others: []string{"{}", "[]", `{"fio version":"fio-3.33"}`, `{"results":[]}`, `{"results": [{"name": "a"}]}`},
+		Open:   `{"results": [{"command": `,
+		Cuts: []reporttest.Cut{
+			{File: "one.json", End: "}", NoHeadline: true, Bytes: true},
+			{File: "three.json", End: "}", NoHeadline: true, Bytes: true},
+			{File: "ignore.json", End: "}", NoHeadline: true, Bytes: true},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		f.Add(capture(f, filepath.Base(file)))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, hyperfine.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
 	one := capture(b, "param.json")
 	begin, end := strings.Index(one, `"results": [`)+len(`"results": [`), strings.LastIndex(one, "]")
-	text := []byte(one[:begin] + strings.Repeat(one[begin:end]+",", 50) + one[begin:])
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := hyperfine.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := one[:begin] + strings.Repeat(one[begin:end]+",", 50) + one[begin:]
+	reporttest.Benchmark(b, hyperfine.Kind(), text)
 }

@@ -1,10 +1,7 @@
 package imb_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,32 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/imb"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	r, err := imb.Kind().Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := imb.Kind().Check(r); err != nil {
-		tb.Fatalf("%v in %+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, imb.Kind(), text)
 }
 
 // headlines returns the state and the headlines in short.
 func headlines(r report.Report) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		if m.Headline {
 			all = append(all, short(m))
@@ -206,59 +193,20 @@ func TestOfTwoRunsInOneTextTheLastThatHasEndedCounts(t *testing.T) {
 	}
 }
 
-// TestATextThatEndsAnywhereHasNoWrongHeadline cuts each capture behind each line.
-func TestATextThatEndsAnywhereHasNoWrongHeadline(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"pingpong-msglog22", "all", "multi0", "multi1", "uniband"} {
-		text := capture(t, name)
-		whole := headlines(parse(t, text))
-		for at := range len(text) {
-			if text[at] != '\n' {
-				continue
-			}
-			if r := parse(t, text[:at]); r.State == report.OK && cmp.Diff(whole, headlines(r)) != "" {
-				t.Errorf("%s cut at %d: %q", name, at, headlines(r))
-			}
-		}
-	}
-}
-
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := imb.Kind().Looks
-	for _, name := range []string{"pingpong-msglog22", "all", "multi1"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{"", "{}", "# OSU MPI Latency Test v7.3\n", "#bytes #repetitions\n", "#    Intel compiler\n"} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of IMB", text)
-		}
-	}
+func TestParserOfIMBPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   imb.Kind(),
+		Own:    []string{"pingpong-msglog22.txt", "all.txt", "multi1.txt"},
+		Others: []string{"{}", "[]", "# OSU MPI Latency Test v7.3\n", "#bytes #repetitions\n", "#    Intel compiler\n"},
+		Cuts:   []reporttest.Cut{{File: "pingpong-msglog22.txt"}, {File: "all.txt"}, {File: "multi0.txt"}, {File: "multi1.txt"}, {File: "uniband.txt"}},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(text))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, imb.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := []byte(strings.Repeat(capture(b, "pingpong-msglog22"), 1000))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := imb.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := strings.Repeat(capture(b, "pingpong-msglog22"), 1000)
+	reporttest.Benchmark(b, imb.Kind(), text)
 }

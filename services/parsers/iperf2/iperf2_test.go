@@ -1,10 +1,7 @@
 package iperf2_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,34 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/iperf2"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := iperf2.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, iperf2.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 // lines returns the state of a report, and a line for each metric of a name.
 func lines(r report.Report, name string) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		if m.Name != name {
 			continue
@@ -146,62 +131,20 @@ func TestOfTwoRunsInOneTextTheLastCounts(t *testing.T) {
 	}
 }
 
-// TestATextThatEndsAnywhereHasNoWrongHeadline cuts each capture behind each line.
-func TestATextThatEndsAnywhereHasNoWrongHeadline(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"client-P4-k", "client-P2-default", "enhanced", "fd2", "udp"} {
-		text := capture(t, name)
-		whole := parse(t, text)
-		for at := range len(text) {
-			if text[at] != '\n' || at == len(text)-1 {
-				continue
-			}
-			r := parse(t, text[:at])
-			for _, m := range r.Metrics {
-				if m.Headline && r.State == report.OK && name != "fd2" && !strings.Contains(fmt.Sprint(whole.Metrics), fmt.Sprint(m)) {
-					t.Errorf("%s cut at %d: %+v", name, at, m)
-				}
-			}
-		}
-	}
-}
-
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := iperf2.Kind().Looks
-	for _, name := range []string{"client-P1-k", "client-refused-both", "csv", "enhanced", "udp", "fd"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{"", "{}", "[ ID] Interval           Transfer     Bitrate\n", "a,b,c\n1,2,3\n"} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of iperf 2", text)
-		}
-	}
+func TestParserOfIperf2PassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   iperf2.Kind(),
+		Own:    []string{"client-P1-k.txt", "client-refused-both.txt", "csv.txt", "enhanced.txt", "udp.txt", "fd.txt"},
+		Others: []string{"{}", "[]", "[ ID] Interval           Transfer     Bitrate\n", "a,b,c\n1,2,3\n"},
+		Cuts:   []reporttest.Cut{{File: "client-P4-k.txt"}, {File: "client-P2-default.txt"}, {File: "enhanced.txt"}, {File: "udp.txt"}},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(text))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, iperf2.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := []byte(strings.Repeat(capture(b, "interval"), 1000))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := iperf2.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := strings.Repeat(capture(b, "interval"), 1000)
+	reporttest.Benchmark(b, iperf2.Kind(), text)
 }

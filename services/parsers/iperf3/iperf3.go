@@ -3,8 +3,6 @@ package iperf3
 
 import (
 	"bytes"
-	"errors"
-	"io"
 
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
@@ -57,21 +55,14 @@ func Kind() report.Kind {
 				Meaning: "of one processor",
 			},
 		},
-		Document: true, Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 	}
 }
 
 func looks(head []byte) bool { return bytes.Contains(head, []byte(`"iperf 3.`)) }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	switch {
-	case errors.Is(err, report.ErrTooLarge):
-		return report.Of(name, "", nil, err.Error()), nil
-	case err != nil:
-		return report.Report{}, err
-	}
+func parse(text []byte, _ report.Options) report.Report {
 	p := parser{}
 	p.read(text)
-	return p.report(), nil
+	return p.report()
 }

@@ -1,10 +1,7 @@
 package iperf3_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,32 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/iperf3"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name)
 }
 
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	r, err := iperf3.Kind().Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := iperf3.Kind().Check(r); err != nil {
-		tb.Fatalf("%v in %+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, iperf3.Kind(), text)
 }
 
 // headlines returns the state and the headlines in short.
 func headlines(r report.Report) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		if m.Headline {
 			all = append(all, short(m))
@@ -215,69 +202,42 @@ func TestOfTwoRunsInOneTextTheLastThatIsCompleteCounts(t *testing.T) {
 	}
 }
 
-// TestATextThatEndsAnywhereHasNoWrongHeadline cuts each capture behind each line.
-func TestATextThatEndsAnywhereHasNoWrongHeadline(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text := capture(t, filepath.Base(file))
-		whole := headlines(parse(t, text))
-		for at := range len(text) {
-			if text[at] != '\n' {
-				continue
-			}
-			if r := parse(t, text[:at]); r.State == report.OK && cmp.Diff(whole, headlines(r)) != "" {
-				t.Errorf("%s cut at %d: %q", file, at, headlines(r))
-			}
-		}
-	}
-}
-
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := iperf3.Kind().Looks
-	for _, name := range []string{"client-p1.json", "stream.json", "server.json", "refused.json", "udp-3.1.json"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{"", "{}", "[ ID] Interval           Transfer     Bitrate\n", `{"start":{"version":"2"}}`, "iperf 3.12\n"} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of iperf 3", text)
-		}
-	}
+func TestParserOfIperf3PassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   iperf3.Kind(),
+		Own:    []string{"client-p1.json", "stream.json", "server.json", "refused.json", "udp-3.1.json"},
+		Others: []string{"{}", "[]", "[ ID] Interval           Transfer     Bitrate\n", `{"start":{"version":"2"}}`, "iperf 3.12\n"},
+		Open:   `{"start":{"version":"iperf 3.12"},"intervals":[{"sum":`,
+		Cuts: []reporttest.Cut{
+			{File: "bidir.json", Bytes: true},
+			{File: "client-p1.json", Bytes: true},
+			{File: "interrupted.json", Bytes: true},
+			{File: "omit.json", Bytes: true},
+			{File: "p4.json", Bytes: true},
+			{File: "reverse.json", Bytes: true},
+			{File: "server-bidir.json", Bytes: true},
+			{File: "server-died.json", Bytes: true},
+			{File: "server-udp.json", Bytes: true},
+			{File: "stream.json", Bytes: true},
+			{File: "udp-3.1.json", Bytes: true},
+			{File: "udp-bidir.json", Bytes: true},
+			{File: "udp-reverse-p2.json", Bytes: true},
+			{File: "udp.json", Bytes: true},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // the folder of what fuzzing found
-		}
-		f.Add(string(text))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, iperf3.Kind())
 }
 
 // BenchmarkParse reads a run of an hour with an interval a second.
 func BenchmarkParse(b *testing.B) {
 	p4 := capture(b, "p4.json")
 	at, end := strings.Index(p4, "\"intervals\":\t[")+len("\"intervals\":\t["), strings.Index(p4, "],\n\t\"end\":\t{")
-	text := []byte(p4[:at] + strings.Repeat(p4[at:end]+",", 1800) + p4[at:])
-	if r := parse(b, string(text)); r.State != report.OK {
+	text := p4[:at] + strings.Repeat(p4[at:end]+",", 1800) + p4[at:]
+	if r := parse(b, text); r.State != report.OK {
 		b.Fatalf("%s %s", r.State, r.Reason)
 	}
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := iperf3.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	reporttest.Benchmark(b, iperf3.Kind(), text)
 }

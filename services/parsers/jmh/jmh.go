@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/parsers/internal/document"
@@ -68,7 +66,7 @@ func Kind() report.Kind {
 			{Name: "gc_time", Unit: second, Labels: labels, Meaning: "time of garbage collections (-prof gc)"},
 			{Name: "*", Unit: "*", Labels: labels, Meaning: "other secondary results: of profilers, counters and methods of a group"},
 		},
-		Document: true, Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 	}
 }
 
@@ -96,14 +94,7 @@ type score struct {
 	Unit        string                     `json:"scoreUnit"`
 }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
+func parse(text []byte, _ report.Options) report.Report {
 	results, cut := resultsOf(text)
 	log := readLog(text)
 	c := collector{taken: make(map[string]int)}
@@ -114,16 +105,16 @@ func parse(r io.Reader, _ report.Options) (report.Report, error) {
 	c.headlines()
 	switch {
 	case len(c.metrics) == 0 && log.failure != "":
-		return report.Failure(name, log.version, nil, log.failure), nil
+		return report.Failure(name, log.version, nil, log.failure)
 	case log.aborted:
-		return report.Failure(name, log.version, c.metrics, log.failure), nil
+		return report.Failure(name, log.version, c.metrics, log.failure)
 	case log.failure != "":
 		c.lack("a benchmark failed: " + report.Clip(log.failure))
 	}
 	if cut {
 		c.lack("the JSON ends early")
 	}
-	return report.Of(name, log.version, c.metrics, strings.Join(c.missing, "; ")), nil
+	return report.Of(name, log.version, c.metrics, strings.Join(c.missing, "; "))
 }
 
 // resultsOf returns what the last results in a text have. If they are not complete, those before them count, and else what they have.

@@ -1,11 +1,8 @@
 package jmh_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,36 +11,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/jmh"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := jmh.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, jmh.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name)
 }
-
-func state(r report.Report) string { return strings.TrimSpace(string(r.State) + " " + r.Reason) }
 
 // lines returns the state of a report, and a line for each of its metrics of some names.
 func lines(r report.Report, names ...string) []string {
-	all := []string{state(r)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		if len(names) > 0 && !slices.Contains(names, m.Name) {
 			continue
@@ -210,7 +193,7 @@ func TestFailuresAndWhatIsMissingAreSaid(t *testing.T) {
 		"a unit of no format":        {one("avgt", "1", "parsec/op", ""), `empty b has the mode "avgt" and the unit "parsec/op"`},
 		"a run that failed, then ok": {capture(t, "none-left.txt") + "# Run progress: 0.00% complete, ETA 00:00:02\n" + modes, "ok"},
 	} {
-		if got := state(parse(t, tt.text)); got != tt.want {
+		if got := reporttest.State(parse(t, tt.text)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
@@ -228,43 +211,18 @@ func TestTheLastResultsCount(t *testing.T) {
 	}
 }
 
-func TestCutOutputIsNeverOkWithAnotherHeadline(t *testing.T) {
-	t.Parallel()
-	text := capture(t, "throughput.json")
-	want := lines(parse(t, text))
-	for i := range text {
-		if r := parse(t, text[:i]); r.State == report.OK && !cmp.Equal(want, lines(r)) {
-			t.Fatalf("up to %d: %s", i, lines(r))
-		}
-	}
-	text = capture(t, "modes.json")
-	for i := 0; i < len(text); i += 997 {
-		if r := parse(t, text[:i]); r.State == report.OK {
-			t.Fatalf("up to %d: %s", i, state(r))
-		}
-	}
-}
-
-func TestOnlyResultsOfJMHLookLikeIt(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"throughput.json", "modes.json", "none-left.txt", "fail-on-error.txt"} {
-		if !jmh.Kind().Looks([]byte(capture(t, name))) {
-			t.Errorf("%s does not look like JMH", name)
-		}
-	}
-	for _, text := range []string{"", "[]", `{"benchmarks": [{"name": "x"}]}`, "goos: linux\n"} {
-		if jmh.Kind().Looks([]byte(text)) {
-			t.Errorf("%q looks like JMH", text)
-		}
-	}
+func TestParserOfJMHPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   jmh.Kind(),
+		Own:    []string{"throughput.json", "modes.json", "none-left.txt", "fail-on-error.txt"},
+		Others: []string{"{}", "[]", `{"benchmarks": [{"name": "x"}]}`, "goos: linux\n"},
+		Open:   `[{"benchmark": "b", "mode": "thrpt", "primaryMetric": {`,
+		Cuts:   []reporttest.Cut{{File: "throughput.json", End: "]", Bytes: true}, {File: "modes.json", End: "]", Bytes: true}},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"throughput.json", "none-left.txt", "fail-on-error.txt"} {
-		f.Add(capture(f, name))
-	}
-	f.Add(one("avgt", "1", "s/op", `, "params": {"a": "b"}, "secondaryMetrics": {"get": {"score": 1, "scoreUnit": "ops/s"}}`))
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, jmh.Kind(), one("avgt", "1", "s/op", `, "params": {"a": "b"}, "secondaryMetrics": {"get": {"score": 1, "scoreUnit": "ops/s"}}`))
 }
 
 func BenchmarkParse(b *testing.B) {
@@ -276,10 +234,5 @@ func BenchmarkParse(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := jmh.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	reporttest.Benchmark(b, jmh.Kind(), string(text))
 }

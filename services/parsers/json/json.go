@@ -3,9 +3,7 @@ package json
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/parsers/bmf"
@@ -35,7 +33,7 @@ func Kind() report.Kind {
 		Metrics: []report.Definition{
 			{Name: "*", Unit: "*", Headline: true, Meaning: "a number that was selected by its path, or each number, with its path as its name"},
 		},
-		Document: true, Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 	}
 }
 
@@ -67,18 +65,11 @@ func looks(head []byte) bool {
 	return !bmf.Kind().Looks(head)
 }
 
-func parse(r io.Reader, o report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
+func parse(text []byte, o report.Options) report.Report {
 	if len(o.Metrics) > 0 {
-		return selected(text, o.Metrics), nil
+		return selected(text, o.Metrics)
 	}
-	return everything(text), nil
+	return everything(text)
 }
 
 // everything returns the report of all numbers of a text.

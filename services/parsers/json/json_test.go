@@ -1,10 +1,7 @@
 package json_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,34 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/json"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string, selections ...report.Selection) report.Report {
 	tb.Helper()
-	kind := json.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{Metrics: selections})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, json.Kind(), text, selections...)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name)
 }
 
 // lines returns the state of a report, and a line for each of its metrics.
 func lines(r report.Report) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		line := strings.TrimSpace(fmt.Sprintf("%s %.12g %s %s", m.Name, m.Value, m.Unit, m.Direction))
 		if m.Headline {
@@ -167,25 +152,6 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-func TestCutOutputIsNeverOk(t *testing.T) {
-	t.Parallel()
-	text := strings.TrimSpace(capture(t, "result.json"))
-	for i := range text {
-		for _, s := range [][]report.Selection{nil, {{Path: "throughput"}}} {
-			if r := parse(t, text[:i], s...); r.State == report.OK || len(r.Metrics) > 0 {
-				t.Fatalf("up to %q: %s", text[:i], lines(r))
-			}
-		}
-	}
-}
-
-func TestManyBracketsTakeNoLongTime(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"[", "{\"", "[\n", "{\"a\":[", "[1,", "\"{"} {
-		parse(t, strings.Repeat(text, 300_000))
-	}
-}
-
 func TestOnlyJSONOfNoToolLooksLikeIt(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{capture(t, "result.json"), capture(t, "lines.jsonl"), "[1]", capture(t, "result.json")[:100]} {
@@ -202,6 +168,13 @@ func TestOnlyJSONOfNoToolLooksLikeIt(t *testing.T) {
 			t.Errorf("%.60q looks like it", text)
 		}
 	}
+}
+
+func TestParserOfJSONPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind: json.Kind(),
+		Cuts: []reporttest.Cut{{File: "result.json", End: "}", NoHeadline: true, Bytes: true}},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
@@ -225,13 +198,7 @@ func BenchmarkParse(b *testing.B) {
 		"lines":    {strings.Repeat(capture(b, "lines.jsonl"), 5000), report.Options{Metrics: []report.Selection{{Path: "loss"}}}},
 	} {
 		b.Run(name, func(b *testing.B) {
-			text := []byte(bench.text)
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				if _, err := json.Kind().Parse(bytes.NewReader(text), bench.options); err != nil {
-					b.Fatal(err)
-				}
-			}
+			reporttest.Benchmark(b, json.Kind(), bench.text, bench.options.Metrics...)
 		})
 	}
 }

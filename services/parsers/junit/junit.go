@@ -3,9 +3,7 @@ package junit
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
@@ -44,7 +42,7 @@ func Kind() report.Kind {
 				Meaning: "time of one test that was run; of one that was run several times, the last",
 			},
 		},
-		Document: true, Looks: looks, Parse: parse,
+		Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 	}
 }
 
@@ -72,27 +70,20 @@ func isSuite(text []byte) bool {
 	return ok && len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n>/"), rest[0]) >= 0
 }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
+func parse(text []byte, _ report.Options) report.Report {
 	p := parser{}
 	if err := p.read(text); err != nil {
-		return report.Failure(name, "", nil, err.Error()), nil
+		return report.Failure(name, "", nil, err.Error())
 	}
 	switch {
 	case p.open != nil && p.done == nil:
-		return report.Of(name, "", p.open.metrics(false), "the XML ends early"), nil
+		return report.Of(name, "", p.open.metrics(false), "the XML ends early")
 	case p.done == nil:
-		return report.Of(name, "", nil, "no test suite in the text"), nil
+		return report.Of(name, "", nil, "no test suite in the text")
 	case p.open != nil:
-		return report.Of(name, "", p.done.metrics(true), "the last document ends early, the one before counts"), nil
+		return report.Of(name, "", p.done.metrics(true), "the last document ends early, the one before counts")
 	}
-	return report.Of(name, "", p.done.metrics(true), p.done.missing()), nil
+	return report.Of(name, "", p.done.metrics(true), p.done.missing())
 }
 
 // missing says what a document has that metrics do not have.

@@ -1,10 +1,7 @@
 package junit_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,36 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/junit"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := junit.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, junit.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".xml"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".xml")
 }
-
-func state(r report.Report) string { return strings.TrimSpace(string(r.State) + " " + r.Reason) }
 
 // summary returns the state of a report and its numbers of the whole; a "*" follows a headline.
 func summary(r report.Report) string {
-	all := state(r)
+	all := reporttest.State(r)
 	for _, m := range r.Metrics {
 		if m.Name == "test_duration" {
 			continue
@@ -171,7 +154,7 @@ func TestWhatIsNoResultIsSaid(t *testing.T) {
 		"another XML":  {"<html><body/></html>", "empty no test suite in the text"},
 		"nothing":      {"", "empty no test suite in the text"},
 	} {
-		if got := state(parse(t, tt.text)); got != tt.want {
+		if got := reporttest.State(parse(t, tt.text)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
@@ -192,19 +175,6 @@ func TestOfManyTestsTheFirst10000HaveDurations(t *testing.T) {
 	}
 }
 
-func TestCutOutputIsPartialWithoutAHeadline(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"pytest", "gotestsum", "surefire"} {
-		text := strings.TrimSpace(capture(t, name))
-		for i := range text {
-			r := parse(t, text[:i])
-			if r.State != report.Partial && r.State != report.Empty || strings.Contains(summary(r), "*") {
-				t.Fatalf("%s up to %d: %s", name, i, summary(r))
-			}
-		}
-	}
-}
-
 func TestOnlySuitesLookLikeIt(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{capture(t, "pytest"), capture(t, "gotestsum"), capture(t, "surefire"), "<!-- x --> <testsuite>"} {
@@ -219,20 +189,24 @@ func TestOnlySuitesLookLikeIt(t *testing.T) {
 	}
 }
 
+func TestParserOfJUnitPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind: junit.Kind(),
+		Own:  []string{"pytest.xml", "gotestsum.xml", "surefire.xml"},
+		Open: `<testsuites><testsuite name="a"><testcase name="`,
+		Cuts: []reporttest.Cut{
+			{File: "pytest.xml", End: ">", NoHeadline: true, Bytes: true},
+			{File: "gotestsum.xml", End: ">", NoHeadline: true, Bytes: true},
+			{File: "surefire.xml", End: ">", NoHeadline: true, Bytes: true},
+		},
+	}.Run(t)
+}
+
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"pytest", "gotestsum", "surefire"} {
-		f.Add(capture(f, name))
-	}
-	f.Add(`<!DOCTYPE a [<!ENTITY b "c">]><testsuites a='>'><![CDATA[]]><?x?><!--y--></testsuites>`)
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, junit.Kind(), `<!DOCTYPE a [<!ENTITY b "c">]><testsuites a='>'><![CDATA[]]><?x?><!--y--></testsuites>`)
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := []byte("<testsuites>" + strings.Repeat(capture(b, "gotestsum")[len(`<?xml version="1.0" encoding="UTF-8"?>`):], 1000) + "</testsuites>")
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := junit.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := "<testsuites>" + strings.Repeat(capture(b, "gotestsum")[len(`<?xml version="1.0" encoding="UTF-8"?>`):], 1000) + "</testsuites>"
+	reporttest.Benchmark(b, junit.Kind(), text)
 }

@@ -41,9 +41,11 @@ func fromJSON(text []byte) (last summary, cut bool) {
 
 // read returns what a document says that is --summary-export or what handleSummary gets, or else that is the newer JSON.
 func read(doc []byte) summary {
+	const usual = 200 // bytes of a document for each metric, or more
 	var m machine
-	var s summary
-	values := make(map[string]int)
+	size := min(len(doc)/usual, 1000)
+	s := summary{values: make([]value, 0, size)}
+	values := make(map[string]int, size)
 	document.Walk(doc, func(way []document.Step, leaf []byte) {
 		if at, ok := valuePathOf(way); ok {
 			s.note(at, leaf, values)

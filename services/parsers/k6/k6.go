@@ -3,8 +3,6 @@ package k6
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 
@@ -30,7 +28,7 @@ const (
 // A threshold that was crossed is a result, though k6 exits with 99. In --summary-export `true` means crossed, in other JSON `ok` means the
 // opposite. A text with errors and without a summary has failed.
 func Kind() report.Kind {
-	return report.Kind{Name: name, Tool: "k6", Metrics: definitions(), Document: true, Looks: looks, Parse: parse}
+	return report.Kind{Name: name, Tool: "k6", Metrics: definitions(), Document: true, Looks: looks, Parse: report.DocumentParser(name, parse)}
 }
 
 // definitions are made of the metrics that k6 has itself.
@@ -73,14 +71,7 @@ func looks(head []byte) bool {
 	return has("  execution: local\n") && has("scenarios: (") || has("iteration_duration...") || has("http_req_duration...")
 }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
+func parse(text []byte, _ report.Options) report.Report {
 	s, cut := fromJSON(text)
 	var log textReader
 	for line := range bytes.Lines(text) {
@@ -100,9 +91,9 @@ func parse(r io.Reader, _ report.Options) (report.Report, error) {
 		reasons = append(reasons, "the JSON ends early")
 	}
 	if len(c.metrics) == 0 && log.failure != "" {
-		return report.Failure(name, s.version, nil, log.failure), nil
+		return report.Failure(name, s.version, nil, log.failure)
 	}
-	return report.Of(name, s.version, c.metrics, joined(reasons)), nil
+	return report.Of(name, s.version, c.metrics, joined(reasons))
 }
 
 func joined(reasons []string) string {

@@ -1,10 +1,7 @@
 package k6_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,36 +10,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/k6"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := k6.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, k6.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name)
 }
-
-func state(r report.Report) string { return strings.TrimSpace(string(r.State) + " " + r.Reason) }
 
 // lines returns the state of a report, and a line for each of its metrics that pick chooses.
 func lines(r report.Report, pick func(report.Metric) bool) []string {
-	all := []string{state(r)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		if !pick(m) {
 			continue
@@ -164,7 +147,7 @@ func TestFailuresAndWhatIsMissingAreSaid(t *testing.T) {
 			"partial iterations_rate was left out: k6 has another metric of this name",
 		},
 	} {
-		if got := state(parse(t, tt.text)); got != tt.want {
+		if got := reporttest.State(parse(t, tt.text)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
@@ -206,50 +189,20 @@ func TestTextAroundJSONIsSkipped(t *testing.T) {
 	}
 }
 
-func TestCutOutputIsNeverOkWithOtherHeadlines(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"text-0.49.txt", "text-1.5.txt", "summary-export.json"} {
-		text := capture(t, name)
-		want := lines(parse(t, text), headlines)
-		for i := range text {
-			if text[i] != '\n' && i%7 != 0 {
-				continue
-			}
-			if r := parse(t, text[:i+1]); r.State == report.OK && !cmp.Equal(want, lines(r, headlines)) {
-				t.Fatalf("%s up to %q: %s, want %s", name, text[max(0, i-40):i+1], lines(r, headlines), want)
-			}
-		}
-	}
-}
-
-func TestOnlySummariesLookLikeIt(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		want := !strings.Contains(f, "README") && !strings.Contains(f, "error.txt")
-		if got := k6.Kind().Looks([]byte(capture(t, filepath.Base(f)))); got != want {
-			t.Errorf("%s: %t, want %t", f, got, want)
-		}
-	}
-	for _, text := range []string{"", "{}", `{"metrics": {}}`, "goos: linux\n", `[{"benchmark": "x"}]`} {
-		if k6.Kind().Looks([]byte(text)) {
-			t.Errorf("%q looks like a summary", text)
-		}
-	}
+func TestParserOfK6PassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   k6.Kind(),
+		Own:    []string{"summary-export.json", "handle-summary.json", "machine-readable.json", "text-0.49.txt", "text-1.5.txt"},
+		Others: []string{"{}", "[]", `{"metrics": {}}`, "goos: linux\n", `[{"benchmark": "x"}]`, capture(t, "error.txt")},
+		Open:   `{"metrics": {"http_reqs": {"count": `,
+		Cuts: []reporttest.Cut{
+			{File: "text-0.49.txt", Bytes: true}, {File: "text-1.5.txt", Bytes: true}, {File: "summary-export.json", End: "}", Bytes: true},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.*")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		f.Add(capture(f, filepath.Base(file)))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, k6.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
@@ -265,13 +218,7 @@ func BenchmarkParse(b *testing.B) {
 		"log":      strings.Repeat(line, 200_000) + capture(b, "text-1.5.txt"),
 	} {
 		b.Run(name, func(b *testing.B) {
-			data := []byte(text)
-			b.SetBytes(int64(len(data)))
-			for b.Loop() {
-				if _, err := k6.Kind().Parse(bytes.NewReader(data), report.Options{}); err != nil {
-					b.Fatal(err)
-				}
-			}
+			reporttest.Benchmark(b, k6.Kind(), text)
 		})
 	}
 }

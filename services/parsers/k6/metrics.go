@@ -2,7 +2,6 @@ package k6
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
@@ -138,11 +137,16 @@ type summary struct {
 // collector makes metrics of values.
 type collector struct {
 	defined map[string]report.Definition
+	asked   string // the last name of a definition
+	answer  report.Definition
 	own     map[string]builtin
 	metrics []report.Metric
-	taken   map[string]bool
+	taken   map[seriesKey]bool
 	missing []string
 }
+
+// seriesKey identifies a metric among those of a summary.
+type seriesKey struct{ name, stat, tags string }
 
 func newCollector(s summary) *collector {
 	own, defined, size := builtins(), definitions(), 1
@@ -151,7 +155,7 @@ func newCollector(s summary) *collector {
 	}
 	c := &collector{
 		defined: make(map[string]report.Definition, len(defined)), own: make(map[string]builtin, len(own)),
-		metrics: make([]report.Metric, 0, size), taken: make(map[string]bool, size),
+		metrics: make([]report.Metric, 0, size), taken: make(map[seriesKey]bool, size),
 	}
 	for _, b := range own {
 		c.own[b.name] = b
@@ -162,9 +166,9 @@ func newCollector(s summary) *collector {
 	return c
 }
 
-// add adds a metric unless it is there. One of a user may have the name that a metric of k6 gets here: it is left out.
-func (c *collector) add(m report.Metric) {
-	if d, ok := c.defined[m.Name]; ok && (d.Unit != m.Unit || d.Direction != m.Direction) {
+// add adds a metric of a value unless it is there. One of a user may have the name that a metric of k6 gets here: it is left out.
+func (c *collector) add(v value, stat string, m report.Metric) {
+	if d := c.definition(m.Name); d.Name != "" && (d.Unit != m.Unit || d.Direction != m.Direction) {
 		c.missing = append(c.missing, report.Clip(m.Name+" was left out: k6 has another metric of this name"))
 		return
 	}
@@ -172,10 +176,18 @@ func (c *collector) add(m report.Metric) {
 		c.missing = append(c.missing, report.Clip(m.Name+" is not finite"))
 		return
 	}
-	if id := strings.Join([]string{m.Name, m.Labels[labelStat], m.Labels[labelTags]}, "\x00"); !c.taken[id] {
+	if id := (seriesKey{m.Name, stat, v.tags}); !c.taken[id] {
 		c.taken[id] = true
 		c.metrics = append(c.metrics, m)
 	}
+}
+
+// definition returns that of a metric, or none. The numbers of a value ask for the same one after the other.
+func (c *collector) definition(name string) report.Definition {
+	if name != c.asked {
+		c.asked, c.answer = name, c.defined[name]
+	}
+	return c.answer
 }
 
 func (c *collector) value(v value) {
@@ -205,7 +217,7 @@ func labelsOf(v value) map[string]string {
 
 func (c *collector) number(v value, key, suffix, unit string, better report.Direction) {
 	if n, ok := v.number(key); ok {
-		c.add(report.Metric{Name: v.name + suffix, Value: n, Unit: unit, Direction: better, Labels: labelsOf(v)})
+		c.add(v, "", report.Metric{Name: v.name + suffix, Value: n, Unit: unit, Direction: better, Labels: labelsOf(v)})
 	}
 }
 
@@ -220,13 +232,13 @@ func (c *collector) stats(v value, b builtin) {
 		}
 		labels := labelsOf(v)
 		labels[labelStat] = n.key
-		c.add(report.Metric{Name: v.name, Value: n.value, Unit: unitOf(v.contains), Direction: b.better, Labels: labels})
+		c.add(v, n.key, report.Metric{Name: v.name, Value: n.value, Unit: unitOf(v.contains), Direction: b.better, Labels: labels})
 	}
 }
 
 func (c *collector) thresholds(s summary) {
 	if s.thresholds > 0 && len(c.metrics) > 0 {
-		c.add(report.Metric{
+		c.add(value{}, "", report.Metric{
 			Name: "thresholds_failed", Value: float64(s.crossed), Unit: report.Count, Direction: report.Lower, Labels: map[string]string{},
 		})
 	}

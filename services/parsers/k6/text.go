@@ -40,8 +40,11 @@ func (t *textReader) line(line []byte) {
 	if bytes.IndexByte(line, '\x1b') >= 0 {
 		line = uncolored(line)
 	}
+	if isJSON(line) {
+		return
+	}
 	switch {
-	case bytes.Contains(line, []byte("..: ")) || bytes.Contains(line, []byte(".: ")):
+	case bytes.Contains(line, []byte(".: ")):
 		t.metric(string(line))
 	case bytes.Contains(line, []byte("█ ")):
 		t.begin(string(line))
@@ -53,6 +56,16 @@ func (t *textReader) line(line []byte) {
 	case bytes.Contains(line, []byte("level=error")), bytes.HasPrefix(line, []byte("ERRO[")):
 		t.error(string(line))
 	}
+}
+
+// isJSON reports whether a line begins as those of a document do, which are many.
+func isJSON(line []byte) bool {
+	for _, c := range line {
+		if c != ' ' && c != '\t' {
+			return c == '"' || c == '}'
+		}
+	}
+	return false
 }
 
 // begin begins a part of a summary.

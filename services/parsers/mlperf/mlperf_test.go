@@ -1,10 +1,7 @@
 package mlperf_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,34 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/mlperf"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := mlperf.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, mlperf.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 // say returns the state of a report, and its headlines.
 func say(r report.Report) string {
-	said := strings.TrimSpace(string(r.State) + " " + r.Reason)
+	said := reporttest.State(r)
 	for _, m := range r.Metrics {
 		if m.Headline {
 			said += fmt.Sprintf("; %s %.12g %s", m.Name, m.Value, m.Unit)
@@ -217,52 +202,23 @@ func TestQualitiesByNameAndDeferredOnesAreRead(t *testing.T) {
 	}
 }
 
-func TestACutOffLogIsNeverOK(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"logger-resnet", "logger-maskrcnn", "published-v0.5-gnmt", "published-v0.6-transformer"} {
-		whole := capture(t, name)
-		end := strings.Index(whole, "run_stop")
-		for i := range whole {
-			if whole[i] != '\n' && i%37 != 0 {
-				continue
-			}
-			if r := parse(t, whole[:i]); r.State == report.OK && i < end {
-				t.Errorf("%s, cut at %d: %s", name, i, say(r))
-			}
-		}
-	}
-}
-
-func TestOnlyLogsOfMLPerfLookLikeIt(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"logger-resnet", "logger-v0.5-resnet", "published-v0.5-gnmt", "published-v0.6-transformer"} {
-		if !mlperf.Kind().Looks([]byte(capture(t, name))) {
-			t.Errorf("%s does not look like it", name)
-		}
-	}
-	for _, text := range []string{"", ":::MLLOG\n", ":::MLLOG [convert-error: x]\n", ":::DLPAL a b\n", "{}"} {
-		if mlperf.Kind().Looks([]byte(text)) {
-			t.Errorf("%q looks like it", text)
-		}
-	}
+func TestParserOfMLPerfPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   mlperf.Kind(),
+		Own:    []string{"logger-resnet.txt", "logger-v0.5-resnet.txt", "published-v0.5-gnmt.txt", "published-v0.6-transformer.txt"},
+		Others: []string{"{}", "[]", ":::MLLOG\n", ":::MLLOG [convert-error: x]\n", ":::DLPAL a b\n"},
+		Open:   `:::MLLOG {"time_ms": 1, "key": "run_start", "value": `,
+		Cuts: []reporttest.Cut{
+			{File: "logger-resnet.txt", End: "run_stop", Bytes: true},
+			{File: "logger-maskrcnn.txt", End: "run_stop", Bytes: true},
+			{File: "published-v0.5-gnmt.txt", End: "run_stop", Bytes: true},
+			{File: "published-v0.6-transformer.txt", End: "run_stop", Bytes: true},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	names, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(text))
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		parse(t, text)
-		mlperf.Kind().Looks([]byte(text))
-	})
+	reporttest.Fuzz(f, mlperf.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
@@ -270,11 +226,6 @@ func BenchmarkParse(b *testing.B) {
 	stats := log[strings.LastIndex(log[:strings.Index(log, "tracked_stats")], "\n")+1:]
 	stats = stats[:strings.Index(stats, "\n")+1]
 	many := strings.Repeat(stats+"epoch 1: step 12, and other words of the program about its loss, 0.25\n", 30000)
-	text := []byte(strings.Replace(log, stats, many, 1))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if r, err := mlperf.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil || r.State != report.OK {
-			b.Fatal(r, err)
-		}
-	}
+	text := strings.Replace(log, stats, many, 1)
+	reporttest.Benchmark(b, mlperf.Kind(), text)
 }

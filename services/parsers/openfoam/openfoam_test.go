@@ -1,10 +1,7 @@
 package openfoam_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,34 +10,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/openfoam"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := openfoam.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, openfoam.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 // say returns the state of a report, and its metrics but those of fields. A star marks headlines.
 func say(r report.Report) string {
-	said := strings.TrimSpace(string(r.State) + " " + r.Reason)
+	said := reporttest.State(r)
 	for _, m := range r.Metrics {
 		if len(m.Labels) == 0 {
 			said += fmt.Sprintf("; %s %.12g", m.Name, m.Value)
@@ -246,63 +231,25 @@ func TestTheLastSolverThatHasEndedCounts(t *testing.T) {
 	}
 }
 
-func TestACutOffLogIsNeverOKWithAnotherHeadline(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"icofoam-time-p", "icofoam-parallel-time-v"} {
-		whole := capture(t, name)
-		end := strings.Index(whole, "\nEnd\n")
-		for i := range whole {
-			if whole[i] != '\n' {
-				continue
-			}
-			r := parse(t, whole[:i])
-			if r.State == report.OK && i < end {
-				t.Errorf("%s, cut at %d: %s", name, i, say(r))
-			}
-		}
-	}
-}
-
-func TestOnlyLogsOfOpenFOAMLookLikeIt(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"icofoam-time-p", "icofoam-parallel-time-v", "no-mesh", "blockmesh"} {
-		if !openfoam.Kind().Looks([]byte(capture(t, name))) {
-			t.Errorf("%s does not look like it", name)
-		}
-	}
-	for _, text := range []string{"", "real 1.00\nuser 0.00\nsys 0.00\n", "Build  : 7\n", "\nExecutionTime = 3\n", "{}"} {
-		if openfoam.Kind().Looks([]byte(text)) {
-			t.Errorf("%q looks like it", text)
-		}
-	}
+func TestParserOfOpenFOAMPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   openfoam.Kind(),
+		Own:    []string{"icofoam-time-p.txt", "icofoam-parallel-time-v.txt", "no-mesh.txt", "blockmesh.txt"},
+		Others: []string{"{}", "[]", "real 1.00\nuser 0.00\nsys 0.00\n", "Build  : 7\n", "\nExecutionTime = 3\n"},
+		Cuts: []reporttest.Cut{
+			{File: "icofoam-time-p.txt", End: "\nEnd", Also: []string{"execution_time", "clock_time"}},
+			{File: "icofoam-parallel-time-v.txt", End: "\nEnd", Also: []string{"execution_time", "clock_time"}},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	names, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(text))
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		parse(t, text)
-		openfoam.Kind().Looks([]byte(text))
-	})
+	reporttest.Fuzz(f, openfoam.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
 	whole := capture(b, "icofoam-time-p")
 	begin, end := strings.Index(whole, "Time = 0.005\n"), strings.Index(whole, "End\n")
-	text := []byte(whole[:begin] + strings.Repeat(whole[begin:end], 1000) + whole[end:])
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if r, err := openfoam.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil || r.State != report.OK {
-			b.Fatal(r, err)
-		}
-	}
+	text := whole[:begin] + strings.Repeat(whole[begin:end], 1000) + whole[end:]
+	reporttest.Benchmark(b, openfoam.Kind(), text)
 }

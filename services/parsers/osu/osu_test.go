@@ -1,9 +1,7 @@
 package osu_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,32 +10,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/osu"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	r, err := osu.Kind().Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := osu.Kind().Check(r); err != nil {
-		tb.Fatalf("%v in %+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, osu.Kind(), text)
 }
 
 // headlines returns the state and the headlines in short.
 func headlines(r report.Report) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		if m.Headline {
 			all = append(all, short(m))
@@ -186,44 +174,21 @@ func TestATextThatEndsAnywhereSaysNoMoreThanItsRows(t *testing.T) {
 	}
 }
 
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := osu.Kind().Looks
-	for _, name := range []string{"latency-5.9", "latency-2.1", "allreduce-cuda-5.9", "mbw-mr-5.9"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{
-		"", "{}", "# OSU is a university\n", "# Size          Latency (us)\n", "#    Intel(R) MPI Benchmarks 2021.11, MPI-1 part\n",
-	} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of OSU", text)
-		}
-	}
+func TestParserOfOSUPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind: osu.Kind(),
+		Own:  []string{"latency-5.9.txt", "latency-2.1.txt", "allreduce-cuda-5.9.txt", "mbw-mr-5.9.txt"},
+		Others: []string{
+			"{}", "[]", "# OSU is a university\n", "# Size          Latency (us)\n", "#    Intel(R) MPI Benchmarks 2021.11, MPI-1 part\n",
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(text))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, osu.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := []byte(strings.Repeat(capture(b, "allreduce-full-7.4")+capture(b, "latency-5.9")+capture(b, "allreduce-cuda-5.9"), 1000))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := osu.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := strings.Repeat(capture(b, "allreduce-full-7.4")+capture(b, "latency-5.9")+capture(b, "allreduce-cuda-5.9"), 1000)
+	reporttest.Benchmark(b, osu.Kind(), text)
 }

@@ -1,11 +1,7 @@
 package perftest_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,32 +9,22 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/perftest"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	r, err := perftest.Kind().Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := perftest.Kind().Check(r); err != nil {
-		tb.Fatalf("%v in %+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, perftest.Kind(), text)
 }
 
 // headlines returns the state and the headlines in short.
 func headlines(r report.Report) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
+	all := []string{reporttest.State(r)}
 	for _, m := range r.Metrics {
 		if m.Headline {
 			all = append(all, short(m))
@@ -205,78 +191,39 @@ func TestOfTwoRunsOfATestTheLastThatIsCompleteCounts(t *testing.T) {
 	}
 }
 
-// TestATextThatEndsAnywhereHasNoWrongHeadline cuts each text behind each line.
-func TestATextThatEndsAnywhereHasNoWrongHeadline(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("testdata/*-*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text := capture(t, strings.TrimSuffix(filepath.Base(file), ".txt"))
-		whole := headlines(parse(t, text))
-		if strings.Contains(file, "both") {
-			whole = append(whole, "RDMA_Write Bidirectional BW bandwidth 184850000000") // until there are sides
-		}
-		for at := range len(text) {
-			if text[at] == '\n' {
-				knows(t, parse(t, text[:at]), whole)
-			}
-		}
-	}
-}
-
-// knows fails if an ok report has a headline that the whole text has not.
-func knows(t *testing.T, r report.Report, whole []string) {
-	t.Helper()
-	for _, h := range headlines(r)[1:] {
-		if r.State == report.OK && !slices.Contains(whole, h) {
-			t.Errorf("%s is no headline of %q", h, whole)
-		}
-	}
-}
-
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := perftest.Kind().Looks
-	for _, name := range []string{
-		"read-bw-gbit", "write-bw-mb", "send-bw-mib-duration", "raw-bw-qos", "read-lat", "write-lat-old", "fs-rate",
-	} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{
-		"", "{}", "       #bytes #repetitions      t[usec]   Mbytes/sec\n", "# OSU MPI Latency Test v7.3\n", "                    Speed Test\n",
-		" #bytes     #iterations\n",
-	} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of perftest", text)
-		}
-	}
+func TestParserOfPerftestPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind: perftest.Kind(),
+		Own: []string{
+			"read-bw-gbit.txt", "write-bw-mb.txt", "send-bw-mib-duration.txt", "raw-bw-qos.txt", "read-lat.txt", "write-lat-old.txt", "fs-rate.txt",
+		},
+		Others: []string{
+			"{}", "[]", "       #bytes #repetitions      t[usec]   Mbytes/sec\n", "# OSU MPI Latency Test v7.3\n", "                    Speed Test\n",
+			" #bytes     #iterations\n",
+		},
+		Cuts: []reporttest.Cut{
+			{File: "fs-rate.txt"},
+			{File: "raw-bw-qos.txt"},
+			{File: "read-bw-gbit.txt"},
+			{File: "read-lat.txt"},
+			{File: "send-bw-completion-error.txt"},
+			{File: "send-bw-mib-duration.txt"},
+			{File: "send-lat-unsorted.txt"},
+			{File: "write-bw-both.txt", Also: []string{"bandwidth"}},
+			{File: "write-bw-cpu-util.txt"},
+			{File: "write-bw-mb.txt"},
+			{File: "write-bw-per-port.txt"},
+			{File: "write-lat-duration.txt"},
+			{File: "write-lat-old.txt"},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(text))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, perftest.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := []byte(strings.Repeat(capture(b, "read-bw-gbit")+capture(b, "read-lat")+capture(b, "write-bw-both"), 500))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := perftest.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := strings.Repeat(capture(b, "read-bw-gbit")+capture(b, "read-lat")+capture(b, "write-bw-both"), 500)
+	reporttest.Benchmark(b, perftest.Kind(), text)
 }

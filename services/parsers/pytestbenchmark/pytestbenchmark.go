@@ -4,12 +4,10 @@ package pytestbenchmark
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"slices"
 	"strconv"
 
-	"github.com/benchmark-ai/bai/services/parsers/internal/objects"
+	"github.com/benchmark-ai/bai/services/parsers/internal/document"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -29,7 +27,7 @@ const (
 // prints tells of both: a line with FAILED or ERROR means that the run has failed.
 func Kind() report.Kind {
 	labels := []string{labelBenchmark, labelGroup, labelIndex, "*"}
-	k := report.Kind{Name: name, Tool: "pytest-benchmark", Document: true, Looks: looks, Parse: parse}
+	k := report.Kind{Name: name, Tool: "pytest-benchmark", Document: true, Looks: looks, Parse: report.DocumentParser(name, parse)}
 	for _, f := range fields() {
 		k.Metrics = append(k.Metrics, report.Definition{
 			Name: f.name, Unit: f.unit, Direction: f.direction, Headline: f.name == "median", Labels: labels, Meaning: f.meaning,
@@ -43,30 +41,30 @@ type field struct {
 	name, unit string
 	direction  report.Direction
 	meaning    string
-	of         func(*stats) objects.Number
+	of         func(*stats) document.Number
 }
 
 func fields() []field {
 	return []field{
-		{"median", report.Seconds, report.Lower, "median of the rounds", func(s *stats) objects.Number { return s.Median }},
-		{"mean", report.Seconds, report.Lower, "mean of the rounds", func(s *stats) objects.Number { return s.Mean }},
-		{"stddev", report.Seconds, report.Lower, "standard deviation of the rounds", func(s *stats) objects.Number { return s.Stddev }},
-		{"min", report.Seconds, report.Lower, "shortest round", func(s *stats) objects.Number { return s.Min }},
-		{"max", report.Seconds, report.Lower, "longest round", func(s *stats) objects.Number { return s.Max }},
-		{"q1", report.Seconds, report.Lower, "first quartile of the rounds", func(s *stats) objects.Number { return s.Q1 }},
-		{"q3", report.Seconds, report.Lower, "third quartile of the rounds", func(s *stats) objects.Number { return s.Q3 }},
-		{"iqr", report.Seconds, report.Lower, "distance between the quartiles", func(s *stats) objects.Number { return s.IQR }},
-		{"ops", report.PerSecond, report.Higher, "calls a second: 1 over the mean", func(s *stats) objects.Number { return s.Ops }},
-		{"rounds", report.Count, "", "rounds that were timed", func(s *stats) objects.Number { return s.Rounds }},
-		{"iterations", report.Count, "", "calls of a round", func(s *stats) objects.Number { return s.Iterations }},
-		{"total", report.Seconds, "", "sum of the rounds", func(s *stats) objects.Number { return s.Total }},
+		{"median", report.Seconds, report.Lower, "median of the rounds", func(s *stats) document.Number { return s.Median }},
+		{"mean", report.Seconds, report.Lower, "mean of the rounds", func(s *stats) document.Number { return s.Mean }},
+		{"stddev", report.Seconds, report.Lower, "standard deviation of the rounds", func(s *stats) document.Number { return s.Stddev }},
+		{"min", report.Seconds, report.Lower, "shortest round", func(s *stats) document.Number { return s.Min }},
+		{"max", report.Seconds, report.Lower, "longest round", func(s *stats) document.Number { return s.Max }},
+		{"q1", report.Seconds, report.Lower, "first quartile of the rounds", func(s *stats) document.Number { return s.Q1 }},
+		{"q3", report.Seconds, report.Lower, "third quartile of the rounds", func(s *stats) document.Number { return s.Q3 }},
+		{"iqr", report.Seconds, report.Lower, "distance between the quartiles", func(s *stats) document.Number { return s.IQR }},
+		{"ops", report.PerSecond, report.Higher, "calls a second: 1 over the mean", func(s *stats) document.Number { return s.Ops }},
+		{"rounds", report.Count, "", "rounds that were timed", func(s *stats) document.Number { return s.Rounds }},
+		{"iterations", report.Count, "", "calls of a round", func(s *stats) document.Number { return s.Iterations }},
+		{"total", report.Seconds, "", "sum of the rounds", func(s *stats) document.Number { return s.Total }},
 	}
 }
 
-func looks(head []byte) bool { return objects.Starts(head, `"machine_info"`) }
+func looks(head []byte) bool { return document.Starts(head, `"machine_info"`) }
 
-// document is what the plug-in writes.
-type document struct {
+// output is what the plug-in writes.
+type output struct {
 	Benchmarks []benchmark `json:"benchmarks"`
 	Version    string      `json:"version"`
 }
@@ -81,41 +79,34 @@ type benchmark struct {
 
 // stats are times of a call in seconds, and numbers of them.
 type stats struct {
-	Min        objects.Number `json:"min"`
-	Max        objects.Number `json:"max"`
-	Mean       objects.Number `json:"mean"`
-	Stddev     objects.Number `json:"stddev"`
-	Rounds     objects.Number `json:"rounds"`
-	Median     objects.Number `json:"median"`
-	IQR        objects.Number `json:"iqr"`
-	Q1         objects.Number `json:"q1"`
-	Q3         objects.Number `json:"q3"`
-	Ops        objects.Number `json:"ops"`
-	Total      objects.Number `json:"total"`
-	Iterations objects.Number `json:"iterations"`
+	Min        document.Number `json:"min"`
+	Max        document.Number `json:"max"`
+	Mean       document.Number `json:"mean"`
+	Stddev     document.Number `json:"stddev"`
+	Rounds     document.Number `json:"rounds"`
+	Median     document.Number `json:"median"`
+	IQR        document.Number `json:"iqr"`
+	Q1         document.Number `json:"q1"`
+	Q3         document.Number `json:"q3"`
+	Ops        document.Number `json:"ops"`
+	Total      document.Number `json:"total"`
+	Iterations document.Number `json:"iterations"`
 }
 
-func parse(r io.Reader, _ report.Options) (report.Report, error) {
-	text, err := report.Document(r)
-	if errors.Is(err, report.ErrTooLarge) {
-		return report.Of(name, "", nil, err.Error()), nil
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
-	f := objects.Find(text, `"machine_info"`, func(d *document) bool {
+func parse(text []byte, _ report.Options) report.Report {
+	f := document.Find(text, `"machine_info"`, func(d *output) bool {
 		return d.Benchmarks != nil && !slices.ContainsFunc(d.Benchmarks, func(b benchmark) bool { return b.FullName == nil })
 	})
 	failure := failureOf(f.Around)
 	switch {
 	case f.Doc != nil:
-		return result(f, failure), nil
+		return result(f, failure)
 	case failure != "":
-		return report.Failure(name, "", nil, failure), nil
+		return report.Failure(name, "", nil, failure)
 	case looks(text):
-		return report.Of(name, "", nil, "the JSON document ends before the first result does"), nil
+		return report.Of(name, "", nil, "the JSON document ends before the first result does")
 	}
-	return report.Of(name, "", nil, ""), nil
+	return report.Of(name, "", nil, "")
 }
 
 // failureOf returns what pytest says about the first test that has failed.
@@ -129,7 +120,7 @@ func failureOf(text []byte) string {
 }
 
 // result returns the report of a document.
-func result(f objects.Found[document], failure string) report.Report {
+func result(f document.Found[output], failure string) report.Report {
 	missing, all, labels := "", fields(), labelsOf(f.Doc.Benchmarks)
 	metrics := make([]report.Metric, 0, len(all)*len(labels))
 	for i, b := range f.Doc.Benchmarks {

@@ -1,12 +1,6 @@
 package pytestbenchmark_test
 
 import (
-	"bytes"
-	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,49 +8,17 @@ import (
 
 	"github.com/benchmark-ai/bai/services/parsers/pytestbenchmark"
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := pytestbenchmark.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, pytestbenchmark.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
-}
-
-// lines returns the state of a report, and a line for each metric of the names, or each.
-func lines(r report.Report, names ...string) []string {
-	all := []string{strings.TrimSpace(string(r.State) + " " + r.Reason)}
-	for _, m := range r.Metrics {
-		if len(names) > 0 && !slices.Contains(names, m.Name) {
-			continue
-		}
-		var labels []string
-		for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
-			labels = append(labels, name+"="+m.Labels[name])
-		}
-		line := fmt.Sprintf("%s: %s %.15g %s", strings.Join(labels, " "), m.Name, m.Value, m.Unit)
-		if m.Headline {
-			line += " headline"
-		}
-		all = append(all, line)
-	}
-	return all
+	return reporttest.Capture(tb, name)
 }
 
 func TestStatisticsAreThoseOfTheTool(t *testing.T) {
@@ -69,7 +31,7 @@ func TestStatisticsAreThoseOfTheTool(t *testing.T) {
 		id + "iqr 2.50250650424277e-07 s", id + "ops 14387.9221488964 op/s", id + "rounds 3661 1", id + "iterations 1 1",
 		id + "total 0.254449528021723 s",
 	}
-	if diff := cmp.Diff(want, lines(r)); diff != "" || r.Version != "5.3.1" {
+	if diff := cmp.Diff(want, reporttest.Lines(r)); diff != "" || r.Version != "5.3.1" {
 		t.Errorf("version %s (-want +got):\n%s", r.Version, diff)
 	}
 }
@@ -82,14 +44,14 @@ func TestParametersAndGroupAreLabels(t *testing.T) {
 		"benchmark=test_b.py::test_sleep[2] n=2: median 0.00704050800050027 s",
 		"benchmark=test_b.py::test_join group=strings: median 2.0980000954296e-07 s",
 	}
-	if diff := cmp.Diff(want, lines(parse(t, capture(t, "four.json")), "median")); diff != "" {
+	if diff := cmp.Diff(want, reporttest.Lines(parse(t, capture(t, "four.json")), "median")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	stats := `"stats":{"min":1,"max":1,"mean":1,"stddev":0,"rounds":1,"median":1,"iqr":0,"q1":1,"q3":1,"ops":1}}`
 	text := `{"machine_info":{},"benchmarks":[{"fullname":"a","params":{"group":"x","l":[1],"s":"\"t\"","benchmark":3},` + stats +
 		`,{"fullname":"a","params":null,` + stats + `],"version":"3.4.1"}`
 	want = []string{"ok", `benchmark=a index=1 s="t": median 1 s`, "benchmark=a index=2: median 1 s"}
-	if diff := cmp.Diff(want, lines(parse(t, text), "median")); diff != "" {
+	if diff := cmp.Diff(want, reporttest.Lines(parse(t, text), "median")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -111,7 +73,7 @@ func TestAFailureIsSaid(t *testing.T) {
 		capture(t, "log.txt"):                                             {"empty no result in the text"},
 		"":                                                                {"empty no result in the text"},
 	} {
-		if diff := cmp.Diff(want, lines(parse(t, text), "median")); diff != "" {
+		if diff := cmp.Diff(want, reporttest.Lines(parse(t, text), "median")); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
@@ -127,62 +89,29 @@ func TestOfTwoRunsTheLastCompleteOneCounts(t *testing.T) {
 	}
 	r := parse(t, first+last[:len(last)*3/4])
 	if r.State != report.Partial || r.Reason != "the JSON document ends in the middle" || len(r.Metrics) != len(parse(t, first).Metrics) {
-		t.Errorf("the last is cut: %q", lines(r))
+		t.Errorf("the last is cut: %q", reporttest.Lines(r))
 	}
 }
 
-// TestATextThatEndsAnywhereIsNotOK cuts captures behind each line.
-func TestATextThatEndsAnywhereIsNotOK(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"four.json", "one.json"} {
-		text := capture(t, name)
-		for at := range strings.LastIndex(text, "}") {
-			if text[at] != '\n' {
-				continue
-			}
-			r := parse(t, text[:at])
-			wrong := slices.ContainsFunc(r.Metrics, func(m report.Metric) bool { return m.Headline })
-			if r.State == report.OK || wrong {
-				t.Errorf("%s cut at %d: %q", name, at, lines(r))
-			}
-		}
-	}
-}
-
-func TestOutputOfTheToolIsRecognised(t *testing.T) {
-	t.Parallel()
-	looks := pytestbenchmark.Kind().Looks
-	for _, name := range []string{"one.json", "four.json", "bad.json"} {
-		if !looks([]byte(capture(t, name))) {
-			t.Errorf("%s is not recognised", name)
-		}
-	}
-	for _, text := range []string{"", "{}", "[]", `{"fio version":"fio-3.33"}`, `{"benchmarks":[]}`, `{"a": "machine_info"}`} {
-		if looks([]byte(text)) {
-			t.Errorf("%q is taken for output of the tool", text)
-		}
-	}
+func TestParserOfPytestBenchmarkPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   pytestbenchmark.Kind(),
+		Own:    []string{"one.json", "four.json", "bad.json"},
+		Others: []string{"{}", "[]", `{"fio version":"fio-3.33"}`, `{"benchmarks":[]}`, `{"a": "machine_info"}`},
+		Open:   `{"machine_info":{},"benchmarks":[{"fullname":`,
+		Cuts: []reporttest.Cut{
+			{File: "four.json", End: "}", NoHeadline: true, Bytes: true}, {File: "one.json", End: "}", NoHeadline: true, Bytes: true},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range files {
-		f.Add(capture(f, filepath.Base(file)))
-	}
-	f.Fuzz(func(t *testing.T, text string) { parse(t, text) })
+	reporttest.Fuzz(f, pytestbenchmark.Kind())
 }
 
 func BenchmarkParse(b *testing.B) {
 	one := capture(b, "four.json")
 	begin, end := strings.Index(one, `"benchmarks": [`)+len(`"benchmarks": [`), strings.LastIndex(one, "]")
-	text := []byte(one[:begin] + strings.Repeat(one[begin:end]+",", 50) + one[begin:])
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := pytestbenchmark.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	text := one[:begin] + strings.Repeat(one[begin:end]+",", 50) + one[begin:]
+	reporttest.Benchmark(b, pytestbenchmark.Kind(), text)
 }

@@ -45,16 +45,43 @@ func Lines(r io.Reader, see func(line []byte)) error {
 	}
 }
 
-// ErrTooLarge means that a document has more than MaxDocument bytes.
-var ErrTooLarge = errors.New("it has more than 64 MiB")
-
-// Document reads r to its end. The error is that of the reader, or ErrTooLarge.
-func Document(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))
-	if err == nil && len(text) > MaxDocument {
-		return nil, ErrTooLarge
+// DocumentParser returns the Parse of a kind whose output is read as a whole. Parse reads the text to its end, and returns what read finds
+// in it, or the state Empty for a text of more than MaxDocument bytes.
+func DocumentParser(kind string, read func(text []byte, o Options) Report) func(io.Reader, Options) (Report, error) {
+	return func(r io.Reader, o Options) (Report, error) {
+		text, tooLarge, err := readDocument(r)
+		switch {
+		case err != nil:
+			return Report{}, err
+		case tooLarge:
+			return Of(kind, "", nil, "it has more than 64 MiB"), nil
+		}
+		return read(text, o), nil
 	}
-	return text, err
+}
+
+// readDocument reads r to its end, or until it has read more than MaxDocument bytes. It joins the parts at the end, so that a text that is
+// too large is never copied.
+func readDocument(r io.Reader) (text []byte, tooLarge bool, err error) {
+	var full [][]byte
+	part, total := make([]byte, 0, 32<<10), 0
+	for {
+		n, err := r.Read(part[len(part):cap(part)])
+		part, total = part[:len(part)+n], total+n
+		switch {
+		case total > MaxDocument:
+			return nil, true, nil
+		case errors.Is(err, io.EOF) && full == nil:
+			return part, false, nil
+		case errors.Is(err, io.EOF):
+			return bytes.Join(append(full, part), nil), false, nil
+		case err != nil:
+			return nil, false, err
+		}
+		if len(part) == cap(part) {
+			full, part = append(full, part), make([]byte, 0, 2*len(part))
+		}
+	}
 }
 
 // Number returns a finite decimal number; it is false for any other text. Infinities, hexadecimal numbers and underscores are none.

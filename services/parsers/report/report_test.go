@@ -3,6 +3,8 @@ package report_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -96,10 +98,27 @@ func TestTextOfAToolIsClippedToALine(t *testing.T) {
 	}
 }
 
-func TestADocumentOverTheLimitIsRefused(t *testing.T) {
+func TestADocumentIsReadToItsEndAndOneOverTheLimitIsEmpty(t *testing.T) {
 	t.Parallel()
-	if _, err := report.Document(&endless{left: report.MaxDocument + 10}); !errors.Is(err, report.ErrTooLarge) {
-		t.Errorf("%v", err)
+	whole := strings.Repeat("0123456789", 50_000)
+	length := func(text []byte, _ report.Options) report.Report {
+		return report.Of("k", "", nil, fmt.Sprint(len(text), " ", string(text) == whole))
+	}
+	for name, tt := range map[string]struct {
+		r    io.Reader
+		want string
+	}{
+		"nothing":        {strings.NewReader(""), "0 false"},
+		"several parts":  {strings.NewReader(whole), "500000 true"},
+		"in small reads": {iotest.OneByteReader(strings.NewReader(whole[:100_000])), "100000 false"},
+		"too large":      {&endless{left: report.MaxDocument + 10}, "it has more than 64 MiB"},
+	} {
+		if r, err := report.DocumentParser("k", length)(tt.r, report.Options{}); err != nil || r.State != report.Empty || r.Reason != tt.want {
+			t.Errorf("%s: %s %s, %v, want %s", name, r.State, r.Reason, err, tt.want)
+		}
+	}
+	if _, err := report.DocumentParser("k", length)(iotest.ErrReader(io.ErrUnexpectedEOF), report.Options{}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%v, want the error of the reader", err)
 	}
 }
 

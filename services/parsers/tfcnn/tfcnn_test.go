@@ -1,16 +1,14 @@
 package tfcnn_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 	"github.com/benchmark-ai/bai/services/parsers/tfcnn"
 )
 
@@ -20,32 +18,19 @@ const (
 	eval      = "constructed-eval"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := tfcnn.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, tfcnn.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 // say returns the state of a report, and its headlines.
 func say(r report.Report) string {
-	said := strings.TrimSpace(string(r.State) + " " + r.Reason)
+	said := reporttest.State(r)
 	for _, m := range r.Metrics {
 		if m.Headline {
 			said += fmt.Sprintf("; %s %.12g", m.Name, m.Value)
@@ -182,53 +167,27 @@ func TestTheLastCompleteRunCounts(t *testing.T) {
 	}
 }
 
-func TestACutOffLogIsNeverOK(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{train, kubebench, eval} {
-		whole := capture(t, name)
-		end := strings.Index(whole, "total images/sec")
-		for i := range whole {
-			if r := parse(t, whole[:i]); whole[i] == '\n' && r.State == report.OK && i < end {
-				t.Errorf("%s, cut at %d: %s", name, i, say(r))
-			}
-		}
-	}
-}
-
-func TestOnlyLogsOfTheToolLookLikeIt(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{train, kubebench, eval} {
-		if !tfcnn.Kind().Looks([]byte(capture(t, name))) {
-			t.Errorf("%s does not look like it", name)
-		}
-	}
-	for _, text := range []string{"", "Model: x\n", "images/sec\n", ":::MLPv0.5.0 resnet 1 (a.py:1) run_start\n" + capture(t, train)} {
-		if tfcnn.Kind().Looks([]byte(text)) {
-			t.Errorf("%q looks like it", text)
-		}
-	}
+func TestParserOfTFCNNPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   tfcnn.Kind(),
+		Own:    []string{train + ".txt", kubebench + ".txt", eval + ".txt"},
+		Others: []string{"{}", "[]", "Model: x\n", "images/sec\n", ":::MLPv0.5.0 resnet 1 (a.py:1) run_start\n" + capture(t, train)},
+		Cuts: []reporttest.Cut{
+			{File: train + ".txt", End: "total images/sec"},
+			{File: kubebench + ".txt", End: "total images/sec"},
+			{File: eval + ".txt", End: "total images/sec"},
+		},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{train, kubebench, eval} {
-		f.Add(capture(f, name))
-	}
-	f.Add("1\timages/sec: \t\t\t\nDone with training\nTensorFlow:  \nE|||| \n[<stdout>:")
-	f.Fuzz(func(t *testing.T, text string) {
-		parse(t, text)
-		tfcnn.Kind().Looks([]byte(text))
-	})
+	reporttest.Fuzz(f, tfcnn.Kind(), "1\timages/sec: \t\t\t\nDone with training\nTensorFlow:  \nE|||| \n[<stdout>:")
 }
 
 func BenchmarkParse(b *testing.B) {
 	whole := capture(b, train)
 	words := "I0501 10:00:03.000000 140 basic_session_run_hooks.py:260] some words of TensorFlow, which are long\n"
 	steps := strings.Repeat("10\timages/sec: 3.2 +/- 0.1 (jitter = 0.2)\t7.849\n"+words, 50000)
-	text := []byte(strings.Replace(whole, "20\timages", steps+"20\timages", 1))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if r, err := tfcnn.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil || r.State != report.OK {
-			b.Fatal(r, err)
-		}
-	}
+	text := strings.Replace(whole, "20\timages", steps+"20\timages", 1)
+	reporttest.Benchmark(b, tfcnn.Kind(), text)
 }

@@ -1,16 +1,14 @@
 package torchbench_test
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/benchmark-ai/bai/services/parsers/report"
+	"github.com/benchmark-ai/bai/services/parsers/report/reporttest"
 	"github.com/benchmark-ai/bai/services/parsers/torchbench"
 )
 
@@ -19,32 +17,19 @@ const (
 	resnet  = "constructed-cuda-resnet50-train"
 )
 
-// parse parses a text and checks the rules of all parsers.
 func parse(tb testing.TB, text string) report.Report {
 	tb.Helper()
-	kind := torchbench.Kind()
-	r, err := kind.Parse(strings.NewReader(text), report.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := kind.Check(r); err != nil {
-		tb.Fatalf("%v\n%+v", err, r)
-	}
-	return r
+	return reporttest.Parse(tb, torchbench.Kind(), text)
 }
 
 func capture(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return reporttest.Capture(tb, name+".txt")
 }
 
 // say returns the state of a report, and its headlines with the model.
 func say(r report.Report) string {
-	said := strings.TrimSpace(string(r.State) + " " + r.Reason)
+	said := reporttest.State(r)
 	for _, m := range r.Metrics {
 		if m.Headline {
 			said += fmt.Sprintf("; %s %s %.12g %s", m.Labels["model"], m.Name, m.Value, m.Unit)
@@ -223,54 +208,21 @@ func TestTheLastCompleteRunOfAModelCounts(t *testing.T) {
 	}
 }
 
-func TestACutOffOutputIsNeverOKWithAnotherHeadline(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{alexnet, resnet} {
-		whole := capture(t, name)
-		want := say(parse(t, whole))
-		for i := range whole {
-			if whole[i] != '\n' {
-				continue
-			}
-			if r := parse(t, whole[:i]); r.State == report.OK && say(r) != want {
-				t.Errorf("%s, cut at %d: %s", name, i, say(r))
-			}
-		}
-	}
-}
-
-func TestOnlyOutputOfTheToolLooksLikeIt(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{alexnet, resnet} {
-		if !torchbench.Kind().Looks([]byte(capture(t, name))) {
-			t.Errorf("%s does not look like it", name)
-		}
-	}
-	for _, text := range []string{"", "Running 2s test @ http://localhost\n", "real 1.00\n", "Running tests from a on b\n", "CPU Time: 3\n"} {
-		if torchbench.Kind().Looks([]byte(text)) {
-			t.Errorf("%q looks like it", text)
-		}
-	}
+func TestParserOfTorchBenchPassesTheSuite(t *testing.T) {
+	reporttest.Suite{
+		Kind:   torchbench.Kind(),
+		Own:    []string{alexnet + ".txt", resnet + ".txt"},
+		Others: []string{"{}", "[]", "Running 2s test @ http://localhost\n", "real 1.00\n", "Running tests from a on b\n", "CPU Time: 3\n"},
+		Cuts:   []reporttest.Cut{{File: alexnet + ".txt"}, {File: resnet + ".txt"}},
+	}.Run(t)
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{alexnet, resnet} {
-		f.Add(capture(f, name))
-	}
-	f.Add("Traceback (most recent call last):\n  x\nE: x\nGPU 12 Peak Memory: 1e300 GB\nRunning a method from b on c.\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		parse(t, text)
-		torchbench.Kind().Looks([]byte(text))
-	})
+	reporttest.Fuzz(f, torchbench.Kind(), "Traceback (most recent call last):\n  x\nE: x\nGPU 12 Peak Memory: 1e300 GB\nRunning a method from b on c.\n")
 }
 
 func BenchmarkParse(b *testing.B) {
 	words := "Collecting results of step 12: the loss is 0.25, and CPU work goes on\n\tat some place\n  warnings.warn(message)\n"
-	text := []byte(strings.Repeat(strings.Repeat(words, 500)+capture(b, resnet), 50))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if r, err := torchbench.Kind().Parse(bytes.NewReader(text), report.Options{}); err != nil || r.State != report.OK {
-			b.Fatal(r, err)
-		}
-	}
+	text := strings.Repeat(strings.Repeat(words, 500)+capture(b, resnet), 50)
+	reporttest.Benchmark(b, torchbench.Kind(), text)
 }

@@ -81,6 +81,7 @@ func measurements() []measurement {
 		{"highest", highestRate},
 		{"samples", samplesEndToEnd},
 		{"extraction", extraction},
+		{"parsing", parsing},
 		{"sidecar", sidecar},
 		{"emission", emission},
 		{"index", indexed},

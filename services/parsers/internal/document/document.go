@@ -1,4 +1,5 @@
-// Package document finds JSON in a text, and visits its values.
+// Package document finds JSON in what benchmark tools print. All and Walk hold it to the grammar and visit its values. Find decodes the
+// document of one tool, also if the text ends in the middle of it, or has NaN for a number.
 package document
 
 import (
@@ -23,12 +24,15 @@ type Step struct {
 // tools print warnings. An object may begin anywhere, an array must have its lines for itself, because logs have many brackets.
 //
 // If the text ends within a document, cut is the place where that begins, else it is -1.
-func All(text []byte, see func(document []byte)) (cut int) {
+func All(text []byte, see func(document []byte)) (cut int) { return allWithin(text, maxWork, see) }
+
+// allWithin is All that ends after so many bytes were read in vain.
+func allWithin(text []byte, most int, see func(document []byte)) (cut int) {
 	fresh, work := true, 0 // fresh: nothing but blanks since the beginning of the line
-	for i := 0; i < len(text) && work < maxWork; i++ {
+	for i := 0; i < len(text) && work < most; i++ {
 		c := text[i]
 		if c == '{' || c == '[' && fresh {
-			end, ok := End(text[i:])
+			end, ok := valueEnd(text[i:])
 			switch {
 			case ok && (c == '{' || blankTo(text[i+end:])):
 				see(text[i : i+end])
@@ -50,9 +54,9 @@ func blankTo(rest []byte) bool {
 	return len(bytes.Trim(line, " \t\r")) == 0
 }
 
-// End returns the length of the value at the beginning of a text. If there is none, ok is false, and end says how much of the text could be
+// valueEnd returns the length of the value at the beginning of a text. If there is none, ok is false, and end says how much of the text could be
 // the beginning of one: all of it, if the text ends too early.
-func End(text []byte) (end int, ok bool) {
+func valueEnd(text []byte) (end int, ok bool) {
 	s := scanner{text: text}
 	ok = s.value()
 	return s.at, ok

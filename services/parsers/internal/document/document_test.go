@@ -39,6 +39,18 @@ func TestDocumentsAreFoundInText(t *testing.T) {
 	}
 }
 
+func TestTextThatIsReadInVainIsLimited(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20
+	for many, want := range map[int]int{100: 1, 100_000: 0} { // each is read with the 1000 that follow
+		text := strings.Repeat("{\"a\":[", many) + "}\n{}"
+		found := 0
+		if document.AllWithin([]byte(text), most, func([]byte) { found++ }); found != want {
+			t.Errorf("behind %d brackets %d documents are found, want %d", many, found, want)
+		}
+	}
+}
+
 func TestWaysLeadToValues(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -80,15 +92,15 @@ func TestTheNearestNameIsFound(t *testing.T) {
 	}
 }
 
-// FuzzEnd holds the grammar to that of encoding/json.
-func FuzzEnd(f *testing.F) {
+// FuzzValueEnd holds the grammar to that of encoding/json.
+func FuzzValueEnd(f *testing.F) {
 	for _, text := range []string{
 		`{"a": [1, -0.5e+3, "\u00e9\n", true, false, null, {}]}`, "[1,]", "01", `"\x"`, "{\"a\":1", "tru", "\"\x7f\xff\"", "-", "1.e1", " 1",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		end, ok := document.End([]byte(text))
+		end, ok := document.ValueEnd([]byte(text))
 		if end > len(text) || ok && !json.Valid([]byte(text[:end])) {
 			t.Fatalf("%q: %d %t", text, end, ok)
 		}

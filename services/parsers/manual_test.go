@@ -1,10 +1,11 @@
-package parsers
+package parsers_test
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/benchmark-ai/bai/services/parsers"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -59,9 +60,9 @@ baictl parser test result.txt --kind auto -o json    the same for programs
 * If a text has the output of several runs of the tool, the last one counts.
 `
 
-// Manual returns the page about all kinds, in Markdown. The kinds are in the order of their names.
-func Manual() []byte {
-	all := Kinds()
+// manual returns the page about all kinds, in Markdown. The kinds are in the order of their names.
+func manual() []byte {
+	all := parsers.Kinds()
 	slices.SortFunc(all, func(a, b report.Kind) int { return strings.Compare(a.Name, b.Name) })
 	var page strings.Builder
 	page.WriteString(introduction)
@@ -78,17 +79,17 @@ func Manual() []byte {
 	return []byte(page.String())
 }
 
-// Table returns the kinds, metrics and units that descriptors are checked by: a line a metric, tabs between its columns.
-func Table() []byte {
-	all := Kinds()
+// table returns the kinds, metrics and units that descriptors are checked by: a line a metric, tabs between its columns.
+func table() []byte {
+	all := parsers.Kinds()
 	slices.SortFunc(all, func(a, b report.Kind) int { return strings.Compare(a.Name, b.Name) })
-	var table strings.Builder
+	var lines strings.Builder
 	for _, k := range all {
 		for _, m := range k.Metrics {
-			fmt.Fprintf(&table, "%s\t%s\t%s\n", k.Name, m.Name, m.Unit)
+			fmt.Fprintf(&lines, "%s\t%s\t%s\n", k.Name, m.Name, m.Unit)
 		}
 	}
-	return []byte(table.String())
+	return []byte(lines.String())
 }
 
 // named returns a name of a definition, for people.

@@ -1,11 +1,9 @@
-// Package objects reads the JSON objects that benchmark tools print, with text around them, and also if the text ends in the middle of one.
-package objects
+package document
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,13 +56,55 @@ func Find[T any](text []byte, key string, wanted func(*T) bool) Found[T] {
 	if f.Doc != nil && !f.Cut {
 		return f
 	}
-	// Words that are no JSON, but are printed for numbers that are not finite.
-	infinities := regexp.MustCompile(`([:\[,]\s*)[-+]?(?i:nan|infinity|inf)\b`)
-	if infinities.Match(text) {
-		return search(infinities.ReplaceAll(text, []byte("${1}null")), key, wanted)
+	if finite, changed := withoutInfinities(text); changed {
+		return search(finite, key, wanted)
 	}
 	return f
 }
+
+// withoutInfinities returns a text with null for the words that tools print for numbers that are not finite: NaN, Inf and Infinity, in
+// letters of either case and with a sign or without one, as the value of a member or an element of an array.
+func withoutInfinities(text []byte) (finite []byte, changed bool) {
+	done := 0
+	for at := 0; at < len(text); at++ {
+		n := infinity(text[at:])
+		if n == 0 {
+			continue
+		}
+		begin := at
+		if at > 0 && (text[at-1] == '-' || text[at-1] == '+') {
+			begin--
+		}
+		if before := bytes.TrimRight(text[done:begin], "\t\n\f\r "); len(before) > 0 && bytes.IndexByte([]byte(":[,"), before[len(before)-1]) >= 0 {
+			finite = append(append(finite, text[done:begin]...), "null"...)
+			done = at + n
+			at = done - 1
+		}
+	}
+	if done == 0 {
+		return text, false
+	}
+	return append(finite, text[done:]...), true
+}
+
+// infinity returns the length of the word at the beginning of a text that stands for a number that is not finite, or 0.
+func infinity(text []byte) int {
+	if c := text[0] | 0x20; c != 'n' && c != 'i' {
+		return 0
+	}
+	n := 0
+	for n < len(text) && n <= len("infinity") && isWord(text[n]) {
+		n++
+	}
+	switch strings.ToLower(string(text[:n])) {
+	case "nan", "inf", "infinity":
+		return n
+	}
+	return 0
+}
+
+// isWord reports whether a byte is of a word, as regular expressions have it.
+func isWord(c byte) bool { return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func search[T any](text []byte, key string, wanted func(*T) bool) (f Found[T]) {
 	read, from, complete := 0, 0, false
