@@ -28,6 +28,21 @@ type Allowlist struct {
 
 	Priorities []string `toml:"priorities"` // names of priority classes, for hardware.priority; * stands for any text, and never for the cluster's own classes
 	Queues     []string `toml:"queues"`     // names of queues of Kueue or volcano, for hardware.queue; * stands for any text
+
+	Rights []string `toml:"rights"` // rights of pods: host_network, mtu and rdma, for these keys of network, and privileged, for env.privileged. They need executor.pods.security = "privileged"
+}
+
+// The rights of pods that settings can allow.
+const (
+	RightHostNetwork = "host_network"
+	RightMTU         = "mtu"
+	RightRDMA        = "rdma"
+	RightPrivileged  = "privileged"
+)
+
+// Rights returns the rights of pods that settings can allow.
+func Rights() []string {
+	return []string{RightHostNetwork, RightMTU, RightRDMA, RightPrivileged}
 }
 
 // Allowlists are the Allowlist of each namespace, by its name.
@@ -56,6 +71,11 @@ func (l Allowlist) check(namespace string) error {
 			errs = append(errs, fmt.Errorf("%q: %q is not the name of a priority class or queue, nor one with *: write lower-case letters, digits, \".\" and \"-\"", namespace, pattern))
 		}
 	}
+	for _, right := range l.Rights {
+		if !slices.Contains(Rights(), right) {
+			errs = append(errs, fmt.Errorf("%q: %q is not a right of pods: use %s", namespace, right, strings.Join(Rights(), ", ")))
+		}
+	}
 	for _, label := range l.Labels {
 		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
 			errs = append(errs, fmt.Errorf("%q: the label %q is not key=value", namespace, label))
@@ -69,7 +89,7 @@ func isNamePattern(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.*") == ""
 }
 
-// A ReferenceKind is a kind of object that a descriptor can name.
+// A ReferenceKind is a kind of object that a descriptor can name, or RefRight.
 type ReferenceKind string
 
 // The kinds.
@@ -79,6 +99,8 @@ const (
 
 	RefPriority ReferenceKind = "PriorityClass"
 	RefQueue    ReferenceKind = "queue" // a LocalQueue of Kueue, or a Queue of volcano
+
+	RefRight ReferenceKind = "right" // of pods on their nodes: no object, but settings allow it in the same way
 )
 
 // A Reference is an object of the cluster that a descriptor names.
@@ -93,7 +115,7 @@ type Reference struct {
 // References are the objects of the cluster that d names, in the order of the
 // language.
 func (d *Descriptor) References() []Reference {
-	all := append(d.Hardware.references(), d.Env.references("env")...)
+	all := slices.Concat(d.Hardware.references(), d.Network.references(), d.Env.references("env"))
 	for i, v := range d.Volumes {
 		if v.Claim != "" {
 			all = append(all, Reference{Path: fmt.Sprintf("volumes[%d].claim", i), Kind: RefClaim, Name: v.Claim})
@@ -116,8 +138,24 @@ func (h Hardware) references() []Reference {
 	return all
 }
 
+func (n Network) references() []Reference {
+	var all []Reference
+	for _, right := range []struct {
+		name string
+		used bool
+	}{{RightHostNetwork, n.HostNetwork}, {RightMTU, n.MTU > 0}, {RightRDMA, n.RDMA != nil}} {
+		if right.used {
+			all = append(all, Reference{Path: "network." + right.name, Kind: RefRight, Name: right.name})
+		}
+	}
+	return all
+}
+
 func (e Env) references(at string) []Reference {
 	var all []Reference
+	if e.Privileged {
+		all = append(all, Reference{Path: at + ".privileged", Kind: RefRight, Name: RightPrivileged})
+	}
 	for _, name := range slices.Sorted(maps.Keys(e.Secrets)) {
 		all = append(all, Reference{Path: at + ".secrets." + decode.Quoted(name), Kind: RefSecret, Name: e.Secrets[name].Name})
 	}
@@ -167,6 +205,8 @@ func (l Allowlist) names(k ReferenceKind) []string {
 		return l.Priorities
 	case RefQueue:
 		return l.Queues
+	case RefRight:
+		return l.Rights
 	case RefSecret:
 	}
 	return l.Secrets
@@ -174,7 +214,7 @@ func (l Allowlist) names(k ReferenceKind) []string {
 
 // settingOf returns the key of the names of a kind in an Allowlist.
 func settingOf(k ReferenceKind) string {
-	return map[ReferenceKind]string{RefSecret: "secrets", RefClaim: "claims", RefPriority: "priorities", RefQueue: "queues"}[k]
+	return map[ReferenceKind]string{RefSecret: "secrets", RefClaim: "claims", RefPriority: "priorities", RefQueue: "queues", RefRight: "rights"}[k]
 }
 
 // clusterClasses begins the names of the cluster's own priority classes, whose pods evict
@@ -199,6 +239,10 @@ func (a Allowlists) Refusal(namespace string, r Reference) (message, remedy stri
 	case a.Allows(namespace, r), r.Labeled() && len(a.Labels(namespace)) > 0:
 		return "", ""
 	}
-	return fmt.Sprintf("descriptors of the namespace %q may not name the %s %q", namespace, r.Kind, r.Name),
+	message = fmt.Sprintf("descriptors of the namespace %q may not name the %s %q", namespace, r.Kind, r.Name)
+	if r.Kind == RefRight {
+		message = fmt.Sprintf("pods of the namespace %q may not have the right %s", namespace, r.Name)
+	}
+	return message,
 		fmt.Sprintf("the platform's settings have to allow it: [executor.pods.allow.%s] %s = [%q]", strconv.Quote(namespace), settingOf(r.Kind), r.Name)
 }

@@ -27,6 +27,9 @@ type Descriptor struct {
 	// Hardware describes the machines of the benchmark, and their number.
 	Hardware Hardware `toml:"hardware" need:"yes"`
 
+	// Network is the network of the pods of the run. See docs/networks.md.
+	Network Network `toml:"network"`
+
 	// Env is the environment of the benchmark's process.
 	Env Env `toml:"env" need:"yes"`
 
@@ -149,6 +152,17 @@ type Hardware struct {
 	// GPUResource is the name by which the cluster counts GPUs.
 	GPUResource string `toml:"gpu_resource" default:"nvidia.com/gpu" kind:"resource"`
 
+	// Requests are further resources that the scheduler sets aside for the benchmark's
+	// container in each pod, by their names in the cluster: extended resources such as
+	// "intel.com/sriov", hugepages-2Mi, hugepages-1Gi, cpu, memory and ephemeral-storage.
+	// What cpus, memory and gpus say cannot be here, too. Launchers have none.
+	Requests map[string]string `toml:"requests" kind:"resources" example:"{ memory = \"8GiB\" }"`
+
+	// Limits are the most that the container may use of these resources. The cluster
+	// requires one of each extended resource and of hugepages, and the request, if there is
+	// one, must be the same.
+	Limits map[string]string `toml:"limits" kind:"resources" example:"{ \"vpc.amazonaws.com/efa\" = 1 }"`
+
 	// NodeSelector are the labels that a node must have.
 	NodeSelector map[string]string `toml:"node_selector" kind:"node labels"`
 
@@ -219,6 +233,59 @@ type Distributed struct {
 type Processes struct {
 	OnePerGPU bool // as many as the pod has GPUs; Number is 0
 	Number    int
+}
+
+// Network is the network of the pods of a run. Without its keys pods are in the pod network
+// of the cluster.
+type Network struct {
+	// HostNetwork puts the pods into the network of their nodes, but for the launcher of
+	// strategy mpi, which only starts processes. No network policy applies to such pods. The
+	// ports that roles, servers and ssh listen on are ports of the node: no two pods of the
+	// platform that have one of them get the same node. The platform's settings say which
+	// namespaces may use it (executor.pods.allow).
+	HostNetwork bool `toml:"host_network" default:"false"`
+
+	// Attachment names a network of Multus that takes the place of the pod network in each
+	// pod: a NetworkAttachmentDefinition, as name or as namespace/name. A name alone is one of
+	// the namespace that Multus itself looks in, which is kube-system by default. Pods have to
+	// reach the brokers and the gateway of the platform through it.
+	Attachment string `toml:"attachment" kind:"attachment" example:"\"kube-system/sriov-fast\""`
+
+	// MTU is the size in bytes of the largest packet, set on the pod's own link to its
+	// network, never on one of the node. IPv4 asks every host to take packets of 576 bytes,
+	// and none is larger than 65535. The platform's settings say which namespaces may use it.
+	MTU int `toml:"mtu" kind:"mtu" example:"9000"`
+
+	// RDMA gives each pod devices for remote direct memory access, and the right to lock
+	// memory (IPC_LOCK), which processes have that run as root. Launchers have none. The
+	// platform's settings say which namespaces may use it.
+	RDMA *RDMA `toml:"rdma"`
+
+	// Transport is the transport of the MPI processes for strategy mpi with Open MPI: TCP
+	// (pml ob1, btl tcp), or RDMA by UCX (pml ucx, UCX_TLS=self,rc_x), which needs rdma.
+	// Options of mpirun and variables of env win. Without it Open MPI chooses.
+	Transport Transport `toml:"transport" one:"tcp rdma" example:"\"tcp\""`
+
+	// SSHPort is where the workers of strategy mpi take connections of the launcher.
+	SSHPort int `toml:"ssh_port" default:"2222" kind:"high port"`
+}
+
+// A Transport is the transport of MPI processes; the empty one leaves it to MPI.
+type Transport string
+
+// The transports.
+const (
+	TCP           Transport = "tcp"
+	RDMATransport Transport = "rdma"
+)
+
+// RDMA describes devices for remote direct memory access.
+type RDMA struct {
+	// Resource is the name by which the cluster counts the devices.
+	Resource string `toml:"resource" need:"yes" kind:"resource" example:"\"rdma/hca_shared_devices_a\""`
+
+	// Count is the number of devices of each pod.
+	Count int `toml:"count" default:"1" kind:"devices" example:"1"`
 }
 
 // A Role is one kind of pods of a run.

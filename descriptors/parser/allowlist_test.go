@@ -124,14 +124,63 @@ func TestAPatternAllowsNoPriorityClassOfTheClusterItself(t *testing.T) {
 	}
 }
 
+func TestPodsHaveOnlyTheRightsOfTheirNamespace(t *testing.T) {
+	t.Parallel()
+	type lists = descriptors.Allowlists
+	text := completeDescriptor("[hardware]\ncpus = 1\n[network]\nmtu = 9000\nrdma = { resource = \"rdma/hca\" }\n[env]\ndocker_image = \"alpine:3\"\nprivileged = true\n")
+	refused := func(key, right string) string {
+		return fmt.Sprintf(`BAI0162 %s: pods of the namespace "default" may not have the right %s (the platform's settings have to allow it: [executor.pods.allow."default"] rights = [%q])`, key, right, right)
+	}
+	mtu, rdma, privileged := refused("network.mtu", "mtu"), refused("network.rdma", "rdma"), refused("env.privileged", "privileged")
+	for name, tt := range map[string]struct {
+		parser parser.Parser
+		want   []string
+	}{
+		"a file alone may want any": {parser.Parser{}, nil},
+		"without an entry none":     {parser.Parser{Allow: lists{}}, []string{mtu, rdma, privileged}},
+		"those that are listed":     {parser.Parser{Allow: lists{"*": {Rights: []string{"mtu"}}, "default": {Rights: []string{"rdma", "privileged"}}}}, nil},
+		"one is not another":        {parser.Parser{Allow: lists{"*": {Rights: []string{"host_network", "rdma"}}}}, []string{mtu, privileged}},
+		"another namespace's":       {parser.Parser{Allow: lists{"vision": {Rights: descriptors.Rights()}}}, []string{mtu, rdma, privileged}},
+		"its own namespace's":       {parser.Parser{Namespace: "vision", Allow: lists{"vision": {Rights: descriptors.Rights()}}}, nil},
+		"it was accepted before":    {parser.Parser{Allow: lists{}, Accepted: true}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, faultsOf(tt.parser, text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	host := completeDescriptor("[network]\nhost_network = true\n")
+	if diff := cmp.Diff([]string{refused("network.host_network", "host_network")}, faultsOf(parser.Parser{Allow: lists{"*": {Rights: []string{"mtu", "rdma"}}}}, host)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOneMachineWarnsOfTheNetworkThatItDoesNotHave(t *testing.T) {
+	t.Parallel()
+	const mpi = "[hardware]\ncpus = 1\nstrategy = \"mpi\"\n[ml]\nbenchmark_code = \"a\"\n"
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a network of Multus":             {"[network]\nattachment = \"fast\"\n", []string{"BAI0101 network.attachment: warning: the local cluster has no Multus"}},
+		"the MTU of the machine":          {"[network]\nmtu = 9000\n", []string{"BAI0101 network.mtu: warning: on the local cluster a run of one pod is in the network of the machine, which keeps its MTU"}},
+		"the MTU of pods' own networks":   {mpi + "[network]\nmtu = 9000\n", nil},
+		"the network of the machine":      {"[network]\nhost_network = true\n", nil},
+		"that of the machine, of several": {mpi + "[network]\nhost_network = true\n", []string{"BAI0101 network.host_network: warning: on the local cluster the pods of a run with several have networks of their own"}},
+	} {
+		if diff := cmp.Diff(tt.want, faultsOf(parser.Parser{OneMachine: true, Allow: descriptors.Allowlists{}}, completeDescriptor(tt.text))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestEntriesThatAllowNothingAreFaultsOfTheSettings(t *testing.T) {
 	t.Parallel()
-	bad := descriptors.Allowlists{"*": {Secrets: []string{"bai-*", "", "A"}, Claims: []string{"a/b"}, Labels: []string{"allow"}, Priorities: []string{"High"}, Queues: []string{"a b"}}}
+	bad := descriptors.Allowlists{"*": {Secrets: []string{"bai-*", "", "A"}, Claims: []string{"a/b"}, Labels: []string{"allow"}, Priorities: []string{"High"}, Queues: []string{"a b"}, Rights: []string{"root"}}}
 	err := bad.Check()
 	if err == nil {
 		t.Fatal("no fault")
 	}
-	for _, what := range []string{`"bai-*"`, `""`, `"A"`, `"a/b"`, `"allow"`, `"High"`, `"a b"`} {
+	for _, what := range []string{`"bai-*"`, `""`, `"A"`, `"a/b"`, `"allow"`, `"High"`, `"a b"`, `"root"`} {
 		if !strings.Contains(err.Error(), what) {
 			t.Errorf("nothing about %s: %v", what, err)
 		}

@@ -32,6 +32,7 @@ func (c check) all() {
 	c.tolerations("hardware", c.d.Hardware.Tolerations)
 	c.distributed()
 	c.severalPods()
+	c.network()
 	c.env("env", c.d.Env)
 	c.ml()
 	c.roles()
@@ -144,7 +145,7 @@ func (c check) hardware(path string, h *descriptors.Hardware) {
 		return
 	}
 	specified := false
-	for _, key := range []string{"instance_type", "gpus", "cpus", "memory", "node_selector"} {
+	for _, key := range []string{"instance_type", "gpus", "cpus", "memory", "requests", "limits", "node_selector"} {
 		specified = specified || c.r.Has(path+"."+key)
 	}
 	if !specified && !c.damaged {
@@ -153,6 +154,7 @@ func (c check) hardware(path string, h *descriptors.Hardware) {
 	c.zone(path, h)
 	c.nodes(path, *h)
 	c.gpus(path, h)
+	c.resources(path, *h)
 }
 
 // zone looks at the zone at path: a platform knows the IDs that its settings map
@@ -304,8 +306,9 @@ func (c check) env(at string, env descriptors.Env) {
 	}
 }
 
-// references finds objects of the cluster that the descriptor may not name. The
-// local cluster reads no claims, priority classes and queues, and pulls no images.
+// references finds objects of the cluster that the descriptor may not name, and rights that
+// its pods may not have. The local cluster reads no claims, priority classes and queues, and
+// pulls no images; its pods have the rights of its user.
 func (c check) references() {
 	namespace := cmp.Or(c.parser.Namespace, "default")
 	for _, r := range c.d.References() {
@@ -328,6 +331,8 @@ func refusalCode(k descriptors.ReferenceKind) string {
 		return fault.OtherPriority
 	case descriptors.RefQueue:
 		return fault.OtherQueue
+	case descriptors.RefRight:
+		return fault.OtherRight
 	case descriptors.RefSecret, descriptors.RefClaim:
 	}
 	return fault.NotAllowed

@@ -111,7 +111,10 @@ func read(t *testing.T, code, example string) parser.Faults {
 	if command, ok := strings.CutPrefix(example, "$ "); ok {
 		text = outputOf(t, command)
 	}
-	allowed := descriptors.Allowlists{"*": {Secrets: []string{"registry", "my-secret"}}}
+	allowed := descriptors.Allowlists{"*": {Secrets: []string{"registry", "my-secret"}, Rights: descriptors.Rights()}}
+	if code == "BAI0162" {
+		allowed = descriptors.Allowlists{}
+	}
 	p := parser.Parser{Zones: []string{"use1-az1"}, Allow: allowed, NodeSelector: map[string]string{"pool": "benchmarks"}, PullPolicy: "Never", Placements: []string{"spread"}}
 	if code == "BAI0029" { // the platform knows it, and BAI0105 does not
 		p.Engines = []string{"default", "local"}

@@ -56,6 +56,17 @@ func TestWhatIsGoodIsTaken(t *testing.T) {
 			"labels = { a = '', 'A.b_c-1' = '1', runner = 'x', bait = 'x', settings = 'x' }", "labels." + strings.Repeat("k", 63) + " = '" + strings.Repeat("v", 63) + "'",
 			"task_name = 'a'\nlabels = { task_name = 'a' }", "task_name = ''", "execution_engine = 'local'",
 		}},
+		"networks": {"network", []string{
+			"host_network = true\nrdma = { resource = 'rdma/hca_shared_devices_a' }", "attachment = 'fast'\nmtu = 576", "attachment = 'kube-system/a.b'\nmtu = 65535",
+		}},
+		"networks of MPI": {"hardware", []string{
+			"strategy = 'horovod'\n[network]\ntransport = 'rdma'\nrdma = { resource = 'rdma/hca', count = 2 }\nssh_port = 1024",
+		}},
+		"resources": {"hardware", []string{
+			"limits = { 'intel.com/sriov' = '2', cpu = 0.5 }", "requests = { cpu = '500m', memory = '1GiB' }\nlimits = { cpu = 1, memory = 1_073_741_824 }", "requests = { ephemeral-storage = '1G' }",
+			"memory = '1GiB'\nlimits = { hugepages-2Mi = '4MiB', hugepages-1Gi = 0 }\nrequests = { hugepages-2Mi = '4096Ki' }", "gpus = 0\nlimits = { 'amd.com/gpu' = 0x1 }",
+			"limits = { 'nvidia.com/gpu' = 1 }",
+		}},
 		"machines": {"hardware", []string{
 			"gpus = 0", "cpus = 1", "cpus = '250m'", "memory = '1.5GiB'", "node_selector = { 'a.b/c' = 'd', e = '' }", "gpu_resource = 'amd.com/gpu'",
 			"tolerations = []", "tolerations = [{ operator = 'Exists' }]", "tolerations = [{ key = 'a', effect = 'NoExecute', toleration_seconds = 0 }]",

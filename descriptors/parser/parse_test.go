@@ -30,6 +30,7 @@ func TestWhatAFileDoesNotSayHasItsDefault(t *testing.T) {
 			InstanceType: "t3.small", Strategy: descriptors.SingleNode, GPUResource: "nvidia.com/gpu", AvoidControlPlane: true,
 			Distributed: descriptors.Distributed{NumInstances: 2, ProcessesPerInstance: descriptors.Processes{Number: 1}},
 		},
+		Network:  descriptors.Network{SSHPort: 2222},
 		Env:      descriptors.Env{DockerImage: "alpine:3", ExtendedShm: true},
 		Schedule: descriptors.Schedule{Concurrency: descriptors.Allow, Missed: descriptors.LatestMissed, MissedWindow: time.Hour, History: 20},
 	}
@@ -53,11 +54,17 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			InstanceType: "p3.8xlarge", Strategy: descriptors.Inference, AWSZoneID: "use1-az1", AvailabilityZone: "us-east-1a",
 			Distributed: descriptors.Distributed{NumInstances: 4, ProcessesPerInstance: descriptors.Processes{Number: 2}},
 			GPUs:        seconds(2), CPUs: "3500m", Memory: "24Gi", GPUResource: "nvidia.com/gpu",
+			Requests:     map[string]string{"ephemeral-storage": "5Gi"},
+			Limits:       map[string]string{"ephemeral-storage": "10Gi", "vpc.amazonaws.com/efa": "1", "hugepages-2Mi": "256Mi"},
 			NodeSelector: map[string]string{"node.kubernetes.io/lifecycle": "spot"},
 			Tolerations: []descriptors.Toleration{
 				{Key: "dedicated", Operator: "Equal", Value: "benchmarks", Effect: "NoExecute", Seconds: seconds(600)},
 			},
 			Apart: "node", Together: "zone", Placement: "exclusive", Priority: "nightly", Queue: "benchmarks",
+		},
+		Network: descriptors.Network{
+			Attachment: "kube-system/sriov-fast", MTU: 9000, SSHPort: 2022,
+			RDMA: &descriptors.RDMA{Resource: "rdma/hca_shared_devices_a", Count: 2},
 		},
 		Env: descriptors.Env{
 			DockerImage:     "registry.example.org:5000/team/benchmark@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -107,6 +114,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			Hardware: descriptors.Hardware{
 				InstanceType: "c5.xlarge", AWSZoneID: "use1-az1", AvailabilityZone: "us-east-1a",
 				GPUs: seconds(0), CPUs: "4", Memory: "8Gi", GPUResource: "amd.com/gpu",
+				Requests: map[string]string{"ephemeral-storage": "1Gi"}, Limits: map[string]string{"intel.com/sriov": "1"},
 				NodeSelector: map[string]string{"disk": "ssd"}, AvoidControlPlane: true,
 				Tolerations: []descriptors.Toleration{{Key: "dedicated", Operator: "Exists", Effect: "NoExecute", Seconds: seconds(60)}},
 			},

@@ -23,6 +23,10 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 	apart.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nplacement = \"pack\"\npriority = \"high\"\nqueue = \"team\"\nstrategy = \"mpi\"\napart = \"node\"\ntogether = \"zone\"", 1)
 	roles := fetched("r1")
 	roles.Descriptor = strings.Replace(descriptor, "cpus = 1", "gpus = 0\napart = \"node\"", 1) + "\n[[roles]]\nname = \"a\"\n[[roles]]\nname = \"b\"\ncpus = 2\n"
+	network := fetched("r1")
+	network.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nlimits = { ephemeral-storage = \"1GiB\" }\n[network]\nattachment = \"fast\"\nmtu = 9000", 1)
+	host := fetched("r1")
+	host.Descriptor = strings.Replace(descriptor, "cpus = 1", "cpus = 1\nstrategy = \"mpi\"\n[network]\nhost_network = true", 1)
 	for name, tt := range map[string]struct {
 		run      event.Fetched
 		settings executor.Settings
@@ -35,6 +39,12 @@ func TestKeysWithoutEffectAreNamedOnceInEachRun(t *testing.T) {
 			executor.Settings{},
 			plain + "; without effect on this machine: hardware.placement, hardware.priority, hardware.queue, hardware.apart (all pods are on this machine and use loopback), hardware.together",
 		},
+		"a network that one machine has not": {
+			network,
+			executor.Settings{},
+			plain + "; without effect on this machine: hardware.limits.ephemeral-storage, network.attachment, network.mtu (the pod is in the network of the machine)",
+		},
+		"the network of the machine, for several pods": {host, executor.Settings{}, plain + "; without effect on this machine: network.host_network"},
 		"those of a role": {
 			roles,
 			executor.Settings{NoLimitsReason: "no cgroups are mounted"},

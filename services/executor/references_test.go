@@ -26,6 +26,8 @@ func TestARunThatNamesAnObjectWhichItMayNotNameIsNeverLaunched(t *testing.T) {
 		"Secret billing": {"allow": "nobody"}, "Secret bai-r2-1": {"allow": "runs"},
 	}
 	byLabel := lists{"*": {Labels: []string{"allow=all", "allow=runs"}}}
+	onNode := fetched("r1")
+	onNode.Descriptor = strings.Replace(descriptor, "[env]", "[network]\nhost_network = true\n[env]", 1)
 	for name, tt := range map[string]struct {
 		run   event.Fetched
 		allow lists
@@ -40,6 +42,8 @@ func TestARunThatNamesAnObjectWhichItMayNotNameIsNeverLaunched(t *testing.T) {
 		"a claim of another run's":          {runReferencing("registry", "bai-r2-1-data"), lists{"*": {Secrets: []string{"*"}, Claims: []string{"*"}}}, "platform's own objects"},
 		"what has one of the labels":        {runReferencing("registry", "models"), byLabel, ""},
 		"what has another label":            {runReferencing("billing", "models"), byLabel, "the label allow=all or allow=runs"},
+		"a right that settings do not give": {onNode, lists{"*": {Rights: []string{"mtu"}}}, `network.host_network: pods of the namespace "pets" may not have the right host_network (the platform's settings have to allow it: [executor.pods.allow."pets"] rights = ["host_network"])`},
+		"a right that settings give":        {onNode, lists{"pets": {Rights: []string{"host_network"}}}, ""},
 		"what is not there":                 {runReferencing("none", "models"), byLabel, "the label allow=all or allow=runs"},
 	} {
 		t.Run(name, func(t *testing.T) {

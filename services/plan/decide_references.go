@@ -3,28 +3,40 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/refusal"
+	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
 // teamOf returns the team, which is the namespace, of a run's descriptor.
 func teamOf(run event.Fetched) string { return cmp.Or(run.Namespace, "default") }
 
-// allowed returns the objects that descriptors may name, by their namespace. Without
-// settings there are none.
+// allowed returns the objects that descriptors may name, and the rights that their pods may
+// have, by their namespace. Without settings there are none. A cluster that holds pods to a
+// level of Pod Security refuses privileged ones itself; at the level privileged the
+// platform does.
 func (p Planner) allowed() descriptors.Allowlists {
-	if p.Pods.Allow == nil {
-		return descriptors.Allowlists{}
+	lists := maps.Clone(p.Pods.Allow)
+	if lists == nil {
+		lists = descriptors.Allowlists{}
 	}
-	return p.Pods.Allow
+	if p.Pods.Security != transpile.Privileged {
+		list := lists[descriptors.AnyNamespace]
+		list.Rights = append(slices.Clip(list.Rights), descriptors.RightPrivileged)
+		lists[descriptors.AnyNamespace] = list
+	}
+	return lists
 }
 
 // uses reports whether this platform's cluster uses an object that a descriptor names.
-// The local cluster has no claims, priority classes and queues, and pulls no images.
+// The local cluster has no claims, priority classes and queues, pulls no images, and gives
+// pods no rights but those of its user.
 func (p Planner) uses(r descriptors.Reference) bool {
 	return !p.Local() || !r.Pull && r.Kind == descriptors.RefSecret
 }

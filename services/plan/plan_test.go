@@ -214,6 +214,51 @@ func TestADescriptorsPriorityAndQueueWinWhereSettingsLetItNameThem(t *testing.T)
 	}
 }
 
+func TestPodsHaveTheRightsThatSettingsGiveTheirNamespace(t *testing.T) {
+	network := func(table, more string) []byte {
+		return []byte("spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\n[network]\n" + table + "\n[env]\ndocker_image = \"alpine:3\"\n" + more)
+	}
+	host, mtu, rdma := network("host_network = true", ""), network("mtu = 9000", ""), network("rdma = { resource = \"rdma/hca\" }", "")
+	privileged := network("", "privileged = true\n")
+	rights := func(namespace string, names ...string) descriptors.Allowlists {
+		return descriptors.Allowlists{namespace: {Rights: names}}
+	}
+	for name, tt := range map[string]struct {
+		text     []byte
+		engine   string
+		security string
+		allow    descriptors.Allowlists
+		accepted bool
+	}{
+		"host network":                  {host, plan.EngineKubernetes, transpile.Privileged, rights("pets", "host_network"), true},
+		"MTU":                           {mtu, plan.EngineKubernetes, transpile.Privileged, rights("*", "mtu"), true},
+		"RDMA":                          {rdma, plan.EngineKubernetes, transpile.Privileged, rights("pets", "rdma"), true},
+		"host network without an entry": {host, plan.EngineKubernetes, "", nil, false},
+		"MTU without an entry":          {mtu, plan.EngineKubernetes, "", nil, false},
+		"RDMA without an entry":         {rdma, plan.EngineKubernetes, "", nil, false},
+		"of another namespace":          {host, plan.EngineKubernetes, transpile.Privileged, rights("others", "host_network"), false},
+		"another right":                 {host, plan.EngineKubernetes, transpile.Privileged, rights("pets", "mtu", "rdma", "privileged"), false},
+		"on one machine":                {host, plan.EngineLocal, "", nil, true},
+		"privileged, which is the cluster's to refuse": {privileged, plan.EngineKubernetes, transpile.Baseline, nil, true},
+		"privileged where the cluster takes all pods":  {privileged, plan.EngineKubernetes, transpile.Privileged, nil, false},
+		"privileged with an entry":                     {privileged, plan.EngineKubernetes, transpile.Privileged, rights("pets", "privileged"), true},
+	} {
+		run := event.Fetched{Header: event.NewHeader("id", "r1", "pets", "ann", time.Unix(0, 0)), Descriptor: string(tt.text)}
+		run.Namespace = "pets"
+		p := plan.New(tt.engine, transpile.Settings{Security: tt.security, Allow: tt.allow}, true)
+		if d, faults := p.Parser().In("pets").Parse("a.toml", tt.text); (d != nil) != tt.accepted {
+			t.Errorf("%s, at submit: %v", name, faults)
+		}
+		d, faults := p.Parse(run)
+		if d == nil {
+			t.Fatal(faults)
+		}
+		if _, err := p.Objects(transpile.Input{Run: run, Descriptor: d}); (err == nil) != tt.accepted {
+			t.Errorf("%s, at launch: %v", name, err)
+		}
+	}
+}
+
 // wantParts checks that the manifest of d has all parts, and is suspended only if one of
 // them says so.
 func wantParts(t *testing.T, name string, p plan.Planner, d *descriptors.Descriptor, text []byte, parts []string) {

@@ -158,8 +158,17 @@ const (
 	// [hardware], as the platform's settings let descriptors write it.
 	OtherPriority = "BAI0160"
 	OtherQueue    = "BAI0161"
+	OtherRight    = "BAI0162"
 
 	// [[output.parsers]].
 	SameParser = "BAI0170"
 	OtherUnits = "BAI0171"
+
+	// [network], and resources by their names in the cluster.
+	NetworkConflict = "BAI0180"
+	NotMPI          = "BAI0181"
+	NoRDMA          = "BAI0182"
+	SameResource    = "BAI0183"
+	UnequalResource = "BAI0184"
+	HugepagesAlone  = "BAI0185"
 )

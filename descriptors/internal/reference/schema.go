@@ -123,7 +123,7 @@ func withParameters(s schema) schema {
 
 // tableRules are the rules between the keys of a table.
 func tableRules() map[string][]schema {
-	machine := schema{"anyOf": needs("instance_type", "gpus", "cpus", "memory", "node_selector")}
+	machine := schema{"anyOf": needs("instance_type", "gpus", "cpus", "memory", "requests", "limits", "node_selector")}
 	outputRules := []schema{{"anyOf": needs("metrics", "parsers", "artifacts", "system", "prometheus", "otlp", "destinations")}}
 	block := []schema{when(one("parser", "blocks"), need("block"))}
 	return map[string][]schema{
@@ -136,6 +136,10 @@ func tableRules() map[string][]schema {
 		"server.hardware":               {machine},
 		"hardware.tolerations[]":        toleration(),
 		"server.hardware.tolerations[]": toleration(),
+		"network": {
+			when(with("host_network", schema{"const": true}), schema{"not": schema{"anyOf": needs("attachment", "mtu")}}),
+			when(one("transport", "rdma"), need("rdma")),
+		},
 		"ml": {when(with("framework_version", schema{"minLength": 1}),
 			with("framework", schema{"minLength": 1}))},
 		"roles[]":                 {schema{"properties": schema{"replicas": schema{"minimum": 1, "maximum": 1000}}}},

@@ -19,6 +19,14 @@ const (
 	maxRetries = 10
 	maxHistory = 1000
 	maxBlock   = 100_000
+	maxDevices = 1024
+
+	// A port below it needs privileges.
+	minHighPort = 1024
+
+	// RFC 791 asks every host to take packets of 576 bytes; the length of a packet has 16 bits.
+	minMTU = 576
+	maxMTU = 65535
 )
 
 func numbers() decode.ValueTypes {
@@ -27,9 +35,12 @@ func numbers() decode.ValueTypes {
 		"seconds": between(0, maxSeconds),
 		"count":   between(1, maxSeconds),
 		"port":    between(1, maxPort),
+		"devices": between(1, maxDevices),
+		"mtu":     between(minMTU, maxMTU),
 		"retries": between(0, maxRetries),
 		"history": between(1, maxHistory),
 
+		"high port":   between(minHighPort, maxPort),
 		"block lines": between(1, maxBlock),
 		"switch": {Type: "bool", Read: func(v decode.Value) any {
 			if b, ok := v.Bool(); ok {
@@ -98,12 +109,10 @@ func cpus(v decode.Value) any {
 		v.WrongType("a number of CPUs")
 		return nil
 	}
-	cpus, err := quantity.CPUs(amount)
-	if err != nil {
-		v.Fault(fault.BadSize, fmt.Sprintf("%q is not a number of CPUs", amount), `write 4, 0.5 or "500m"`)
-		return nil
+	if cpus, ok := readCPUs(v, amount); ok {
+		return cpus
 	}
-	return cpus
+	return nil
 }
 
 func memory(v decode.Value, s string) any {

@@ -15,6 +15,9 @@ const (
 	numberPattern    = `([0-9]+\.?[0-9]*|\.[0-9]+)`
 	sizePattern      = `^` + numberPattern + ` ?(k|[KMGTP]i?)?B?$`
 	durationPattern  = `^([0-9]+d)?(` + numberPattern + `(h|m|s|ms))*0?$`
+	dnsLabelPattern  = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
+	resourcePattern  = `(cpu|memory|ephemeral-storage|hugepages-(1|2|4|8|16|32|64|128|256|512)[KMG]i|` + domainPattern + `/` + labelPattern + `)`
+	amountPattern    = `^` + numberPattern + ` ?(m|(k|[KMGTP]i?)?B?)$`
 	noControl        = `[^\x00-\x1f\x7f-\x9f]`
 )
 
@@ -43,6 +46,9 @@ func Schemas() map[string]map[string]any {
 		`^[Hh][Tt][Tt][Pp]://(127\.0\.0\.1|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|\[::1\])(:[0-9]{1,5})?([/?#][^\s\x00-\x1f\x7f-\x9f]*)?$`)
 	path := schema{"type": "string", "pattern": `^/` + noControl + `*$`, "not": schema{"pattern": `(^|/)\.\.(/|$)`}}
 	secret := matching(`^` + domainPattern + `/` + secretKeyPattern + `$`)
+	resources := mapping(resourcePattern, schema{"anyOf": []any{schema{"type": "number", "minimum": 0}, matching(amountPattern)}})
+	resources["maxProperties"] = maxResources
+	resources["propertyNames"] = schema{"pattern": "^" + resourcePattern + "$", "not": schema{"pattern": `kubernetes\.io/|^requests\.`}}
 	secretFiles := schema{
 		"type": "object", "additionalProperties": secret, "maxProperties": maxSecretFiles,
 		"propertyNames": schema{"pattern": `^/[^:\x00-\x1f\x7f-\x9f]*[^/:\x00-\x1f\x7f-\x9f]$`, "not": schema{"pattern": `(^|/)\.\.(/|$)`}},
@@ -114,6 +120,12 @@ func Schemas() map[string]map[string]any {
 		"port and path": matching(portAndPathPattern),
 		"step":          matching(rolePattern),
 		"steps":         {"type": "array", "items": matching(rolePattern)},
+
+		"attachment": matching(`^(` + dnsLabelPattern + `/)?` + domainPattern + `$`),
+		"mtu":        integer(minMTU, maxMTU),
+		"devices":    integer(1, maxDevices),
+		"high port":  integer(minHighPort, maxPort),
+		"resources":  resources,
 	}
 }
 

@@ -24,6 +24,7 @@ const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
   bai-pod pull                                    bring the run's data to the pod
   bai-pod collect                                 ship what the benchmark writes and leaves
   bai-pod await [OPTION…] URL…                    wait until every URL answers
+  bai-pod mtu SIZE                                set the MTU of the pod's link to its network
   bai-pod supervise DIR                           run one pod of the local cluster
   bai-pod version
 
@@ -72,6 +73,8 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 		return runExec(args, signals)
 	case "step":
 		return runStep(args, signals)
+	case "mtu":
+		return 0, setMTU(args, out)
 	case "pull", "collect", "await":
 		return 0, execShip(name, args)
 	case "supervise":

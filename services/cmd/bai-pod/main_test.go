@@ -66,6 +66,8 @@ func TestAWrongCommandLineIsSaid(t *testing.T) {
 		`"ls" is no option`:              {"exec", "ls"},
 		`"--scripted" is no option`:      {"exec", "--scripted", "--", "ls"},
 		"install wants one place":        {"install"},
+		"mtu wants a size":               {"mtu"},
+		`"9k" is not the size of`:        {"mtu", "9k"},
 		"supervise wants one directory":  {"supervise", "a", "b"},
 		"exec: no command after --\n\n":  {"exec", "--", ""},
 		"bai-pod exec [--script[=INTERP": {"nonsense"},

@@ -171,6 +171,7 @@ func entrypointMessage(i cluster.Image) string {
 // ignores; noLimits is the reason why it enforces no limits, or "".
 func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
 	ignored := ignoredHardwareKeys("hardware", d.Hardware, noLimits)
+	ignored = append(ignored, ignoredNetworkKeys(d)...)
 	if d.Env.Privileged {
 		ignored = append(ignored, "env.privileged")
 	}
@@ -193,6 +194,23 @@ func ignoredKeys(d *descriptors.Descriptor, noLimits string) []string {
 	return ignored
 }
 
+// ignoredNetworkKeys does the same as ignoredKeys, for the table network. Pods of a run with
+// several have networks of their own there.
+func ignoredNetworkKeys(d *descriptors.Descriptor) []string {
+	var ignored []string
+	several := d.Pods() > 1
+	if d.Network.HostNetwork && several {
+		ignored = append(ignored, "network.host_network")
+	}
+	if d.Network.Attachment != "" {
+		ignored = append(ignored, "network.attachment")
+	}
+	if d.Network.MTU > 0 && !several {
+		ignored = append(ignored, "network.mtu (the pod is in the network of the machine)")
+	}
+	return ignored
+}
+
 // ignoredHardwareKeys does the same as ignoredKeys, for one hardware table.
 func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) []string {
 	var ignored []string
@@ -206,6 +224,8 @@ func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) 
 	}{
 		{"cpus", because, h.CPUs != "" && because != ""},
 		{"memory", because, h.Memory != "" && because != ""},
+		{"requests.ephemeral-storage", "", h.Requests["ephemeral-storage"] != ""},
+		{"limits.ephemeral-storage", "", h.Limits["ephemeral-storage"] != ""},
 		{"node_selector", "", len(h.NodeSelector) > 0},
 		{"tolerations", "", len(h.Tolerations) > 0},
 		{"placement", "", h.Placement != ""},

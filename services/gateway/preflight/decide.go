@@ -34,6 +34,7 @@ func decide(n Requirements, s cluster.Survey) []Check {
 	checks = append(checks, checkPermissions(n, s)...)
 	checks = append(checks, checkKinds(s)...)
 	checks = append(checks, checkPriorityClasses(s)...)
+	checks = append(checks, checkNetworks(s)...)
 	if len(s.Refusals) == 0 { // refusals already tell why no node takes the pods
 		checks = append(checks, checkNodes(rolesOf(n.Objects), s)...)
 	}
@@ -137,10 +138,35 @@ func checkKinds(s cluster.Survey) []Check {
 			c.Grade, c.Class = Fault, event.ClassPlatform
 			c.Message = "the cluster has no " + k.Kind + " of " + k.Group
 			c.Remedy = "install what brings it, or take the platform's setting away that asks for it (executor.pods.scheduler, executor.pods.queue, executor.pods.mpi_operator), or hardware.queue out of the descriptor"
+			if k == networkKind() {
+				c.Remedy = "install Multus, or take network.attachment out of the descriptor"
+			}
 		}
 		if !s.LocalMachine {
 			all = append(all, c)
 		}
+	}
+	return all
+}
+
+// checkNetworks reports whether the networks of Multus exist. A cluster without Multus has a
+// check of its kind already.
+func checkNetworks(s cluster.Survey) []Check {
+	if a, ok := s.Kinds[networkKind()]; ok && !a.Yes {
+		return nil
+	}
+	var all []Check
+	for _, name := range slices.Sorted(maps.Keys(s.Networks)) {
+		a, c := s.Networks[name], Check{Topic: TopicKinds, Subject: name, Message: "the cluster has the network"}
+		switch {
+		case a.UnknownReason != "":
+			c.Grade, c.Message = Warning, "the network cannot be looked up: "+a.UnknownReason
+			c.Remedy = "grant the platform's account the verb get on network-attachment-definitions, as deploy/kubernetes/networks does"
+		case !a.Yes:
+			c.Grade, c.Class, c.Message = Fault, event.ClassUser, "the cluster has no such NetworkAttachmentDefinition"
+			c.Remedy = "name another one (network.attachment); a name without a namespace is one of " + cluster.NetworksNamespace
+		}
+		all = append(all, c)
 	}
 	return all
 }

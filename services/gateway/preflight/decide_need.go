@@ -48,11 +48,19 @@ func NewInquiry(n Requirements, s Settings) cluster.SurveyRequest {
 	for _, r := range rolesOf(n.Objects) {
 		foreign := slices.DeleteFunc(secrets(r.spec), func(k cluster.SecretKey) bool { return own[k.Name] })
 		q.Secrets, q.Programs = union(q.Secrets, foreign), union(q.Programs, programs(r))
+		if r.network != "" {
+			q.Kinds, q.Networks = union(q.Kinds, []schema.GroupVersionKind{networkKind()}), union(q.Networks, []string{r.network})
+		}
 		if name := r.spec.PriorityClassName; name != "" {
 			q.PriorityClasses = union(q.PriorityClasses, []string{name})
 		}
 	}
 	return q
+}
+
+// networkKind returns the kind of the networks of Multus.
+func networkKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}
 }
 
 // union appends to all the elements of more that it does not have yet.
@@ -71,6 +79,7 @@ type role struct {
 	name     string
 	replicas int64
 	spec     corev1.PodSpec
+	network  string // of Multus, in place of the pod network; empty for none
 }
 
 func rolesOf(objects []cluster.Object) []role {
@@ -78,7 +87,7 @@ func rolesOf(objects []cluster.Object) []role {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *batchv1.Job:
-			r := role{name: cmp.Or(o.Labels[cluster.LabelRole], o.Name), replicas: 1, spec: o.Spec.Template.Spec}
+			r := role{name: cmp.Or(o.Labels[cluster.LabelRole], o.Name), replicas: 1, spec: o.Spec.Template.Spec, network: o.Spec.Template.Annotations[cluster.AnnotationNetwork]}
 			if o.Spec.Parallelism != nil {
 				r.replicas = int64(*o.Spec.Parallelism)
 			}
@@ -97,7 +106,7 @@ func mpiRoles(j *mpijob.Job) []role {
 	for _, name := range []string{mpijob.Worker, mpijob.Launcher} {
 		if r, ok := j.Spec.ReplicaSpecs[name]; ok {
 			all = append(all, role{
-				name: cmp.Or(r.Template.Labels[cluster.LabelRole], strings.ToLower(name)), replicas: int64(r.Replicas), spec: r.Template.Spec,
+				name: cmp.Or(r.Template.Labels[cluster.LabelRole], strings.ToLower(name)), replicas: int64(r.Replicas), spec: r.Template.Spec, network: r.Template.Annotations[cluster.AnnotationNetwork],
 			})
 		}
 	}

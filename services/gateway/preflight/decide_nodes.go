@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +54,7 @@ func checkRoleNodes(r role, s cluster.Survey) Check {
 	}
 	if n, names := podCapacity(r, fit), nodeNames(fit); n < r.replicas {
 		return shortageCheck(c, shortage{
-			text:   fmt.Sprintf("%d pods are needed at a time, and the nodes have room for %d, also when nothing else runs: %s", r.replicas, n, names),
+			text:   fmt.Sprintf("%d pods are needed at a time%s, and the nodes have room for %d, also when nothing else runs: %s", r.replicas, describePorts(r), n, names),
 			remedy: "ask for fewer pods, or for less for each",
 		}, s)
 	}
@@ -121,10 +122,59 @@ func unfitReason(n corev1.Node, r role, machine bool) string {
 // there.
 func podCapacity(r role, nodes []corev1.Node) int64 {
 	var sum int64
+	needs := needsOf(r)
 	for _, n := range nodes {
-		sum += podsThatFit(r.replicas, milliValues(cluster.PodRequests(r.spec)), milliValues(n.Status.Allocatable))
+		free := milliValues(n.Status.Allocatable)
+		freePorts(free, needs)
+		sum += podsThatFit(r.replicas, needs, free)
 	}
 	return sum
+}
+
+// portResource begins the names of the ports of a node, of which it has one each, among the
+// resources that a pod needs.
+const portResource = "port/"
+
+// needsOf returns what a pod of a role needs of its node: resources in thousandths, and
+// ports.
+func needsOf(r role) map[corev1.ResourceName]int64 {
+	needs := milliValues(cluster.PodRequests(r.spec))
+	for _, port := range hostPorts(r) {
+		needs[corev1.ResourceName(portResource+port)] = 1
+	}
+	return needs
+}
+
+// freePorts adds the ports that a pod needs to the free resources of a node, unless they
+// are there.
+func freePorts(free, needs map[corev1.ResourceName]int64) {
+	for name := range needs {
+		if _, ok := free[name]; !ok && strings.HasPrefix(string(name), portResource) {
+			free[name] = 1
+		}
+	}
+}
+
+// hostPorts returns the ports of its node that a pod of a role has.
+func hostPorts(r role) []string {
+	var all []string
+	for _, c := range r.spec.Containers {
+		for _, p := range c.Ports {
+			if p.HostPort > 0 {
+				all = append(all, strconv.Itoa(int(p.HostPort)))
+			}
+		}
+	}
+	return all
+}
+
+// describePorts returns the ports of its node that each pod of a role needs as text, or "".
+func describePorts(r role) string {
+	ports := hostPorts(r)
+	if len(ports) == 0 {
+		return ""
+	}
+	return ", each with port " + strings.Join(ports, ", ") + " of its node"
 }
 
 // milliValues returns resources in thousandths.

@@ -28,9 +28,11 @@ func packRoles(roles []role, s cluster.Survey) (left *role, on []corev1.Node) {
 	var loads []workload
 	for _, r := range roles {
 		fit, _ := fittingNodes(r, s)
-		l := workload{role: r, needs: milliValues(cluster.PodRequests(r.spec)), nodes: fit}
+		l := workload{role: r, needs: needsOf(r), nodes: fit}
 		for _, n := range fit {
-			l.share = max(l.share, share(l.needs, milliValues(n.Status.Allocatable)))
+			free := milliValues(n.Status.Allocatable)
+			freePorts(free, l.needs)
+			l.share = max(l.share, share(l.needs, free))
 		}
 		loads = append(loads, l)
 	}
@@ -68,7 +70,10 @@ func pack(loads []workload, backwards bool) (left *role, on []corev1.Node) {
 	for _, l := range loads {
 		for _, n := range l.nodes {
 			users[n.Name]++
-			free[n.Name] = milliValues(n.Status.Allocatable)
+			if free[n.Name] == nil {
+				free[n.Name] = milliValues(n.Status.Allocatable)
+			}
+			freePorts(free[n.Name], l.needs)
 		}
 	}
 	for _, l := range loads {

@@ -177,6 +177,16 @@ func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 			cluster.Survey{Nodes: two},
 			"fine worker: 2 nodes are large enough for 3 pods of cpu 3: a, b",
 		},
+		"more workers than nodes with the port that each needs": {
+			job("worker", map[string]string{"cpu": "1"}, times(3), onPort(2222)),
+			cluster.Survey{Nodes: two},
+			"user fault worker: 3 pods are needed at a time, each with port 2222 of its node, and the nodes have room for 2, also when nothing else runs: a, b",
+		},
+		"as many workers as nodes with the port that each needs": {
+			job("worker", map[string]string{"cpu": "1"}, times(2), onPort(2222)),
+			cluster.Survey{Nodes: two},
+			"fine worker: 2 nodes are large enough for 2 pods of cpu 1: a, b",
+		},
 		"nodes that nobody may see are a warning": {
 			job("benchmark", nil),
 			cluster.Survey{NodesUnknownReason: "forbidden"},
@@ -199,6 +209,13 @@ func TestANodeIsLookedForThatTakesThePods(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// onPort gives the benchmark of a job a port of its node.
+func onPort(port int32) func(*batchv1.Job) {
+	return func(j *batchv1.Job) {
+		j.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: port, HostPort: port}}
 	}
 }
 
@@ -227,6 +244,14 @@ func TestRoomIsLookedForForAllRolesTogether(t *testing.T) {
 			[]*batchv1.Job{server, client},
 			cluster.Survey{LocalMachine: true, Nodes: []corev1.Node{node("a", gpu("1"))}},
 			"warning server, client: the pods of all roles are needed at a time, and beside the others the nodes have no room for 1 pod of client with nvidia.com/gpu 1, also when nothing else runs: a; nothing enforces it here",
+		},
+		"two roles with one port of their node": {
+			[]*batchv1.Job{job("server", gpu("1"), onPort(5201)), job("client", nil, onPort(5201))},
+			cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1"))}},
+			"user fault server, client: the pods of all roles are needed at a time, and beside the others the nodes have no room for 1 pod of client with what it asks for, which is nothing, also when nothing else runs: a",
+		},
+		"two roles with ports of their own": {
+			[]*batchv1.Job{job("server", gpu("1"), onPort(5201)), job("client", nil, onPort(5202))}, cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1"))}}, "",
 		},
 		"two GPUs are enough, of one node or two": {
 			[]*batchv1.Job{server, client}, cluster.Survey{Nodes: []corev1.Node{node("a", gpu("1")), node("b", gpu("1"))}}, "",
@@ -421,6 +446,16 @@ func TestWhatThePlatformLacksIsThePlatformsToMend(t *testing.T) {
 			survey: cluster.Survey{PriorityClasses: map[string]cluster.Answer{"urgent": {}}},
 			topic:  preflight.TopicKinds, want: "platform fault urgent: the cluster has no such priority class, so that every pod is refused",
 		},
+		"networks of Multus": {
+			survey: cluster.Survey{Networks: map[string]cluster.Answer{"a/fast": {Yes: true}, "none": {}, "secret": {UnknownReason: "forbidden"}}},
+			topic:  preflight.TopicKinds,
+			want:   "fine a/fast: the cluster has the network\nuser fault none: the cluster has no such NetworkAttachmentDefinition\nwarning secret: the network cannot be looked up: forbidden",
+		},
+		"a cluster without Multus": {
+			survey: cluster.Survey{Networks: map[string]cluster.Answer{"fast": {}}, Kinds: map[schema.GroupVersionKind]cluster.Answer{{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}: {}}},
+			topic:  preflight.TopicKinds,
+			want:   "platform fault NetworkAttachmentDefinition: the cluster has no NetworkAttachmentDefinition of k8s.cni.cncf.io",
+		},
 		"classes of storage": {
 			survey: cluster.Survey{StorageClasses: map[string]cluster.Answer{"": {}, "fast": {Yes: true}}},
 			topic:  preflight.TopicStorage,
@@ -531,6 +566,7 @@ func TestWhateverIsNotFineSaysWhatToDo(t *testing.T) {
 	s := cluster.Survey{
 		Permissions: map[cluster.Permission]cluster.Answer{{Verb: "create", Resource: "jobs"}: {}}, Secrets: map[cluster.SecretKey]cluster.Answer{{Name: "a"}: {}},
 		PriorityClasses: map[string]cluster.Answer{"a": {}}, QuotasUnknownReason: "x", Kinds: map[schema.GroupVersionKind]cluster.Answer{{Kind: "A"}: {}},
+		Networks: map[string]cluster.Answer{"a": {}, "b": {UnknownReason: "x"}},
 		Programs: map[string]cluster.Answer{"a": {}},
 	}
 	n := preflight.Requirements{Objects: []cluster.Object{job("benchmark", nil)}, Data: []preflight.DataSource{{Source: "a", DenyReason: "b"}}}

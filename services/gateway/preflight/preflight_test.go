@@ -156,6 +156,16 @@ func TestTheProgramThatMpirunStartsIsLookedFor(t *testing.T) {
 	}
 }
 
+func TestTheNetworkOfPodsIsAskedFor(t *testing.T) {
+	t.Parallel()
+	j := job("benchmark", nil)
+	j.Spec.Template.Annotations = map[string]string{cluster.AnnotationNetwork: "kube-system/fast"}
+	q := preflight.NewInquiry(preflight.Requirements{Scope: "benchmarks", Objects: []cluster.Object{j, job("other", nil)}}, preflight.Settings{})
+	if diff := cmp.Diff([]any{[]string{"kube-system/fast"}, []schema.GroupVersionKind{{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}}}, []any{q.Networks, q.Kinds}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 	q := preflight.NewInquiry(preflight.Requirements{Scope: "benchmarks", Objects: objects()}, preflight.Settings{Executor: "e", Watcher: "w"})
 	got := map[string]any{"secrets": q.Secrets, "classes": q.PriorityClasses, "programs": q.Programs, "kinds": q.Kinds, "scope": q.Scope, "storage": q.StorageClasses}

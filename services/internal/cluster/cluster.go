@@ -43,9 +43,20 @@ const (
 	EndFree    = "free"    // it may come at any time, with exit code 0
 )
 
+// AnnotationNetwork of a pod names the network of Multus that takes the place of its pod network (Multus CNI, "Specifying the default
+// network"). A name without a namespace is one of NetworksNamespace, unless Multus is set up with another.
+const (
+	AnnotationNetwork = "v1.multus-cni.io/default-network"
+	NetworksNamespace = "kube-system"
+)
+
+// AnnotationMTU of a pod is the MTU of its link to the network of its run on the local cluster.
+const AnnotationMTU = "benchmark-ai.dev/mtu"
+
 // Containers that surround the benchmark in its pod.
 const (
 	ContainerInstall   = "bai-install" // brings the pod binary
+	ContainerMTU       = "bai-mtu"     // sets the MTU of the pod's link to its network
 	ContainerPull      = "bai-pull"    // brings the data
 	ContainerWait      = "bai-wait"    // waits for another role
 	ContainerCollect   = "bai-collect" // ships samples and lines; a native sidecar

@@ -22,6 +22,7 @@ type SurveyRequest struct {
 	Kinds           []schema.GroupVersionKind // that the cluster must have, of any version if none is named
 	Secrets         []SecretKey               // that the run names and does not create
 	PriorityClasses []string                  // of priority
+	Networks        []string                  // of Multus, as name (of NetworksNamespace) or namespace/name
 	StorageClasses  []string                  // names of storage classes; an empty name is the default class
 	Programs        []string                  // that the run's containers begin with
 }
@@ -51,6 +52,7 @@ type Survey struct {
 	Kinds           map[schema.GroupVersionKind]Answer
 	Secrets         map[SecretKey]Answer
 	PriorityClasses map[string]Answer
+	Networks        map[string]Answer
 	StorageClasses  map[string]Answer
 	Programs        map[string]Answer // of the machine; none if images bring them
 	Refusals        []RefusedError    // of objects that the cluster is sure to refuse

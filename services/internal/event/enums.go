@@ -67,6 +67,7 @@ const (
 	NeedsImage        Reason = "NeedsImage"        // runs the image's entrypoint, where no images are run
 	NeedsNamespaces   Reason = "NeedsNamespaces"   // needs mounts or pods that this machine's kernel refuses
 	NeedsGPU          Reason = "NeedsGPU"          // asks for more GPUs than there are
+	NeedsDevice       Reason = "NeedsDevice"       // asks for a resource of a cluster that this machine has not
 	Unschedulable     Reason = "Unschedulable"     // no node can take the pod
 	NodeScaling       Reason = "NodeScaling"       // a node is being added for the pod; why a run waits, never why it ends
 	NodesInUse        Reason = "NodesInUse"        // other runs are on the nodes that the pod could use; why a run waits, never why it ends

@@ -28,8 +28,9 @@ func inference(in Input, client Role) ([]Role, error) {
 	}
 	server := Role{
 		Name: roleServer, Replicas: 1, Env: d.Env.Env, Hardware: d.Hardware, Ports: servicePorts(d.Env), Probe: probeOf(d.Env.ReadinessProbe),
-		Image: in.image(d.Env.DockerImage),
+		Image: in.image(d.Env.DockerImage), PodNetwork: in.Descriptor.Network,
 	}
+	server.listen(server.Ports...)
 	if err := server.setProgram(d.Env); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,6 @@ const (
 	MPIDir    = pod.Dir + "/mpi"
 	KeysDir   = pod.Dir + "/mpi-keys"
 	mpiPodDir = pod.Dir + "/run/mpi" // files of a single pod
-	sshPort   = 2222                 // a port that needs no privileges
 )
 
 // mpi returns the workers, and the launcher that starts the processes on them.
@@ -55,13 +54,16 @@ func mpi(in Input, r Role) ([]Role, error) {
 	}
 	r.quietArtifacts()
 	r.MPI, r.Network = true, networkMPI
+	r.Vars = append(slices.Clip(r.Vars), transportVars(r.PodNetwork.Transport)...)
+	sshPort := r.PodNetwork.SSHPort
 	worker, launcher := r, r
 	worker.Name, worker.Replicas, worker.Indexed, worker.EndsRun = roleWorker, in.Descriptor.Hardware.Distributed.NumInstances, true, false
 	worker.Command, worker.Script, worker.Metrics, worker.Parsers, worker.Ports = []string{MPIDir + "/worker"}, "", nil, nil, []int{sshPort}
+	worker.Listens = []int{sshPort}
 	hosts := in.Names.Hosts(worker)
-	worker.OwnsNames, worker.OwnsKeys, worker.SSHFiles = true, true, sshFiles(hosts, slots)
+	worker.OwnsNames, worker.OwnsKeys, worker.SSHFiles = true, true, sshFiles(hosts, slots, sshPort)
 
-	launcher.Name, launcher.Slots, launcher.Hardware = roleLauncher, slots, launcherHardware(r.Hardware)
+	launcher.Name, launcher.Slots, launcher.Hardware, launcher.PodNetwork = roleLauncher, slots, launcherHardware(r.Hardware), launcherNetwork(r.PodNetwork)
 	_, scripts := in.modelsAndScripts()
 	launcher.Data, launcher.Shared = in.sources(roleLauncher)
 	launcher.Data = append(launcher.Data, scripts...)
@@ -90,8 +92,36 @@ func slotsOf(in Input, r Role) (int, error) {
 // launcherHardware returns the hardware of the launcher, which only starts processes.
 func launcherHardware(h descriptors.Hardware) descriptors.Hardware {
 	none := 0
-	h.InstanceType, h.CPUs, h.Memory, h.GPUs = "", "", "", &none
+	h.InstanceType, h.CPUs, h.Memory, h.GPUs, h.Requests, h.Limits = "", "", "", &none, nil, nil
 	return h
+}
+
+// launcherNetwork returns the network of the launcher. It needs no devices, and is never in
+// the network of its node: mpirun would take a worker on that node for its own host, and
+// start the processes beside itself.
+func launcherNetwork(n descriptors.Network) descriptors.Network {
+	n.HostNetwork, n.RDMA = false, nil
+	return n
+}
+
+// transportVars returns the variables by which the processes of Open MPI take a transport.
+// Those of launcher and workers are the same, since mpirun passes on its own variables only
+// in part.
+func transportVars(t descriptors.Transport) []corev1.EnvVar {
+	switch t {
+	case descriptors.TCP:
+		return []corev1.EnvVar{
+			{Name: "OMPI_MCA_btl", Value: "self,tcp"}, {Name: "OMPI_MCA_pml", Value: "ob1"}, {Name: "OMPI_MCA_osc", Value: "^ucx"},
+		}
+	case descriptors.RDMATransport:
+		return []corev1.EnvVar{
+			{Name: "OMPI_MCA_btl", Value: "^openib"},
+			{Name: "OMPI_MCA_pml", Value: "ucx"},
+			{Name: "OMPI_MCA_osc", Value: "ucx"},
+			{Name: "UCX_TLS", Value: "self,rc_x"},
+		}
+	}
+	return nil
 }
 
 // launcherCommand returns the command of the launcher: the user's command, under mpirun
@@ -144,7 +174,7 @@ func mpiVars(processes int) []corev1.EnvVar {
 }
 
 // sshFiles returns the files that the pods of a run need for ssh.
-func sshFiles(hosts []string, slots int) map[string]string {
+func sshFiles(hosts []string, slots, port int) map[string]string {
 	var open, hydra strings.Builder
 	for _, h := range hosts {
 		fmt.Fprintf(&open, "%s slots=%d\n", h, slots)
@@ -154,11 +184,11 @@ func sshFiles(hosts []string, slots int) map[string]string {
 		"hostfile":       open.String(),
 		"hostfile.hydra": hydra.String(),
 		"ssh_config": lines(
-			"Host *", "Port "+strconv.Itoa(sshPort), "IdentityFile "+mpiPodDir+"/id", "IdentitiesOnly yes", "BatchMode yes",
+			"Host *", "Port "+strconv.Itoa(port), "IdentityFile "+mpiPodDir+"/id", "IdentitiesOnly yes", "BatchMode yes",
 			"HostKeyAlias "+HostAlias, "UserKnownHostsFile "+KeysDir+"/known_hosts", "GlobalKnownHostsFile /dev/null",
 			"StrictHostKeyChecking yes", "ConnectTimeout 20", "LogLevel ERROR"),
 		"sshd_config": lines(
-			"Port "+strconv.Itoa(sshPort), "HostKey "+mpiPodDir+"/host", "AuthorizedKeysFile "+KeysDir+"/id.pub", "PidFile none",
+			"Port "+strconv.Itoa(port), "HostKey "+mpiPodDir+"/host", "AuthorizedKeysFile "+KeysDir+"/id.pub", "PidFile none",
 			"StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
 			"PermitRootLogin prohibit-password", "MaxStartups 1000", "MaxSessions 1000", "LogLevel ERROR", "ForceCommand "+MPIDir+"/session"),
 		"rsh": lines("#!/bin/sh", "exec ssh -F "+MPIDir+`/ssh_config "$@"`),

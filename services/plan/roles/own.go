@@ -59,6 +59,9 @@ func ownRole(in Input, r descriptors.Role) (Role, error) {
 	}
 	made.quietArtifacts()
 	made.Vars = append(made.Vars, readyVars(r.Ready)...)
+	if r.Ready != nil {
+		made.listen(portOfURL(readyTarget(*r.Ready, "localhost")))
+	}
 	return made, nil
 }
 

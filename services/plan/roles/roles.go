@@ -91,16 +91,18 @@ type Role struct {
 	Parsers        []pod.Parser // of the output and the files of the benchmark
 	Steps          []Step       // containers before and after the benchmark, in the order in which they run
 
-	Ports     []int             // ports on which it listens
-	Probe     *corev1.Probe     // readiness probe
-	AwaitArgs []string          // arguments of bai-pod await before the benchmark starts; nil means no wait
-	MPI       bool              // it has the ssh files and keys of the run
-	Network   string            // end of the name of the headless Service that gives its pods names; empty means none
-	OwnsNames bool              // that Service is created with this role
-	OtherPods int               // number of other pods of the run
-	Slots     int               // MPI processes on each worker, for the launcher
-	SSHFiles  map[string]string // ssh files of the run; set in the role that creates them
-	OwnsKeys  bool              // the Secret with the keys is created with this role
+	PodNetwork descriptors.Network // of its pods
+	Listens    []int               // ports on which its pods listen, as far as the descriptor says
+	Ports      []int               // those that a Service has
+	Probe      *corev1.Probe       // readiness probe
+	AwaitArgs  []string            // arguments of bai-pod await before the benchmark starts; nil means no wait
+	MPI        bool                // it has the ssh files and keys of the run
+	Network    string              // end of the name of the headless Service that gives its pods names; empty means none
+	OwnsNames  bool                // that Service is created with this role
+	OtherPods  int                 // number of other pods of the run
+	Slots      int                 // MPI processes on each worker, for the launcher
+	SSHFiles   map[string]string   // ssh files of the run; set in the role that creates them
+	OwnsKeys   bool                // the Secret with the keys is created with this role
 }
 
 // Of returns the roles of a run. The role that ends the run is the last. The only error is
@@ -148,7 +150,10 @@ func (in Input) all() ([]Role, error) {
 // reader has.
 func benchmark(in Input, reader string) (Role, error) {
 	d := in.Descriptor
-	r := Role{Name: cluster.ContainerBenchmark, Replicas: 1, EndsRun: true, Env: d.Env, Hardware: d.Hardware, Image: in.image(d.Env.DockerImage)}
+	r := Role{
+		Name: cluster.ContainerBenchmark, Replicas: 1, EndsRun: true, Env: d.Env, Hardware: d.Hardware, PodNetwork: d.Network,
+		Image: in.image(d.Env.DockerImage),
+	}
 	if err := r.setProgram(d); err != nil {
 		return Role{}, err
 	}
@@ -208,6 +213,9 @@ func (r *Role) setOutput(o *descriptors.Output) {
 	r.Metrics, r.SystemInterval, r.OTLP = o.Metrics, o.System, o.OTLP
 	if len(o.Prometheus) > 0 {
 		r.Scrape = pod.Scrape{URLs: o.Prometheus, Every: o.PrometheusInterval, Names: o.PrometheusNames}
+		for _, address := range o.Prometheus {
+			r.listen(portOfURL(address))
+		}
 	}
 	for _, p := range o.Parsers {
 		r.Parsers = append(r.Parsers, pod.Parser{Kind: p.Kind, Path: p.Path, Stream: p.Stream, Metrics: p.Metrics, Optional: !p.Required})

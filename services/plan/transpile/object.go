@@ -52,6 +52,7 @@ func (b builder) podMeta() metav1.ObjectMeta {
 	m.Annotations[annotationEvict] = "false"
 	m.Annotations[cluster.AnnotationGrace] = strconv.FormatInt(int64(b.benchmarkGrace()/time.Second), 10)
 	b.annotatePodGroup(m.Annotations)
+	b.annotateNetwork(m.Annotations)
 	return metav1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
 }
 

@@ -3,7 +3,6 @@ package transpile
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -65,6 +63,7 @@ func (b builder) podSpec() corev1.PodSpec {
 	if b.role.Network != "" {
 		b.setPodDNS(&spec)
 	}
+	b.setHostNetwork(&spec)
 	for _, name := range append([]string{b.role.Env.ImagePullSecret}, b.settings.PullSecrets...) {
 		if name != "" {
 			spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
@@ -119,7 +118,11 @@ func (b builder) podGrace() time.Duration {
 
 // initContainers returns the containers that start before the benchmark.
 func (b builder) initContainers() []corev1.Container {
-	all := []corev1.Container{b.installContainer(), b.collectorContainer()}
+	all := []corev1.Container{b.installContainer()}
+	if b.setsMTU() {
+		all = append(all, b.mtuContainer())
+	}
+	all = append(all, b.collectorContainer())
 	if len(b.role.Data) > 0 {
 		all = append(all, b.pullContainer())
 	}
@@ -228,13 +231,10 @@ func (b builder) benchmarkContainer() corev1.Container {
 	r := b.role
 	c := corev1.Container{
 		Name: cluster.ContainerBenchmark, Image: r.Env.DockerImage, Args: escapeNonVariables(r.Args),
-		Env: b.env(), Resources: b.resources(), VolumeMounts: b.mounts(),
+		Env: b.env(), Resources: b.resources(), VolumeMounts: b.mounts(), Ports: b.ports(),
 		ImagePullPolicy:          b.settings.pullPolicy(r.Env),
 		ReadinessProbe:           r.Probe,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-	}
-	for i, port := range r.Ports {
-		c.Ports = append(c.Ports, corev1.ContainerPort{Name: portName(i), ContainerPort: int32(port)}) //nolint:gosec // a port
 	}
 	switch {
 	case len(r.Command) > 0:
@@ -245,7 +245,7 @@ func (b builder) benchmarkContainer() corev1.Container {
 			c.Args = escapeDollars(r.Image.Cmd)
 		}
 	}
-	c.SecurityContext = b.userSecurityContext()
+	c.SecurityContext = b.benchmarkSecurityContext()
 	return c
 }
 
@@ -447,38 +447,4 @@ func podUIDVar() corev1.EnvVar {
 // nodeNameVar returns the variable with the name of the pod's node.
 func nodeNameVar() corev1.EnvVar {
 	return corev1.EnvVar{Name: pod.EnvNode, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}
-}
-
-// resources returns the requests and limits of the benchmark. CPU and memory have equal
-// requests and limits, so that other pods on the node do not change the measurement. On
-// a cluster that enforces no limits, they only have requests.
-func (b builder) resources() corev1.ResourceRequirements {
-	h := b.role.Hardware
-	given, limits := corev1.ResourceList{}, corev1.ResourceList{}
-	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: h.CPUs, corev1.ResourceMemory: h.Memory} {
-		if q, err := resource.ParseQuantity(text); text != "" && err == nil {
-			given[name] = q
-		}
-	}
-	if !b.settings.NoLimits {
-		maps.Copy(limits, given)
-	}
-	if n := b.role.GPUs(b.settings.Instances); n > 0 {
-		limits[gpuResource(h)] = *resource.NewQuantity(int64(n), resource.DecimalSI)
-	}
-	r := corev1.ResourceRequirements{}
-	if len(given) > 0 {
-		r.Requests = given
-	}
-	if len(limits) > 0 {
-		r.Limits = limits
-	}
-	return r
-}
-
-func gpuResource(h descriptors.Hardware) corev1.ResourceName {
-	if h.GPUResource == "" {
-		return "nvidia.com/gpu"
-	}
-	return corev1.ResourceName(h.GPUResource)
 }

@@ -305,7 +305,9 @@ func TestWhatSettingsSayOfPods(t *testing.T) {
 	s := settings
 	s.Placement, s.Security, s.PullPolicy, s.PullSecrets = placement.Exclusive, transpile.Restricted, "IfNotPresent", []string{"ours"}
 	s.PriorityClass, s.Queue, s.Gateway = "high", "benchmarks", "http://gateway:8080"
-	p := objects(t, replaceInDescriptor(t, input(t, examples+"/every-key.toml"), `nfs = { server = "nfs.example.org", path = "/export/data" }`, `claim = "nfs"`), s)
+	in := replaceInDescriptor(t, input(t, examples+"/every-key.toml"), `nfs = { server = "nfs.example.org", path = "/export/data" }`, `claim = "nfs"`)
+	in = replaceInDescriptor(t, in, "mtu = 9000\n", "")
+	p := objects(t, replaceInDescriptor(t, in, "[network.rdma]\nresource = \"rdma/hca_shared_devices_a\"\ncount = 2\n", ""), s)
 	text := manifest(t, p.Objects)
 	checkStrict(t, text)
 	golden.Check(t, "testdata/restricted.yaml", text)

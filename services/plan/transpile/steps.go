@@ -55,7 +55,7 @@ func (b builder) stepContainer(s roles.Step, after string) corev1.Container {
 		SecurityContext:          b.userSecurityContext(),
 	}
 	if s.When == descriptors.Before {
-		c.Resources = b.resources()
+		c.Resources = b.stepResources()
 	}
 	return c
 }

@@ -4,6 +4,7 @@
 // Each role of the run (package roles) becomes one Job. All pods have these containers:
 //
 //	bai-install  copies the platform's program into the pod
+//	bai-mtu      sets the MTU of the pod's link to its network, if the descriptor gives one
 //	bai-collect  ships samples, lines and artifacts, until the pod ends
 //	bai-pull     downloads the data, if there are any
 //	bai-wait     waits until another role is ready, if the role needs that
@@ -70,7 +71,7 @@ type Settings struct {
 
 	Placement     string   `toml:"placement"`      // exclusive: no other run on the nodes; spread: elsewhere if possible; pack: beside others if possible; anywhere; empty means spread
 	Placements    []string `toml:"placements"`     // placements that descriptors may name in place of this one; empty means any
-	Security      string   `toml:"security"`       // Pod Security level of the pods: baseline or restricted; empty means baseline
+	Security      string   `toml:"security"`       // Pod Security level of the pods' namespace: privileged, where the rights of allow are all that pods have; baseline; or restricted; empty means baseline
 	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty means that of the descriptor, else Kubernetes' default
 	PullSecrets   []string `toml:"pull_secrets"`   // pull secrets, besides that of the descriptor
 	PriorityClass string   `toml:"priority_class"` // priority class of the pods of runs that name none; empty means none
@@ -113,9 +114,7 @@ func (s Settings) Validate(name string) error {
 	if err := descriptors.Allowlists(s.Allow).Check(); err != nil {
 		errs = append(errs, fmt.Errorf("%s.allow: %w", name, err))
 	}
-	if err := placement.Check(name, s.NodeSelector, s.Tolerations); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, s.checkRights(name), placement.Check(name, s.NodeSelector, s.Tolerations))
 	for i, p := range s.Placements {
 		if !slices.Contains(placement.All(), p) {
 			errs = append(errs, fmt.Errorf("%s.placements[%d]: %q: use %s", name, i, p, strings.Join(placement.All(), ", ")))
@@ -132,7 +131,7 @@ func (s Settings) Validate(name string) error {
 		of         []string
 	}{
 		{"placement", s.Placement, slices.Concat([]string{""}, placement.All())},
-		{"security", s.Security, []string{"", Baseline, Restricted}},
+		{"security", s.Security, []string{"", Privileged, Baseline, Restricted}},
 		{"pull_policy", s.PullPolicy, []string{"", "Always", "IfNotPresent", "Never"}},
 		{"shared.access", s.Shared.Access, accessModes()},
 	} {
@@ -145,6 +144,7 @@ func (s Settings) Validate(name string) error {
 
 // Values of Settings.Security.
 const (
+	Privileged = "privileged"
 	Baseline   = "baseline"
 	Restricted = "restricted"
 )
@@ -274,6 +274,9 @@ func (s Settings) checkRole(r roles.Role, images []cluster.Image) error {
 	}
 	if r.Env.Privileged && s.Security == Restricted {
 		return refusal.Descriptor("env.privileged is true, and this platform's pods keep to the level restricted of Pod Security")
+	}
+	if err := s.checkNetwork(r.PodNetwork); err != nil {
+		return err
 	}
 	return checkParsers(r, images, s)
 }

@@ -23,6 +23,7 @@ func TestVolumesOfEveryKindAreWhatTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
 	testCluster := testbed.API(t)
 	scope := testCluster.Namespace(t)
+	testCluster.Run(t, "label", "namespace", scope, "pod-security.kubernetes.io/enforce=privileged", "--overwrite") // every key has some that need rights
 	for _, file := range []string{"../../plan/transpile/testdata/volumes.toml", "../../../descriptors/examples/every-key.toml"} {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -102,7 +102,7 @@ func podRejected(s Observation) (Verdict, bool) {
 			return failedVerdict(event.ClassInfra, event.NodeLost, time.Time{}, "%s", message), true
 		case r == "Preempting":
 			return failedVerdict(event.ClassInfra, event.Preempted, time.Time{}, "%s", message), true
-		case r == "Evicted", r == "UnexpectedAdmissionError", r == "NodeAffinity", strings.HasPrefix(r, "OutOf"):
+		case r == "Evicted", r == "UnexpectedAdmissionError", r == "NodeAffinity", r == "NodePorts", strings.HasPrefix(r, "OutOf"):
 			return failedVerdict(event.ClassInfra, event.Evicted, time.Time{}, "%s", message), true
 		}
 	}
@@ -142,6 +142,8 @@ func initFailure(name string, t *corev1.ContainerStateTerminated) Verdict {
 		return failedVerdict(event.ClassUser, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", clusterMessage(t))
 	case name == cluster.ContainerPull:
 		return failedVerdict(event.ClassInfra, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", clusterMessage(t))
+	case name == cluster.ContainerMTU:
+		return failedVerdict(event.ClassUser, event.InitFailed, time.Time{}, "network.mtu could not be set: %s", clusterMessage(t))
 	case name == cluster.ContainerWait:
 		return failedVerdict(event.ClassUser, event.NotReady, time.Time{}, "another pod of the run was not ready in time: %s", clusterMessage(t))
 	}

@@ -372,6 +372,14 @@ func TestDecide(t *testing.T) {
 			job: job(failed(20, "")), pods: pods(newPod(reason("OutOfcpu", "no"))),
 			want: "failed infra Evicted: node n1 does not keep its pod: OutOfcpu: no",
 		},
+		"a node where a port is taken after all": {
+			job: job(failed(20, "")), pods: pods(newPod(reason("NodePorts", "node(s) didn't have free ports"))),
+			want: "failed infra Evicted: node n1 does not keep its pod: NodePorts: node(s) didn't have free ports",
+		},
+		"a link that does not take an MTU is the user's": {
+			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerMTU, 1, "Error", "set the MTU of eth0 to 9000 (it is 1500): invalid argument"))),
+			want: "failed user InitFailed: network.mtu could not be set: set the MTU of eth0 to 9000 (it is 1500): invalid argument (exit code 1)",
+		},
 		"data that could not be brought are the cluster's": {
 			job: job(failed(20, "")), pods: pods(newPod(exits(cluster.ContainerPull, pod.PullInfra, "Error", "GET x: connection refused"))),
 			want: "failed infra PullFailed: its data sets could not be copied to the machine: GET x: connection refused (exit code 75)",

@@ -27,7 +27,7 @@ func (c *Cluster) Survey(ctx context.Context, q cluster.SurveyRequest) (cluster.
 	s := cluster.Survey{
 		Name:        fmt.Sprintf("Kubernetes %s, namespace %s", version.GitVersion, q.Scope),
 		Permissions: map[cluster.Permission]cluster.Answer{}, Kinds: map[schema.GroupVersionKind]cluster.Answer{},
-		Secrets: map[cluster.SecretKey]cluster.Answer{}, PriorityClasses: map[string]cluster.Answer{},
+		Secrets: map[cluster.SecretKey]cluster.Answer{}, PriorityClasses: map[string]cluster.Answer{}, Networks: map[string]cluster.Answer{},
 	}
 	for _, r := range q.Permissions {
 		s.Permissions[r] = c.checkAccess(ctx, q.Scope, r)
@@ -41,6 +41,9 @@ func (c *Cluster) Survey(ctx context.Context, q cluster.SurveyRequest) (cluster.
 	for _, name := range q.PriorityClasses {
 		_, err := c.objects.Resource(schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}).Get(ctx, name, metav1.GetOptions{})
 		s.PriorityClasses[name] = existenceAnswer(err)
+	}
+	for _, name := range q.Networks {
+		s.Networks[name] = c.hasNetwork(ctx, name)
 	}
 	if len(q.StorageClasses) > 0 {
 		s.StorageClasses = c.surveyStorage(ctx, q.StorageClasses)
@@ -164,6 +167,17 @@ func (c *Cluster) servesKind(k schema.GroupVersionKind) cluster.Answer {
 		}
 	}
 	return cluster.Answer{}
+}
+
+// hasNetwork checks whether a network of Multus exists.
+func (c *Cluster) hasNetwork(ctx context.Context, name string) cluster.Answer {
+	namespace, inside, both := strings.Cut(name, "/")
+	if !both {
+		namespace, inside = cluster.NetworksNamespace, name
+	}
+	resource := schema.GroupVersionResource{Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions"}
+	_, err := c.objects.Resource(resource).Namespace(namespace).Get(ctx, inside, metav1.GetOptions{})
+	return existenceAnswer(err)
 }
 
 // hasSecret checks whether a Secret exists without reading it, and does not check its keys.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -44,6 +45,7 @@ func TestASurveyTellsWhatIsThereAndWhatIsNot(t *testing.T) {
 		Permissions: []cluster.Permission{create, nobody}, Kinds: []schema.GroupVersionKind{group, job, queue, anyJob},
 		Secrets:         []cluster.SecretKey{{Name: "registry", Key: "token"}, {Name: "none"}},
 		PriorityClasses: []string{"system-node-critical", "none"}, StorageClasses: []string{"none"},
+		Networks: []string{"none", scope + "/none"},
 	})
 	for what, got := range map[string]struct {
 		answer cluster.Answer
@@ -59,6 +61,8 @@ func TestASurveyTellsWhatIsThereAndWhatIsNot(t *testing.T) {
 		"a secret that is not":               {s.Secrets[cluster.SecretKey{Name: "none"}], false},
 		"a priority class that is there":     {s.PriorityClasses["system-node-critical"], true},
 		"a priority class that is not":       {s.PriorityClasses["none"], false},
+		"a network that is not":              {s.Networks["none"], false},
+		"one of another namespace":           {s.Networks[scope+"/none"], false},
 		"a class of storage that is not":     {s.StorageClasses["none"], false},
 	} {
 		if got.answer.UnknownReason != "" || got.answer.Yes != got.want {
@@ -73,6 +77,41 @@ func TestASurveyTellsWhatIsThereAndWhatIsNot(t *testing.T) {
 	}
 	if out := testCluster.Run(t, "-n", scope, "get", "secrets", "-o", "name"); strings.Contains(out, "none") {
 		t.Errorf("it made what it asked for:\n%s", out)
+	}
+}
+
+// networkKind is the kind of the networks of Multus, without its schema.
+const networkKind = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: network-attachment-definitions.k8s.cni.cncf.io}
+spec:
+  group: k8s.cni.cncf.io
+  scope: Namespaced
+  names: {kind: NetworkAttachmentDefinition, plural: network-attachment-definitions, singular: network-attachment-definition}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+func TestASurveyFindsTheNetworksOfMultus(t *testing.T) {
+	t.Parallel()
+	testCluster, scope := newSurveyFixture(t)
+	testCluster.Apply(t, networkKind)
+	testCluster.Run(t, "wait", "--for=condition=established", "crd/network-attachment-definitions.k8s.cni.cncf.io")
+	testCluster.Apply(t, "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: fast, namespace: "+scope+"}\n")
+	kind := schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}
+	s := survey(t, testCluster.Kubeconfig, scope, cluster.SurveyRequest{Kinds: []schema.GroupVersionKind{kind}, Networks: []string{scope + "/fast", scope + "/slow", "fast"}})
+	got := map[string]bool{"kind": s.Kinds[kind].Yes}
+	for name, a := range s.Networks {
+		got[strings.TrimPrefix(name, scope)] = a.Yes
+		if a.UnknownReason != "" {
+			t.Errorf("%s: %s", name, a.UnknownReason)
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"kind": true, "/fast": true, "/slow": false, "fast": false}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -37,7 +37,8 @@
 // cluster.local: in /etc/hosts, which the driver updates. The benchmark, and the containers that wait for other pods, are in that network
 // and have the pod's hostname, a folder of its own for temporary files (TMPDIR), and an empty /run/sshd; the containers that install, pull
 // and collect are in the machine's network. The collector gets sockets of the pod's network, to listen and to connect there (package
-// sockets). All other pods share the machine's network.
+// sockets). All other pods share the machine's network. The annotation cluster.AnnotationMTU is the MTU of the link of a pod with a
+// network of its own, and of its end at the bridge; the machine's links are never changed.
 //
 // The bridge of an attempt, a process, connects its pods. It ends with the last of them, and they end with it. If the kernel refuses
 // networks, a Service is refused as NeedsNamespaces.

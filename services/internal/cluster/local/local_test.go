@@ -35,6 +35,7 @@ const (
 	envPlatform = "BAI_TEST_PLATFORM" // a directory: be a platform there until killed
 	envGangs    = "BAI_TEST_GANGS"    // not empty: the process creates Jobs of several pods
 	envServer   = "BAI_TEST_SERVER"   // an address: answer there until killed
+	envLink     = "BAI_TEST_LINK"     // the name of a link: print its MTU
 )
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -42,6 +43,9 @@ func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 func testMain(m *testing.M) int {
 	if at := os.Getenv(envServer); at != "" {
 		return serve(at)
+	}
+	if name := os.Getenv(envLink); name != "" {
+		return printMTU(name)
 	}
 	if podBinary = os.Getenv(envBinary); podBinary != "" {
 		if dir := os.Getenv(envPlatform); dir != "" {

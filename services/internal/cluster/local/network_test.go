@@ -40,6 +40,17 @@ func serve(at string) int {
 	return 1
 }
 
+// printMTU prints the MTU of a link.
+func printMTU(name string) int {
+	l, err := net.InterfaceByName(name)
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	_, _ = fmt.Fprintln(os.Stdout, l.MTU)
+	return 0
+}
+
 // networked opens a cluster whose pods may have networks.
 func networked(t *testing.T, s local.Settings) *local.Cluster {
 	t.Helper()
@@ -154,6 +165,44 @@ func TestEachPodOfARunHasANetworkAndNamesOfItsOwn(t *testing.T) {
 	}
 	remove(t, c, j)
 	wantNothingLeft(t, s.Dir)
+}
+
+func TestThePodsOfARunHaveTheMTUOfTheirAnnotation(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := networked(t, s)
+	for run, size := range map[string]string{"large": "9000", "small": "576", "usual": ""} {
+		service, j := gangJob(run, 2, os.Args[0])
+		j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: envLink, Value: "eth0"}}
+		want := "1500"
+		if size != "" {
+			j.Spec.Template.Annotations, want = map[string]string{cluster.AnnotationMTU: size}, size
+		}
+		create(t, c, service, j)
+		wantSuccess(t, c, s.Dir, j)
+		for n, log := range logsByPod(t, s.Dir, j) {
+			if !strings.Contains(log, want+"\n") {
+				t.Errorf("%s, pod %d: %q, want %s", run, n, log, want)
+			}
+		}
+	}
+}
+
+// The program that sets the MTU in the pods of a cluster is run in a pod that has the right
+// to set it.
+func TestAProgramInAPodSetsTheMTUOfItsLink(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := networked(t, s)
+	service, j := gangJob("sets", 1, "sh", "-c", pod.PathIn("", pod.Binary)+" mtu 1400 && "+pod.PathIn("", pod.Binary)+" mtu 65535 && ! "+pod.PathIn("", pod.Binary)+" mtu 10")
+	create(t, c, service, j)
+	wantSuccess(t, c, s.Dir, j)
+	log := logsByPod(t, s.Dir, j)[0]
+	for _, want := range []string{"the MTU of eth0 is 1400 (it was 1500)", "the MTU of eth0 is 65535 (it was 1400)", "set the MTU of eth0 to 10 (it is 65535): "} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %q in %q", want, log)
+		}
+	}
 }
 
 // serverJob returns a job that answers on port 8080.

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/validate"
 )
@@ -29,8 +30,9 @@ const Domain = "cluster.local"
 
 // Network returns the network settings of pod index of a Job, which has the given number in the network of its run.
 func Network(j *batchv1.Job, index int, podName string, number int) *shimapi.Network {
+	mtu, _ := strconv.Atoi(j.Spec.Template.Annotations[cluster.AnnotationMTU]) // package validate has read it
 	return &shimapi.Network{
-		Number: number, Address: Address(number), Prefix: addressPrefix, Hostname: Hostname(j, index, podName), Private: []string{sshdDir},
+		Number: number, Address: Address(number), Prefix: addressPrefix, Hostname: Hostname(j, index, podName), MTU: mtu, Private: []string{sshdDir},
 	}
 }
 

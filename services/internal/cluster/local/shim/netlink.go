@@ -43,10 +43,14 @@ func bridgeMessage(name string) []byte {
 const vethPeer = 1
 
 // vethMessage returns the message that creates a cable: one end, which is up, is attached to the bridge with an index, the other is in a
-// network namespace.
-func vethMessage(name string, bridge int, peerName string, namespace int) []byte {
-	peer := attribute(vethPeer, linkInfo(false), attribute(unix.IFLA_IFNAME, text(peerName)), attribute(unix.IFLA_NET_NS_FD, number(namespace)))
-	return linkRequest(linkInfo(true), attribute(unix.IFLA_IFNAME, text(name)), attribute(unix.IFLA_MASTER, number(bridge)),
+// network namespace. Both have the MTU, or the kernel's default if it is 0; the bridge has the least of its cables.
+func vethMessage(name string, bridge int, peerName string, namespace, mtu int) []byte {
+	var size []byte
+	if mtu > 0 {
+		size = attribute(unix.IFLA_MTU, number(mtu))
+	}
+	peer := attribute(vethPeer, linkInfo(false), attribute(unix.IFLA_IFNAME, text(peerName)), attribute(unix.IFLA_NET_NS_FD, number(namespace)), size)
+	return linkRequest(linkInfo(true), attribute(unix.IFLA_IFNAME, text(name)), attribute(unix.IFLA_MASTER, number(bridge)), size,
 		attribute(unix.IFLA_LINKINFO, attribute(unix.IFLA_INFO_KIND, text("veth")), attribute(unix.IFLA_INFO_DATA, peer)))
 }
 

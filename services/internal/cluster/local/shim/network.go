@@ -99,7 +99,7 @@ func attachVeth(n shimapi.Network, run, own int) error {
 	if err != nil {
 		return err
 	}
-	return l.roundTrip(vethMessage(portName+strconv.Itoa(n.Number), bridge, ownName, own))
+	return l.roundTrip(vethMessage(portName+strconv.Itoa(n.Number), bridge, ownName, own, n.MTU))
 }
 
 // setAddresses sets the addresses of the pod's links.

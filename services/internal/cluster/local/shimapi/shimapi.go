@@ -59,6 +59,7 @@ type Network struct {
 	Address  string   `json:"address"`           // of version 4
 	Prefix   int      `json:"prefix"`            // bits of the address that all pods of the run share
 	Hostname string   `json:"hostname"`          // hostname of the pod
+	MTU      int      `json:"mtu,omitempty"`     // of its link; zero means the kernel's default
 	Private  []string `json:"private,omitempty"` // directories that the pod sees empty, and may write to
 }
 

@@ -47,7 +47,7 @@ func Object(o cluster.Object, m Machine) *cluster.RefusedError {
 	if !ok {
 		return nil
 	}
-	for _, rule := range []func(*batchv1.Job, Machine) problem{checkJobController, checkContainers, checkImages, checkVolumes, checkResources, checkNamespaces} {
+	for _, rule := range []func(*batchv1.Job, Machine) problem{checkJobController, checkMTU, checkContainers, checkImages, checkVolumes, checkResources, checkNamespaces} {
 		if p := rule(j, m); p.text != "" {
 			return refuse(p.reason, "%s", p.text)
 		}
@@ -139,6 +139,24 @@ func checkJobController(j *batchv1.Job, _ Machine) problem {
 	}
 	if g := s.Template.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
 		return problemf("spec.template.spec.terminationGracePeriodSeconds is %d, want 0 or more", *g)
+	}
+	return problem{}
+}
+
+// minMTU and maxMTU are the least and the largest MTU of a link with addresses of IPv4 (RFC 791).
+const (
+	minMTU = 68
+	maxMTU = 65535
+)
+
+// checkMTU checks the annotation with the MTU of a pod's link.
+func checkMTU(j *batchv1.Job, _ Machine) problem {
+	text, ok := j.Spec.Template.Annotations[cluster.AnnotationMTU]
+	if !ok {
+		return problem{}
+	}
+	if n, err := strconv.Atoi(text); err != nil || n < minMTU || n > maxMTU {
+		return problemf("spec.template.metadata.annotations: %s is %q, want a number from %d to %d", cluster.AnnotationMTU, text, minMTU, maxMTU)
 	}
 	return problem{}
 }
@@ -312,8 +330,10 @@ func checkResources(j *batchv1.Job, m Machine) problem {
 			q := c.Resources.Limits[corev1.ResourceName(name)]
 			switch {
 			case q.IsZero(), name == GPU && q.Sign() > 0:
-			case strings.Contains(name, "/"):
+			case strings.HasSuffix(name, "/gpu"):
 				return problem{event.NeedsGPU, fmt.Sprintf("%s.resources.limits: the machine has no %q", c.path, name)}
+			case strings.Contains(name, "/"), strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
+				return problem{event.NeedsDevice, fmt.Sprintf("%s.resources.limits: the local cluster has no %q: use a Kubernetes cluster", c.path, name)}
 			default:
 				return problemf("%s.resources.limits: the local cluster cannot enforce a limit of %s; leave it out (hardware.cpus, hardware.memory), or use a Kubernetes cluster", c.path, name)
 			}

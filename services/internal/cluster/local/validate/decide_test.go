@@ -170,7 +170,13 @@ func TestWhatIsNotCarriedOutIsRefused(t *testing.T) {
 		"a limit of CPU":            {change: limit("cpu", "1"), want: "limit of cpu"},
 		"more GPUs than there are":  {change: limit(validate.GPU, "2"), want: "2 GPUs, and this machine has 1", machine: validate.Machine{GPUs: 1}, reason: event.NeedsGPU},
 		"GPUs that there never are": {change: limit("amd.com/gpu", "1"), want: "amd.com/gpu", reason: event.NeedsGPU},
-		"no command":                {change: main(func(c *container) { c.Command = nil }), want: `entrypoint of image "image"`, reason: event.NeedsImage},
+		"devices of a cluster":      {change: limit("rdma/hca", "1"), want: "rdma/hca", reason: event.NeedsDevice},
+		"large pages":               {change: limit("hugepages-2Mi", "2Mi"), want: "hugepages-2Mi", reason: event.NeedsDevice},
+		"an MTU that is none": {
+			change: func(j *batchv1.Job) { j.Spec.Template.Annotations = map[string]string{cluster.AnnotationMTU: "67"} },
+			want:   `is "67", want a number from 68 to 65535`,
+		},
+		"no command": {change: main(func(c *container) { c.Command = nil }), want: `entrypoint of image "image"`, reason: event.NeedsImage},
 		"a mount where there are none": {
 			change: func(*batchv1.Job) {}, machine: validate.Machine{GPUs: 1, NoNamespaces: "set sysctl x"},
 			want: "set sysctl x", reason: event.NeedsNamespaces,
