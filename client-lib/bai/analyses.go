@@ -26,7 +26,7 @@ func (c *Client) Compare(ctx context.Context, req *baiv1.CompareRunsRequest) (*b
 func (c *Client) History(ctx context.Context, req *baiv1.QueryHistoryRequest) (*baiv1.QueryHistoryResponse, error) {
 	res, err := callWithRetry(ctx, c, c.analyses.QueryHistory, req)
 	if err != nil {
-		return nil, fmt.Errorf("get the history of task %q: %w", req.GetTask(), err)
+		return nil, fmt.Errorf("get the history of task %q: %w", req.GetTask(), withNotFoundKind("task", err))
 	}
 	return res, nil
 }
@@ -35,7 +35,7 @@ func (c *Client) History(ctx context.Context, req *baiv1.QueryHistoryRequest) (*
 func (c *Client) Power(ctx context.Context, req *baiv1.PlanPowerRequest) (*baiv1.PlanPowerResponse, error) {
 	res, err := callWithRetry(ctx, c, c.analyses.PlanPower, req)
 	if err != nil {
-		return nil, fmt.Errorf("plan runs of task %q: %w", req.GetTask(), err)
+		return nil, fmt.Errorf("plan runs of task %q: %w", req.GetTask(), withNotFoundKind("task", err))
 	}
 	return res, nil
 }
@@ -48,7 +48,7 @@ func (c *Client) SetBaseline(ctx context.Context, req *baiv1.SetBaselineRequest)
 	}
 	res, err := callWithRetry(ctx, c, c.baselines.SetBaseline, req)
 	if err != nil {
-		return nil, fmt.Errorf("set baseline %q: %w", req.GetName(), err)
+		return nil, fmt.Errorf("set baseline %q: %w", req.GetName(), withNotFoundKind("operand", err))
 	}
 	return res.GetBaseline(), nil
 }

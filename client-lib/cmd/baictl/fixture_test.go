@@ -95,6 +95,7 @@ func newFixture(t *testing.T, begin time.Time) *baitest.Platform {
 	addSets(p, begin)
 	addSetResults(p)
 	addComparisons(p)
+	addTask(p)
 	return p
 }
 

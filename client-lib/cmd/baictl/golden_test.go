@@ -61,6 +61,7 @@ func allCommands() map[string]string {
 	maps.Copy(all, authorCommands())
 	maps.Copy(all, resultCommands())
 	maps.Copy(all, changesCommands())
+	maps.Copy(all, taskCommands())
 	maps.Copy(all, compareCommands())
 	maps.Copy(all, dataCommands())
 	maps.Copy(all, scheduleCommands())
@@ -99,6 +100,9 @@ func formattedCommands() map[string]string {
 		"environment": "environment hello",
 		"changes":     "changes --input results.csv --method otava",
 		"compare":     "compare baseline:main hello",
+		"task":        "changes --task checksums",
+		"history":     "history rate --task checksums",
+		"power":       "power --task checksums --metric rate --effect 2%",
 		"explain":     "explain BAI0012",
 		"diff":        "diff good.toml hello",
 		"sweep":       "sweep preview sweep.toml",
@@ -121,6 +125,12 @@ func formattedCommands() map[string]string {
 		"results":    "set results sizes",
 		"submit-set": "submit sizes.toml --idempotency-key k",
 		"run-set":    "run sizes.toml --idempotency-key k",
+
+		"baselines":         "baseline list",
+		"baseline":          "baseline get main",
+		"baseline-set":      "baseline set main hello --reason=faster",
+		"baseline-revision": "baseline history main",
+		"baseline-delete":   "baseline delete main",
 
 		"data":     "data list",
 		"verify":   "data verify 9f86 " + damagedSHA256,
@@ -288,6 +298,57 @@ func changesCommands() map[string]string {
 		"changes-no-xml":        "changes --input results.csv -o xml",
 		"completion-method":     "__complete changes --method o",
 		"completion-changes-as": "__complete changes -o j",
+	}
+}
+
+// taskCommands are the command lines about the series of a task, and about baselines.
+func taskCommands() map[string]string {
+	return map[string]string{
+		"task-fail":            "changes --task checksums --fail -o name",
+		"task-csv":             "changes --task checksums -o csv",
+		"task-jsonl":           "changes --task checksums -o jsonl",
+		"task-none":            "changes --task nothing",
+		"task-steady":          "changes --task steady --fail",
+		"task-both":            "changes --task checksums --input results.csv",
+		"task-method":          "changes --task checksums --method otava --replay",
+		"task-metric":          "changes --input results.csv --metric rate --since 3d",
+		"task-limit":           "changes --task checksums --limit 5000",
+		"history-all":          "history --task checksums",
+		"history-csv":          "history --task checksums -o csv",
+		"history-svg":          "history rate --task checksums -o svg",
+		"history-svg-which":    "history --task checksums -o svg",
+		"history-svg-none":     "history speed --task checksums -o svg",
+		"history-steady-svg":   "history --task steady -o svg",
+		"history-steady":       "history --task steady",
+		"history-empty":        "history --task empty",
+		"history-empty-metric": "history --task empty --metric speed",
+		"history-no-task":      "history rate",
+		"history-none":         "history --task nothing",
+		"history-no-time":      "history --task checksums --since yesterday",
+		"history-bad-label":    "history --task checksums --label x",
+		"power-all":            "power --task checksums",
+		"power-csv":            "power --task checksums --effect 0.02 -o csv",
+		"power-none":           "power --task nothing",
+		"power-no-task":        "power",
+		"power-empty":          "power --task empty --metric speed",
+		"power-bad-effect":     "power --task checksums --effect 5",
+		"power-no-effect":      "power --task checksums --effect 0",
+		"power-no-runs":        "power --task checksums --runs=",
+		"baseline-nothing":     "baseline",
+		"baseline-none":        "baseline get nothing",
+		"baseline-set-again":   "baseline set baseline:main checksums@-14d",
+		"baseline-set-nothing": "baseline set main",
+		"baseline-list-none":   "baseline list --namespace nobody",
+		"baseline-delete-none": "baseline delete nothing -o json",
+		"completion-baseline":  "__complete baseline get m",
+		"completion-operand":   "__complete baseline set main b",
+		"completion-history":   "__complete history --task checksums r",
+		"completion-task":      "__complete history --task h",
+		"help-history":         "history --help",
+		"help-power":           "power --help",
+		"help-baseline":        "baseline --help",
+		"help-baseline-set":    "baseline set --help",
+		"help-changes":         "changes --help",
 	}
 }
 
@@ -523,7 +584,7 @@ func TestOutputInAPipe(t *testing.T) {
 
 func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	for _, name := range []string{
-		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "changes-table", "changes-wide", "changes-replay", "get-wide", "validate-folder",
+		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "changes-table", "changes-wide", "changes-replay", "task-table", "task-wide", "history-table", "history-wide", "history-all", "power-table", "power-all", "baselines-table", "baseline-table", "baseline-revision-table", "get-wide", "validate-folder",
 		"list-table", "list-wide", "get-table", "watch-table", "run-table", "run-json", "metrics-table", "metrics-wide", "logs-table",
 		"submit-wide", "validate-two", "version-table", "cancel-table", "get-missing", "list-none",
 	} {

@@ -29,8 +29,9 @@ func (p *Platform) SetComparison(c *baiv1.CompareRunsResponse) {
 	p.analyses.comparisons[[2]string{c.GetOld().GetOperand(), c.GetNew().GetOperand()}] = c
 }
 
-// SetHistory sets the answer to QueryHistory for a task.
+// SetHistory sets the answer to QueryHistory for a task, whose method is "segments/1".
 func (p *Platform) SetHistory(task string, h *baiv1.QueryHistoryResponse) {
+	h.Method = "segments/1"
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.analyses.histories[task] = h
@@ -41,6 +42,13 @@ func (p *Platform) SetPower(task string, w *baiv1.PlanPowerResponse) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.analyses.powers[task] = w
+}
+
+// AddBaseline adds a baseline, or replaces one. The newest revision comes first.
+func (p *Platform) AddBaseline(b *baiv1.Baseline) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.baselines[b.GetNamespace()+"/"+b.GetName()] = proto.CloneOf(b)
 }
 
 // AnalysisRequests returns the requests of AnalysisService, in order.
@@ -62,14 +70,29 @@ func (c analysisService) CompareRuns(_ context.Context, req *baiv1.CompareRunsRe
 	return answer(c.p, req, c.p.analyses.comparisons, [2]string{req.GetOld(), req.GetNew()}, "run or set")
 }
 
-// QueryHistory implements bai.v1.AnalysisService.
+// QueryHistory implements bai.v1.AnalysisService. Of the request it heeds the task and the
+// metrics.
 func (c analysisService) QueryHistory(_ context.Context, req *baiv1.QueryHistoryRequest) (*baiv1.QueryHistoryResponse, error) {
-	return answer(c.p, req, c.p.analyses.histories, req.GetTask(), "task")
+	h, err := answer(c.p, req, c.p.analyses.histories, req.GetTask(), "task")
+	if err == nil {
+		h.Series = ofMetrics(h.GetSeries(), req.GetMetrics())
+	}
+	return h, err
 }
 
-// PlanPower implements bai.v1.AnalysisService.
+// PlanPower implements bai.v1.AnalysisService. Of the request it heeds the task and the
+// metrics.
 func (c analysisService) PlanPower(_ context.Context, req *baiv1.PlanPowerRequest) (*baiv1.PlanPowerResponse, error) {
-	return answer(c.p, req, c.p.analyses.powers, req.GetTask(), "task")
+	w, err := answer(c.p, req, c.p.analyses.powers, req.GetTask(), "task")
+	if err == nil {
+		w.Series = ofMetrics(w.GetSeries(), req.GetMetrics())
+	}
+	return w, err
+}
+
+// ofMetrics returns the series of metrics; none means all.
+func ofMetrics[S interface{ GetMetric() string }](all []S, metrics []string) []S {
+	return slices.DeleteFunc(all, func(s S) bool { return len(metrics) > 0 && !slices.Contains(metrics, s.GetMetric()) })
 }
 
 // answer returns a copy of what was set for a key.

@@ -37,12 +37,7 @@ func (r axisRange) set(a *plot.Axis) {
 func (c Chart) yRange() axisRange {
 	var values []float64
 	for _, g := range c.Groups {
-		for _, p := range g.Points {
-			values = append(values, p.Y)
-			if !math.IsNaN(p.Low) {
-				values = append(values, p.Low, p.High)
-			}
-		}
+		values = append(values, heights(g.Points)...)
 	}
 	if isLog(values) {
 		return logRange(values)
@@ -51,6 +46,38 @@ func (c Chart) yRange() axisRange {
 		values = append(values, 0)
 	}
 	return linearRange(values)
+}
+
+// heights returns the values of points, and the ends of their intervals.
+func heights(points []Point) []float64 {
+	var values []float64
+	for _, p := range points {
+		values = append(values, p.Y)
+		if !math.IsNaN(p.Low) {
+			values = append(values, p.Low, p.High)
+		}
+	}
+	return values
+}
+
+// rangeOf is an axis that is logarithmic if the values are positive and span more than two
+// powers of ten.
+func rangeOf(values []float64) axisRange {
+	if isLog(values) {
+		return logRange(values)
+	}
+	return linearRange(values)
+}
+
+// withHeadroom returns the axis with room for a line of text above the values.
+func (r axisRange) withHeadroom() axisRange {
+	const share = 0.08
+	if r.log {
+		r.high *= math.Pow(r.high/r.low, share)
+		return r
+	}
+	r.high += share * (r.high - r.low)
+	return r
 }
 
 // xRange is the axis of a numeric parameter. It has a tick at each value, unless these are
@@ -62,10 +89,7 @@ func (c Chart) xRange() axisRange {
 			values = append(values, p.X)
 		}
 	}
-	r := linearRange(values)
-	if isLog(values) {
-		r = logRange(values)
-	}
+	r := rangeOf(values)
 	if ticks := ticksAt(values, r); ticks != nil {
 		r.ticks = ticks
 	}

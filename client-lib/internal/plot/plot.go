@@ -105,8 +105,8 @@ func drawable(groups []Group) []Group {
 
 func isDrawable(x float64) bool { return math.Abs(x) <= largest }
 
-// plot is axes and data.
-func (c Chart) plot() *plot.Plot {
+// axes is titles and axes, without ranges.
+func (c Chart) axes() *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil
 	p.Title.Text = c.heading()
@@ -119,6 +119,12 @@ func (c Chart) plot() *plot.Plot {
 		a.Label.Padding, a.Tick.Length, a.Padding = 4, 5, 0
 		a.Width, a.Tick.Width = 1, 1
 	}
+	return p
+}
+
+// plot is axes and data.
+func (c Chart) plot() *plot.Plot {
+	p := c.axes()
 	c.scaleX(&p.X)
 	y := c.yRange()
 	y.set(&p.Y)

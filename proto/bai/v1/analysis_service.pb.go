@@ -891,10 +891,12 @@ type QueryHistoryResponse struct {
 	Series []*SeriesHistory `protobuf:"bytes,1,rep,name=series,proto3" json:"series,omitempty"`
 	// Runs that are points, the oldest first; points name them by their place.
 	Runs []*HistoryRun `protobuf:"bytes,2,rep,name=runs,proto3" json:"runs,omitempty"`
-	// Number of runs that are no points.
+	// Number of runs among them that are no points, such as failed ones.
 	Excluded int32 `protobuf:"varint,3,opt,name=excluded,proto3" json:"excluded,omitempty"`
 	// There are older runs than these.
-	Truncated     bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// How changes are found, such as "segments/1": another method may find others.
+	Method        string `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -955,6 +957,13 @@ func (x *QueryHistoryResponse) GetTruncated() bool {
 		return x.Truncated
 	}
 	return false
+}
+
+func (x *QueryHistoryResponse) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
 }
 
 // HistoryRun is a run of a history.
@@ -1366,7 +1375,11 @@ type HistoryChange struct {
 	VersionAfter string `protobuf:"bytes,15,opt,name=version_after,json=versionAfter,proto3" json:"version_after,omitempty"`
 	// What else differs between the points before and after it: the subjects of
 	// SideDifference.
-	Subjects      []string `protobuf:"bytes,16,rep,name=subjects,proto3" json:"subjects,omitempty"`
+	Subjects []string `protobuf:"bytes,16,rep,name=subjects,proto3" json:"subjects,omitempty"`
+	// after - before, in the unit of the metric.
+	Shift float64 `protobuf:"fixed64,17,opt,name=shift,proto3" json:"shift,omitempty"`
+	// Of the shift; absent for kind environment.
+	ShiftInterval *Interval `protobuf:"bytes,18,opt,name=shift_interval,json=shiftInterval,proto3" json:"shift_interval,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1509,6 +1522,20 @@ func (x *HistoryChange) GetVersionAfter() string {
 func (x *HistoryChange) GetSubjects() []string {
 	if x != nil {
 		return x.Subjects
+	}
+	return nil
+}
+
+func (x *HistoryChange) GetShift() float64 {
+	if x != nil {
+		return x.Shift
+	}
+	return 0
+}
+
+func (x *HistoryChange) GetShiftInterval() *Interval {
+	if x != nil {
+		return x.ShiftInterval
 	}
 	return nil
 }
@@ -1982,12 +2009,13 @@ const file_bai_v1_analysis_service_proto_rawDesc = "" +
 	"\x0ewithout_points\x18\b \x01(\bR\rwithoutPoints\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbf\x01\n" +
 	"\x14QueryHistoryResponse\x12-\n" +
 	"\x06series\x18\x01 \x03(\v2\x15.bai.v1.SeriesHistoryR\x06series\x12&\n" +
 	"\x04runs\x18\x02 \x03(\v2\x12.bai.v1.HistoryRunR\x04runs\x12\x1a\n" +
 	"\bexcluded\x18\x03 \x01(\x05R\bexcluded\x12\x1c\n" +
-	"\ttruncated\x18\x04 \x01(\bR\ttruncated\"\x90\x02\n" +
+	"\ttruncated\x18\x04 \x01(\bR\ttruncated\x12\x16\n" +
+	"\x06method\x18\x05 \x01(\tR\x06method\"\x90\x02\n" +
 	"\n" +
 	"HistoryRun\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
@@ -2020,7 +2048,7 @@ const file_bai_v1_analysis_service_proto_rawDesc = "" +
 	"\fHistoryLevel\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x05R\x05first\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\x05R\x04last\x12\x16\n" +
-	"\x06median\x18\x03 \x01(\x01R\x06median\"\xe8\x03\n" +
+	"\x06median\x18\x03 \x01(\x01R\x06median\"\xb7\x04\n" +
 	"\rHistoryChange\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12.\n" +
@@ -2040,7 +2068,9 @@ const file_bai_v1_analysis_service_proto_rawDesc = "" +
 	"range_last\x18\r \x01(\x05R\trangeLast\x12%\n" +
 	"\x0eversion_before\x18\x0e \x01(\tR\rversionBefore\x12#\n" +
 	"\rversion_after\x18\x0f \x01(\tR\fversionAfter\x12\x1a\n" +
-	"\bsubjects\x18\x10 \x03(\tR\bsubjects\"\x8a\x01\n" +
+	"\bsubjects\x18\x10 \x03(\tR\bsubjects\x12\x14\n" +
+	"\x05shift\x18\x11 \x01(\x01R\x05shift\x127\n" +
+	"\x0eshift_interval\x18\x12 \x01(\v2\x10.bai.v1.IntervalR\rshiftInterval\"\x8a\x01\n" +
 	"\x10PlanPowerRequest\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x18\n" +
@@ -2147,22 +2177,23 @@ var file_bai_v1_analysis_service_proto_depIdxs = []int32{
 	24, // 21: bai.v1.HistoryPoint.interval:type_name -> bai.v1.Interval
 	25, // 22: bai.v1.HistoryChange.time:type_name -> google.protobuf.Timestamp
 	24, // 23: bai.v1.HistoryChange.interval:type_name -> bai.v1.Interval
-	17, // 24: bai.v1.PlanPowerResponse.series:type_name -> bai.v1.SeriesPower
-	23, // 25: bai.v1.SeriesPower.labels:type_name -> bai.v1.SeriesPower.LabelsEntry
-	18, // 26: bai.v1.SeriesPower.detectable:type_name -> bai.v1.DetectableChange
-	19, // 27: bai.v1.SeriesPower.needed:type_name -> bai.v1.NeededRuns
-	6,  // 28: bai.v1.DetectableChange.change:type_name -> bai.v1.Difference
-	0,  // 29: bai.v1.AnalysisService.CompareRuns:input_type -> bai.v1.CompareRunsRequest
-	8,  // 30: bai.v1.AnalysisService.QueryHistory:input_type -> bai.v1.QueryHistoryRequest
-	15, // 31: bai.v1.AnalysisService.PlanPower:input_type -> bai.v1.PlanPowerRequest
-	1,  // 32: bai.v1.AnalysisService.CompareRuns:output_type -> bai.v1.CompareRunsResponse
-	9,  // 33: bai.v1.AnalysisService.QueryHistory:output_type -> bai.v1.QueryHistoryResponse
-	16, // 34: bai.v1.AnalysisService.PlanPower:output_type -> bai.v1.PlanPowerResponse
-	32, // [32:35] is the sub-list for method output_type
-	29, // [29:32] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	24, // 24: bai.v1.HistoryChange.shift_interval:type_name -> bai.v1.Interval
+	17, // 25: bai.v1.PlanPowerResponse.series:type_name -> bai.v1.SeriesPower
+	23, // 26: bai.v1.SeriesPower.labels:type_name -> bai.v1.SeriesPower.LabelsEntry
+	18, // 27: bai.v1.SeriesPower.detectable:type_name -> bai.v1.DetectableChange
+	19, // 28: bai.v1.SeriesPower.needed:type_name -> bai.v1.NeededRuns
+	6,  // 29: bai.v1.DetectableChange.change:type_name -> bai.v1.Difference
+	0,  // 30: bai.v1.AnalysisService.CompareRuns:input_type -> bai.v1.CompareRunsRequest
+	8,  // 31: bai.v1.AnalysisService.QueryHistory:input_type -> bai.v1.QueryHistoryRequest
+	15, // 32: bai.v1.AnalysisService.PlanPower:input_type -> bai.v1.PlanPowerRequest
+	1,  // 33: bai.v1.AnalysisService.CompareRuns:output_type -> bai.v1.CompareRunsResponse
+	9,  // 34: bai.v1.AnalysisService.QueryHistory:output_type -> bai.v1.QueryHistoryResponse
+	16, // 35: bai.v1.AnalysisService.PlanPower:output_type -> bai.v1.PlanPowerResponse
+	33, // [33:36] is the sub-list for method output_type
+	30, // [30:33] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_analysis_service_proto_init() }

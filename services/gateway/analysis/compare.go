@@ -67,11 +67,11 @@ func (a *Analyses) past(ctx context.Context, r rules, base, other results, req C
 	if task == "" || !base.needsPast() && !other.needsPast() {
 		return History{}, nil
 	}
-	runs, _, err := a.newest(ctx, HistoryRequest{Task: task, Namespace: first.Namespace, Until: until, Limit: maxPast})
+	found, err := a.newest(ctx, HistoryRequest{Task: task, Namespace: first.Namespace, Until: until, Limit: maxPast})
 	if err != nil {
 		return History{}, err
 	}
-	runs = slices.DeleteFunc(runs, func(r store.Run) bool { return other.has(r.ID) || base.has(r.ID) })
+	runs := slices.DeleteFunc(found.runs, func(r store.Run) bool { return other.has(r.ID) || base.has(r.ID) })
 	all, err := a.members(ctx, runs)
 	if err != nil {
 		return History{}, err

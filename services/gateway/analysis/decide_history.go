@@ -211,9 +211,10 @@ func (s *SeriesHistory) lastLevel() Level { return s.Levels[len(s.Levels)-1] }
 // environmentChange returns the change between two levels that were measured on different
 // machines.
 func environmentChange(before, after Level) HistoryChange {
+	none := judge.Interval{Low: math.NaN(), High: math.NaN()}
 	c := changepoint.Change{
 		Index: after.First, Kind: kindEnvironment, Before: before.Median, After: after.Median, Shift: after.Median - before.Median,
-		Magnitude: math.NaN(), MagnitudeInterval: judge.Interval{Low: math.NaN(), High: math.NaN()}, P: 1, First: after.First, Last: after.First,
+		Magnitude: math.NaN(), MagnitudeInterval: none, ShiftInterval: none, P: 1, First: after.First, Last: after.First,
 	}
 	if c.Before != 0 {
 		c.Magnitude = c.After/c.Before - 1

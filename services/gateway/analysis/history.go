@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -38,14 +37,14 @@ func (a *Analyses) History(ctx context.Context, req HistoryRequest) (History, er
 	if req.Limit == 0 {
 		req.Limit = defaultPoints
 	}
-	runs, truncated, err := a.newest(ctx, req)
+	found, err := a.newest(ctx, req)
 	if err != nil {
 		return History{}, err
 	}
-	if len(runs) == 0 {
-		return History{}, &MissingError{Message: fmt.Sprintf("task %.100q of team %s has no runs of that kind (baictl list --label %s=%.100s)", req.Task, Scope{Namespace: req.Namespace}.namespace(), store.LabelTask, req.Task)}
+	if len(found.runs) == 0 {
+		return History{}, &MissingError{Message: fmt.Sprintf("task %.100q of team %s has no runs of that kind that succeeded (baictl list --label %s=%.100s)", req.Task, Scope{Namespace: req.Namespace}.namespace(), store.LabelTask, req.Task)}
 	}
-	members, err := a.members(ctx, runs)
+	members, err := a.members(ctx, found.runs)
 	if err != nil {
 		return History{}, err
 	}
@@ -54,26 +53,54 @@ func (a *Analyses) History(ctx context.Context, req HistoryRequest) (History, er
 		return History{}, fmt.Errorf("analyse the history: %w", err)
 	}
 	h := r.history(members, req.Metrics)
-	h.Truncated = truncated
+	h.Excluded, h.Truncated = h.Excluded+found.excluded, found.more
 	return h, nil
 }
 
-// newest returns the newest runs that a request selects, and whether there are more.
-func (a *Analyses) newest(ctx context.Context, req HistoryRequest) (runs []store.Run, more bool, err error) {
+// newestRuns are the newest runs of a task that succeeded.
+type newestRuns struct {
+	runs     []store.Run // the newest first
+	excluded int         // others among them
+	more     bool        // there are older ones
+}
+
+// newest returns the newest runs that a request selects and that may be points. It looks at
+// maxLooked runs at most.
+func (a *Analyses) newest(ctx context.Context, req HistoryRequest) (found newestRuns, err error) {
 	labels := map[string]string{store.LabelTask: req.Task}
 	maps.Copy(labels, req.Labels)
 	f := store.RunFilter{Namespace: Scope{Namespace: req.Namespace}.namespace(), Labels: labels, Since: req.Since, Until: req.Until}
+	looked := 0
 	for token := ""; ; {
 		var page []store.Run
-		if page, token, err = a.deps.Store.Runs(ctx, f, token, min(pageRuns, req.Limit)); err != nil {
-			return nil, false, fmt.Errorf("list the runs of task %.100q: %w", req.Task, err)
+		if page, token, err = a.deps.Store.Runs(ctx, f, token, pageRuns); err != nil {
+			return newestRuns{}, fmt.Errorf("list the runs of task %.100q: %w", req.Task, err)
 		}
-		page = slices.DeleteFunc(page, confirms)
-		if runs = append(runs, page...); len(runs) >= req.Limit {
-			return runs[:req.Limit], token != "" || len(runs) > req.Limit, nil
+		looked += len(page)
+		if found.add(page, req.Limit); found.more {
+			return found, nil
 		}
-		if token == "" {
-			return runs, false, nil
+		if found.more = token != "" && looked >= maxLooked; found.more || token == "" {
+			return found, nil
+		}
+	}
+}
+
+// maxLooked is how many runs are looked at for a history.
+const maxLooked = 10_000
+
+// add adds the runs of a page that may be points, up to a limit.
+func (n *newestRuns) add(page []store.Run, limit int) {
+	for _, r := range page {
+		switch {
+		case confirms(r):
+		case exclusion(r) != "":
+			n.excluded++
+		case len(n.runs) == limit:
+			n.more = true
+			return
+		default:
+			n.runs = append(n.runs, r)
 		}
 	}
 }

@@ -115,6 +115,16 @@ func TestTheHistoryOfATask(t *testing.T) {
 			},
 			want: "3 runs, 1 excluded, truncated false\nrate: 0-2 at 100\n3 rows have a value: at least 10 are needed to say that something changed",
 		},
+		"runs that failed take no place of the newest": {
+			store: func(w *fixture) {
+				w.addAll("a", around(100, 5), spec{})
+				for range 9 {
+					w.add(spec{change: func(r *store.Run) { r.Outcome = event.Failed }})
+				}
+			},
+			change: func(r *analysis.HistoryRequest) { r.Limit = 3 },
+			want:   "3 runs, 9 excluded, truncated true\nrate: 0-2 at 100\n3 rows have a value: at least 10 are needed to say that something changed",
+		},
 		"the newest runs are taken": {
 			store:  func(w *fixture) { w.addAll("a", slices.Concat(around(100, 300), around(90, 5)), spec{}) },
 			change: func(r *analysis.HistoryRequest) { r.Limit = 5 },
@@ -136,7 +146,7 @@ func TestTheHistoryOfATask(t *testing.T) {
 			want: "2 runs, 0 excluded, truncated false\nrate: 0-1 at 100\n2 rows have a value: at least 10 are needed to say that something changed",
 		},
 		"a task without runs is missing": {
-			store: func(*fixture) {}, want: "missing: task \"rates\" of team default has no runs of that kind (baictl list --label task_name=rates)",
+			store: func(*fixture) {}, want: "missing: task \"rates\" of team default has no runs of that kind that succeeded (baictl list --label task_name=rates)",
 		},
 		"a task is needed": {
 			store: func(*fixture) {}, change: func(r *analysis.HistoryRequest) { r.Task = "" }, want: "operand: task is empty: give the task_name of a descriptor",
@@ -187,9 +197,9 @@ func TestThePowerOfATask(t *testing.T) {
 		t.Errorf("%d runs show 0.1 %%", n)
 	}
 	for want, req := range map[string]analysis.PowerRequest{
-		"operand: runs are [0]: give at most 20 numbers of 1 to 10000":                                   {Task: "rates", Runs: []int{0}},
-		"operand: effect is -1: give at least 0, and less than 10: 0.02 is 2 %":                          {Task: "rates", Effect: -1},
-		"missing: task \"x\" of team default has no runs of that kind (baictl list --label task_name=x)": {Task: "x"},
+		"operand: runs are [0]: give at most 20 numbers of 1 to 10000":                                                  {Task: "rates", Runs: []int{0}},
+		"operand: effect is -1: give at least 0, and less than 10: 0.02 is 2 %":                                         {Task: "rates", Effect: -1},
+		"missing: task \"x\" of team default has no runs of that kind that succeeded (baictl list --label task_name=x)": {Task: "x"},
 	} {
 		if _, err := w.Power(t.Context(), req); describeError(err) != want {
 			t.Errorf("%v, want %s", err, want)

@@ -13,6 +13,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
+	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
@@ -108,7 +109,7 @@ func (s *analysisServer) QueryHistory(ctx context.Context, req *baiv1.QueryHisto
 	if err != nil {
 		return nil, err
 	}
-	resp := &baiv1.QueryHistoryResponse{Excluded: int32Of(h.Excluded), Truncated: h.Truncated}
+	resp := &baiv1.QueryHistoryResponse{Excluded: int32Of(h.Excluded), Truncated: h.Truncated, Method: changepoint.Method}
 	for i := range h.Runs {
 		resp.Runs = append(resp.Runs, historyRunOf(&h.Runs[i]))
 	}
@@ -151,16 +152,22 @@ func historyChangeOf(c *analysis.HistoryChange, d judge.Direction) *baiv1.Histor
 	out := &baiv1.HistoryChange{
 		Index: int32Of(c.Index), RunId: c.Run.ID, Time: timestamppb.New(c.Run.Time), Kind: string(c.Kind), Direction: "down", Verdict: c.Verdict(d),
 		Before: c.Before, After: c.After, Magnitude: c.Magnitude, P: c.P, RangeFirst: int32Of(c.First), RangeLast: int32Of(c.Last),
-		VersionBefore: c.VersionBefore, VersionAfter: c.VersionAfter, Subjects: c.Subjects,
+		VersionBefore: c.VersionBefore, VersionAfter: c.VersionAfter, Subjects: c.Subjects, Shift: c.Shift,
 	}
 	if c.Shift > 0 {
 		out.Direction = "up"
 	}
-	if i := c.MagnitudeInterval; !math.IsNaN(i.Low) {
-		i.Level = cmp.Or(i.Level, analysis.Confidence)
-		out.Interval = intervalOf(i)
-	}
+	out.Interval, out.ShiftInterval = changeIntervalOf(c.MagnitudeInterval), changeIntervalOf(c.ShiftInterval)
 	return out
+}
+
+// changeIntervalOf returns the interval of a change, or nil if it has none.
+func changeIntervalOf(i judge.Interval) *baiv1.Interval {
+	if math.IsNaN(i.Low) {
+		return nil
+	}
+	i.Level = cmp.Or(i.Level, analysis.Confidence)
+	return intervalOf(i)
 }
 
 // PlanPower implements bai.v1.AnalysisService.

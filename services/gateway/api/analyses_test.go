@@ -100,7 +100,7 @@ func TestAHistoryHasItsChanges(t *testing.T) {
 	want := &baiv1.HistoryChange{
 		Index: 12, RunId: ids[12], Time: got.GetRuns()[12].GetTime(), Kind: "step", Direction: "down", Verdict: "regression", VersionBefore: "v1", VersionAfter: "v2",
 	}
-	if diff := cmp.Diff(want, c, protocmp.Transform(), protocmp.IgnoreFields(c, "before", "after", "magnitude", "interval", "p", "range_first", "range_last")); diff != "" {
+	if diff := cmp.Diff(want, c, protocmp.Transform(), protocmp.IgnoreFields(c, "before", "after", "magnitude", "interval", "shift", "shift_interval", "p", "range_first", "range_last")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if c.GetInterval().GetLevel() != 0.95 || c.GetMagnitude() > -0.09 || c.GetP() > 0.01 {

@@ -22,6 +22,9 @@ const (
 	MinSide   = 5
 )
 
+// Method names the rules by which changes are found. It changes when other changes are found.
+const Method = "segments/1"
+
 // A Kind is the form of a change.
 type Kind string
 

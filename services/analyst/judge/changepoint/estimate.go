@@ -301,7 +301,7 @@ func (r *ramps) squares(begin, end int) float64 {
 func (e *estimator) notes(spikes int) []string {
 	var all []string
 	if spikes > 0 {
-		all = append(all, fmt.Sprintf("%d of the last %d values are spikes and do not count", spikes, len(e.model.z)))
+		all = append(all, fmt.Sprintf("%d of the last %d values do not count: spikes", spikes, len(e.model.z)))
 	}
 	if e.rho >= 0.2 {
 		all = append(all, fmt.Sprintf("each value depends on the one before it (autocorrelation %.1f), so that changes need to be clearer", e.rho))

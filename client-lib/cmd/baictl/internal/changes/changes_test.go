@@ -162,7 +162,7 @@ func TestOnlyRegressionsThatStandCount(t *testing.T) {
 	if n, series := changes.Regressions(all); n != 2 || series != 1 {
 		t.Errorf("%d regressions in %d series", n, series)
 	}
-	if got, want := changes.Summary(all), "4 series, 16 rows, 6 changes (2 regressions, 2 improvements), 4 withdrawn"; got != want {
+	if got, want := changes.Summary(all, "row"), "4 series, 16 rows, 6 changes (2 regressions, 2 improvements), 4 withdrawn"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

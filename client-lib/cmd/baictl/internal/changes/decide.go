@@ -52,7 +52,8 @@ type Change struct {
 	P     *float64 `json:"p"`
 	Range [2]int   `json:"range"` // rows between which Index may lie
 
-	*Lifetime // in a replay
+	*Lifetime   // in a replay
+	*Occurrence // of a task on a platform
 }
 
 // A Difference is after - before.

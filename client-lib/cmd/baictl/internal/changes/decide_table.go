@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/series"
 )
 
 // VerdictTitle is the title of a table's column of verdicts.
@@ -73,8 +74,12 @@ func lifetime(c Change) []string {
 	return []string{strconv.Itoa(c.Seen), withdrawn}
 }
 
-// outcome is the verdict, or the direction where there is none.
+// outcome is the verdict, or the direction where there is none, or the word for machines that
+// differ.
 func outcome(c Change) string {
+	if c.Kind == series.Environment {
+		return "machine"
+	}
 	if c.Verdict == Undirected {
 		return c.Direction
 	}
@@ -93,7 +98,7 @@ func optional(x *float64, form func(float64) string) string {
 func size(c Change) string {
 	switch {
 	case c.Magnitude != nil:
-		form := printer.Percents(*c.Magnitude)
+		form := printer.PercentForm(*c.Magnitude)
 		return form(*c.Magnitude) + " %" + ends(c.Interval, form)
 	case c.Difference != nil && c.Shift != nil:
 		return printer.Signed(*c.Shift) + ends(c.ShiftInterval, printer.Signed)
@@ -108,8 +113,8 @@ func ends(interval *[2]float64, form func(float64) string) string {
 	return " [" + form(interval[0]) + ", " + form(interval[1]) + "]"
 }
 
-// Summary is the numbers of series, rows and changes.
-func Summary(all []SeriesReport) string {
+// Summary is the numbers of series, rows, which a noun names, and changes.
+func Summary(all []SeriesReport, noun string) string {
 	var rows, missing, withdrawn int
 	verdicts := map[string]int{}
 	for _, r := range all {
@@ -122,7 +127,7 @@ func Summary(all []SeriesReport) string {
 			verdicts[c.Verdict]++
 		}
 	}
-	text := fmt.Sprintf("%d series, %s", len(all), printer.Plural(rows, "row"))
+	text := fmt.Sprintf("%d series, %s", len(all), printer.Plural(rows, noun))
 	if missing > 0 {
 		text += fmt.Sprintf(" (%d without a value)", missing)
 	}

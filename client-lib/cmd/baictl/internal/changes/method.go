@@ -34,7 +34,7 @@ func Segments(confidence float64) (Method, error) {
 		return Method{}, err
 	}
 	return Method{
-		Name: "segments/1", Level: confidence,
+		Name: changepoint.Method, Level: confidence,
 		find: func(values []float64) (Finding, error) {
 			a := detector.Analyse(values)
 			return Finding{Notes: a.Notes, Events: standing(a.Changes)}, nil

@@ -100,20 +100,20 @@ func TestSeriesThatBothFilesHaveAreCompared(t *testing.T) {
 		want        string
 	}{
 		"a time that is longer is worse": {
-			base: lines("BenchmarkA 1 10%d ns/op\n", 9), other: lines("BenchmarkA 1 20%d ns/op\n", 9), want: "1 series: 1 worse\nsec/op{benchmark=A}: worse",
+			base: lines("BenchmarkA 1 10%d ns/op\n", 9), other: lines("BenchmarkA 1 20%d ns/op\n", 9), want: "1 series: 1 worse\nsec/op {benchmark=A}: worse",
 		},
 		"a rate that is higher is better": {
-			base: lines("BenchmarkA 1 1%d MB/s\n", 9), other: lines("BenchmarkA 1 2%d MB/s\n", 9), want: "1 series: 1 better\nB/s{benchmark=A}: better",
+			base: lines("BenchmarkA 1 1%d MB/s\n", 9), other: lines("BenchmarkA 1 2%d MB/s\n", 9), want: "1 series: 1 better\nB/s {benchmark=A}: better",
 		},
 		"benchmarks of two packages are two": {
 			base: "pkg: a\nBenchmarkA 1 1 ns/op\npkg: b\nBenchmarkA 1 1 ns/op\n", other: "pkg: b\nBenchmarkA 1 1 ns/op\n",
-			want: "1 series: 1 unclear\nsec/op{benchmark=A,package=b}: unclear\nonly old has sec/op{benchmark=A,package=a}",
+			want: "1 series: 1 unclear\nsec/op {benchmark=A,package=b}: unclear\nonly old has sec/op {benchmark=A,package=a}",
 		},
 		"what only one side has is named": {
-			base: goText, other: "pkg: example.org/a\nBenchmarkA-2 1 1 ns/op 1 joules\n", want: "1 series: 1 unclear\nsec/op{benchmark=A-2}: unclear\nonly old has B/s{benchmark=A-2}, widgets{benchmark=B}\nonly new has joules{benchmark=A-2}",
+			base: goText, other: "pkg: example.org/a\nBenchmarkA-2 1 1 ns/op 1 joules\n", want: "1 series: 1 unclear\nsec/op {benchmark=A-2}: unclear\nonly old has B/s {benchmark=A-2}, widgets {benchmark=B}\nonly new has joules {benchmark=A-2}",
 		},
-		"metrics that were not asked for are left out": {base: goText, other: goText, metrics: []string{"widgets"}, want: "1 series: 1 unclear\nwidgets{benchmark=B}: unclear"},
-		"nothing in common is said":                    {base: goText, other: csv, want: "old and new have no metric in common; only old has B/s{benchmark=A-2,package=example.org/a}, sec/op{benchmark=A-2,package=example.org/a}, widgets{benchmark=B,package=example.org/a}; only new has rate"},
+		"metrics that were not asked for are left out": {base: goText, other: goText, metrics: []string{"widgets"}, want: "1 series: 1 unclear\nwidgets {benchmark=B}: unclear"},
+		"nothing in common is said":                    {base: goText, other: csv, want: "old and new have no metric in common; only old has B/s {benchmark=A-2,package=example.org/a}, sec/op {benchmark=A-2,package=example.org/a}, widgets {benchmark=B,package=example.org/a}; only new has rate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, compareTexts(t, tt.base, tt.other, tt.metrics...)); diff != "" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/series"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
@@ -150,17 +151,5 @@ func interval(i judge.Interval) *baiv1.Interval {
 
 func int32Of(n int) int32 { return int32(min(n, 1<<31-1)) } //nolint:gosec // it is in range
 
-// Name returns what identifies a series, for people: its metric, labels, unit and cell.
-func Name(s *baiv1.SeriesComparison) string {
-	text := s.GetMetric()
-	if labels := printer.Labels(s.GetLabels()); labels != "" {
-		text += "{" + labels + "}"
-	}
-	if s.GetUnit() != "" {
-		text += " " + s.GetUnit()
-	}
-	if s.GetCell() != "" {
-		text = s.GetCell() + ": " + text
-	}
-	return printer.Clean(text)
-}
+// Name returns what identifies a series, for people.
+func Name(s *baiv1.SeriesComparison) string { return printer.Clean(series.Name(s)) }

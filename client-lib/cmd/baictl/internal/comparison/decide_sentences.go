@@ -114,7 +114,7 @@ func needed(s *baiv1.SeriesComparison) string {
 	}
 	size := printer.Number(s.GetShows())
 	if s.GetChange().GetRelative() {
-		size = strings.TrimPrefix(printer.Percents(s.GetShows())(s.GetShows()), "+") + " %"
+		size = strings.TrimPrefix(printer.PercentForm(s.GetShows())(s.GetShows()), "+") + " %"
 	}
 	return fmt.Sprintf(": %s a side would show %s", printer.Plural(s.GetNeeded(), "run"), size)
 }

@@ -77,7 +77,7 @@ func change(d *baiv1.Difference) string {
 	}
 	form, unit := printer.Signed, ""
 	if d.GetRelative() {
-		form, unit = printer.Percents(d.GetValue()), " %"
+		form, unit = printer.PercentForm(d.GetValue()), " %"
 	}
 	return fmt.Sprintf("%s%s [%s, %s]", form(d.GetValue()), unit, form(d.GetInterval().GetLow()), form(d.GetInterval().GetHigh()))
 }

@@ -39,16 +39,16 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%s (%s) is %s: %s", e.File, e.Kind, e.State, e.Reason)
 }
 
-// A RegressionError says that series of a file have changed for the worse. It does not list
-// the changes: they were printed.
+// A RegressionError says that series of a file or a task have changed for the worse. It does
+// not list the changes: they were printed.
 type RegressionError struct {
-	File                    string
+	Source                  string // file or task
 	Regressions, Series, Of int
 }
 
 // Error says how many regressions there are, and in how many series.
 func (e *RegressionError) Error() string {
-	return fmt.Sprintf("%s has %s in %d of %d series", e.File, printer.Plural(e.Regressions, "regression"), e.Series, e.Of)
+	return fmt.Sprintf("%s has %s in %d of %d series", e.Source, printer.Plural(e.Regressions, "regression"), e.Series, e.Of)
 }
 
 // A WorseError says that results got worse. They were printed.

@@ -23,7 +23,7 @@ func TestCodeAndLine(t *testing.T) {
 		"one file's fault":   {&exitcode.FaultsError{Faults: 1, Files: 1, Of: 1}, exitcode.Usage, "1 fault"},
 		"many files' faults": {&exitcode.FaultsError{Faults: 7, Files: 2, Of: 3}, exitcode.Usage, "7 faults in 2 of 3 files"},
 		"regressions in a file": {
-			&exitcode.RegressionError{File: "a.csv", Regressions: 3, Series: 2, Of: 7}, exitcode.Changed,
+			&exitcode.RegressionError{Source: "a.csv", Regressions: 3, Series: 2, Of: 7}, exitcode.Changed,
 			"a.csv has 3 regressions in 2 of 7 series",
 		},
 		"an invalid request":                 {&bai.InvalidError{Message: "bad\npage"}, exitcode.Usage, "bad page"},

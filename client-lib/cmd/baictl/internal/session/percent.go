@@ -2,35 +2,50 @@ package session
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
 
-// Percent is a flag with a relative change: 2%, or 0.02. It is not negative.
+// Percent is the value of a flag that is a share: 0.02 is written as 2%, "2 %" or 0.02. It
+// implements pflag.Value. Its zero value is a flag that was not given.
 type Percent float64
 
-// String implements pflag.Value.
+// maxPercent is above each share that is read.
+const maxPercent = 10
+
+// Set reads a share of at least 0 and less than 1000 %. A number without a sign is less than 1,
+// since 5 may mean 5 % or 500 %.
+func (p *Percent) Set(text string) error {
+	number, signed := strings.CutSuffix(text, "%")
+	limit := 1.0
+	if signed {
+		number, limit = strings.TrimSpace(number)+"e-2", maxPercent
+	}
+	x, err := strconv.ParseFloat(number, 64)
+	switch {
+	case err != nil || !(x >= 0): // NaN, too
+		return fmt.Errorf("%.50q is no share: want 2%% or 0.02", text)
+	case x >= limit && !signed:
+		return fmt.Errorf("%.50q may be %.50s%% or a factor: want 2%% or 0.02", text, text)
+	case x >= limit:
+		return fmt.Errorf("%.50q is too large: want less than %d%%", text, 100*maxPercent)
+	}
+	*p = Percent(x)
+	return nil
+}
+
+// String is "2%". It is empty for 0.
 func (p *Percent) String() string {
 	if *p == 0 {
 		return ""
 	}
-	return strconv.FormatFloat(100*float64(*p), 'g', 12, 64) + "%"
+	return p.Text() + "%"
 }
 
-// Set implements pflag.Value.
-func (p *Percent) Set(text string) error {
-	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is not a change: write 2%%, or 0.02", text)
-	}
-	if percent {
-		v /= 100
-	}
-	*p = Percent(v)
-	return nil
+// Text is the number of percents: "2".
+func (p *Percent) Text() string {
+	return strconv.FormatFloat(100*float64(*p), 'g', 6, 64)
 }
 
 // Type implements pflag.Value.
-func (*Percent) Type() string { return "PERCENT" }
+func (p *Percent) Type() string { return "percent" }

@@ -12,9 +12,11 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/author"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/baseline"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/catalog"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/data"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/explain"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/history"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/launch"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/results"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/runs"
@@ -77,7 +79,8 @@ func commandGroups(s *session.Session) []commandGroup {
 		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), explain.Why(s), explain.Repro(s), runs.Cancel(s)}},
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
 		{"results", "What runs brought:", []*cobra.Command{
-			results.Metrics(s), results.Logs(s), results.Artifacts(s), results.Changes(s), results.Compare(s),
+			results.Metrics(s), results.Logs(s), results.Artifacts(s), history.History(s), results.Changes(s), results.Compare(s),
+			history.Power(s), baseline.Baseline(s),
 			results.Environment(s), results.Report(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s),
 		}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},

@@ -18,6 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/screen"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/analyst/judge/otava"
 )
 
@@ -35,16 +36,20 @@ type changesFlags struct {
 	otava      otava.Options
 	replay     bool
 	fail       bool
+
+	series  session.SeriesSelector // without an input
+	metrics []string
 }
 
 // Changes is the verb changes.
 func Changes(s *session.Session) *cobra.Command {
 	var flags changesFlags
 	cmd := &cobra.Command{
-		Use:         "changes --input FILE",
+		Use:         "changes --input FILE | --task TASK",
 		Short:       "Find where series of results changed",
 		Annotations: session.ExtraFormats("csv", "jsonl"),
-		Long: `Finds where the levels of series of results changed. No platform is needed.
+		Long: `Finds where the levels of series of results changed: of a file, for which no
+platform is needed, or of the runs of a task.
 
 The input is CSV, - for standard input. Its header names the columns series,
 time and value, and higher_is_better if you want verdicts. The rows of a series
@@ -65,6 +70,15 @@ withdrawn. The changes that were not withdrawn are those without --replay.
 With --method otava: the changes that Apache Otava 0.8.0 finds, without
 intervals. Its replay takes long for long series.
 
+With --task: the changes that the platform finds in the series of a task, as
+baictl history shows them with their points. A series is named by its metric,
+its labels, its unit and its cell: "rate {op=read} (MB/s), cell size=1K". Rows
+are points: runs with a value, in the order of baictl history; none is missing.
+Where the machines differ no test is made: such a change has the kind
+environment, the verdict change and p 1, and no interval. Metrics system.* are
+in tables only if --metric names them. --method and its flags, --confidence and
+--replay are for files.
+
 With -o json or yaml: {"method", "series": [{"series", "points", "missing",
 "notes", "changes": [{"index", "time", "kind", "direction", "verdict", "before",
 "after", "magnitude", "interval", "level", "p", "range"}]}]}, which does not
@@ -74,22 +88,34 @@ interval. Where there is no magnitude, as after a level of 0, magnitude and
 interval are null, and "shift" and "shift_interval" are the difference
 after - before. With --replay, a change has "seen" and "withdrawn", which is
 null for one that stands. With --method otava, interval and level are null, and
-range has the row of the change twice.
+range has the row of the change twice. With --task, a change has "run", which is
+the ID of the run at index, "version_before" and "version_after", which are the
+labels version of the runs before and at index, and "subjects", a list of what
+else differs between these runs: machine, image, data, code, descriptor or
+platform; and beside "series" there are "excluded", the number of runs that do
+not count, and "truncated", whether there are older runs than those that
+--limit takes.
 
 With -o jsonl: a line for each series. With -o csv: a line for each change, with
 the columns series, index, time, kind, direction, verdict, before, after,
 magnitude, low, high, shift, shift_low, shift_high, level, p, first, last, seen,
-withdrawn. With -o name: the series with a change that stands.
+withdrawn, and with --task run, version_before, version_after, subjects. With
+-o name: the series with a change that stands.
 
 The exit code is 0; with --fail 6, if a series has a regression that stands; 2
 for a file that cannot be read, with the line and the column of the fault.`,
 		Example: `  baictl changes --input results.csv
   baictl changes --input results.csv --fail -o json
-  zcat results.csv.gz | baictl changes --input - --replay -o wide`,
+  zcat results.csv.gz | baictl changes --input - --replay -o wide
+  baictl changes --task checksums --metric rate --fail`,
 		Args: session.Arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, s) },
 	}
 	flags.register(cmd)
+	flags.series.TaskFlags(cmd, s)
+	flags.series.RunFlags(cmd)
+	cmd.Flags().StringArrayVar(&flags.metrics, "metric", nil, "of --task: only the metric with this `NAME`; may be repeated")
+	_ = cmd.RegisterFlagCompletionFunc("metric", flags.series.Metrics(s)) // fails for flags that do not exist
 	return cmd
 }
 
@@ -111,12 +137,15 @@ func (f *changesFlags) register(cmd *cobra.Command) {
 }
 
 func (f *changesFlags) run(cmd *cobra.Command, s *session.Session) error {
-	method, err := f.chosen(cmd)
-	if err != nil {
+	if err := f.checkSource(cmd); err != nil {
 		return err
 	}
 	if f.input == "" {
-		return session.UsageErrorf(cmd, "--input is missing: name a CSV file, or - for standard input")
+		return f.runTask(cmd, s)
+	}
+	method, err := f.chosen(cmd)
+	if err != nil {
+		return err
 	}
 	series, err := readSeries(s, f.input)
 	if err != nil {
@@ -126,11 +155,16 @@ func (f *changesFlags) run(cmd *cobra.Command, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	if err := (changesPrinter{s, method.Name, f.replay}).write(all); err != nil {
+	if err := (changesPrinter{Session: s, method: method.Name, replay: f.replay}).write(all); err != nil {
 		return err
 	}
+	return f.failure(fileName(f.input), all)
+}
+
+// failure returns the error of --fail, nil without it or without a regression.
+func (f *changesFlags) failure(source string, all []changes.SeriesReport) error {
 	if n, in := changes.Regressions(all); f.fail && n > 0 {
-		return &exitcode.RegressionError{File: fileName(f.input), Regressions: n, Series: in, Of: len(all)}
+		return &exitcode.RegressionError{Source: source, Regressions: n, Series: in, Of: len(all)}
 	}
 	return nil
 }
@@ -226,12 +260,19 @@ type changesPrinter struct {
 
 	method string
 	replay bool
+
+	task  *baiv1.QueryHistoryResponse // nil for a file
+	named bool                        // the metrics of the task
 }
 
 func (p changesPrinter) write(all []changes.SeriesReport) error {
 	switch {
 	case p.Structured():
-		text, err := session.Object(session.Entry{Name: "method", Value: p.method}, session.Entry{Name: "series", Value: all})
+		object := []session.Entry{{Name: "method", Value: p.method}, {Name: "series", Value: all}}
+		if p.task != nil {
+			object = append(object, session.Entry{Name: "excluded", Value: p.task.GetExcluded()}, session.Entry{Name: "truncated", Value: p.task.GetTruncated()})
+		}
+		text, err := session.Object(object...)
 		if err != nil {
 			return err
 		}
@@ -239,14 +280,20 @@ func (p changesPrinter) write(all []changes.SeriesReport) error {
 	case p.Output == "jsonl":
 		return p.lines(all)
 	case p.Output == "csv":
-		if err := csv.NewWriter(p.Env.Out).WriteAll(changes.CSV(all)); err != nil {
+		rows := changes.CSV
+		if p.task != nil {
+			rows = changes.TaskCSV
+		}
+		if err := csv.NewWriter(p.Env.Out).WriteAll(rows(all)); err != nil {
 			return fmt.Errorf("write the output: %w", err)
 		}
 		return nil
 	case p.Output == "name":
 		return p.names(all)
+	case p.task != nil:
+		return p.taskTable()
 	}
-	return p.table(all)
+	return p.table(changes.Table(all, p.Output == "wide", p.replay), append([]string{changes.Summary(all, "row")}, changes.Notes(all)...))
 }
 
 // lines prints a line of JSON for each series.
@@ -275,8 +322,7 @@ func (p changesPrinter) names(all []changes.SeriesReport) error {
 }
 
 // table prints a table, and below it the numbers and the notes.
-func (p changesPrinter) table(all []changes.SeriesReport) error {
-	t := changes.Table(all, p.Output == "wide", p.replay)
+func (p changesPrinter) table(t printer.Table, notes []string) error {
 	below := ""
 	if len(t.Rows) > 0 {
 		below = "\n"
@@ -285,7 +331,7 @@ func (p changesPrinter) table(all []changes.SeriesReport) error {
 			return err
 		}
 	}
-	for _, note := range append([]string{changes.Summary(all)}, changes.Notes(all)...) {
+	for _, note := range notes {
 		below += strings.Join(printer.Wrap(printer.Clean(note), printer.Page), "\n") + "\n"
 	}
 	return session.WriteText(p.Env.Out, below)
