@@ -59,6 +59,7 @@ func allCommands() map[string]string {
 		"bad-server":        "list --server http://localhost:1",
 	}
 	maps.Copy(all, authorCommands())
+	maps.Copy(all, convertCommands())
 	maps.Copy(all, resultCommands())
 	maps.Copy(all, changesCommands())
 	maps.Copy(all, taskCommands())
