@@ -148,9 +148,16 @@ func TestSidesAreCompared(t *testing.T) {
 		"without a common series there is no comparison": {
 			store: func(w *fixture) {
 				w.add(spec{name: "a", values: []float64{1}, unit: "s"})
-				w.add(spec{name: "b", values: []float64{1}, unit: "ms"})
+				w.add(spec{name: "b", values: []float64{1}, unit: "B"})
 			},
-			base: "a", other: "b", want: "state: a and b have no metric in common: only a has metric rate in s; only b has metric rate in ms",
+			base: "a", other: "b", want: "state: a and b have no metric in common: only a has metric rate in s; only b has metric rate in B",
+		},
+		"a unit that has changed is converted to the newer one": {
+			store: func(w *fixture) {
+				w.addAll("a", around(0.1, 5), spec{unit: "s", direction: event.Lower})
+				w.addAll("b", around(120, 5), spec{unit: "ms", direction: event.Lower})
+			},
+			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate: worse n=5 n=5 +20.0 %",
 		},
 		"a metric that no side has is named": {
 			store: func(w *fixture) { w.addAll("r", []float64{1, 2}, spec{}) },

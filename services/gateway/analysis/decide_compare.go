@@ -8,7 +8,6 @@ import (
 
 	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
 	"github.com/benchmark-ai/bai/services/gateway/series"
-	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // results are the runs of a side that count, with their series.
@@ -217,92 +216,6 @@ func aloneNotes(kind, operand string, names []string) []string {
 	default:
 		return []string{fmt.Sprintf("only %s has %ss %s", operand, kind, strings.Join(names, ", "))}
 	}
-}
-
-// pair is one series of both sides.
-type pair struct{ base, other series.Series }
-
-// pairSeries returns the series of a cell that both sides have, and notes about the others.
-func pairSeries(base, other results, cell string, metrics []string) (pairs []pair, notes []string) {
-	before, after := base.series(cell, metrics), other.series(cell, metrics)
-	var onlyOld, onlyNew []string
-	for i, j := 0, 0; i < len(before) || j < len(after); {
-		switch order := compareAt(before, i, after, j); {
-		case order < 0:
-			onlyOld, i = append(onlyOld, nameOf(before[i], cell)), i+1
-		case order > 0:
-			onlyNew, j = append(onlyNew, nameOf(after[j], cell)), j+1
-		default:
-			pairs, i, j = append(pairs, pair{before[i], after[j]}), i+1, j+1
-		}
-	}
-	return pairs, append(aloneNotes("metric", base.operand, onlyOld), aloneNotes("metric", other.operand, onlyNew)...)
-}
-
-// compareAt compares the series at two places; what lies behind the end is the larger one.
-func compareAt(before []series.Series, i int, after []series.Series, j int) int {
-	switch {
-	case i == len(before):
-		return 1
-	case j == len(after):
-		return -1
-	}
-	return series.Compare(before[i], after[j])
-}
-
-// nameOf returns a series for people.
-func nameOf(s series.Series, cell string) string {
-	text := s.Metric
-	if s.Unit != "" {
-		text += " in " + s.Unit
-	}
-	if len(s.Labels) > 0 {
-		var labels []string
-		for _, name := range sortedKeys(s.Labels) {
-			labels = append(labels, name+"="+s.Labels[name])
-		}
-		text += " with " + strings.Join(labels, ",")
-	}
-	if cell != "" {
-		text += " of cell " + cell
-	}
-	return text
-}
-
-// series returns what identifies the pair. Its direction is that of the newer side, which says
-// what is wanted now.
-func (p pair) series() series.Series {
-	s := p.other
-	if s.Direction == "" {
-		s.Direction = p.base.Direction
-	}
-	s.Points = nil
-	return s
-}
-
-// metric returns the pair as what is compared.
-func (p pair) metric(past []float64) compare.Metric {
-	return compare.Metric{Direction: p.series().Direction, Base: runsOf(p.base), Other: runsOf(p.other), History: past}
-}
-
-func runsOf(s series.Series) []compare.Point {
-	all := make([]compare.Point, len(s.Points))
-	for i, p := range s.Points {
-		all[i] = compare.Point{Value: p.Value, Samples: int(p.Samples), StandardError: standardError(p.Interval)}
-	}
-	return all
-}
-
-// widths is how many standard errors a normal interval of 0.95 is wide.
-const widths = 2 * 1.96
-
-// standardError returns that of a median from its interval, whose level is 0.95 or a little
-// more; 0 if it is not known.
-func standardError(i *store.Interval) float64 {
-	if i == nil {
-		return 0
-	}
-	return float64(i.High-i.Low) / widths
 }
 
 // level returns the values of the newest level of a series in the history.
