@@ -372,6 +372,7 @@ func compareCommands() map[string]string {
 		"compare-junit":        "compare baseline:main hello -o junit",
 		"compare-metric":       "compare sizes sizes --metric rate",
 		"compare-files":        "compare bench-old.txt bench-new.txt",
+		"compare-labels":       "compare before=bench-old.txt after=bench-new.txt",
 		"compare-series":       "compare results.csv results.csv",
 		"compare-same":         "compare results.csv results.csv --min-change 0.03 -o wide",
 		"compare-bmf":          "compare bmf-old.json bmf-new.json",

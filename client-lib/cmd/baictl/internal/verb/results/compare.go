@@ -43,7 +43,7 @@ func Compare(s *session.Session) *cobra.Command {
   SET                ID or name of a set: its cells are compared each
   baseline:NAME      a baseline (see baictl baseline)
   TASK@RANGE         runs of a task: resnet@-14d, or @2026-03-01..2026-03-08
-  FILE               results in a file; - is standard input
+  FILE, LABEL=FILE   results in a file; - is standard input
 
 For each metric there are the medians, the change with its interval, and a
 verdict: worse, better, same, or unclear; changed if the metric has no
@@ -116,10 +116,19 @@ func (f compareFlags) run(cmd *cobra.Command, s *session.Session, args []string)
 	return nil
 }
 
-// isFile reports whether an argument names a file: it is -, or one that exists.
+// isFile reports whether an argument names a file: it is -, LABEL=PATH, which no other side is, or
+// one that exists.
 func isFile(arg string) bool {
 	_, err := os.Stat(arg)
-	return arg == "-" || err == nil
+	return arg == "-" || strings.Contains(arg, "=") || err == nil
+}
+
+// splitLabel returns the path of a file, and the label that stands for it: LABEL, or the path.
+func splitLabel(arg string) (label, path string) {
+	if label, path, labelled := strings.Cut(arg, "="); labelled {
+		return cmp.Or(label, path), path
+	}
+	return arg, arg
 }
 
 // compare compares the two sides.
@@ -140,7 +149,8 @@ func (f compareFlags) compare(cmd *cobra.Command, s *session.Session, base, othe
 
 // compareFiles compares the results of two files.
 func (f compareFlags) compareFiles(cmd *cobra.Command, s *session.Session, base, other string) (*baiv1.CompareRunsResponse, error) {
-	if base == "-" && other == "-" {
+	_, from := splitLabel(base)
+	if _, path := splitLabel(other); from == "-" && path == "-" {
 		return nil, session.UsageErrorf(cmd, "- is given more than once: standard input can be read once")
 	}
 	comparer, err := compare.New(compare.Settings{MinChange: float64(f.minChange)})
@@ -163,7 +173,8 @@ func (f compareFlags) compareFiles(cmd *cobra.Command, s *session.Session, base,
 }
 
 // readSide reads the results of a file.
-func readSide(s *session.Session, name string) (comparison.Side, error) {
+func readSide(s *session.Session, arg string) (comparison.Side, error) {
+	label, name := splitLabel(arg)
 	in := s.Env.In
 	if name != "-" {
 		file, err := os.Open(name)
@@ -173,7 +184,7 @@ func readSide(s *session.Session, name string) (comparison.Side, error) {
 		defer file.Close() //nolint:errcheck // only read
 		in = file
 	}
-	side, err := comparison.Read(name, in, s.Env.Err)
+	side, err := comparison.Read(label, in, s.Env.Err)
 	if err == nil {
 		return side, nil
 	}
