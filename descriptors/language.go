@@ -155,7 +155,7 @@ type Hardware struct {
 	// Requests are further resources that the scheduler sets aside for the benchmark's
 	// container in each pod, by their names in the cluster: extended resources such as
 	// "intel.com/sriov", hugepages-2Mi, hugepages-1Gi, cpu, memory and ephemeral-storage.
-	// What cpus, memory and gpus say cannot be here, too. Launchers have none.
+	// A resource that cpus, memory or gpus give cannot be here, too. Launchers have none.
 	Requests map[string]string `toml:"requests" kind:"resources" example:"{ memory = \"8GiB\" }"`
 
 	// Limits are the most that the container may use of these resources. The cluster

@@ -130,9 +130,9 @@ type CompareRunsResponse struct {
 	New *ComparedSide `protobuf:"bytes,2,opt,name=new,proto3" json:"new,omitempty"`
 	// By cell, metric, unit and labels.
 	Series []*SeriesComparison `protobuf:"bytes,3,rep,name=series,proto3" json:"series,omitempty"`
-	// What differs between the sides beside the numbers.
+	// Differences between the sides beside the numbers.
 	Differences []*SideDifference `protobuf:"bytes,4,rep,name=differences,proto3" json:"differences,omitempty"`
-	// What limits the comparison, for people.
+	// Limits of the comparison, for people.
 	Notes         []string `protobuf:"bytes,5,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -707,9 +707,9 @@ type SideDifference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "machine", "image", "data", "code", "descriptor" or "platform".
 	Subject string `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
-	// What it is, on the old side, most frequent first.
+	// Its values on the old side, the most frequent first.
 	Old []string `protobuf:"bytes,2,rep,name=old,proto3" json:"old,omitempty"`
-	// What it is, on the new side.
+	// Its values on the new side, the most frequent first.
 	New []string `protobuf:"bytes,3,rep,name=new,proto3" json:"new,omitempty"`
 	// Numbers do not compare across it: the machines differ.
 	Incomparable  bool `protobuf:"varint,4,opt,name=incomparable,proto3" json:"incomparable,omitempty"`
@@ -1104,7 +1104,7 @@ type SeriesHistory struct {
 	Levels []*HistoryLevel `protobuf:"bytes,7,rep,name=levels,proto3" json:"levels,omitempty"`
 	// Between two levels each.
 	Changes []*HistoryChange `protobuf:"bytes,8,rep,name=changes,proto3" json:"changes,omitempty"`
-	// What was assumed, and why nothing is said, for people.
+	// Assumptions, and reasons why nothing is said, for people.
 	Notes         []string `protobuf:"bytes,9,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1373,7 +1373,7 @@ type HistoryChange struct {
 	VersionBefore string `protobuf:"bytes,14,opt,name=version_before,json=versionBefore,proto3" json:"version_before,omitempty"`
 	// Version of the run at it; may be empty.
 	VersionAfter string `protobuf:"bytes,15,opt,name=version_after,json=versionAfter,proto3" json:"version_after,omitempty"`
-	// What else differs between the points before and after it: the subjects of
+	// Further differences between the points before and after it: the subjects of
 	// SideDifference.
 	Subjects []string `protobuf:"bytes,16,rep,name=subjects,proto3" json:"subjects,omitempty"`
 	// after - before, in the unit of the metric.

@@ -107,7 +107,7 @@ type BaselineRevision struct {
 	RunIds []string `protobuf:"bytes,3,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
 	// ID of the set, if it was made of one: its cells are compared each.
 	SetId string `protobuf:"bytes,4,opt,name=set_id,json=setId,proto3" json:"set_id,omitempty"`
-	// Who set it.
+	// Caller that set it.
 	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Why, as they say; may be empty.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
