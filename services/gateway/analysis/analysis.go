@@ -55,6 +55,3 @@ type Analyses struct{ deps Deps }
 
 // New returns Analyses.
 func New(d Deps) *Analyses { return &Analyses{deps: d} }
-
-// defaultNamespace is the team of requests that name none.
-const defaultNamespace = "default"

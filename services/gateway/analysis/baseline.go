@@ -54,8 +54,8 @@ func (a *Analyses) SetBaseline(ctx context.Context, in Scope, name, operand, rea
 	if len(next.Runs) == 0 {
 		return Baseline{}, &StateError{Message: fmt.Sprintf("%s has no run that succeeded (name another)", operand)}
 	}
-	return store.Update(ctx, a.deps.Store, store.KindBaseline, baselineKey(in.namespace(), name), func(is Baseline, _ bool) (Baseline, bool, error) {
-		is.Name, is.Namespace = name, in.namespace()
+	return store.Update(ctx, a.deps.Store, store.KindBaseline, baselineKey(in.Namespace, name), func(is Baseline, _ bool) (Baseline, bool, error) {
+		is.Name, is.Namespace = name, in.Namespace
 		changed := is.add(next)
 		return is, changed, nil
 	})
@@ -66,17 +66,16 @@ func (a *Analyses) Baseline(ctx context.Context, namespace, name string) (Baseli
 	if err := checkName("name", name); err != nil {
 		return Baseline{}, err
 	}
-	in := Scope{Namespace: namespace}
-	b, _, err := store.Get[Baseline](ctx, a.deps.Store, store.KindBaseline, baselineKey(in.namespace(), name))
+	b, _, err := store.Get[Baseline](ctx, a.deps.Store, store.KindBaseline, baselineKey(namespace, name))
 	if errors.Is(err, store.ErrNotFound) {
-		err = &MissingError{Message: fmt.Sprintf("baseline %s of team %s does not exist (baictl baseline list)", name, in.namespace())}
+		err = &MissingError{Message: fmt.Sprintf("baseline %s of team %s does not exist (baictl baseline list)", name, namespace)}
 	}
 	return b, err
 }
 
 // Baselines returns up to n baselines of a team whose names are after a name, in their order.
 func (a *Analyses) Baselines(ctx context.Context, namespace, after string, n int) ([]Baseline, error) {
-	prefix := baselineKey(Scope{Namespace: namespace}.namespace(), "")
+	prefix := baselineKey(namespace, "")
 	docs, err := a.deps.Store.Docs(ctx, store.KindBaseline, prefix+after, n)
 	if err != nil {
 		return nil, fmt.Errorf("list baselines: %w", err)
@@ -105,7 +104,7 @@ func (a *Analyses) DeleteBaseline(ctx context.Context, namespace, name string) (
 	if err != nil {
 		return false, err
 	}
-	return true, a.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindBaseline, Key: baselineKey(Scope{Namespace: namespace}.namespace(), name)})
+	return true, a.deps.Store.DeleteDoc(ctx, store.Doc{Kind: store.KindBaseline, Key: baselineKey(namespace, name)})
 }
 
 // baselineRuns returns the runs of a baseline that are still stored, and its set.

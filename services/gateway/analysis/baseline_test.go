@@ -15,7 +15,7 @@ import (
 // set sets a baseline, and describes it.
 func (w *fixture) setBaseline(name, operand, reason string) string {
 	w.t.Helper()
-	b, err := w.SetBaseline(w.t.Context(), analysis.Scope{Owner: "ann"}, name, operand, reason, "bob")
+	b, err := w.SetBaseline(w.t.Context(), analysis.Scope{Owner: "ann", Namespace: "default"}, name, operand, reason, "bob")
 	if err != nil {
 		return describeError(err)
 	}
@@ -88,15 +88,15 @@ func TestBaselinesAreListedByTeamAndDeleted(t *testing.T) {
 		}
 		return all
 	}
-	if diff := cmp.Diff([][]string{{"a", "b"}, {"c"}, {"z"}}, [][]string{names("", "", 2), names("", "b", 2), names("default-2", "", 9)}); diff != "" {
+	if diff := cmp.Diff([][]string{{"a", "b"}, {"c"}, {"z"}}, [][]string{names("default", "", 2), names("default", "b", 2), names("default-2", "", 9)}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, want := range []bool{true, false} {
-		if existed, err := w.DeleteBaseline(t.Context(), "", "b"); existed != want || err != nil {
+		if existed, err := w.DeleteBaseline(t.Context(), "default", "b"); existed != want || err != nil {
 			t.Errorf("existed %t, %v", existed, err)
 		}
 	}
-	if diff := cmp.Diff([]string{"a", "c"}, names("", "", 9)); diff != "" {
+	if diff := cmp.Diff([]string{"a", "c"}, names("default", "", 9)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -107,7 +107,7 @@ func TestABaselineKeepsItsNewestRevisions(t *testing.T) {
 	for i := range 60 {
 		w.setBaseline("main", fmt.Sprintf("a%d", i+1), "")
 	}
-	b, err := w.Baseline(t.Context(), "", "main")
+	b, err := w.Baseline(t.Context(), "default", "main")
 	if err != nil || len(b.Revisions) != 50 || b.Newest().Number != 60 || b.Newest().Operand != "a60" {
 		t.Errorf("%d revisions, %v: %+v", len(b.Revisions), err, b.Newest())
 	}

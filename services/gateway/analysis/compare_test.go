@@ -17,7 +17,7 @@ import (
 // compareText compares two sides, and describes the answer.
 func (w *fixture) compareText(base, other string, change ...func(*analysis.CompareRequest)) string {
 	w.t.Helper()
-	req := analysis.CompareRequest{Old: base, New: other}
+	req := analysis.CompareRequest{Old: base, New: other, Scope: analysis.Scope{Namespace: "default"}}
 	for _, c := range change {
 		c(&req)
 	}
@@ -158,6 +158,14 @@ func TestSidesAreCompared(t *testing.T) {
 				w.addAll("b", around(120, 5), spec{unit: "ms", direction: event.Lower})
 			},
 			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate: worse n=5 n=5 +20.0 %",
+		},
+		"the history is converted, too": {
+			store: func(w *fixture) {
+				w.addAll("a", around(0.1, 20), spec{unit: "s", direction: event.Lower})
+				w.addAll("r", []float64{0.1}, spec{unit: "s"})
+				w.addAll("n", []float64{130}, spec{unit: "ms", direction: event.Lower})
+			},
+			base: "r1", other: "n1", want: "1 runs, 1 runs\nrate: worse n=1 n=1 +30.0 % history 20",
 		},
 		"a metric that no side has is named": {
 			store: func(w *fixture) { w.addAll("r", []float64{1, 2}, spec{}) },

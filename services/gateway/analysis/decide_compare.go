@@ -218,13 +218,18 @@ func aloneNotes(kind, operand string, names []string) []string {
 	}
 }
 
-// level returns the values of the newest level of a series in the history.
+// level returns the values of the newest level of a series in the history, in the unit of s.
 func (h History) level(s series.Series, cell string) []float64 {
+	var all []series.Series
+	var newest []Level
 	for _, one := range h.Series {
-		if one.Cell == cell && series.Compare(one.Series, s) == 0 {
-			newest := one.lastLevel()
-			return one.Values()[newest.First : newest.Last+1]
+		if one.Cell == cell {
+			all, newest = append(all, one.Series), append(newest, one.lastLevel())
 		}
 	}
-	return nil
+	i := indexOf(all, s)
+	if i < 0 {
+		return nil
+	}
+	return converted(all[i], s.Unit).Values()[newest[i].First : newest[i].Last+1]
 }

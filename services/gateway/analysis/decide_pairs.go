@@ -88,8 +88,8 @@ func nameOf(s series.Series, cell string) string {
 	return text
 }
 
-// series returns what identifies the pair. Its direction is that of the newer side, which says
-// what is wanted now.
+// series returns what identifies the pair. Its direction is that of the newer side, by which it
+// is judged now.
 func (p pair) series() series.Series {
 	s := p.other
 	if s.Direction == "" {

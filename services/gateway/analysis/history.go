@@ -18,7 +18,7 @@ const (
 // HistoryRequest selects the series of a task.
 type HistoryRequest struct {
 	Task         string
-	Namespace    string   // empty means "default"
+	Namespace    string
 	Metrics      []string // names; none means all
 	Since, Until time.Time
 	Limit        int // newest runs; 0 means 200
@@ -42,7 +42,7 @@ func (a *Analyses) History(ctx context.Context, req HistoryRequest) (History, er
 		return History{}, err
 	}
 	if len(found.runs) == 0 {
-		return History{}, &MissingError{Message: fmt.Sprintf("task %.100q of team %s has no runs of that kind that succeeded (baictl list --label %s=%.100s)", req.Task, Scope{Namespace: req.Namespace}.namespace(), store.LabelTask, req.Task)}
+		return History{}, &MissingError{Message: fmt.Sprintf("task %.100q of team %s has no runs of that kind that succeeded (baictl list --label %s=%.100s)", req.Task, req.Namespace, store.LabelTask, req.Task)}
 	}
 	members, err := a.members(ctx, found.runs)
 	if err != nil {
@@ -69,7 +69,7 @@ type newestRuns struct {
 func (a *Analyses) newest(ctx context.Context, req HistoryRequest) (found newestRuns, err error) {
 	labels := map[string]string{store.LabelTask: req.Task}
 	maps.Copy(labels, req.Labels)
-	f := store.RunFilter{Namespace: Scope{Namespace: req.Namespace}.namespace(), Labels: labels, Since: req.Since, Until: req.Until}
+	f := store.RunFilter{Namespace: req.Namespace, Labels: labels, Since: req.Since, Until: req.Until}
 	looked := 0
 	for token := ""; ; {
 		var page []store.Run

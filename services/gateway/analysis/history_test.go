@@ -17,7 +17,7 @@ import (
 // historyText describes the history of task rates.
 func (w *fixture) historyText(change ...func(*analysis.HistoryRequest)) string {
 	w.t.Helper()
-	req := analysis.HistoryRequest{Task: "rates"}
+	req := analysis.HistoryRequest{Task: "rates", Namespace: "default"}
 	for _, c := range change {
 		c(&req)
 	}
@@ -176,7 +176,7 @@ func TestThePowerOfATask(t *testing.T) {
 	}
 	w.addAll("a", around(500, 5), spec{machine: "EPYC"})
 	w.addAll("b", around(100, 30), spec{machine: "Xeon", change: took})
-	p, err := w.Power(t.Context(), analysis.PowerRequest{Task: "rates", Metrics: []string{"rate"}, Effect: 0.001})
+	p, err := w.Power(t.Context(), analysis.PowerRequest{Task: "rates", Namespace: "default", Metrics: []string{"rate"}, Effect: 0.001})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,9 +197,9 @@ func TestThePowerOfATask(t *testing.T) {
 		t.Errorf("%d runs show 0.1 %%", n)
 	}
 	for want, req := range map[string]analysis.PowerRequest{
-		"operand: runs are [0]: give at most 20 numbers of 1 to 10000":                                                  {Task: "rates", Runs: []int{0}},
-		"operand: effect is -1: give at least 0, and less than 10: 0.02 is 2 %":                                         {Task: "rates", Effect: -1},
-		"missing: task \"x\" of team default has no runs of that kind that succeeded (baictl list --label task_name=x)": {Task: "x"},
+		"operand: runs are [0]: give at most 20 numbers of 1 to 10000":                                                  {Task: "rates", Namespace: "default", Runs: []int{0}},
+		"operand: effect is -1: give at least 0, and less than 10: 0.02 is 2 %":                                         {Task: "rates", Namespace: "default", Effect: -1},
+		"missing: task \"x\" of team default has no runs of that kind that succeeded (baictl list --label task_name=x)": {Task: "x", Namespace: "default"},
 	} {
 		if _, err := w.Power(t.Context(), req); describeError(err) != want {
 			t.Errorf("%v, want %s", err, want)

@@ -13,7 +13,7 @@ import (
 // PowerRequest names series of a task.
 type PowerRequest struct {
 	Task      string
-	Namespace string   // empty means "default"
+	Namespace string
 	Metrics   []string // names; none means all
 	Runs      []int    // numbers of runs a side; none means 3, 5, 10 and 20
 	Effect    float64  // change to find the number of runs for; 0 for none

@@ -21,14 +21,7 @@ const pageRuns = 200
 // Scope is where names are looked up.
 type Scope struct {
 	Owner     string // of the names of runs and sets
-	Namespace string // of tasks and baselines; empty means "default"
-}
-
-func (s Scope) namespace() string {
-	if s.Namespace == "" {
-		return defaultNamespace
-	}
-	return s.Namespace
+	Namespace string // of tasks and baselines
 }
 
 // side is the runs that an operand names, those that do not count among them.
@@ -48,9 +41,9 @@ func (a *Analyses) resolve(ctx context.Context, field, text string, in Scope) (s
 	s := side{operand: text}
 	switch {
 	case o.baseline != "":
-		s.runs, s.set, err = a.baselineRuns(ctx, in.namespace(), o.baseline)
+		s.runs, s.set, err = a.baselineRuns(ctx, in.Namespace, o.baseline)
 	case o.tasks != nil:
-		s.runs, err = a.taskRuns(ctx, in.namespace(), *o.tasks)
+		s.runs, err = a.taskRuns(ctx, in.Namespace, *o.tasks)
 	default:
 		s.runs, s.set, err = a.referred(ctx, in.Owner, o.ref)
 	}

@@ -29,7 +29,7 @@ type analysisServer struct {
 // CompareRuns implements bai.v1.AnalysisService.
 func (s *analysisServer) CompareRuns(ctx context.Context, req *baiv1.CompareRunsRequest) (*baiv1.CompareRunsResponse, error) {
 	c, err := s.analyses.Compare(ctx, analysis.CompareRequest{
-		Old: req.GetOld(), New: req.GetNew(), Scope: analysis.Scope{Owner: owner(ctx, req), Namespace: req.GetNamespace()},
+		Old: req.GetOld(), New: req.GetNew(), Scope: analysis.Scope{Owner: owner(ctx, req), Namespace: namespaceOf(req)},
 		Metrics: req.GetMetrics(), MinChange: req.GetMinChange(),
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func differenceOf(e judge.Estimate, s judge.Scale) *baiv1.Difference {
 // QueryHistory implements bai.v1.AnalysisService.
 func (s *analysisServer) QueryHistory(ctx context.Context, req *baiv1.QueryHistoryRequest) (*baiv1.QueryHistoryResponse, error) {
 	request := analysis.HistoryRequest{
-		Task: req.GetTask(), Namespace: req.GetNamespace(), Metrics: req.GetMetrics(), Limit: int(req.GetLimit()), Labels: req.GetLabels(),
+		Task: req.GetTask(), Namespace: namespaceOf(req), Metrics: req.GetMetrics(), Limit: int(req.GetLimit()), Labels: req.GetLabels(),
 	}
 	if req.GetSince() != nil {
 		request.Since = req.GetSince().AsTime()
@@ -172,7 +172,7 @@ func changeIntervalOf(i judge.Interval) *baiv1.Interval {
 
 // PlanPower implements bai.v1.AnalysisService.
 func (s *analysisServer) PlanPower(ctx context.Context, req *baiv1.PlanPowerRequest) (*baiv1.PlanPowerResponse, error) {
-	request := analysis.PowerRequest{Task: req.GetTask(), Namespace: req.GetNamespace(), Metrics: req.GetMetrics(), Effect: req.GetEffect()}
+	request := analysis.PowerRequest{Task: req.GetTask(), Namespace: namespaceOf(req), Metrics: req.GetMetrics(), Effect: req.GetEffect()}
 	for _, n := range req.GetRuns() {
 		request.Runs = append(request.Runs, int(n))
 	}

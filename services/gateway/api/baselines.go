@@ -16,7 +16,7 @@ type baselineServer struct {
 
 // SetBaseline implements bai.v1.BaselineService.
 func (s *baselineServer) SetBaseline(ctx context.Context, req *baiv1.SetBaselineRequest) (*baiv1.SetBaselineResponse, error) {
-	in := analysis.Scope{Owner: owner(ctx, req), Namespace: req.GetNamespace()}
+	in := analysis.Scope{Owner: owner(ctx, req), Namespace: namespaceOf(req)}
 	b, err := s.analyses.SetBaseline(ctx, in, req.GetName(), req.GetOperand(), req.GetReason(), caller(ctx))
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (s *baselineServer) SetBaseline(ctx context.Context, req *baiv1.SetBaseline
 
 // GetBaseline implements bai.v1.BaselineService.
 func (s *baselineServer) GetBaseline(ctx context.Context, req *baiv1.GetBaselineRequest) (*baiv1.GetBaselineResponse, error) {
-	b, err := s.analyses.Baseline(ctx, req.GetNamespace(), req.GetName())
+	b, err := s.analyses.Baseline(ctx, namespaceOf(req), req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *baselineServer) ListBaselines(ctx context.Context, req *baiv1.ListBasel
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.analyses.Baselines(ctx, req.GetNamespace(), req.GetPageToken(), limit+1)
+	all, err := s.analyses.Baselines(ctx, namespaceOf(req), req.GetPageToken(), limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s *baselineServer) ListBaselines(ctx context.Context, req *baiv1.ListBasel
 
 // DeleteBaseline implements bai.v1.BaselineService.
 func (s *baselineServer) DeleteBaseline(ctx context.Context, req *baiv1.DeleteBaselineRequest) (*baiv1.DeleteBaselineResponse, error) {
-	existed, err := s.analyses.DeleteBaseline(ctx, req.GetNamespace(), req.GetName())
+	existed, err := s.analyses.DeleteBaseline(ctx, namespaceOf(req), req.GetName())
 	if err != nil {
 		return nil, err
 	}
