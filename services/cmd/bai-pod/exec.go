@@ -120,7 +120,8 @@ func readLimits(s *entrypoint.Settings, env func(string) string) (err error) {
 	if s.MaxBacklog, err = spoolBytes(env(pod.EnvMaxLog)); err != nil {
 		return err
 	}
-	s.MinFree, err = bytesOf(pod.EnvReserve, env(pod.EnvReserve))
+	reserve, err := bytesOf(pod.EnvReserve, env(pod.EnvReserve))
+	s.MinFree = pod.RecordingFloor(reserve)
 	return err
 }
 

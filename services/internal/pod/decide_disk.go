@@ -3,13 +3,16 @@ package pod
 import "fmt"
 
 // Floors are amounts of free bytes on the disk of a data folder, one for each kind of
-// writer. The largest consumer stops first, so that room remains for the platform's own
-// writes: commands, statuses and ends.
+// writer, in the order in which they stop. Output that is shipped stays on the disk,
+// and output that is only recorded goes with its pod: shipping stops first, so that
+// the end of the run that fills the disk frees room for others. The platform's own
+// writes, which are commands, statuses and ends, never stop.
 type Floors struct {
-	Output  int64 // below it no output of benchmarks is taken into the folder
-	Results int64 // below it the output is forwarded no further: to the broker, and from there to the store
-	Runs    int64 // below it, without the reserve, no new runs are accepted
-	Reserve int64 // of a file that only holds its room, and is removed where others fill the disk
+	Output    int64 // below it no output of benchmarks is shipped to the broker
+	Recording int64 // below it no output is recorded in a pod's volume
+	Results   int64 // below it lines and samples go no further from the broker to the store
+	Runs      int64 // below it, without the reserve, no new runs are accepted
+	Reserve   int64 // of a file that only holds its room, and is removed where others fill the disk
 }
 
 // maxReserve is the reserve on a disk that is large enough for it.
@@ -18,11 +21,11 @@ const maxReserve = 32 << 20
 // FloorsOf returns the floors of a disk of so many bytes.
 func FloorsOf(total int64) Floors {
 	r := min(maxReserve, total/8)
-	return Floors{Output: 2 * r, Results: ResultsFloor(2 * r), Runs: r / 2, Reserve: r}
+	return Floors{Output: 2 * r, Recording: RecordingFloor(2 * r), Results: r / 4 * 5, Runs: r / 2, Reserve: r}
 }
 
-// ResultsFloor returns the floor of results beside that of output.
-func ResultsFloor(output int64) int64 { return output / 4 * 3 }
+// RecordingFloor returns the floor of recording beside that of output.
+func RecordingFloor(output int64) int64 { return output / 4 * 3 }
 
 // Disk is the state of a disk.
 type Disk struct {
@@ -44,7 +47,7 @@ func (d Disk) AcceptsRuns() bool { return d.usable() >= FloorsOf(d.Total).Runs }
 // AcceptsResults reports whether there is room for results in the store.
 func (d Disk) AcceptsResults() bool { return d.Free >= FloorsOf(d.Total).Results }
 
-// AcceptsOutput reports whether there is room for benchmarks' output.
+// AcceptsOutput reports whether there is room for benchmarks' output beyond what is recorded.
 func (d Disk) AcceptsOutput() bool { return d.Free >= FloorsOf(d.Total).Output }
 
 // NeedsReserve reports whether the reserve is needed now, given the free bytes before.

@@ -10,15 +10,15 @@ import (
 func TestWhoMayWriteToADiskThatFills(t *testing.T) {
 	t.Parallel()
 	const mib, large, small = int64(1 << 20), int64(100 << 30), int64(64 << 20)
-	type may struct{ records, stores, accepts, givesUp, holds bool }
+	type may struct{ ships, stores, accepts, givesUp, holds bool }
 	tests := map[string]struct {
 		disk pod.Disk
 		want may
 	}{
 		"on an empty disk everybody, and the reserve is taken":      {pod.Disk{Free: large, Total: large}, may{true, true, true, false, true}},
 		"the reserve is taken once":                                 {pod.Disk{Free: large, Total: large, ReserveHeld: true}, may{true, true, true, false, false}},
-		"below 64 MiB the output of benchmarks waits":               {pod.Disk{Free: 63 * mib, Total: large, ReserveHeld: true}, may{false, true, true, false, false}},
-		"below 48 MiB results wait too":                             {pod.Disk{Free: 47 * mib, Total: large, ReserveHeld: true}, may{false, false, true, false, false}},
+		"below 64 MiB no output is shipped":                         {pod.Disk{Free: 63 * mib, Total: large, ReserveHeld: true}, may{false, true, true, false, false}},
+		"below 40 MiB nothing is stored":                            {pod.Disk{Free: 39 * mib, Total: large, ReserveHeld: true}, may{false, false, true, false, false}},
 		"below 16 MiB runs are refused":                             {pod.Disk{Free: 15 * mib, Total: large, ReserveHeld: true}, may{false, false, false, false, false}},
 		"below 8 MiB the reserve is given up":                       {pod.Disk{Free: 7 * mib, Total: large, ReserveHeld: true}, may{false, false, false, true, false}},
 		"the room of the reserve is for the platform alone":         {pod.Disk{Free: 39 * mib, Total: large}, may{false, false, false, false, false}},
@@ -26,7 +26,7 @@ func TestWhoMayWriteToADiskThatFills(t *testing.T) {
 		"the reserve is taken only where output has room beside it": {pod.Disk{Free: 95 * mib, Total: large}, may{true, true, true, false, false}},
 		"and then it is":                                                     {pod.Disk{Free: 96 * mib, Total: large}, may{true, true, true, false, true}},
 		"of a small disk an eighth is reserved":                              {pod.Disk{Free: 24 * mib, Total: small}, may{true, true, true, false, true}},
-		"and a quarter is kept free of output":                               {pod.Disk{Free: 15 * mib, Total: small, ReserveHeld: true}, may{false, true, true, false, false}},
+		"and a quarter is kept free of shipped output":                       {pod.Disk{Free: 15 * mib, Total: small, ReserveHeld: true}, may{false, true, true, false, false}},
 		"what the reserve has given to the platform lets no results through": {pod.Disk{Free: 9 * mib, Total: small}, may{false, false, false, false, false}},
 	}
 	for name, tt := range tests {
@@ -39,7 +39,7 @@ func TestWhoMayWriteToADiskThatFills(t *testing.T) {
 			if d.NeedsReserve(d.Free + 1) {
 				t.Errorf("the reserve is given up while others fill the disk: %+v", d)
 			}
-			if reported := d.ProblemMessage("/data") != ""; reported == tt.want.records {
+			if reported := d.ProblemMessage("/data") != ""; reported == tt.want.ships {
 				t.Errorf("%+v is said to be a problem: %t", d, reported)
 			}
 		})

@@ -130,8 +130,8 @@ const (
 	// Bytes of output that are stored, which bounds the records ahead of the collector;
 	// empty means no limit.
 	EnvMaxLog = "BAI_MAX_LOG"
-	// Bytes of the volume's disk that remain free of output: below it the benchmark
-	// waits; empty means none.
+	// Bytes of the volume's disk that remain free of output: below it nothing is shipped,
+	// and below RecordingFloor of it the benchmark waits; empty means none.
 	EnvReserve = "BAI_RESERVE"
 	// How long the wrapper waits for the collector to be ready, as 10s; empty means not
 	// at all.
@@ -234,8 +234,7 @@ type Collect struct {
 	// limit.
 	MaxLog  int64 `json:"max_log,omitempty"`
 	MaxLine int   `json:"max_line,omitempty"` // bytes of a line that are kept; zero means 64 KiB
-	// As EnvReserve: with less free, the user is warned, and below ResultsFloor of it
-	// nothing is shipped.
+	// As EnvReserve: with less free, the user is warned, and nothing is shipped.
 	Reserve int64 `json:"reserve,omitempty"`
 
 	Gateway   string        `json:"gateway,omitempty"`   // URL of the gateway, which takes artifacts; empty means that none are kept

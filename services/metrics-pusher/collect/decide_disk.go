@@ -14,17 +14,13 @@ type diskState struct {
 	Full  bool      // the last report was that the disk is full
 }
 
-// Bounds of the reports about the disk. The entrypoint writes until the floor is reached, and the collector frees some bytes: at the floor
-// the disk counts as full.
-const (
-	diskSteady = 2 * time.Second // how long the disk must be in another state before that is reported
-	diskSlack  = 1 << 20         // bytes above the floor at which the disk counts as full
-)
+// diskSteady is how long the disk must be in another state before that is reported.
+const diskSteady = 2 * time.Second
 
 // next returns the state after so many bytes were found free, and a status for the user if the state has changed.
 func (s diskState) next(free, floor int64, now time.Time) (diskState, *event.Status) {
 	s.Free = free
-	other := !s.Full && free < floor+diskSlack || s.Full && free >= floor+floor/4
+	other := !s.Full && free < floor || s.Full && free >= floor+floor/4
 	switch {
 	case !other:
 		s.Since = time.Time{}

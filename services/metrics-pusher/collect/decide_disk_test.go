@@ -32,8 +32,8 @@ func TestAFullDiskIsToldOnceAndOnceWhenThereIsRoom(t *testing.T) {
 	}{
 		"nothing where there is room":               {[]look{{0, 1 << 30}, {time.Hour, 1 << 30}}, nil},
 		"nothing of a moment":                       {[]look{{0, floor - 1}, {time.Second, 1 << 30}, {time.Minute, floor - 1}}, nil},
-		"what stays full, once":                     {[]look{{0, floor - 1}, {2 * time.Second, floor}, {time.Hour, floor / 2}}, []string{"full"}},
-		"that it is full where the wrapper waits":   {[]look{{0, floor + 1000}, {2 * time.Second, floor + 1000}}, []string{"full"}},
+		"what stays full, once":                     {[]look{{0, floor - 1}, {2 * time.Second, floor - 2}, {time.Hour, floor / 2}}, []string{"full"}},
+		"nothing at the floor":                      {[]look{{0, floor}, {2 * time.Second, floor}}, nil},
 		"no room where there is only a little more": {[]look{{0, 0}, {2 * time.Second, 0}, {time.Minute, floor + floor/8}, {time.Hour, floor + floor/8}}, []string{"full"}},
 		"that it has room again":                    {[]look{{0, 0}, {2 * time.Second, 0}, {time.Minute, 2 * floor}, {time.Minute + 2*time.Second, 2 * floor}, {time.Hour, 2 * floor}}, []string{"full", "room"}},
 	}
@@ -70,7 +70,7 @@ func TestNothingIsShippedToADiskThatIsFull(t *testing.T) {
 	looks := 0
 	r := &diskMonitor{
 		floor: 64, publish: func(context.Context, string, event.Status) error { return nil }, stopping: func() bool { return false }, log: zap.NewNop(),
-		free: func() (int64, error) { looks++; return map[bool]int64{false: 47, true: 48}[looks > 3], nil },
+		free: func() (int64, error) { looks++; return map[bool]int64{false: 63, true: 64}[looks > 3], nil },
 	}
 	if err := r.wait(t.Context()); err != nil || looks != 4 {
 		t.Errorf("waited for %d looks: %v", looks, err)
@@ -107,7 +107,7 @@ func TestWhatComesOverPipesAndPortsIsNotTakenOntoAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(v.Close)
-	free := int64(63)
+	free := int64(47)
 	r := &diskMonitor{floor: 64, free: func() (int64, error) { return free, nil }}
 	series := spool.NewSeriesSet(0, zap.NewNop())
 	if err := series.Load(v, false); err != nil {
@@ -122,7 +122,7 @@ func TestWhatComesOverPipesAndPortsIsNotTakenOntoAFullDisk(t *testing.T) {
 	if err := s.Append(slices.Clone(sample)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)
 	}
-	free = 64
+	free = 48
 	if err := s.Append(slices.Clone(sample)); err != nil {
 		t.Errorf("with room: %v", err)
 	}

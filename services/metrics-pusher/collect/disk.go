@@ -16,7 +16,8 @@ import (
 )
 
 // diskMonitor watches the disk of the pod's volume. It publishes a status once when the disk is full, and once when there is room again.
-// While the disk is full the collector ships nothing, because shipping takes more of the disk than it frees.
+// While the disk is full the collector ships nothing: what is shipped takes more of the disk than the recorded output that it frees, and it
+// stays there when the pod has ended.
 type diskMonitor struct {
 	floor        int64 // bytes that stay free of output; zero turns the monitor off
 	free         func() (int64, error)
@@ -44,7 +45,7 @@ func (r *diskMonitor) wait(ctx context.Context) error {
 	var ends time.Time
 	for !r.gaveUp {
 		free, err := r.check(ctx, 0)
-		if err != nil || free >= pod.ResultsFloor(r.floor) {
+		if err != nil || free >= r.floor {
 			return err
 		}
 		if ends.IsZero() && r.stopping() {
@@ -61,12 +62,12 @@ func (r *diskMonitor) wait(ctx context.Context) error {
 	return errDiskFull
 }
 
-// checkFull returns syscall.ENOSPC if the disk has no room for more data of the benchmark. Several goroutines may call it.
+// checkFull returns syscall.ENOSPC if the disk has no room to record more data of the benchmark. Several goroutines may call it.
 func (r *diskMonitor) checkFull() error {
 	if r == nil || r.floor <= 0 {
 		return nil
 	}
-	if free, err := r.free(); err != nil || free >= r.floor {
+	if free, err := r.free(); err != nil || free >= pod.RecordingFloor(r.floor) {
 		return nil //nolint:nilerr // who cannot look does not wait
 	}
 	return fmt.Errorf("the platform's disk is full: %w", syscall.ENOSPC)

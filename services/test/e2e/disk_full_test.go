@@ -29,7 +29,7 @@ func TestAFullDiskIsToldToItsUserAndCancelFreesIt(t *testing.T) {
 	p, health := startOnSmallDisk(t)
 	quiet := p.submit(script("echo quiet"))
 	p.awaitComplete(quiet)
-	run := p.submit(script("head -c 75000000 /dev/urandom | base64; echo end"))
+	run := p.submit(script("head -c 150000000 /dev/urandom | base64; echo end"))
 	p.awaitPhase(run, baiv1.Phase_PHASE_RUNNING)
 	watch := p.watch(run)
 
@@ -113,7 +113,7 @@ func TestADiskThatAnotherProgramFillsLosesNothingAccepted(t *testing.T) {
 	eventually(t, func() error { return wantReadiness(t, health, http.StatusOK) })
 }
 
-// startOnSmallDisk starts a platform whose data folder has 64 MiB, and returns the
+// startOnSmallDisk starts a platform whose data folder has 128 MiB, and returns the
 // URL of its readiness.
 func startOnSmallDisk(t *testing.T) (*platform, string) {
 	t.Helper()

@@ -66,7 +66,7 @@ func TestAFullDiskDelaysRunsAndLosesNothing(t *testing.T) {
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=128m"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("mount a file system for the test: %v: run the checks as root", err)
 		}
