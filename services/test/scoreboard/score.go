@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
@@ -96,23 +95,16 @@ type score struct {
 // missed is the delay of a step that a replay did not find.
 const missed = math.MaxInt
 
-// scoreAll scores all families, at the same time. The same seed gives the same scores.
+// scoreAll scores all families. The same seed gives the same scores.
 func scoreAll(all []family, seed uint64, s sizes) ([]score, error) {
 	d, err := changepoint.New(judge.Settings{})
 	if err != nil {
 		return nil, fmt.Errorf("open the detector: %w", err)
 	}
-	scores, errs := make([]score, len(all)), make([]error, len(all))
-	var wait sync.WaitGroup
+	scores := make([]score, len(all))
 	for i, f := range all {
-		wait.Go(func() {
-			scores[i], errs[i] = scoreFamily(d, f, newExamples(f, seed<<8+uint64(i), s))
-		})
-	}
-	wait.Wait()
-	for i, err := range errs {
-		if err != nil {
-			return nil, fmt.Errorf("score %q: %w", all[i].name, err)
+		if scores[i], err = scoreFamily(d, f, newExamples(f, seed<<8+uint64(i), s)); err != nil {
+			return nil, fmt.Errorf("score %q: %w", f.name, err)
 		}
 	}
 	return scores, nil

@@ -1,0 +1,66 @@
+package suite_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// sequentialLine is the line of .ci/test with the packages whose tests run without the race detector.
+var sequentialLine = regexp.MustCompile(`(?m)^sequential=\((.*)\)$`)
+
+func TestPackagesThatRunWithoutTheRaceDetectorStartNoGoroutine(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(services, "..")
+	text, err := os.ReadFile(filepath.Join(root, ".ci", "test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := sequentialLine.FindSubmatch(text)
+	if line == nil {
+		t.Fatal(".ci/test names no packages that run without the race detector")
+	}
+	files := 0
+	for pattern := range strings.FieldsSeq(string(line[1])) {
+		folder := filepath.Join(root, strings.TrimSuffix(pattern, "/..."))
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files++
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err == nil && startsGoroutine(file) {
+				t.Errorf("%s starts a goroutine: take its package out of `sequential` in .ci/test", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files == 0 {
+		t.Errorf("%q matches no file", line[1])
+	}
+}
+
+// startsGoroutine reports whether a file has a go statement or calls a method Go, as that of a sync.WaitGroup.
+func startsGoroutine(file *ast.File) bool {
+	found := false
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found = true
+		case *ast.CallExpr:
+			method, is := n.Fun.(*ast.SelectorExpr)
+			found = found || is && method.Sel.Name == "Go"
+		}
+		return !found
+	})
+	return found
+}
