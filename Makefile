@@ -24,7 +24,7 @@ export GOFLAGS := -buildvcs=false -tags=disable_grpc_modules -trimpath
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man install demo test test-real images bench scoreboard observe sizes names fuzz format lint fmt generate generated check ci flaky flags clean
+.PHONY: help build man install demo test test-real images suite-images locks bench scoreboard observe sizes names fuzz format lint fmt generate generated check ci flaky flags clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,9 +57,17 @@ flaky: bin/check ## all suites N=10 times, also on a busy machine and on one cor
 	@.ci/packages plain training
 	cd services && ../bin/check flaky -n $(or $(N),10) -run '$(RUN)' -only '$(SUITE)'
 
-images: build ## OCI images of the services and of what runs in pods, in bin/images
-	cd deploy/images && GOWORK=off go build -o ../../bin/images-tool .
+bin/images-tool: FORCE
+	@mkdir -p bin && cd deploy/images && GOWORK=off go build -o ../../bin/images-tool .
+
+images: build suite-images ## OCI images of the services and of what runs in pods, in bin/images, and of the suites
 	bin/images-tool all -bin bin -out bin/images -version $(VERSION)
+
+suite-images: bin/images-tool ## OCI images of the suites, in bin/suite-images; ONLY=iperf,fio some of them, SUITE_PREFIX and SUITE_TAG name them
+	bin/images-tool suite -dir deploy/images/suite -out bin/suite-images $(if $(ONLY),-only $(ONLY)) $(if $(SUITE_PREFIX),-prefix $(SUITE_PREFIX)) $(if $(SUITE_TAG),-tag $(SUITE_TAG))
+
+locks: bin/images-tool ## lock the Debian packages of the suites' images at the versions of today
+	bin/images-tool locks -dir deploy/images/suite $(if $(ONLY),-only $(ONLY))
 
 bench: build ## measure, next to what each is compared to, and write bin/bench.json
 	cd services && go run ./test/bench -out ../bin/bench.json
@@ -106,6 +114,7 @@ generate: $(BUF) $(GEN_GO) $(GEN_GRPC) $(GEN_REST) $(GEN_OAS) ## make generated 
 	cd descriptors && GOLDEN=write go test ./internal/reference -run Current
 	cd services && GOLDEN=write go test ./internal/store/elastic/schema -run 'TestTheMappings|TestTheDataModel'
 	cd services && GOLDEN=write go test ./parsers -run TestTheManual
+	cd services && GOLDEN=write go test ./test/tools -run Current
 
 accept-api: $(BUF) ## accept the API as it is now as what later changes must be compatible with
 	cd proto && $(BUF) build -o image.binpb

@@ -290,8 +290,9 @@ type RDMA struct {
 
 // A Role is one kind of pods of a run.
 type Role struct {
-	// Name names the role in logs, samples and reasons, and the variable BAI_HOSTS_NAME,
-	// which has the names of the hosts of its pods. No two roles have the same.
+	// Name names the role in logs, samples and reasons, and the variables BAI_HOSTS_NAME,
+	// which has the names of the hosts of its pods, and BAI_PORT_NAME, which has the port of
+	// ready. No two roles have the same.
 	Name string `toml:"name" need:"yes" kind:"role" example:"\"server\""`
 
 	// Replicas is the number of pods, from 1 on. All roles together have 1000 at most.

@@ -29,6 +29,7 @@ type image struct {
 	roots      bool // with the certificate authorities that the web trusts
 	entrypoint string
 	user       string
+	env        []string // beside PATH
 }
 
 // file is one file of an image.
@@ -65,7 +66,7 @@ func (im image) build() (v1.Image, error) {
 	}
 	c = c.DeepCopy()
 	c.Architecture, c.OS, c.Created = "amd64", "linux", v1.Time{Time: time.Unix(0, 0).UTC()}
-	c.Config = v1.Config{User: im.user, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
+	c.Config = v1.Config{User: im.user, Env: append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, im.env...)}
 	if im.entrypoint != "" {
 		c.Config.Entrypoint = []string{im.entrypoint}
 	}

@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -18,6 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/benchmark-ai/bai/deploy/images/debian"
 )
 
 // output is an OCI image layout that is written.
@@ -50,6 +53,14 @@ func newLayout(dir string) (*output, error) {
 
 // add writes an image, and what the Go programs in it are made of.
 func (o *output) add(im image, programs ...string) error {
+	if len(programs) == 0 {
+		return o.addWith(im, nil)
+	}
+	return o.addWith(im, func(name, version string) ([]byte, error) { return bom(programs, name, version) })
+}
+
+// addWith writes an image, and the list of its parts, if there is one.
+func (o *output) addWith(im image, list func(name, version string) ([]byte, error)) error {
 	img, err := im.build()
 	if err != nil {
 		return err
@@ -59,10 +70,10 @@ func (o *output) add(im image, programs ...string) error {
 		return fmt.Errorf("%q has no tag", im.ref)
 	}
 	annotations := map[string]string{"io.containerd.image.name": im.ref, "org.opencontainers.image.ref.name": tag}
-	if err := o.path.AppendImage(img, layout.WithAnnotations(annotations)); err != nil || len(programs) == 0 {
+	if err := o.path.AppendImage(img, layout.WithAnnotations(annotations)); err != nil || list == nil {
 		return err
 	}
-	text, err := bom(programs, name, tag)
+	text, err := list(name, tag)
 	if err != nil {
 		return err
 	}
@@ -112,6 +123,22 @@ func bom(programs []string, name, version string) ([]byte, error) {
 	for _, key := range sorted(all) {
 		components = append(components, all[key])
 	}
+	return encodeBOM(components, name, version)
+}
+
+// packageBOM lists the Debian packages of an image.
+func packageBOM(l debian.Lock, name, version string) ([]byte, error) {
+	components := make([]cdx.Component, 0, len(l.Packages))
+	for _, p := range l.Packages {
+		components = append(components, cdx.Component{
+			BOMRef: p.Name + "@" + p.Version, Type: cdx.ComponentTypeLibrary, Name: p.Name, Version: p.Version,
+			PackageURL: "pkg:deb/debian/" + p.Name + "@" + url.PathEscape(p.Version), Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: p.SHA256}},
+		})
+	}
+	return encodeBOM(components, name, version)
+}
+
+func encodeBOM(components []cdx.Component, name, version string) ([]byte, error) {
 	b := cdx.NewBOM()
 	b.SerialNumber = ""
 	b.Metadata = &cdx.Metadata{Component: &cdx.Component{BOMRef: name, Type: cdx.ComponentTypeContainer, Name: name, Version: version}}

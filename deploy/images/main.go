@@ -3,11 +3,18 @@
 //
 //	images all -bin DIR -out DIR [-version V] [-prefix REGISTRY]
 //	images one -ref NAME:TAG -out DIR [-rootfs TAR] [-entrypoint PATH] [-user UID:GID] [FILE=/PATH…]
+//	images suite -out DIR [-dir suite] [-only NAME,…] [-prefix TEXT] [-tag TAG] [-mirror URL]
+//	images rootfs -only NAME -out TAR
+//	images locks [-only NAME,…]
 //
 // All makes the images of the platform's services, each with the one program
 // that it runs, and the one that brings our programs into a benchmark's pod.
 // What is written is an OCI image layout; beside each of our images lies, in the
 // layout as its referrer and in a file, what it is made of (CycloneDX).
+//
+// Suite makes the images of the suites, of Debian packages with the versions and digests of
+// their locks. Rootfs writes the files of one of them. Locks asks apt for the versions of
+// today, and is for machines with Debian.
 package main
 
 import (
@@ -28,15 +35,21 @@ func main() {
 
 func dispatch(args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: images all …, or images one …")
+		return errors.New("usage: images all …, or one, suite, rootfs, locks")
 	}
 	switch args[0] {
 	case "all":
 		return all(args[1:])
 	case "one":
 		return one(args[1:])
+	case "suite":
+		return suites(args[1:])
+	case "rootfs":
+		return rootfs(args[1:])
+	case "locks":
+		return locks(args[1:])
 	}
-	return fmt.Errorf("no command %q: there are all and one", args[0])
+	return fmt.Errorf("no command %q: there are all, one, suite, rootfs and locks", args[0])
 }
 
 // nobody is who our programs run as.

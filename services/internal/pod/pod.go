@@ -148,6 +148,7 @@ const (
 	EnvRole       = "BAI_ROLE"        // for the benchmark to know, of a descriptor with roles
 	EnvRoleIndex  = "BAI_ROLE_INDEX"  // likewise
 	EnvHosts      = "BAI_HOSTS_"      // and the role's name in upper case, - as _: the names of its pods' hosts, with blanks between them
+	EnvPort       = "BAI_PORT_"       // likewise: the port at which the role is ready, if it is ready by one
 	EnvStepOutput = "BAI_STEP_OUTPUT" // of a step: its output folder
 	// The command is ready when this file exists, or when a line of its output matches
 	// this regular expression (RE2). Then its entrypoint listens on ReadyPort.

@@ -3,6 +3,7 @@ package roles
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +30,9 @@ func own(in Input) ([]Role, error) {
 		}
 		all, hosts[r.Name] = append(all, made), in.Names.Hosts(made)
 	}
+	ports := portVars(d.Roles)
 	for i, r := range d.Roles {
-		all[i].Vars = append(all[i].Vars, all[i].peerVars(all, hosts)...)
+		all[i].Vars = slices.Concat(all[i].Vars, all[i].peerVars(all, hosts), ports)
 		all[i].AwaitArgs = in.awaitRoles(r.StartsAfter, hosts)
 	}
 	n := slices.IndexFunc(all, func(r Role) bool { return r.EndsRun })
@@ -85,12 +87,29 @@ func readyVars(r *descriptors.Ready) []corev1.EnvVar {
 	return nil
 }
 
+// portVars returns the variables with the ports at which roles are ready, of those that are
+// ready by a port.
+func portVars(all []descriptors.Role) []corev1.EnvVar {
+	var vars []corev1.EnvVar
+	for _, r := range all {
+		if r.Ready == nil || r.Ready.Port == nil && r.Ready.HTTP == "" {
+			continue
+		}
+		vars = append(vars, corev1.EnvVar{Name: peerVar(pod.EnvPort, r.Name), Value: strconv.Itoa(portOfURL(readyTarget(*r.Ready, "localhost")))})
+	}
+	return vars
+}
+
+// peerVar returns the name of a variable about a role.
+func peerVar(prefix, role string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(role, "-", "_"))
+}
+
 // peerVars returns the variables that tell a pod which one it is, and where all are.
 func (r Role) peerVars(all []Role, hosts map[string][]string) []corev1.EnvVar {
 	vars := []corev1.EnvVar{{Name: pod.EnvRole, Value: r.Name}, PodIndexVar(pod.EnvRoleIndex, false)}
 	for _, other := range all {
-		name := pod.EnvHosts + strings.ToUpper(strings.ReplaceAll(other.Name, "-", "_"))
-		vars = append(vars, corev1.EnvVar{Name: name, Value: strings.Join(hosts[other.Name], " ")})
+		vars = append(vars, corev1.EnvVar{Name: peerVar(pod.EnvHosts, other.Name), Value: strings.Join(hosts[other.Name], " ")})
 	}
 	return vars
 }

@@ -108,6 +108,23 @@ func TestEachPodIsToldWhichOneItIsAndWhereAllAre(t *testing.T) {
 	}
 }
 
+func TestPodsKnowThePortsAtWhichRolesAreReady(t *testing.T) {
+	t.Parallel()
+	text := withRoles("[[roles]]\nname = 'by-port'\nbenchmark_code = 'x'\nready = { port = 5001 }", "[[roles]]\nname = 'by-http'\nbenchmark_code = 'x'\nready = { http = ':8080/ping' }",
+		"[[roles]]\nname = 'by-log'\nbenchmark_code = 'x'\nready = { log = 'x' }", "[[roles]]\nname = 'last'\nbenchmark_code = 'x'")
+	for role, j := range jobsOf(t, text, transpile.Settings{}) {
+		got := map[string]string{}
+		for name, value := range varsOf(t, j) {
+			if strings.HasPrefix(name, pod.EnvPort) {
+				got[name] = value
+			}
+		}
+		if diff := cmp.Diff(map[string]string{"BAI_PORT_BY_PORT": "5001", "BAI_PORT_BY_HTTP": "8080"}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", role, diff)
+		}
+	}
+}
+
 func TestTheRegistryIsAskedForTheEntrypointOfEachRoleWithoutACommand(t *testing.T) {
 	text := strings.Replace(withRoles("[[roles]]\nname = 'a'\ndocker_image = 'b:1'", "[[roles]]\nname = 'c'\nbenchmark_code = 'x'", "[[roles]]\nname = 'd'"),
 		"[ml]\nbenchmark_code = 'run'\n", "", 1)

@@ -64,6 +64,7 @@ type platform struct {
 	args    []string
 	servers []string // further arguments: where its broker and its store are
 	program string   // empty means bai
+	sets    int      // that runSuite has made
 
 	addr string
 	cmd  *exec.Cmd

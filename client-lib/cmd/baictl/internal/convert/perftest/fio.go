@@ -14,7 +14,7 @@ const scratch = "/mnt/benchmark/scratch"
 
 func fioOptions() []option {
 	return []option{
-		fixed(between("fioPort", 1024, 65535, 8765)),
+		between("fioPort", 1024, 65535, 8765).with(sets("roles.0.ready.port")).inTables(),
 		{name: "volumeClaimTemplate", read: claim, written: true, settings: func(v any) []kube.Setting { all, _ := v.([]kube.Setting); return all }},
 		number("numWorkers", 1, 1).with(sets("roles.0.replicas")).inTables(),
 		direction(),
@@ -45,12 +45,6 @@ func direction() option {
 		}
 		return "rw"
 	}
-	return o
-}
-
-// fixed returns an option as one that cannot differ between the benchmarks of a set.
-func fixed(o option) option {
-	o.fixed = true
 	return o
 }
 
@@ -100,18 +94,13 @@ func fioLines() [][2]string {
 
 func fio(d *draft.Draft, v *values) {
 	alone(d)
-	port := v.text("fioPort")
-	server := "fio --server=," + port
-	worker := d.Item("roles").Set("name", "worker").Set("replicas", v.number("numWorkers"))
-	switch {
-	case v.varies("volumeClaimTemplate"), v.read["volumeClaimTemplate"] != nil:
-		worker.Set("benchmark_code", server)
-	default:
+	if !v.varies("volumeClaimTemplate") && v.read["volumeClaimTemplate"] == nil {
 		v.spec.Remark("has no volumeClaimTemplate: the workers write to the file systems of their containers")
-		worker.Set("benchmark_code", draft.Script("#!/bin/sh -e\nmkdir -p "+scratch+"\nexec "+server+"\n"))
 	}
-	worker.Set("ready", draft.Inline{{Key: "port", Value: v.number("fioPort")}})
-	d.Item("roles").Set("name", "client").Set("starts_after", []string{"worker"}).Set("benchmark_code", draft.Script(fioScript(v, port)))
+	d.Item("roles").Set("name", "worker").Set("replicas", v.number("numWorkers")).
+		Set("benchmark_code", draft.Script("#!/bin/sh -e\nmkdir -p "+scratch+"\nexec fio --server=,$BAI_PORT_WORKER\n")).
+		Set("ready", draft.Inline{{Key: "port", Value: v.number("fioPort")}})
+	d.Item("roles").Set("name", "client").Set("starts_after", []string{"worker"}).Set("benchmark_code", draft.Script(fioScript(v)))
 	if volume := v.volume(); volume != nil {
 		d.Item("volumes").Set("path", scratch).Set("role", "worker").Set(strings.TrimPrefix(volume[0].Key, "volumes.0."), volume[0].Value)
 	}
@@ -125,9 +114,9 @@ func (v *values) volume() []kube.Setting {
 }
 
 // fioScript writes the job file and the list of workers, and runs the job on all of them.
-func fioScript(v *values, port string) string {
+func fioScript(v *values) string {
 	var s strings.Builder
-	s.WriteString("#!/bin/sh -e\ncat > /tmp/job.fio <<'END'\n[global]\n")
+	s.WriteString("#!/bin/sh -e\njob=$(mktemp)\nworkers=$(mktemp)\ncat > \"$job\" <<'END'\n[global]\n")
 	for _, line := range fioLines() {
 		fmt.Fprintf(&s, "%s=%s\n", line[0], v.text(line[1]))
 	}
@@ -135,7 +124,7 @@ func fioScript(v *values, port string) string {
 		s.WriteString(thread + "\n")
 	}
 	s.WriteString("time_based\n\n[benchmark]\ndirectory=" + scratch + "\nEND\n")
-	s.WriteString("for host in $BAI_HOSTS_WORKER; do echo \"$host," + port + "\"; done > /tmp/workers\n")
-	s.WriteString("exec fio --client=/tmp/workers /tmp/job.fio --output-format=json+\n")
+	s.WriteString("for host in $BAI_HOSTS_WORKER; do echo \"$host,$BAI_PORT_WORKER\"; done > \"$workers\"\n")
+	s.WriteString("exec fio --client=\"$workers\" \"$job\" --output-format=json+\n")
 	return s.String()
 }

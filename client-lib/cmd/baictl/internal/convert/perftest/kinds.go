@@ -58,8 +58,8 @@ func alone(d *draft.Draft) *draft.Table {
 
 func iperf(d *draft.Draft, v *values) {
 	apart(d)
-	d.Item("roles").Set("name", "server").Set("benchmark_code", "iperf --server").Set("ready", draft.Inline{{Key: "port", Value: 5001}})
-	client(d).Set("benchmark_code", fmt.Sprintf("iperf --client $(BAI_HOSTS_SERVER) --time %s --parallel %s --format k", v.text("duration"), v.text("streams")))
+	d.Item("roles").Set("name", "server").Set("benchmark_code", "iperf --server --port $(BAI_PORT_SERVER)").Set("ready", draft.Inline{{Key: "port", Value: 5001}})
+	client(d).Set("benchmark_code", fmt.Sprintf("iperf --client $(BAI_HOSTS_SERVER) --port $(BAI_PORT_SERVER) --time %s --parallel %s --format k", v.text("duration"), v.text("streams")))
 	d.Item("output.parsers").Set("kind", "iperf2")
 }
 
@@ -129,11 +129,14 @@ func rdmaBandwidth(d *draft.Draft, v *values) {
 
 func rdmaLatency(d *draft.Draft, v *values) { verbs(d, v, "lat -a -F -R") }
 
+// rdmaPort is the standard port of perftest.
+const rdmaPort = "18515"
+
 // verbs writes the two roles of a program of perftest. Its server ends with its client.
 func verbs(d *draft.Draft, v *values, program string) {
 	apart(d)
 	v.rdma = true
-	command := "ib_" + v.text("mode") + "_" + program + " -n " + v.text("iterations")
+	command := "ib_" + v.text("mode") + "_" + program + " -n " + v.text("iterations") + " -p " + rdmaPort
 	if extra := v.text("extraArgs"); extra != "" {
 		command += " " + extra
 	}

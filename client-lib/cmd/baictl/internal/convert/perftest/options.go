@@ -28,9 +28,6 @@ type option struct {
 	// written says that the kind writes the keys itself, as parts of its tables.
 	written bool
 
-	// fixed says that the option cannot differ between the benchmarks of a set.
-	fixed bool
-
 	// list says that the value of a permutation comes behind that of the template.
 	list bool
 

@@ -92,14 +92,11 @@ func (p permutations) dependent(axes []axis, rows []permutation) []string {
 func (p permutations) known(v document.Value) []string {
 	var names []string
 	for _, name := range v.Keys() {
-		switch o, ok := find(p.kind.options, name); {
-		case !ok:
+		if _, ok := find(p.kind.options, name); !ok {
 			v.Get(name).Remark("kind %s has no such option: left out", p.kind.name)
-		case o.fixed:
-			v.Get(name).Fault("write a set for each value", "the cells of a sweep cannot differ in it")
-		default:
-			names = append(names, name)
+			continue
 		}
+		names = append(names, name)
 	}
 	return names
 }
