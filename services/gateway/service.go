@@ -69,17 +69,18 @@ type Bus interface {
 	Publish(ctx context.Context, events ...event.Event) error
 }
 
-// Store stores runs, documents, samples and lines.
+// Store stores runs, documents, samples, lines and points.
 type Store interface {
 	store.Docs
 	store.Lister
 	store.Runs
-	StreamStore
+	DataStore
 }
 
-// StreamStore stores samples and lines, and notifies of new ones.
-type StreamStore interface {
+// DataStore stores the data of runs, and notifies of new ones.
+type DataStore interface {
 	store.Streams
+	store.Points
 	store.Notifier
 }
 

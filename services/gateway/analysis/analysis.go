@@ -3,13 +3,15 @@
 //
 // A side of a comparison is named by an operand: a run, a set, a baseline, or the runs
 // of a task in a range of time (decide_operand.go). Its runs that count are read with
-// their summaries and environments (side.go, read.go); the series of both sides are
+// their points (side.go, read.go); the series of both sides are
 // compared by package judge/compare (decide_compare.go), and what else differs is listed
 // (decide_differences.go). A history is the series of a task over time, with the changes
 // that package judge/changepoint finds (decide_history.go).
 //
-// Runs and summaries do not change once they are there: a request that is repeated has
-// the same answer, but for runs that were added.
+// The points of a run are stored a short time after its end. Until then, and for runs from
+// before the store had points, they are made from the summary of the run, with the same
+// result. Runs and summaries do not change once they are there: a request that is repeated
+// has the same answer, but for runs that were added.
 package analysis
 
 import (
@@ -22,9 +24,21 @@ import (
 
 // Store has runs, documents and baselines.
 type Store interface {
+	docs
+	runReader
+	pointReader
+}
+
+// docs reads and writes documents.
+type docs interface {
 	store.Docs
 	store.Lister
-	runReader
+}
+
+// pointReader reads points.
+type pointReader interface {
+	// RunPoints does the same as that of store.PointReader.
+	RunPoints(ctx context.Context, runs, metrics []string) ([]store.RunPoints, error)
 }
 
 // runReader reads runs.

@@ -28,11 +28,11 @@ func (a *Analyses) Compare(ctx context.Context, req CompareRequest) (Comparison,
 	if err != nil {
 		return Comparison{}, fmt.Errorf("compare: %w", err)
 	}
-	base, err := a.side(ctx, "old", req.Old, req.Scope)
+	base, err := a.side(ctx, "old", req.Old, req)
 	if err != nil {
 		return Comparison{}, err
 	}
-	other, err := a.side(ctx, "new", req.New, req.Scope)
+	other, err := a.side(ctx, "new", req.New, req)
 	if err != nil {
 		return Comparison{}, err
 	}
@@ -47,12 +47,12 @@ func (a *Analyses) Compare(ctx context.Context, req CompareRequest) (Comparison,
 }
 
 // side resolves an operand and reads its results.
-func (a *Analyses) side(ctx context.Context, field, operand string, in Scope) (results, error) {
-	s, err := a.resolve(ctx, field, operand, in)
+func (a *Analyses) side(ctx context.Context, field, operand string, req CompareRequest) (results, error) {
+	s, err := a.resolve(ctx, field, operand, req.Scope)
 	if err != nil {
 		return results{}, err
 	}
-	all, err := a.members(ctx, s.runs)
+	all, err := a.members(ctx, s.runs, req.Metrics)
 	return newResults(s, all), err
 }
 
@@ -72,7 +72,7 @@ func (a *Analyses) past(ctx context.Context, r rules, base, other results, req C
 		return History{}, err
 	}
 	runs := slices.DeleteFunc(found.runs, func(r store.Run) bool { return other.has(r.ID) || base.has(r.ID) })
-	all, err := a.members(ctx, runs)
+	all, err := a.members(ctx, runs, req.Metrics)
 	if err != nil {
 		return History{}, err
 	}

@@ -210,14 +210,16 @@ func TestSidesAreCompared(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t)
-			tt.store(w)
 			if tt.change == nil {
 				tt.change = func(*analysis.CompareRequest) {}
 			}
-			if diff := cmp.Diff(tt.want, w.compareText(tt.base, tt.other, tt.change)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			bothWays(t, func(t *testing.T, w *fixture) {
+				t.Helper()
+				tt.store(w)
+				if diff := cmp.Diff(tt.want, w.compareText(tt.base, tt.other, tt.change)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }

@@ -65,7 +65,7 @@ func (r results) series(cell string, metrics []string) []series.Series {
 	b := series.Builder{Metrics: metrics}
 	for i, m := range r.members {
 		if cell == "" || m.run.Cell == cell {
-			b.Add(i, m.run, m.summaries)
+			b.AddValues(i, m.points.Points)
 		}
 	}
 	return b.Series()
@@ -73,9 +73,9 @@ func (r results) series(cell string, metrics []string) []series.Series {
 
 // attributes returns the attributes of the runs.
 func (r results) attributes() []attributes {
-	all, known := make([]attributes, len(r.members)), images{}
+	all := make([]attributes, len(r.members))
 	for i, m := range r.members {
-		all[i] = attributesOf(m, known)
+		all[i] = attributesOf(m)
 	}
 	return all
 }

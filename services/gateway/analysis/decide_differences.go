@@ -2,13 +2,10 @@ package analysis
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -38,33 +35,15 @@ type attributes map[string]attribute
 // attribute is one value: equal ones have one key.
 type attribute struct{ key, text string }
 
-// images has the images of descriptors that were read, by their texts: most runs of a task have
-// one text.
-type images map[string]string
-
-// of returns the image that a descriptor names, or "" if it cannot be read.
-func (known images) of(descriptor string) string {
-	image, ok := known[descriptor]
-	if !ok {
-		if d, _ := (parser.Parser{Accepted: true}).Parse("", []byte(descriptor)); d != nil {
-			image = d.Env.DockerImage
-		}
-		known[descriptor] = image
-	}
-	return image
-}
-
 // attributesOf returns the attributes of a run.
-func attributesOf(m member, known images) attributes {
-	all := attributes{}
-	image, platform := known.of(m.run.Descriptor), ""
-	if fingerprint := store.MachineFingerprint(m.environment); fingerprint != "" {
-		all[subjectMachine] = attribute{fingerprint, fmt.Sprintf("%s (%s)", machinesText(m.environment), fingerprint[:8])}
-		platform = m.environment[0].Platform
+func attributesOf(m member) attributes {
+	all, p := attributes{}, m.points
+	if p.Machine != "" {
+		all[subjectMachine] = attribute{p.Machine, fmt.Sprintf("%s (%s)", p.Hardware, p.Machine[:8])}
 	}
-	all.set(subjectImage, imageText(image, m.environment))
-	all.set(subjectPlatform, platform)
-	all.set(subjectDescriptor, digestText("sha256", sum(m.run.Descriptor)))
+	all.set(subjectImage, imageText(p.PointRun))
+	all.set(subjectPlatform, p.Platform)
+	all.set(subjectDescriptor, digestText("sha256", p.Descriptor))
 	data, code := dataTexts(m.run.Data)
 	all.set(subjectData, data)
 	all.set(subjectCode, code)
@@ -77,57 +56,18 @@ func (a attributes) set(subject, text string) {
 	}
 }
 
-func sum(text string) string {
-	digest := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(digest[:])
-}
-
 // digestText returns the beginning of a digest, which is enough for people.
 func digestText(kind, digest string) string { return kind + ":" + digest[:min(12, len(digest))] }
 
-// machinesText describes the machines of pods, equal ones once.
-func machinesText(pods []store.PodEnvironment) string {
-	var all []string
-	for _, p := range pods {
-		if text := machineText(p.Machine); !slices.Contains(all, text) {
-			all = append(all, text)
-		}
-	}
-	slices.Sort(all)
-	return strings.Join(all, "; ")
-}
-
-func machineText(m event.Machine) string {
-	parts := []string{cmp.Or(m.CPUModel, m.Architecture, "unknown processor")}
-	if m.CPUs > 0 {
-		parts = append(parts, fmt.Sprintf("%d CPUs", m.CPUs))
-	}
-	if m.Memory > 0 {
-		parts = append(parts, fmt.Sprintf("%.0f GiB", float64(m.Memory)/(1<<30)))
-	}
-	for _, g := range m.GPUs {
-		if !slices.Contains(parts, g.Model) {
-			parts = append(parts, g.Model)
-		}
-	}
-	if m.Kernel != "" {
-		parts = append(parts, "kernel "+m.Kernel)
-	}
-	return strings.Join(parts, ", ")
-}
-
 // imageText returns the image as the descriptor names it, with the digests that the cluster
 // ran.
-func imageText(image string, pods []store.PodEnvironment) string {
-	var digests []string
-	for _, p := range pods {
-		kind, digest, ok := strings.Cut(p.Image, ":")
-		if text := digestText(kind, digest); ok && !slices.Contains(digests, text) {
-			digests = append(digests, text)
-		}
+func imageText(p store.PointRun) string {
+	texts := []string{p.Image}
+	for _, image := range p.Images {
+		kind, digest, _ := strings.Cut(image, ":")
+		texts = append(texts, digestText(kind, digest))
 	}
-	slices.Sort(digests)
-	return strings.TrimSpace(image + " " + strings.Join(digests, " "))
+	return strings.TrimSpace(strings.Join(slices.Compact(texts), " "))
 }
 
 // dataTexts describes the data sets of a run, and the code that was sent along.

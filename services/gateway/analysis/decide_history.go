@@ -14,16 +14,6 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// Labels of runs that a history reads.
-const (
-	labelVersion     = "version"      // what is measured, for people
-	labelVersionTime = "version_time" // time of RFC 3339 of what is measured
-	labelConfirms    = "confirms"     // incident that the run confirms
-)
-
-// confirms reports whether a run was made to confirm an incident: such runs are no points.
-func confirms(r store.Run) bool { return r.Labels[labelConfirms] != "" }
-
 // History is the series of a task over its runs.
 type History struct {
 	Series    []SeriesHistory // by cell, metric, unit and labels
@@ -116,17 +106,17 @@ func (r rules) history(all []member, metrics []string) History {
 		counted = append(counted, m)
 	}
 	slices.SortFunc(counted, func(a, b member) int {
-		return cmp.Or(pointTime(a.run).Compare(pointTime(b.run)), cmp.Compare(a.run.ID, b.run.ID))
+		return cmp.Or(a.points.Time.Compare(b.points.Time), cmp.Compare(a.run.ID, b.run.ID))
 	})
-	builders, known := make(map[string]*series.Builder), images{}
+	builders := make(map[string]*series.Builder)
 	for i, m := range counted {
-		h.Runs = append(h.Runs, historyRun(m, known))
+		h.Runs = append(h.Runs, historyRun(m))
 		b, ok := builders[m.run.Cell]
 		if !ok {
 			b = &series.Builder{Metrics: metrics}
 			builders[m.run.Cell] = b
 		}
-		b.Add(i, m.run, m.summaries)
+		b.AddValues(i, m.points.Points)
 	}
 	for _, cell := range sortedKeys(builders) {
 		for _, s := range builders[cell].Series() {
@@ -138,31 +128,12 @@ func (r rules) history(all []member, metrics []string) History {
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// pointTime returns the time by which a run is ordered: that of its firing, else of its label
-// version_time, else of its submission.
-func pointTime(r store.Run) time.Time {
-	if r.Firing != nil {
-		return *r.Firing
+func historyRun(m member) HistoryRun {
+	p := m.points
+	return HistoryRun{
+		Run: m.run, Time: p.Time, Version: p.Version, Machine: p.Machine, Nodes: p.Nodes, Image: p.Image, Descriptor: p.Descriptor,
+		Complete: p.Complete, attributes: attributesOf(m),
 	}
-	if t, err := time.Parse(time.RFC3339, r.Labels[labelVersionTime]); err == nil {
-		return t
-	}
-	return r.Created
-}
-
-func historyRun(m member, known images) HistoryRun {
-	h := HistoryRun{
-		Run: m.run, Time: pointTime(m.run), Version: m.run.Labels[labelVersion], Machine: store.MachineFingerprint(m.environment),
-		Descriptor: sum(m.run.Descriptor), Complete: m.summaries == nil || m.summaries.Complete, attributes: attributesOf(m, known),
-	}
-	h.Image = known.of(m.run.Descriptor)
-	for _, p := range m.environment {
-		if p.Machine.Node != "" && !slices.Contains(h.Nodes, p.Machine.Node) {
-			h.Nodes = append(h.Nodes, p.Machine.Node)
-		}
-	}
-	slices.Sort(h.Nodes)
-	return h
 }
 
 // analyse finds the changes of a series. Points on other machines are a stretch of their own:

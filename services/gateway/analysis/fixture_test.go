@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +15,20 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/points"
 )
+
+// bothWays runs a test with points in the store, and with those of runs from before the store had points.
+func bothWays(t *testing.T, test func(t *testing.T, w *fixture)) {
+	t.Helper()
+	for name, upgraded := range map[string]bool{"from points": false, "from summaries": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			w.upgraded = upgraded
+			test(t, w)
+		})
+	}
+}
 
 // start is the time of the first run; runs are submitted one a day.
 func start() time.Time { return time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC) }
@@ -23,16 +37,39 @@ func start() time.Time { return time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC) }
 type fixture struct {
 	*analysis.Analyses
 
-	t     *testing.T
-	store *storetest.Memory
-	runs  int
-	names map[string]string // of runs → IDs
-	sets  map[string]string // names → IDs
+	t        *testing.T
+	store    *countingStore
+	runs     int
+	names    map[string]string // of runs → IDs
+	sets     map[string]string // names → IDs
+	upgraded bool              // the points of runs are not stored yet
+}
+
+// countingStore is a store that counts how often it is read.
+type countingStore struct {
+	*storetest.Memory
+
+	reads atomic.Int64
+}
+
+func (s *countingStore) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	s.reads.Add(1)
+	return s.Memory.Doc(ctx, kind, key)
+}
+
+func (s *countingStore) Runs(ctx context.Context, f store.RunFilter, token string, limit int) ([]store.Run, string, error) {
+	s.reads.Add(1)
+	return s.Memory.Runs(ctx, f, token, limit)
+}
+
+func (s *countingStore) RunPoints(ctx context.Context, runs, metrics []string) ([]store.RunPoints, error) {
+	s.reads.Add(1)
+	return s.Memory.RunPoints(ctx, runs, metrics)
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &fixture{t: t, store: storetest.NewMemory(), names: map[string]string{}, sets: map[string]string{}}
+	w := &fixture{t: t, store: &countingStore{Memory: storetest.NewMemory()}, names: map[string]string{}, sets: map[string]string{}}
 	w.Analyses = analysis.New(analysis.Deps{
 		Store: w.store, Sets: w, Now: func() time.Time { return start().AddDate(0, 0, 100) },
 		RunByName: func(_ context.Context, _, name string) (string, error) {
@@ -92,7 +129,7 @@ func (w *fixture) add(s spec) {
 	if s.set != "" {
 		w.sets[s.set] = s.set
 	}
-	w.addResults(id, s)
+	w.addResults(run, s)
 }
 
 // descriptor returns a descriptor that runs an image.
@@ -105,9 +142,10 @@ env = { docker_image = "` + cmp.Or(image, "alpine") + `" }
 `
 }
 
-// addResults stores the summary and the environment of a run.
-func (w *fixture) addResults(id string, s spec) {
+// addResults stores the summary, the environment and the points of a run.
+func (w *fixture) addResults(run store.Run, s spec) {
 	w.t.Helper()
+	id := run.ID
 	all := store.Summaries{Run: id, Attempt: 1, Complete: !s.incomplete}
 	for i, v := range s.values {
 		one := store.Summary{Metric: "rate", Unit: s.unit, N: 50, Median: store.Float(v), Direction: s.direction}
@@ -120,11 +158,16 @@ func (w *fixture) addResults(id string, s spec) {
 	if !s.unsummarised {
 		err = store.Create(w.t.Context(), w.store, store.KindSummary, id, all)
 	}
+	results := points.Results{Summaries: &all, Revision: 1}
 	if s.machine != "" {
-		err = errors.Join(err, store.Create(w.t.Context(), w.store, store.KindEnvironment, id, store.RunEnvironment{Pods: []store.PodEnvironment{{
+		results.Environment = []store.PodEnvironment{{
 			Origin:      storetest.NewOrigin(id, "p"),
 			Environment: event.Environment{Platform: "v1", Machine: event.Machine{Node: "node-a", CPUModel: s.machine, CPUs: 8, Memory: 32 << 30}},
-		}}}))
+		}}
+		err = errors.Join(err, store.Create(w.t.Context(), w.store, store.KindEnvironment, id, store.RunEnvironment{Pods: results.Environment}))
+	}
+	if !s.unsummarised && !w.upgraded && run.Outcome != "" {
+		err = errors.Join(err, w.store.PutPoints(w.t.Context(), points.Of(run, results)))
 	}
 	if err != nil {
 		w.t.Fatal(err)

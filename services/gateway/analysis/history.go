@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // Limits of a history.
@@ -44,7 +45,7 @@ func (a *Analyses) History(ctx context.Context, req HistoryRequest) (History, er
 	if len(found.runs) == 0 {
 		return History{}, &MissingError{Message: fmt.Sprintf("task %.100q of team %s has no runs of that kind that succeeded (baictl list --label %s=%.100s)", req.Task, req.Namespace, store.LabelTask, req.Task)}
 	}
-	members, err := a.members(ctx, found.runs)
+	members, err := a.members(ctx, found.runs, req.Metrics)
 	if err != nil {
 		return History{}, err
 	}
@@ -93,7 +94,7 @@ const maxLooked = 10_000
 func (n *newestRuns) add(page []store.Run, limit int) {
 	for _, r := range page {
 		switch {
-		case confirms(r):
+		case points.Confirms(r):
 		case exclusion(r) != "":
 			n.excluded++
 		case len(n.runs) == limit:

@@ -156,14 +156,16 @@ func TestTheHistoryOfATask(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t)
-			tt.store(w)
 			if tt.change == nil {
 				tt.change = func(*analysis.HistoryRequest) {}
 			}
-			if diff := cmp.Diff(tt.want, w.historyText(tt.change)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			bothWays(t, func(t *testing.T, w *fixture) {
+				t.Helper()
+				tt.store(w)
+				if diff := cmp.Diff(tt.want, w.historyText(tt.change)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }

@@ -4,63 +4,99 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // readers is the number of reads of the store that one request makes at a time.
 const readers = 16
 
-// member is a run with its results and its environment.
+// member is a run with its values.
 type member struct {
-	run         store.Run
-	summaries   *store.Summaries // nil if the run has no samples
-	environment []store.PodEnvironment
-	excluded    string // why it does not count, for people; empty if it does
+	run      store.Run
+	points   store.RunPoints
+	excluded string // why it does not count, for people; empty if it does
 }
 
-// members reads the results of runs. Those that do not count are among them.
-func (a *Analyses) members(ctx context.Context, runs []store.Run) ([]member, error) {
+// members reads the values of runs, of some metrics or, without any, of all. Those that do not
+// count are among them.
+func (a *Analyses) members(ctx context.Context, runs []store.Run, metrics []string) ([]member, error) {
 	all := make([]member, len(runs))
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(readers)
+	var counted []*member
 	for i, r := range runs {
-		g.Go(func() (err error) {
-			all[i], err = a.member(gctx, r)
-			return err
-		})
+		all[i] = member{run: r, excluded: exclusion(r)}
+		if all[i].excluded == "" {
+			counted = append(counted, &all[i])
+		}
 	}
-	return all, g.Wait()
+	var without []*member
+	for page := range slices.Chunk(counted, pageRuns) {
+		some, err := a.readPoints(ctx, page, metrics)
+		if err != nil {
+			return nil, err
+		}
+		without = append(without, some...)
+	}
+	return all, a.convert(ctx, without)
 }
 
-// member reads the results of a run.
-func (a *Analyses) member(ctx context.Context, r store.Run) (member, error) {
-	m := member{run: r, excluded: exclusion(r)}
-	if m.excluded != "" {
-		return m, nil
+// readPoints reads the stored points of members. It returns the members without.
+func (a *Analyses) readPoints(ctx context.Context, all []*member, metrics []string) (without []*member, err error) {
+	ids := make([]string, len(all))
+	for i, m := range all {
+		ids[i] = m.run.ID
 	}
-	var err error
-	if m.summaries, m.excluded, err = a.summaries(ctx, r); err != nil || m.excluded != "" {
-		return m, err
-	}
-	found, _, _, err := store.Find[store.RunEnvironment](ctx, a.deps.Store, store.KindEnvironment, r.ID)
+	stored, err := a.deps.Store.RunPoints(ctx, ids, metrics)
 	if err != nil {
-		return m, fmt.Errorf("read the environment of run %s: %w", r.ID, err)
+		return nil, fmt.Errorf("read the points of %d runs: %w", len(ids), err)
 	}
-	m.environment = found.Attempt(r.Attempt)
-	for i := range m.environment {
-		m.environment[i].Image = r.Images[m.environment[i].Origin.Pod]
+	byRun := make(map[string]store.RunPoints, len(stored))
+	for _, p := range stored {
+		byRun[p.Run] = p
 	}
-	return m, nil
+	for _, m := range all {
+		var found bool
+		if m.points, found = byRun[m.run.ID]; !found {
+			without = append(without, m)
+		}
+	}
+	return without, nil
+}
+
+// convert makes the points of members whose points are not stored yet, or not visible yet: from
+// their summaries.
+func (a *Analyses) convert(ctx context.Context, all []*member) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	for _, m := range all {
+		g.Go(func() error { return a.convertOne(ctx, m) })
+	}
+	return g.Wait()
+}
+
+func (a *Analyses) convertOne(ctx context.Context, m *member) error {
+	var results points.Results
+	var err error
+	if results.Summaries, m.excluded, err = a.summaries(ctx, m.run); err != nil || m.excluded != "" {
+		return err
+	}
+	found, _, _, err := store.Find[store.RunEnvironment](ctx, a.deps.Store, store.KindEnvironment, m.run.ID)
+	if err != nil {
+		return fmt.Errorf("read the environment of run %s: %w", m.run.ID, err)
+	}
+	results.Environment = found.Attempt(m.run.Attempt)
+	m.points = points.Of(m.run, results)
+	return nil
 }
 
 // exclusion returns why a run is no value of a comparison by itself, or "".
 func exclusion(r store.Run) string {
 	switch {
-	case series.Counts(r):
+	case points.Counts(r):
 		return ""
 	case r.Warmup:
 		return "it is a warm-up"

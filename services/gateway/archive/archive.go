@@ -23,12 +23,19 @@ import (
 // can import. It grows with every change that an older reader would not understand.
 const Format = 1
 
-// Store stores runs and their samples and lines.
+// Store stores runs, their samples and lines, and their points.
 type Store interface {
 	store.Docs
-	store.Appender
 	runStore
+	dataStore
+}
+
+// dataStore stores the data of runs.
+type dataStore interface {
+	store.Appender
 	streamReader
+	// PutPoints does the same as that of store.Points.
+	PutPoints(ctx context.Context, p store.RunPoints) error
 }
 
 // runStore stores runs and their history.

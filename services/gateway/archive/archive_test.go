@@ -102,6 +102,10 @@ func TestWhatIsImportedIsTheSameRun(t *testing.T) {
 			if diff := cmp.Diff(completenessOf(origin), completenessOf(other)); diff != "" {
 				t.Errorf("completeness (-origin +here):\n%s", diff)
 			}
+			points, err := other.store.RunPoints(t.Context(), []string{runID}, nil)
+			if err != nil || len(points) != 1 || points[0].Excluded != store.ExcludedImport || len(points[0].Points) == 0 {
+				t.Errorf("points: %+v, %v, want those of an import", points, err)
+			}
 		})
 	}
 }

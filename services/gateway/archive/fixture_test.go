@@ -41,6 +41,7 @@ func at(second int) time.Time {
 type testStore interface {
 	archive.Store
 	store.Lister
+	store.PointReader
 }
 
 // platform is a store, an object store and an Archiver.

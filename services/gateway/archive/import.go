@@ -96,7 +96,8 @@ func (in *importer) importRun(ctx context.Context, files *receiver) (Result, err
 	return in.finish(ctx, p)
 }
 
-// finish stores the ends of the streams, the documents, the name, and finally the run.
+// finish stores the ends of the streams, the documents, the name, and finally the run with
+// its points.
 func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 	for _, step := range []func(context.Context) error{in.storeEnds, in.storeDocuments} {
 		if err := step(ctx); err != nil {
@@ -112,6 +113,13 @@ func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 		result.Notes = append(result.Notes, fmt.Sprintf("another run of %q is called %q here: this one is found by its ID only", in.run.Owner, in.run.Name))
 	}
 	if err := in.storeHistory(ctx, p.after); err != nil {
+		return Result{}, err
+	}
+	err = in.storePoints(ctx)
+	if errors.Is(err, store.ErrRefused) {
+		result.Notes, err = append(result.Notes, "its results are no points of a history: "+err.Error()), nil
+	}
+	if err != nil {
 		return Result{}, err
 	}
 	return result, in.mark(ctx, true)

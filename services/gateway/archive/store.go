@@ -10,6 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // loadStored reads the part of the run that is stored already.
@@ -128,6 +129,20 @@ func (in *importer) storeDocuments(ctx context.Context) error {
 		return put(ctx, in.deps.Store, store.KindSummary, id, *in.summaries)
 	}
 	return nil
+}
+
+// storePoints stores the points of the run, which are marked as those of an import: it ran
+// on another platform.
+func (in *importer) storePoints(ctx context.Context) error {
+	_, revision, _, err := store.Find[store.Summaries](ctx, in.deps.Store, store.KindSummary, in.begin.Run)
+	if err != nil {
+		return err
+	}
+	results := points.Results{Summaries: in.summaries, Revision: revision, Imported: true}
+	if in.environment != nil {
+		results.Environment = in.environment.Attempt(in.run.Attempt)
+	}
+	return in.deps.Store.PutPoints(ctx, points.Of(in.run, results))
 }
 
 // put stores v and replaces the value of an earlier import.

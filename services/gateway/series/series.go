@@ -8,18 +8,10 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
-	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
-)
-
-// The metrics that each run with a start and an end has.
-const (
-	DurationMetric = "run.duration" // from the start of the benchmark's process to the end
-	QueuedMetric   = "run.queued"   // from the submission to that start
-	timeUnit       = "s"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // systemPrefix begins the names of what the platform measures on machines.
@@ -28,7 +20,7 @@ const systemPrefix = "system."
 // OfPlatform reports whether a metric is measured by the platform, for each run: it says how the
 // benchmark ran, and no benchmark is about it.
 func OfPlatform(metric string) bool {
-	return metric == DurationMetric || metric == QueuedMetric || strings.HasPrefix(metric, systemPrefix)
+	return metric == points.DurationMetric || metric == points.QueuedMetric || strings.HasPrefix(metric, systemPrefix)
 }
 
 // Estimates of the bytes of the message of a series.
@@ -65,11 +57,6 @@ type Point struct {
 	Interval *store.Interval
 }
 
-// Counts reports whether a run has values: it succeeded, and is no warm-up. A warm-up was
-// run before the machine was in its normal state, and a run that did not succeed may have
-// measured something else.
-func Counts(r store.Run) bool { return !r.Warmup && r.Outcome == event.Succeeded }
-
 // Builder builds the series of runs. Its zero value gathers all metrics but system.*.
 type Builder struct {
 	Metrics []string // names of the metrics to gather; empty means all but system.*
@@ -86,37 +73,20 @@ type Builder struct {
 // Add adds a run that counts, with its summary, nil if it has none. The run's place among the
 // points is index. Each run is added once.
 func (b *Builder) Add(index int, r store.Run, all *store.Summaries) {
-	b.Runs++
-	var hasDuration, hasQueued bool
 	switch {
 	case all == nil:
 		b.Unsummarised++
-		all = new(store.Summaries)
 	case !all.Complete:
 		b.Incomplete++
 	}
-	for i := range all.Summaries {
-		s := &all.Summaries[i]
-		isTime := s.Unit == timeUnit && len(s.Labels) == 0
-		hasDuration = hasDuration || isTime && s.Metric == DurationMetric
-		hasQueued = hasQueued || isTime && s.Metric == QueuedMetric
-		b.addValue(s, index)
-	}
-	if r.Started == nil || r.Ended == nil {
-		return
-	}
-	if !hasDuration {
-		b.addTime(DurationMetric, r.Ended.Sub(*r.Started), index)
-	}
-	if !hasQueued && !r.Created.IsZero() { // an import may not have the time
-		b.addTime(QueuedMetric, r.Started.Sub(r.Created), index)
-	}
+	b.AddValues(index, points.Values(r, all))
 }
 
-// addTime adds a time of a run, unless clocks that differ make it negative.
-func (b *Builder) addTime(metric string, d time.Duration, index int) {
-	if d >= 0 {
-		b.addValue(&store.Summary{Metric: metric, Unit: timeUnit, Median: store.Float(d.Seconds())}, index)
+// AddValues adds a run that counts, with its values in all series.
+func (b *Builder) AddValues(index int, values []store.Summary) {
+	b.Runs++
+	for i := range values {
+		b.addValue(&values[i], index)
 	}
 }
 

@@ -173,20 +173,3 @@ func TestSeriesStayAsTheyWereWhileRunsAreAdded(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-
-func TestRunsThatCount(t *testing.T) {
-	for name, tt := range map[string]struct {
-		run  store.Run
-		want bool
-	}{
-		"a repetition that succeeded counts":    {store.Run{Outcome: event.Succeeded}, true},
-		"a warm-up does not count":              {store.Run{Outcome: event.Succeeded, Lineage: event.Lineage{Warmup: true}}, false},
-		"a failed repetition does not count":    {store.Run{Outcome: event.Failed}, false},
-		"a canceled repetition does not count":  {store.Run{Outcome: event.Canceled}, false},
-		"a repetition that runs does not count": {store.Run{Phase: event.PhaseRunning}, false},
-	} {
-		if got := series.Counts(tt.run); got != tt.want {
-			t.Errorf("%s: got %v", name, got)
-		}
-	}
-}

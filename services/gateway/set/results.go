@@ -12,6 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // resultReaders is the number of reads of the store that one request makes at a time.
@@ -131,7 +132,7 @@ func (k *Sets) countedRuns(ctx context.Context, s Set, cell string) (counted []s
 			return nil, err
 		}
 		for _, r := range runs {
-			if series.Counts(r) {
+			if points.Counts(r) {
 				counted = append(counted, r)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // measuredCell is the values of an open cell, of the repetitions that were read. It can be
@@ -75,7 +76,7 @@ func (o *observer) readRepetition(ctx context.Context, m *measuredCell, repetiti
 	if err == nil {
 		run, err = o.store.Run(ctx, id)
 	}
-	if errors.Is(err, store.ErrNotFound) || err == nil && !series.Counts(run) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !points.Counts(run) {
 		return true, nil
 	}
 	if err != nil {

@@ -41,6 +41,11 @@ func (s Store) PutRun(ctx context.Context, r store.Run, c store.Change) error {
 	return s.process.Do(func() error { return s.Store.PutRun(ctx, r, c) })
 }
 
+// PutPoints is an effect.
+func (s Store) PutPoints(ctx context.Context, p store.RunPoints) error {
+	return s.process.Do(func() error { return s.Store.PutPoints(ctx, p) })
+}
+
 // Doc reads, until the process is killed.
 func (s Store) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
 	if err := s.process.Alive(); err != nil {

@@ -41,6 +41,8 @@ const (
 	KindLogProgress        Kind = "followed"    // metrics-pusher: pod → how far its log is shipped, or that all of it is
 	KindPendingSummary     Kind = "unsummed"    // metrics-pusher: run → the run has to be summarised
 	KindSummary            Kind = "summary"     // metrics-pusher: run → the summaries of its samples (Summaries)
+	KindPoints             Kind = "points"      // store/elastic: run → what its points have in common, and which documents they are
+	KindReindex            Kind = "reindex"     // metrics-pusher, under a lease: the one document with how far points of earlier runs are stored
 	KindOwed               Kind = "owed"        // metrics-pusher: run → destinations that lack the rows of the run (Owed)
 	KindEnvironment        Kind = "environment" // metrics-pusher: run → the environment of its pods
 	KindLease              Kind = "lease"       // any service: name → its holder

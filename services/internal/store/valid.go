@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // MaxKey is the most bytes that the key of a document has.
@@ -63,4 +64,31 @@ func (o Origin) Validate() error {
 		errs = append(errs, fmt.Errorf("attempt: %d, want 1 or more", o.Attempt))
 	}
 	return errors.Join(errs...)
+}
+
+// Validate returns ErrRefused, with the first reason, for points that no store accepts.
+func (p RunPoints) Validate() error {
+	if p.Run == "" || p.Revision < 0 {
+		return fmt.Errorf("points of run %q: %w: a run and a revision from 0 are wanted, not %d", p.Run, ErrRefused, p.Revision)
+	}
+	if !p.Time.IsZero() && !time.Unix(0, p.Time.UnixNano()).Equal(p.Time) {
+		return fmt.Errorf("points of run %q: %w: time %s: a year of 1678 to 2261 is wanted", p.Run, ErrRefused, p.Time.Format(time.RFC3339))
+	}
+	seen := make(map[string]bool, len(p.Points))
+	for i, s := range p.Points {
+		id := p.Key(s).ID()
+		if s.Metric == "" || seen[id] {
+			return fmt.Errorf("points of run %q: %w: points[%d]: metric %q: a name, and one point for each series are wanted", p.Run, ErrRefused, i, s.Metric)
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// ValidatePointRuns returns ErrRefused for a number of runs whose points are not read at once.
+func ValidatePointRuns(runs []string) error {
+	if len(runs) > MaxPointRuns {
+		return fmt.Errorf("points of %d runs: %w: at most %d are read at once", len(runs), ErrRefused, MaxPointRuns)
+	}
+	return nil
 }

@@ -25,7 +25,8 @@ type Memory struct {
 	samples map[sampleKey]store.Sample
 	lines   map[lineKey]store.Line
 	streams map[streamKey]store.Stream
-	cursors []cursorState // by number, from 1
+	points  map[string]store.RunPoints // by run
+	cursors []cursorState              // by number, from 1
 }
 
 type (
@@ -54,6 +55,7 @@ func NewMemory() *Memory {
 	return &Memory{
 		docs: make(map[docKey]store.Doc), runs: make(map[string]store.Run), changes: make(map[string][]store.Change),
 		samples: make(map[sampleKey]store.Sample), lines: make(map[lineKey]store.Line), streams: make(map[streamKey]store.Stream),
+		points: make(map[string]store.RunPoints),
 	}
 }
 

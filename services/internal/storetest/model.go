@@ -24,7 +24,7 @@ func testModel(t *testing.T, s Store) {
 	rapid.Check(t, func(rt *rapid.T) {
 		trial++
 		m := &model{Store: s, memory: NewMemory(), prefix: fmt.Sprintf("t%d-", trial)}
-		calls := []func(*rapid.T){m.doc, m.run, m.samples, m.lines, m.list}
+		calls := []func(*rapid.T){m.doc, m.run, m.samples, m.lines, m.list, m.points}
 		for range rapid.IntRange(1, 20).Draw(rt, "calls") {
 			calls[rapid.IntRange(0, len(calls)-1).Draw(rt, "call")](rt)
 		}
@@ -172,6 +172,7 @@ func (m *model) compare(rt *rapid.T) {
 	ctx := rt.Context()
 	limit, last := rapid.SampledFrom([]int{40, 1000}).Draw(rt, "limit"), rapid.SampledFrom([]int{0, 1, 5, 1000}).Draw(rt, "last")
 	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ü", "many"}), 0, 2).Draw(rt, "names")
+	m.comparePoints(rt)
 	for _, name := range []string{"a", "b", "ç"} {
 		run := m.prefix + name
 		q, lq := store.SampleQuery{Run: run, Names: names}, store.LineQuery{Run: run, Attempt: rapid.IntRange(0, 2).Draw(rt, "attempt"), Last: last}

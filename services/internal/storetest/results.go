@@ -26,10 +26,7 @@ func testResults(t *testing.T, s Store) {
 	must(t, store.Create(t.Context(), s, store.KindSummary, "r", all))
 	got, version, err := store.Get[store.Summaries](t.Context(), s, store.KindSummary, "r")
 	must(t, err)
-	same := cmp.Comparer(func(a, b store.Float) bool {
-		return math.Float64bits(float64(a)) == math.Float64bits(float64(b)) || math.IsNaN(float64(a)) && math.IsNaN(float64(b))
-	})
-	if diff := cmp.Diff(all, got, same); diff != "" || version != 1 {
+	if diff := cmp.Diff(all, got, cmp.Comparer(sameFloat)); diff != "" || version != 1 {
 		t.Errorf("version %d; (-want +got):\n%s", version, diff)
 	}
 

@@ -3,6 +3,7 @@ package storetest
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -19,7 +20,13 @@ import (
 type Store interface {
 	docs
 	runs
+	data
+}
+
+// data are all verbs of the data of runs.
+type data interface {
 	store.Streams
+	store.Points
 }
 
 // docs are all verbs of documents.
@@ -56,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for name, test := range map[string]func(t *testing.T, s Store){
 		"documents": testDocs, "documents are found by kind": testLister, "documents of every kind": testKinds, "results": testResults, "leases": testLeases,
 		"runs": testRuns, "runs are counted": testStats, "runs are found by filter": testFilters, "pages of runs": testPages,
+		"points": testPoints, "points of runs": testRunPoints, "series": testSeries,
 		"samples": testSamples, "lines": testLines, "streams": testStreams, "cursors": testCursors,
 		"what no store keeps is refused": testRefused, "many at once": testConcurrency, "any sequence of calls has one answer": testModel,
 	} {
@@ -76,7 +84,7 @@ func eventually[T any](t *testing.T, description string, want T, read func() (T,
 		if err != nil {
 			t.Fatalf("%s: %v", description, err)
 		}
-		diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs())
+		diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmp.Comparer(sameFloat))
 		if diff == "" {
 			return
 		}
@@ -86,6 +94,11 @@ func eventually[T any](t *testing.T, description string, want T, read func() (T,
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// sameFloat reports whether two numbers have the same bits, or are both NaN.
+func sameFloat(a, b store.Float) bool {
+	return math.Float64bits(float64(a)) == math.Float64bits(float64(b)) || math.IsNaN(float64(a)) && math.IsNaN(float64(b))
 }
 
 func must(t *testing.T, err error) {

@@ -14,7 +14,13 @@ import (
 type dataStore interface {
 	docStore
 	runStore
+	resultStore
+}
+
+// resultStore has all methods of the data of runs.
+type resultStore interface {
 	store.Streams
+	store.Points
 }
 
 // docStore has all methods of documents.
@@ -161,4 +167,28 @@ func (s *Store) Streams(ctx context.Context, run string) (_ []store.Stream, err 
 func (s *Store) Stats(ctx context.Context) (_ store.Stats, err error) {
 	defer func(begun time.Time) { s.record("count runs", begun, err) }(time.Now())
 	return s.backend.Stats(ctx)
+}
+
+// PutPoints implements store.Points.
+func (s *Store) PutPoints(ctx context.Context, p store.RunPoints) (err error) {
+	defer func(begun time.Time) { s.record("put points", begun, err) }(time.Now())
+	return s.backend.PutPoints(ctx, p)
+}
+
+// Series implements store.PointReader.
+func (s *Store) Series(ctx context.Context, q store.SeriesQuery, cursor string, limit int) (_ []store.Series, _ string, err error) {
+	defer func(begun time.Time) { s.record("list series", begun, err) }(time.Now())
+	return s.backend.Series(ctx, q, cursor, limit)
+}
+
+// Points implements store.PointReader.
+func (s *Store) Points(ctx context.Context, q store.PointQuery, limit int) (_ []store.Point, err error) {
+	defer func(begun time.Time) { s.record("read points", begun, err) }(time.Now())
+	return s.backend.Points(ctx, q, limit)
+}
+
+// RunPoints implements store.PointReader.
+func (s *Store) RunPoints(ctx context.Context, runs, metrics []string) (_ []store.RunPoints, err error) {
+	defer func(begun time.Time) { s.record("read points of runs", begun, err) }(time.Now())
+	return s.backend.RunPoints(ctx, runs, metrics)
 }

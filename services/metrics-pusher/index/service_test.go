@@ -119,6 +119,20 @@ func TestWherePodsRunIsKeptOncePerPodWhoeverSaysItFirst(t *testing.T) {
 	}
 }
 
+// A run is summarised once its streams have ended: then its environment is needed.
+func TestTheEnvironmentIsStoredBeforeTheLinesThatComeWithIt(t *testing.T) {
+	db, bus, away := storetest.Open(t), eventtest.NewBus(t), errors.New("away")
+	index.New(index.Settings{}, index.Deps{Bus: bus, Store: failingStore{Docs: db, err: away}})
+	ev := logs(1, storetest.NewLine(1, "x"))
+	ev.Environment = &event.Environment{Machine: event.Machine{CPUModel: "EPYC"}}
+	if err := bus.TryPublish(ev); !errors.Is(err, away) {
+		t.Errorf("%v, want that lines cannot be stored", err)
+	}
+	if _, err := db.Doc(t.Context(), store.KindEnvironment, "r"); err != nil {
+		t.Error(err)
+	}
+}
+
 // failingStore is a store that cannot.
 type failingStore struct {
 	store.Docs

@@ -1,8 +1,11 @@
-// Package summarise computes exact summaries of the samples of each run, once the run has finished and the store has all samples. If some
-// samples do not come, it summarises the stored ones, says so, and replaces the summaries once all are stored.
+// Package summarise computes exact summaries of the samples of each run, once the run has finished and the store has all samples, and stores
+// its points: its values in the series of its task. If some samples do not come, it summarises the stored ones, says so, and replaces the
+// summaries once all are stored.
 //
 // The store has a document for each run that is to be summarised until it is, so that no run is lost with a process, and any process can
-// summarise it. Several processes that summarise the same run store the same result.
+// summarise it. Several processes that summarise the same run store the same result. The order of the effects is summary, points, what the
+// next step needs, and the removal of the document, and all of them are repeated after a kill. Points of runs from before the store had any
+// are stored by reindex.go.
 package summarise
 
 import (
@@ -47,17 +50,35 @@ type Bus interface {
 	Consume(group string, step service.Step) service.Runnable
 }
 
-// Store has runs, their samples, and their summaries.
+// Store has runs, their samples, their summaries, and their points.
 type Store interface {
 	store.Docs
 	store.Lister
-	runReader
+	resultStore
 }
 
-// runReader reads runs, their streams and samples.
+// resultStore has runs and their data.
+type resultStore interface {
+	runReader
+	sampleReader
+	pointWriter
+}
+
+// pointWriter stores points.
+type pointWriter interface {
+	// PutPoints is that of store.Points.
+	PutPoints(ctx context.Context, p store.RunPoints) error
+}
+
+// runReader reads runs.
 type runReader interface {
-	// Run is that of store.Runs.
+	// Run and Runs are those of store.Runs.
 	Run(ctx context.Context, id string) (store.Run, error)
+	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
+}
+
+// sampleReader reads the streams and samples of runs.
+type sampleReader interface {
 	// Samples and Streams are those of store.Reader.
 	Samples(ctx context.Context, q store.SampleQuery, cursor string, limit int) (samples []store.Sample, next string, err error)
 	Streams(ctx context.Context, run string) ([]store.Stream, error)
@@ -81,9 +102,10 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	runs := queue.New(d.Log, queue.Settings[string]{First: firstPause, Max: slowPollFactor * s.PollInterval, Fields: func(run string) []zap.Field {
 		return []zap.Field{zap.String("run", run)}
 	}})
-	w := &worker{settings: s, store: d.Store, summarised: d.Summarised, now: d.Now, log: d.Log, queue: runs, tracked: make(map[string]bool)}
+	w := &worker{settings: s, pointStorer: pointStorer{d.Store, d.Log}, summarised: d.Summarised, now: d.Now, queue: runs, tracked: make(map[string]bool)}
 	return map[string]service.Runnable{
 		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Batch(maxEvents, w.finished)),
 		"metrics-pusher/summarise/work":     w.work,
+		"metrics-pusher/summarise/reindex":  newReindexer(d).run,
 	}
 }

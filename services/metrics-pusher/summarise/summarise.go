@@ -25,11 +25,11 @@ const (
 
 // worker summarises runs.
 type worker struct {
+	pointStorer
+
 	settings   Settings
-	store      Store
 	summarised func(ctx context.Context, r store.Run) error // nil calls nothing
 	now        func() time.Time
-	log        *zap.Logger
 	queue      *queue.Queue[string] // of runs; the pauses grow, so that many runs with late data cost no more than few
 
 	mu      sync.Mutex
@@ -47,7 +47,7 @@ type pendingRun struct {
 	Summed     *int64       `json:"summed,omitempty"` // how many samples are summarised already
 }
 
-// finished stores runs that are over as ones to be summarised, unless they wrote no samples.
+// finished stores runs that are over as ones to be summarised.
 func (w *worker) finished(ctx context.Context, evs []event.Finished) ([]event.Event, error) {
 	for _, ev := range evs {
 		if err := w.enqueue(ctx, ev); err != nil {
@@ -67,9 +67,6 @@ func (w *worker) enqueue(ctx context.Context, ev event.Finished) error {
 	streams, err := w.store.Streams(ctx, ev.Run)
 	if err != nil {
 		return err
-	}
-	if c := store.Complete(r, streams); c.Complete && c.Samples == 0 {
-		return nil
 	}
 	if _, err := w.store.Doc(ctx, store.KindSummary, ev.Run); !errors.Is(err, store.ErrNotFound) {
 		return err // nil: it was summarised before
@@ -151,11 +148,12 @@ func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, do
 		return d, err == nil, err
 	}
 	r, err := w.store.Run(ctx, run)
-	if errors.Is(err, store.ErrNotFound) && w.summarised != nil && w.now().Sub(d.Since) < w.settings.AllowedLateness {
-		return d, false, nil // summarised takes the run as it was submitted
-	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return d, false, err
+	}
+	projected := ended(r)
+	if !projected && w.now().Sub(d.Since) < w.settings.AllowedLateness {
+		return d, false, nil // points, and the next step, take the run as it was submitted and as it has ended
 	}
 	r = withEnd(r, event.Finished{Header: event.Header{Attempt: d.Attempt}, Collectors: d.Collectors})
 	r.ID = run
@@ -163,7 +161,7 @@ func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, do
 	if err != nil {
 		return d, false, err
 	}
-	l := &runCheck{worker: w, run: r, due: d, version: version, stored: countStored(streams)}
+	l := &runCheck{worker: w, run: r, due: d, version: version, stored: countStored(streams), projected: projected}
 	err = l.do(ctx, store.Complete(r, streams).Complete)
 	if errors.Is(err, store.ErrConflict) { // another process does the same: the next check finds its result
 		return l.due, false, nil
@@ -175,11 +173,12 @@ func (w *worker) summariseRun(ctx context.Context, run string) (d pendingRun, do
 type runCheck struct {
 	*worker
 
-	run     store.Run
-	due     pendingRun
-	version int64 // of the document
-	stored  storedCounts
-	done    bool
+	run       store.Run
+	projected bool // the record of the run has its end
+	due       pendingRun
+	version   int64 // of the document
+	stored    storedCounts
+	done      bool
 }
 
 // do does the next step. The counts and the samples may come from different replicas of the store, one of which lags: a run is not complete
@@ -210,8 +209,14 @@ func (l *runCheck) do(ctx context.Context, complete bool) error {
 	return nil
 }
 
-// finish stores the summaries of all samples.
+// finish stores the summaries of all samples, unless there are none, and the points.
 func (l *runCheck) finish(ctx context.Context, all *accumulator) error {
+	if all.read == 0 {
+		if err := l.putPoints(ctx); err != nil {
+			return err
+		}
+		return l.forgetRun(ctx)
+	}
 	if err := l.put(ctx, all.summaries(l.run.ID, true)); err != nil {
 		return err
 	}
@@ -251,6 +256,11 @@ func (l *runCheck) remove(ctx context.Context) error {
 			return err
 		}
 	}
+	return l.forgetRun(ctx)
+}
+
+// forgetRun removes the document.
+func (l *runCheck) forgetRun(ctx context.Context) error {
 	l.done = true
 	err := l.store.DeleteDoc(ctx, store.Doc{Kind: store.KindPendingSummary, Key: l.run.ID, Version: l.version})
 	if errors.Is(err, store.ErrConflict) {
@@ -274,16 +284,26 @@ func (l *runCheck) read(ctx context.Context) (*accumulator, error) {
 	}
 }
 
-// put stores summaries, in place of earlier ones that are no better.
+// put stores summaries, in place of earlier ones that are no better, and then the points that follow from them.
 func (l *runCheck) put(ctx context.Context, all store.Summaries) error {
 	write := false
 	_, err := store.Update(ctx, l.store, store.KindSummary, all.Run, func(before store.Summaries, found bool) (store.Summaries, bool, error) {
 		write = !found || better(all, before)
 		return all, write, nil
 	})
-	if err != nil || !write {
+	if err != nil {
 		return err
 	}
-	l.log.Info("summarised", zap.String("run", all.Run), zap.Int64("samples", all.Samples), zap.Int("series", len(all.Summaries)), zap.Bool("complete", all.Complete))
-	return nil
+	if write {
+		l.log.Info("summarised", zap.String("run", all.Run), zap.Int64("samples", all.Samples), zap.Int("series", len(all.Summaries)), zap.Bool("complete", all.Complete))
+	}
+	return l.putPoints(ctx)
+}
+
+// putPoints stores the points of the run. A run whose end was never recorded has none.
+func (l *runCheck) putPoints(ctx context.Context) error {
+	if !l.projected {
+		return nil
+	}
+	return l.storePoints(ctx, l.run, false)
 }

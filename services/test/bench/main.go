@@ -84,6 +84,7 @@ func measurements() []measurement {
 		{"parsing", parsing},
 		{"sidecar", sidecar},
 		{"emission", emission},
+		{"points", pointsPage},
 		{"index", indexed},
 	}
 }

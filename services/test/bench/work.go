@@ -31,7 +31,7 @@ func works() []work {
 		{"cpu", compute, quiet},
 		{"memory", stream, quiet},
 		{"network", transfer, quiet},
-		{"disk", store, quiet},
+		{"disk", writeDisk, quiet},
 		{"print", computeAndPrint, loud},
 	}
 }
@@ -138,8 +138,8 @@ func send(ctx context.Context, addr string, blocks int) error {
 	return conn.Close()
 }
 
-// store writes a file of 16 MiB and has it on the disk, amount times.
-func store(amount int) (err error) {
+// writeDisk writes a file of 16 MiB and has it on the disk, amount times.
+func writeDisk(amount int) (err error) {
 	if err := os.MkdirAll(os.TempDir(), 0o700); err != nil { // a small image has none
 		return err
 	}

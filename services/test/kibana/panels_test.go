@@ -368,9 +368,22 @@ func awaitSummary(ctx context.Context, from *sqlite.Store, kind store.Kind, r st
 	}
 }
 
-// copyResults copies the summaries and the environment of a run.
+// awaitPoints waits for the points of a run, which every run has.
+func awaitPoints(ctx context.Context, from *sqlite.Store, r store.Run) (store.RunPoints, error) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		all, err := from.RunPoints(ctx, []string{r.ID}, nil)
+		if len(all) == 1 || err != nil {
+			return append(all, store.RunPoints{})[0], err
+		}
+		if time.Now().After(end) {
+			return store.RunPoints{}, fmt.Errorf("run %s has no points after a minute", r.ID)
+		}
+	}
+}
+
+// copyResults copies the summaries, the environment and the points of a run.
 func copyResults(ctx context.Context, from *sqlite.Store, to *elastic.Store, r store.Run) error {
-	for _, kind := range []store.Kind{store.KindEnvironment, store.KindSummary} { // summaries are stored with environments
+	for _, kind := range []store.Kind{store.KindEnvironment, store.KindSummary} { // points are stored with environments
 		d, err := awaitSummary(ctx, from, kind, r)
 		if err != nil {
 			return err
@@ -382,7 +395,11 @@ func copyResults(ctx context.Context, from *sqlite.Store, to *elastic.Store, r s
 			return err
 		}
 	}
-	return nil
+	points, err := awaitPoints(ctx, from, r)
+	if err != nil {
+		return err
+	}
+	return to.PutPoints(ctx, points)
 }
 
 func copyRun(ctx context.Context, from *sqlite.Store, to *elastic.Store, r store.Run) error {

@@ -70,7 +70,13 @@ type Service interface {
 type dataStore interface {
 	docStore
 	runStore
+	resultStore
+}
+
+// resultStore has all methods for the data of runs.
+type resultStore interface {
 	store.Streams
+	store.Points
 }
 
 // docStore has all methods for documents.

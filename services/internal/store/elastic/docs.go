@@ -44,9 +44,8 @@ func (k docRecord) doc() store.Doc {
 
 // docStore implements store.Docs and store.Lister.
 type docStore struct {
-	client    *client.Client
-	schema    *schema.Schema
-	onSummary func(ctx context.Context, d store.Doc) error // called after each summary that was written
+	client *client.Client
+	schema *schema.Schema
 }
 
 // CreateDoc implements store.Docs.
@@ -59,11 +58,6 @@ func (s *docStore) CreateDoc(ctx context.Context, d store.Doc) error {
 	}
 	d.Version = 1
 	err := s.client.Create(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), newDocRecord(d))
-	if d.Kind == store.KindSummary && (err == nil || errors.Is(err, store.ErrExists)) {
-		if resultsErr := s.onStoredSummary(ctx, d.Key); resultsErr != nil { // a writer of a summary retries until this succeeds
-			err = resultsErr
-		}
-	}
 	return wrapError(fmt.Sprintf("create %s %q", d.Kind, d.Key), err)
 }
 
@@ -96,9 +90,6 @@ func (s *docStore) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 	case err == nil:
 		d.Version++
 		err = s.client.Replace(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), at, newDocRecord(d))
-	}
-	if err == nil && d.Kind == store.KindSummary {
-		err = s.onSummary(ctx, d) // a writer of a summary retries until this succeeds
 	}
 	if err != nil {
 		return 0, wrapError(fmt.Sprintf("replace version %d of %s %q", d.Version, d.Kind, d.Key), err)
@@ -156,15 +147,6 @@ func (s *docStore) Docs(ctx context.Context, kind store.Kind, after string, limi
 		}
 	}
 	return docs, nil
-}
-
-// onStoredSummary calls onSummary for the stored summaries of a run.
-func (s *docStore) onStoredSummary(ctx context.Context, run string) error {
-	k, _, err := s.doc(ctx, store.KindSummary, run)
-	if err != nil {
-		return err
-	}
-	return s.onSummary(ctx, k.doc())
 }
 
 // wrapError names the action that failed.

@@ -28,6 +28,7 @@ type Store struct {
 	*docStore
 	*runStore
 	*streamStore
+	*pointStore
 
 	client *client.Client
 	schema *schema.Schema
@@ -44,8 +45,9 @@ func Open(s Settings) (*Store, error) {
 	c.Prepare = indices.Ensure
 	changes := &notifier.Notifier{}
 	opened := &Store{client: c, schema: indices}
-	opened.docStore = &docStore{client: c, schema: indices, onSummary: opened.writeResults}
+	opened.docStore = &docStore{client: c, schema: indices}
 	opened.runStore = &runStore{client: c, schema: indices, notifier: changes}
+	opened.pointStore = &pointStore{client: c, docs: opened.docStore, runs: opened.runStore}
 	opened.streamStore = &streamStore{client: c, schema: indices, notifier: changes}
 	return opened, nil
 }

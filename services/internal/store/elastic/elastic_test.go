@@ -37,6 +37,9 @@ func TestOnARealElasticsearch(t *testing.T) {
 		"old months are forgotten whole, and others are not":           testForget,
 		"both stores answer alike":                                     testEquivalence,
 		"what runs come to is there for dashboards, once":              testResultDocs,
+		"points cost as many requests however many there are":          testPointRequests,
+		"points that a kill has cut are missing until they are whole":  testCutPoints,
+		"many who put points of one run leave those of one revision":   testConcurrentPoints,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, server) })
 	}

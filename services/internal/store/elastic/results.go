@@ -1,24 +1,18 @@
 package elastic
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
-	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// LabelVersion is the label with the version of the measured program.
-const LabelVersion = "version"
-
-// resultDoc is the summary of one series of a run's samples, for dashboards.
+// resultDoc is a point as it is stored: the value of a run in one series, with fields for dashboards.
 type resultDoc struct {
 	Timestamp string            `json:"@timestamp"`
 	Run       resultRun         `json:"run"`
@@ -28,6 +22,40 @@ type resultDoc struct {
 	N         int64             `json:"n"`
 	Value     map[string]any    `json:"value"`
 	Complete  bool              `json:"complete"`
+	Find      pointSearchFields `json:"find"`
+	Doc       pointRecord       `json:"doc"`
+}
+
+// pointSearchFields are the fields by which points are found.
+type pointSearchFields struct {
+	Series  string `json:"series,omitempty"` // ID; empty if the run is excluded
+	Time    int64  `json:"time"`             // by which points are ordered
+	Ordinal int    `json:"ordinal"`          // among the points of the run
+}
+
+// pointRecord is a point without what the points of its run have in common. It is one only if its revision is that of its run.
+type pointRecord struct {
+	store.SeriesKey
+
+	Run      string        `json:"run"`
+	Revision int64         `json:"revision"`
+	Ordinal  int           `json:"ordinal"`
+	Time     time.Time     `json:"time"`
+	Value    store.Summary `json:"value"` // without the key
+}
+
+func newPointRecord(p store.RunPoints, ordinal int) pointRecord {
+	v := p.Points[ordinal]
+	r := pointRecord{SeriesKey: p.Key(v), Run: p.Run, Revision: p.Revision, Ordinal: ordinal, Time: p.Time, Value: v}
+	r.Value.Metric, r.Value.Unit, r.Value.Labels = "", "", nil
+	return r
+}
+
+// value returns the value with its key.
+func (r pointRecord) value() store.Summary {
+	v := r.Value
+	v.Metric, v.Unit, v.Labels = r.Metric, r.Unit, r.Labels
+	return v
 }
 
 type resultRun struct {
@@ -59,53 +87,26 @@ type resultMetric struct {
 	Direction string `json:"direction,omitempty"`
 }
 
-// writeResults writes the summaries of a run for dashboards, one document for each series, with facts from the run's record and environment
-// as far as they are known. Repeating it changes nothing, and an older version of the summaries never replaces a newer one.
-func (s *Store) writeResults(ctx context.Context, d store.Doc) error {
-	var all store.Summaries
-	if unread := json.Unmarshal(d.Value, &all); unread != nil || len(all.Summaries) == 0 {
-		return nil //nolint:nilerr // it is no summary of ours, or of nothing
-	}
-	r, err := s.Run(ctx, d.Key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	environment, _, err := store.Get[store.RunEnvironment](ctx, s, store.KindEnvironment, d.Key)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	var body []byte
-	var items []int
-	for n, one := range all.Summaries {
-		doc, err := json.Marshal(newResultDoc(r, environment, all, one))
-		if err != nil {
-			return fmt.Errorf("%w: %w", store.ErrRefused, err)
-		}
-		items = append(items, len(body))
-		body = appendString(append(body, `{"index":{"_id":`...), digest(r.ID, strconv.Itoa(n)))
-		body = strconv.AppendInt(append(body, `,"version_type":"external_gte","version":`...), d.Version, 10)
-		body = append(append(append(body, "}}\n"...), doc...), '\n')
-	}
-	refused, err := s.client.Bulk(ctx, s.client.Index(schema.Results, partition(r.ID)), body, items)
-	return errors.Join(append(refused, err)...)
-}
-
-func newResultDoc(r store.Run, environment store.RunEnvironment, all store.Summaries, one store.Summary) resultDoc {
+// newResultDoc returns the document of a point, with facts from the run's record and environment as far as they are known.
+func newResultDoc(p store.RunPoints, ordinal int, r store.Run, pods []store.PodEnvironment) resultDoc {
+	one := p.Points[ordinal]
 	d := resultDoc{
-		Timestamp: timestamp(nanos(r.Created)), N: one.N, Complete: all.Complete, Value: values(one),
+		Timestamp: timestamp(nanos(cmp.Or(r.Created, p.Time))), N: one.N, Complete: p.Complete, Value: values(one),
 		Run: resultRun{
-			ID: termOf(r.ID), Name: termOf(r.Name), Namespace: termOf(r.Namespace), Owner: termOf(r.Owner), Task: termOf(r.Labels[store.LabelTask]), Attempt: all.Attempt,
-			Outcome: r.Outcome, Set: termOf(r.Set), Cell: termOf(r.Cell), Repetition: r.Repetition, Warmup: r.Warmup, Schedule: termOf(r.Schedule), Version: termOf(version(r)),
+			ID: termOf(p.Run), Name: termOf(r.Name), Namespace: termOf(p.Namespace), Owner: termOf(r.Owner), Task: termOf(p.Task), Attempt: r.Attempt,
+			Outcome: r.Outcome, Set: termOf(p.Set), Cell: termOf(p.Cell), Repetition: p.Ordinal, Warmup: r.Warmup, Schedule: termOf(r.Schedule), Version: termOf(version(p, r)),
 		},
 		Metric: resultMetric{Name: termOf(one.Metric), Unit: termOf(one.Unit), Direction: termOf(one.Direction)},
+		Find:   pointSearchFields{Time: nanos(p.Time), Ordinal: ordinal},
+		Doc:    newPointRecord(p, ordinal),
+	}
+	if p.Excluded == "" {
+		d.Find.Series = d.Doc.ID()
 	}
 	d.Labels, _ = searchable(r.Labels)
 	d.Metric.Labels, _ = searchable(one.Labels)
-	if pods := environment.Attempt(all.Attempt); len(pods) > 0 {
-		d.Machine = resultMachine{Name: termOf(describeMachines(pods)), Fingerprint: store.Fingerprint("", pods)}
+	if len(pods) > 0 {
+		d.Machine = resultMachine{Name: termOf(describeMachines(pods)), Fingerprint: p.Machine}
 	}
 	return d
 }
@@ -129,9 +130,9 @@ func values(one store.Summary) map[string]any {
 }
 
 // version returns the version of the measured program: the label's, else the images that ran.
-func version(r store.Run) string {
-	if v := r.Labels[LabelVersion]; v != "" {
-		return v
+func version(p store.RunPoints, r store.Run) string {
+	if p.Version != "" {
+		return p.Version
 	}
 	var images []string
 	for _, image := range r.Images {

@@ -2,7 +2,6 @@ package elastic_test
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"net/http"
 	"testing"
@@ -17,13 +16,13 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/elasticsearch"
 )
 
-// testResultDocs writes summaries, also twice, and checks the documents for dashboards.
+// testResultDocs writes points, also twice, and checks the documents for dashboards.
 func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 	t.Helper()
 	prefix, id := newPrefix(t, server), ulidOf(7)
 	s := open(t, server, elastic.Settings{Prefix: prefix})
 	run, change := storetest.NewRun(id, time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC))
-	run.Labels = map[string]string{store.LabelTask: "training", elastic.LabelVersion: "v1.2"}
+	run.Labels = map[string]string{store.LabelTask: "training", "version": "v1.2"}
 	check(t, s.PutRun(t.Context(), run, change))
 	var where store.RunEnvironment
 	for _, pod := range []string{"a", "b"} {
@@ -32,21 +31,20 @@ func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 		}})
 	}
 	check(t, store.Create(t.Context(), s, store.KindEnvironment, id, where))
-	all := store.Summaries{Run: id, Attempt: 1, Summaries: []store.Summary{
-		{Metric: "loss", Unit: "1", Labels: map[string]string{"gpu": "0"}, N: 3, Median: 0.5, Max: store.Float(math.Inf(1)), SD: store.Float(math.NaN()), Interval: &store.Interval{Low: 0.25, High: 0.75}},
-		{Metric: "speed", N: 1, Median: 90},
-	}}
-	check(t, store.Create(t.Context(), s, store.KindSummary, id, all))
-	if err := store.Create(t.Context(), s, store.KindSummary, id, all); !errors.Is(err, store.ErrExists) {
-		t.Errorf("again: %v, want %v", err, store.ErrExists)
+	all := store.RunPoints{
+		PointRun: store.PointRun{Run: id, Namespace: "pets", Task: "training", Time: run.Created, Version: "v1.2", Machine: store.MachineFingerprint(where.Pods)},
+		Revision: 1, Points: []store.Summary{
+			{Metric: "loss", Unit: "1", Labels: map[string]string{"gpu": "0"}, N: 3, Median: 0.5, Max: store.Float(math.Inf(1)), SD: store.Float(math.NaN()), Interval: &store.Interval{Low: 0.25, High: 0.75}},
+			{Metric: "speed", N: 1, Median: 90},
+			{Metric: "gone", N: 1, Median: 1},
+		},
 	}
-	check(t, replaceSummaries(t, s, id, store.Summaries{Run: id, Attempt: 1, Complete: true, Summaries: all.Summaries}))
-	if err := store.Create(t.Context(), s, store.KindSummary, id, all); !errors.Is(err, store.ErrExists) {
-		t.Errorf("again, by who is late: %v, want %v", err, store.ErrExists)
-	}
-	// The summaries of an unknown run, and a document that is no summary, are stored like others.
-	check(t, store.Create(t.Context(), s, store.KindSummary, "unknown", all))
-	check(t, store.Create(t.Context(), s, store.KindSummary, "none", 7))
+	check(t, s.PutPoints(t.Context(), all))
+	check(t, s.PutPoints(t.Context(), all))
+	later := all
+	later.Revision, later.Complete, later.Points = 2, true, all.Points[:2]
+	check(t, s.PutPoints(t.Context(), later))
+	check(t, s.PutPoints(t.Context(), all)) // by who is late
 	sendRequest(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-results-2026.01/_refresh", "")
 	var got struct {
 		Hits struct {
@@ -60,6 +58,8 @@ func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 		t.Fatalf("there are %d, want one for each series", len(got.Hits.Hits))
 	}
 	first := got.Hits.Hits[0].Source
+	delete(first, "find")
+	delete(first, "doc")
 	machine, _ := first["machine"].(map[string]any)
 	if f, _ := machine["fingerprint"].(string); len(f) != 32 {
 		t.Errorf("the fingerprint is %q", f)
@@ -78,14 +78,4 @@ func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-}
-
-// replaceSummaries replaces the stored summaries.
-func replaceSummaries(t *testing.T, s *elastic.Store, run string, all store.Summaries) error {
-	t.Helper()
-	_, version, err := store.Get[store.Summaries](t.Context(), s, store.KindSummary, run)
-	if err == nil {
-		_, err = store.Replace(t.Context(), s, store.KindSummary, run, version, all)
-	}
-	return err
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -135,12 +137,13 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 		r.Phase = event.PhaseFinished
 		check(t, s.PutRun(t.Context(), r, c))
 		check(t, s.AppendLines(t.Context(), []store.Lines{{Origin: storetest.NewOrigin(id, "p"), Lines: []event.Line{storetest.NewLine(1, "x")}}}))
+		check(t, s.PutPoints(t.Context(), storetest.NewPoints(id, at, 1)))
 	}
 	open, c := storetest.NewRun("01kdvr00080000000000000008", time.Date(2026, 1, 2, 0, 0, 1, 0, time.UTC))
 	check(t, s.PutRun(t.Context(), open, c))
 	until := time.Date(2026, 2, 15, 0, 0, 0, 0, time.UTC)
 	past, err := s.Expired(t.Context(), until)
-	if err != nil || len(past.Indices) != 3 || past.Runs != 1 || len(past.Unfinished) != 1 || past.Unfinished[0] != open.ID {
+	if err != nil || len(past.Indices) != 4 || past.Runs != 1 || len(past.Unfinished) != 1 || past.Unfinished[0] != open.ID {
 		t.Errorf("what would be forgotten: %+v, %v", past, err)
 	}
 	if names, err := s.DeleteExpired(t.Context(), until); !errors.Is(err, elastic.ErrUnfinished) || !strings.Contains(err.Error(), open.ID) || len(names) > 0 {
@@ -148,7 +151,7 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 	}
 	open.Revision, open.Phase, c.Revision, c.Event = 2, event.PhaseFinished, 2, "end"
 	check(t, s.PutRun(t.Context(), open, c))
-	for n, want := range []int{3, 0} { // logs, sources and changes; then none
+	for n, want := range []int{4, 0} { // logs, sources, points and changes; then none
 		names, err := s.DeleteExpired(t.Context(), until)
 		check(t, err)
 		if len(names) != want {
@@ -161,8 +164,13 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 	eventually(t, "the others are there", func() (bool, error) {
 		runs, _, err := s.Runs(t.Context(), store.RunFilter{}, "", 10)
 		kept, _, _ := s.Lines(t.Context(), store.LineQuery{Run: "01kgcr00070000000000000007"}, "", 10)
-		return len(runs) == 2 && len(kept) == 1, err
+		points, _ := s.Points(t.Context(), store.PointQuery{Series: storetest.NewPoints("", until, 1).Key(storetest.NewValue("loss", 1))}, 10)
+		return len(runs) == 2 && len(kept) == 1 && len(points) == 2, err
 	})
+	of, err := s.RunPoints(t.Context(), []string{"01kdvr00070000000000000007", "01kgcr00070000000000000007"}, nil)
+	if check(t, err); len(of) != 1 || of[0].Run != "01kgcr00070000000000000007" {
+		t.Errorf("points of runs: %v, want those of the later month", of)
+	}
 }
 
 // testVersions reads the documents that every version of the mappings has written: one file each, which is never changed once another
@@ -188,12 +196,35 @@ func testVersions(t *testing.T, server *elasticsearch.Server) {
 				t.Fatalf("%s", got)
 			}
 			wantEverything(t, s)
+			version, err := strconv.Atoi(strings.TrimSuffix(f.Name(), ".ndjson"))
+			check(t, err)
+			testUpgradedPoints(t, s, version >= 5)
 			found, _, err := s.Lines(t.Context(), store.LineQuery{Run: ulidOf(7), Tokens: store.Words("WÖRLD hello")}, "", 10)
-			if searched := f.Name() != "1.ndjson" && f.Name() != "2.ndjson"; err != nil || searched != (len(found) == 1) {
+			if searched := version >= 3; err != nil || searched != (len(found) == 1) {
 				t.Errorf("found by tokens, which there are since version 3: %v, %v", found, err)
 			}
 		})
 	}
+}
+
+// testUpgradedPoints checks that a store has points, or has them once they are put: documents of earlier versions are no points.
+func testUpgradedPoints(t *testing.T, s *elastic.Store, has bool) {
+	t.Helper()
+	e := newEverything()
+	want := []store.RunPoints{e.points}
+	read := func() string {
+		got, err := s.RunPoints(t.Context(), []string{e.run.ID}, nil)
+		check(t, err)
+		return cmp.Diff(want, got)
+	}
+	if diff := read(); has != (diff == "") {
+		t.Errorf("has points %t, (-want +got):\n%s", has, diff)
+	}
+	check(t, s.PutPoints(t.Context(), e.points))
+	eventually(t, "points are there, each once", func() (bool, error) {
+		series, _, err := s.Series(t.Context(), store.SeriesQuery{}, "", 10)
+		return read() == "" && len(series) == 2 && series[0].Points == 1, err
+	})
 }
 
 // writeDocuments has this version write one of each.
@@ -204,6 +235,7 @@ func writeDocuments(t *testing.T, server *elasticsearch.Server) {
 	check(t, s.CreateDoc(t.Context(), e.doc))
 	check(t, s.PutRun(t.Context(), e.run, e.change))
 	check(t, store.Create(t.Context(), s, store.KindSummary, e.run.ID, store.Summaries{Run: e.run.ID, Attempt: 1, Summaries: []store.Summary{{Metric: "loss", N: 1, Median: 0.5}}}))
+	check(t, s.PutPoints(t.Context(), e.points))
 	check(t, s.AppendSamples(t.Context(), e.samples))
 	check(t, s.AppendLines(t.Context(), e.lines))
 	sendRequest(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-*/_refresh", "")
@@ -240,6 +272,7 @@ type everything struct {
 	change  store.Change
 	samples []store.Samples
 	lines   []store.Lines
+	points  store.RunPoints // there are since version 5
 }
 
 func newEverything() everything {
@@ -261,6 +294,10 @@ func newEverything() everything {
 		doc: store.Doc{Kind: store.KindSlotTable, Key: "slots", Version: 1, Value: []byte(`{"a":[1]}`)}, run: run, change: change,
 		samples: []store.Samples{{Origin: o, Samples: []event.Sample{v, nan, odd}, End: &event.End{Count: 3, Last: 11, Reason: "over"}}},
 		lines:   []store.Lines{{Origin: o, Lines: []event.Line{line, early}, End: &event.End{Count: 2, Last: 30, Dropped: 1}}},
+		points: store.RunPoints{
+			PointRun: store.PointRun{Run: id, Namespace: "pets", Task: "Train", Cell: "size=1K", Time: at, Complete: true, Version: "v1", Nodes: []string{"node-a"}},
+			Revision: 1, Points: []store.Summary{{Metric: "loss", N: 1, Median: 0.5, Max: store.Float(math.Inf(1))}, {Metric: "run.duration", Unit: "s", Median: 9}},
+		},
 	}
 }
 

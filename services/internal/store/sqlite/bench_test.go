@@ -162,3 +162,29 @@ func BenchmarkNothingNew(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkRunPoints(b *testing.B) {
+	const runs, series = 200, 50
+	s := storetest.Open(b)
+	var ids []string
+	for n := range runs {
+		p := storetest.NewPoints(fmt.Sprintf("run%08d", n), time.Unix(int64(n), 0), 1)
+		for i := range series {
+			p.Points = append(p.Points, storetest.NewValue(fmt.Sprint("metric", i), float64(n)))
+		}
+		if err := s.PutPoints(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
+		ids = append(ids, p.Run)
+	}
+	for name, metrics := range map[string][]string{"metrics=51": nil, "metrics=1": {"metric7"}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				all, err := s.RunPoints(b.Context(), ids, metrics)
+				if err != nil || len(all) != runs {
+					b.Fatal(len(all), err)
+				}
+			}
+		})
+	}
+}

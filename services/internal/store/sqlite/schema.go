@@ -86,6 +86,18 @@ CREATE TABLE stretches(
 	n INTEGER PRIMARY KEY, source INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, lines INTEGER NOT NULL, marks BLOB);
 CREATE INDEX stretches_last ON stretches(source, last);
 INSERT INTO stretches(source, first, last, lines) SELECT source, 0, last, stored FROM streams WHERE topic = 'bai.logs' AND last >= 0;
+`, `
+-- The values of runs in series. A series has its number of points that count, and a run the numbers of its series, as JSON, in the order
+-- of its points. The rows of a series lie beside each other, in the order of its points; those of runs that are excluded lie apart.
+CREATE TABLE series(
+	n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, namespace TEXT NOT NULL, task TEXT NOT NULL, metric TEXT NOT NULL,
+	points INTEGER NOT NULL, doc BLOB NOT NULL);
+CREATE INDEX series_name ON series(namespace, task, metric, id);
+CREATE TABLE pointruns(
+	n INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL, counts INTEGER NOT NULL, time INTEGER NOT NULL, series TEXT NOT NULL, doc BLOB NOT NULL);
+CREATE TABLE points(
+	series INTEGER NOT NULL, counts INTEGER NOT NULL, time INTEGER NOT NULL, run TEXT NOT NULL, value BLOB NOT NULL,
+	PRIMARY KEY (series, counts, time, run)) WITHOUT ROWID;
 `}
 }
 

@@ -144,12 +144,12 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine, sinceLine, readLines, readChunk,
-		listSegments, readSegmentHashes, readGroupLines, readGroupLinesBackward); err != nil {
+		listSegments, readSegmentHashes, readGroupLines, readGroupLinesBackward, readRunPoints); err != nil {
 		return err
 	}
 	s.writing, err = prepare(ctx, s.writes, createDoc, replaceDoc, deleteDoc, countDoc, readStoredRun, putRun, putChange, deleteLabel, addLabel,
 		findSource, addSource, countRows, findOverlapping, findPreceding, dropChunk, addChunk, addLines, addLine,
-		segmentBefore, deleteSegment, insertSegment)
+		segmentBefore, deleteSegment, insertSegment, readPointRun, putPointRun, findSeries, addSeries, countSeries, putPoint, deletePoint)
 	return err
 }
 

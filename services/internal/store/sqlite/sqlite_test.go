@@ -74,7 +74,7 @@ func TestWhatCannotBeOpenedIsRefusedWithThePathAndTheRemedy(t *testing.T) {
 		"no folder around it":           {func(path string) error { return os.Remove(filepath.Dir(path)) }, []string{"no such file or directory"}},
 		"a text file":                   {func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("text\n"), 1000), 0o600) }, []string{"is not a SQLite database", "give another path"}},
 		"a database of another program": {func(path string) error { return execute(path, "CREATE TABLE songs(title TEXT)") }, []string{"of another program", "give another path"}},
-		"a store of a newer version":    {writeNewerVersion, []string{"schema version 99", "newer version", "reads up to 5", "run the newer version"}},
+		"a store of a newer version":    {writeNewerVersion, []string{"schema version 99", "newer version", "reads up to 6", "run the newer version"}},
 		"a damaged file":                {writeDamaged, []string{"is damaged", ".recover"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func TestDamageThatWasMetIsToldByEveryCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteAt(make([]byte, info.Size()/4096*4096-30*4096), 30*4096); err != nil {
+	if _, err := f.WriteAt(make([]byte, info.Size()/4096*4096-40*4096), 40*4096); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

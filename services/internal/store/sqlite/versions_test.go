@@ -22,17 +22,16 @@ type everything struct {
 	Change  store.Change
 	Samples []store.Samples
 	Lines   []store.Lines
+
+	points *store.RunPoints // of testdata/files/points.json; nil for versions before them
 }
 
+// firstVersionWithPoints is the first version of the schema that has points.
+const firstVersionWithPoints = 6
+
 func TestFilesOfEveryVersionAreReadAndWrittenTo(t *testing.T) {
-	text, err := os.ReadFile("testdata/files/everything.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all everything
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	all := readJSON[everything](t, "testdata/files/everything.json")
+	points := readJSON[store.RunPoints](t, "testdata/files/points.json")
 	for version := 1; version <= sqlite.Versions(); version++ {
 		t.Run(fmt.Sprint("version ", version), func(t *testing.T) {
 			made, err := os.ReadFile(fmt.Sprintf("testdata/files/%d.sql", version))
@@ -41,11 +40,23 @@ func TestFilesOfEveryVersionAreReadAndWrittenTo(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "store.db")
 			wantNil(t, execute(path, string(made)))
+			if all.points = nil; version >= firstVersionWithPoints {
+				all.points = &points
+			}
 			for range 2 { // the second time it is a file of this version
 				all.checkFile(t, path)
 			}
 		})
 	}
+}
+
+// readJSON reads a file with a T.
+func readJSON[T any](t *testing.T, path string) (v T) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	wantNil(t, err)
+	wantNil(t, json.Unmarshal(text, &v))
+	return v
 }
 
 // checkFile opens a file, and checks that it has everything and behaves like a new one.
@@ -102,6 +113,26 @@ func (e everything) read(t *testing.T, s *sqlite.Store) {
 	if diff := cmp.Diff(want, []any{doc, run, found, changes, samples, lines, searched, streams}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	e.readPoints(t, s)
+}
+
+// readPoints checks that a store has the points, and no others.
+func (e everything) readPoints(t *testing.T, s *sqlite.Store) {
+	t.Helper()
+	var want []store.RunPoints
+	var points []store.Point
+	k := store.SeriesKey{Namespace: "pets", Task: "Train", Metric: "löss", Unit: "s", Labels: map[string]string{"k": "v"}, Cell: "size=1K"}
+	if e.points != nil {
+		want, points = append(want, *e.points), append(points, store.Point{PointRun: e.points.PointRun, Summary: e.points.Points[0]})
+	}
+	got, err := s.RunPoints(t.Context(), []string{e.Run.ID}, nil)
+	wantNil(t, err)
+	series, err := s.Points(t.Context(), store.PointQuery{Series: k}, 10)
+	wantNil(t, err)
+	same := cmp.Comparer(func(a, b store.Float) bool { return a == b || a != a && b != b })
+	if diff := cmp.Diff([]any{want, points}, []any{got, series}, same); diff != "" {
+		t.Errorf("points (-want +got):\n%s", diff)
+	}
 }
 
 // rewrite writes everything that may be written twice, which changes nothing.
@@ -109,6 +140,9 @@ func (e everything) rewrite(t *testing.T, s *sqlite.Store) {
 	t.Helper()
 	wantNil(t, s.AppendSamples(t.Context(), e.Samples))
 	wantNil(t, s.AppendLines(t.Context(), e.Lines))
+	if e.points != nil {
+		wantNil(t, s.PutPoints(t.Context(), *e.points))
+	}
 	e.read(t, s)
 }
 

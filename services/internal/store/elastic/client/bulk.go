@@ -126,11 +126,17 @@ type bulkResult struct {
 type bulkItem struct {
 	Create bulkResult  `json:"create"`
 	Index  *bulkResult `json:"index"`
+	Delete *bulkResult `json:"delete"`
 }
 
 func (i bulkItem) result() bulkResult {
-	if i.Index != nil {
+	switch {
+	case i.Index != nil:
 		return *i.Index
+	case i.Delete != nil && i.Delete.Status == http.StatusNotFound:
+		return bulkResult{Status: http.StatusOK} // there is nothing to delete
+	case i.Delete != nil:
+		return *i.Delete
 	}
 	return i.Create
 }

@@ -43,6 +43,38 @@ func (c *Client) Get(ctx context.Context, index, id string, into any) (Version, 
 	return Version{got.Seq, got.Term}, json.Unmarshal(got.Source, into)
 }
 
+// MultiGet reads the last written versions of some documents. The answers are in order; those of missing documents are nil.
+func (c *Client) MultiGet(ctx context.Context, index string, ids []string) ([]json.RawMessage, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	query := url.Values{"filter_path": {"docs.found,docs._source,docs.error"}}
+	a, err := c.Call(ctx, http.MethodPost, "/"+index+"/_mget", query, map[string]any{"ids": ids})
+	if err != nil {
+		return nil, err
+	}
+	var got struct {
+		Docs []struct {
+			Source json.RawMessage `json:"_source"`
+			Error  json.RawMessage `json:"error"`
+		} `json:"docs"`
+	}
+	if err := json.Unmarshal(a.Body, &got); err != nil {
+		return nil, err
+	}
+	if len(got.Docs) != len(ids) {
+		return nil, fmt.Errorf("elasticsearch answers for %d of %d documents", len(got.Docs), len(ids))
+	}
+	all := make([]json.RawMessage, len(ids))
+	for i, d := range got.Docs {
+		if len(d.Error) > 0 {
+			return nil, newError(http.StatusServiceUnavailable, d.Error, d.Error)
+		}
+		all[i] = d.Source
+	}
+	return all, nil
+}
+
 // Create writes a document, or returns store.ErrExists.
 func (c *Client) Create(ctx context.Context, index, id string, body any) error {
 	a, err := c.Call(ctx, http.MethodPut, "/"+index+"/_create/"+url.PathEscape(id), nil, body, http.StatusConflict)

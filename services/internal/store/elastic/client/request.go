@@ -110,7 +110,7 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 		}
 	}
 	once := c.Send
-	if method == http.MethodGet || strings.HasSuffix(path, "/_search") {
+	if method == http.MethodGet || strings.HasSuffix(path, "/_search") || strings.HasSuffix(path, "/_mget") {
 		once = c.sendRead
 	}
 	a, err := once(ctx, method, path, query, typeJSON, b)

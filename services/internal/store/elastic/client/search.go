@@ -178,6 +178,9 @@ func Equal(field string, value int64) any {
 // Terms finds documents with one of some values in a field.
 func Terms[T any](field string, values []T) any { return Object{"terms": Object{field: values}} }
 
+// Exists finds documents that have a field.
+func Exists(field string) any { return Object{"exists": Object{"field": field}} }
+
 // Compare finds documents by a range: the operator is gt, gte, lt or lte.
 func Compare(field, operator string, value any) any {
 	return Object{"range": Object{field: Object{operator: value}}}

@@ -4,7 +4,7 @@ import "maps"
 
 // Version is that of the mappings below. Never change the meaning of a field:
 // add one and raise the version. Documents of every earlier version stay readable.
-const Version = 4
+const Version = 5
 
 // Indices by name, without prefix and partition, in the order of the flow.
 const (
@@ -87,7 +87,7 @@ func Indices() []Index {
 		{Name: Sources, ByMonth: true, Description: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
 		{Name: Metrics, ByMonth: true, Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
 		{Name: Logs, ByMonth: true, Description: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
-		{Name: Results, ByMonth: true, Description: "One document for each series of a run's samples, once they are summarised, for dashboards only. ID: a digest of the run's and the ordinal. Since version 2.", Fields: resultFields()},
+		{Name: Results, ByMonth: true, Description: "One document for each point: the value of a run in one series, once its samples are summarised. ID: a digest of the run's and the ordinal. Since version 2; documents of versions before 5 are for dashboards only, until they are written again.", Fields: resultFields()},
 	}
 }
 
@@ -244,7 +244,12 @@ func resultFields() []Field {
 	for _, name := range []string{"min", "max", "median", "p90", "p95", "p99", "mean", "sd", "first", "last"} {
 		fields = append(fields, number("value."+name, "double", "of the samples; absent where it is not finite"))
 	}
-	return append(fields, number("value.low", "double", "end of the confidence interval of the median"), number("value.high", "double", "end of the confidence interval of the median"))
+	return append(fields, number("value.low", "double", "end of the confidence interval of the median"), number("value.high", "double", "end of the confidence interval of the median"),
+		keyword("find.series", "ID of the series; absent if the run is excluded from it. Since version 5"),
+		number("find.time", "long", "time by which points are ordered, in ns. Since version 5"),
+		number("find.ordinal", "integer", "number of the point among those of its run, from 0. Since version 5"),
+		storedObject("doc", "the whole point, without what the points of its run have in common, which is in a document of kind `points`. A document with another revision than that is no point any more. Since version 5"),
+	)
 }
 
 // mapping returns the mapping of an index in the form of Elasticsearch.
