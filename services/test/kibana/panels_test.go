@@ -368,15 +368,15 @@ func awaitSummary(ctx context.Context, from *sqlite.Store, kind store.Kind, r st
 	}
 }
 
-// awaitPoints waits for the points of a run, which every run has.
-func awaitPoints(ctx context.Context, from *sqlite.Store, r store.Run) (store.RunPoints, error) {
+// awaitPoints waits for the points of a run that has succeeded; others may have none.
+func awaitPoints(ctx context.Context, from *sqlite.Store, r store.Run) ([]store.RunPoints, error) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		all, err := from.RunPoints(ctx, []string{r.ID}, nil)
-		if len(all) == 1 || err != nil {
-			return append(all, store.RunPoints{})[0], err
+		if len(all) == 1 || err != nil || r.Outcome != event.Succeeded {
+			return all, err
 		}
 		if time.Now().After(end) {
-			return store.RunPoints{}, fmt.Errorf("run %s has no points after a minute", r.ID)
+			return nil, fmt.Errorf("run %s has no points after a minute", r.ID)
 		}
 	}
 }
@@ -396,10 +396,10 @@ func copyResults(ctx context.Context, from *sqlite.Store, to *elastic.Store, r s
 		}
 	}
 	points, err := awaitPoints(ctx, from, r)
-	if err != nil {
-		return err
+	for _, p := range points {
+		err = errors.Join(err, to.PutPoints(ctx, p))
 	}
-	return to.PutPoints(ctx, points)
+	return err
 }
 
 func copyRun(ctx context.Context, from *sqlite.Store, to *elastic.Store, r store.Run) error {
