@@ -1,9 +1,9 @@
 //go:build linux
 
-// Bai-pod-ship is the part of bai-pod that connects to brokers and object stores.
-// The program bai-pod executes it to pull, to collect and to wait. It is a separate program because
-// its packages take longer to start, and every benchmark waits for the start of
-// bai-pod.
+// Bai-pod-ship is the platform's program in a benchmark's pod that connects to brokers
+// and object stores: it pulls data sets, collects what the benchmark writes, and waits for
+// other pods. It is a separate program because its packages take longer to start, and
+// every benchmark waits for the start of bai-pod.
 package main
 
 import (
@@ -51,7 +51,7 @@ func ship(ctx context.Context, args []string) (int, error) {
 	case len(args) > 1 && args[0] == "await":
 		return 0, runAwait(ctx, args[1:])
 	}
-	return 0, errors.New("usage: bai-pod collect, bai-pod pull, or bai-pod await [OPTION…] URL…")
+	return 0, errors.New("usage: bai-pod-ship collect, bai-pod-ship pull, or bai-pod-ship await [OPTION…] URL…")
 }
 
 // runCollect ships the output of the benchmark until the benchmark has ended and

@@ -21,9 +21,6 @@ const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
   bai-pod install DST                             copy this program to DST
   bai-pod exec [--script[=INTERPRETER]] -- CMD…   run the benchmark's command and record what it writes
   bai-pod step NAME LIMIT [AFTER] -- CMD…         run a step's command and record what it writes
-  bai-pod pull                                    bring the run's data to the pod
-  bai-pod collect                                 ship what the benchmark writes and leaves
-  bai-pod await [OPTION…] URL…                    wait until every URL answers
   bai-pod mtu SIZE                                set the MTU of the pod's link to its network
   bai-pod supervise DIR                           run one pod of the local cluster
   bai-pod version
@@ -75,8 +72,6 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 		return runStep(args, signals)
 	case "mtu":
 		return 0, setMTU(args, out)
-	case "pull", "collect", "await":
-		return 0, execShip(name, args)
 	case "supervise":
 		return 0, runSupervise(args, signals)
 	case "version":
@@ -87,16 +82,6 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 	default:
 		return 0, fmt.Errorf("%w: no command %q", errUsage, name)
 	}
-}
-
-// execShip replaces this process by bai-pod-ship, which is beside this program.
-func execShip(name string, args []string) error {
-	path, err := os.Executable()
-	if err == nil {
-		path += pod.ShipSuffix
-		err = syscall.Exec(path, append([]string{path, name}, args...), os.Environ())
-	}
-	return fmt.Errorf("%s: run %s: %w", name, path, err)
 }
 
 func printVersion(out io.Writer) error {

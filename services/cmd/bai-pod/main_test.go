@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -174,5 +176,27 @@ func TestASupervisorWithoutALockRunsNothing(t *testing.T) {
 	}
 	if _, stderr, code := run(t, nil, "supervise", "--probe", t.TempDir()); code != 1 || !strings.Contains(stderr, "not in namespaces of its own") {
 		t.Errorf("a probe on the machine itself: exit code %d and %q", code, stderr)
+	}
+}
+
+// A signal that got lost would let the container go on until the pod's grace is over.
+func TestSIGTERMEndsAContainerThatWaitsWheneverItComes(t *testing.T) {
+	for delay := time.Duration(0); delay < 20*time.Millisecond; delay += 200 * time.Microsecond {
+		cmd := exec.CommandContext(t.Context(), binary+pod.ShipSuffix, "await", "http://127.0.0.1:1/")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		<-time.After(delay)
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			_ = cmd.Process.Kill()
+			t.Fatalf("a container that was sent SIGTERM %s after its start still waits", delay)
+		}
 	}
 }

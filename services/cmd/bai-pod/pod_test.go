@@ -136,7 +136,7 @@ func (*harness) job(meta metav1.ObjectMeta, command []string) *batchv1.Job {
 				InitContainers: []corev1.Container{
 					{Name: cluster.ContainerInstall, Command: []string{pod.ImageBinary, "install", program}, VolumeMounts: mounts},
 					{
-						Name: cluster.ContainerCollect, Command: []string{program, "collect"}, RestartPolicy: &always, Env: uid,
+						Name: cluster.ContainerCollect, Command: []string{pod.PathIn("", pod.ShipBinary), "collect"}, RestartPolicy: &always, Env: uid,
 						VolumeMounts: []corev1.VolumeMount{mounts[0], {Name: "secret", MountPath: pod.SecretDir, ReadOnly: true}},
 					},
 				},

@@ -30,7 +30,7 @@ func main() {
 
 func realMain(ctx context.Context, args []string) error {
 	if len(args) == 0 || args[0] != "index" {
-		return errors.New("usage: metrics-pusher index [--config FILE] (what runs in pods is bai-pod collect)")
+		return errors.New("usage: metrics-pusher index [--config FILE] (what runs in pods is bai-pod-ship collect)")
 	}
 	return program.Run(ctx, "metrics-pusher", args[1:], &settings{})
 }

@@ -173,7 +173,7 @@ func TestSettings(t *testing.T) {
 		want []string
 	}{
 		"no command":             {nil, []string{"usage: metrics-pusher index"}},
-		"another command":        {[]string{"collect"}, []string{"usage: metrics-pusher index", "bai-pod collect"}},
+		"another command":        {[]string{"collect"}, []string{"usage: metrics-pusher index", "bai-pod-ship collect"}},
 		"all faults at once":     {[]string{"index", "--config", writeFile(t, "[metrics-pusher]\nbatch = -1\n[log]\nlevel = \"loud\"\n")}, []string{"store: ", "log.level", "kafka.brokers", "kafka.key_file", "metrics-pusher.batch"}},
 		"a sink that lacks much": {[]string{"index", "--config", writeFile(t, "store = \"s.db\"\n[kafka]\nbrokers = [\"b:1\"]\n[sinks.folder]\nformat = \"x\"\n[sinks.webhook]\nurl = \"x\"\n")}, []string{"sinks.folder.path", "sinks.folder.format", "sinks.webhook.url", "sinks.webhook.secret_file"}},
 		"a misspelt setting":     {[]string{"index", "--config", writeFile(t, "[metrics-pusher]\nbacht = 1\n")}, []string{"unknown settings: metrics-pusher.bacht"}},

@@ -8,7 +8,7 @@
 // third volume and has them at Dir.
 //
 //	bin/bai-pod      the program, brought by ContainerInstall
-//	bin/bai-pod-ship the program that pulls and collects
+//	bin/bai-pod-ship the program that pulls, collects and waits
 //	bin/bai-emit     another name of bai-pod, under which it emits metrics
 //	run/output       the benchmark's output, as records (see AppendRecord)
 //	run/exit.json    the benchmark's exit (see Exit), written last, by rename
@@ -47,13 +47,14 @@ const Dir = "/bai"
 // ImageBinary is where the program lies in the image that brings it.
 const ImageBinary = "/bai-pod"
 
-// ShipSuffix ends the name of the program that pulls and collects. It lies beside
-// the other, wherever that is, and takes its place when it is asked to.
+// ShipSuffix ends the name of the program that pulls, collects and waits. It lies beside
+// the other, wherever that is.
 const ShipSuffix = "-ship"
 
 // Names below Dir.
 const (
 	Binary          = "bin/bai-pod"
+	ShipBinary      = Binary + ShipSuffix
 	Emit            = "bin/bai-emit" // in the folder that the command's PATH ends with
 	Output          = "run/output"
 	ExitFile        = "run/exit.json"
@@ -221,7 +222,7 @@ func PathIn(dir, name string) string {
 	return path.Join(dir, name)
 }
 
-// Collect holds the settings of `bai-pod collect`.
+// Collect holds the settings of `bai-pod-ship collect`.
 type Collect struct {
 	Header    event.Header `json:"header"` // of the launch; ID, run, attempt and lineage are taken from it
 	Role      string       `json:"role"`
@@ -316,7 +317,7 @@ type Block struct {
 	Within time.Duration `json:"within,omitempty"` // ns from one line to the next, at most; zero means a minute
 }
 
-// Pull holds the settings of `bai-pod pull`.
+// Pull holds the settings of `bai-pod-ship pull`.
 type Pull struct {
 	Header  event.Header `json:"header"`
 	Brokers []string     `json:"brokers,omitempty"`

@@ -174,7 +174,7 @@ func shipLarge(t *testing.T, v volume, spec pod.Collect) (peak int) {
 	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, pod.CollectFile), b, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "collect")
+	cmd := exec.CommandContext(t.Context(), program+pod.ShipSuffix, "collect")
 	cmd.Env = append(os.Environ(), pod.EnvDir+"="+v.dir, pod.EnvStateDir+"="+v.state, pod.EnvSecretDir+"="+dir, pod.EnvPodUID+"=u1")
 	var output strings.Builder
 	cmd.Stderr = &output

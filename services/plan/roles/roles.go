@@ -95,7 +95,7 @@ type Role struct {
 	Listens    []int               // ports on which its pods listen, as far as the descriptor says
 	Ports      []int               // those that a Service has
 	Probe      *corev1.Probe       // readiness probe
-	AwaitArgs  []string            // arguments of bai-pod await before the benchmark starts; nil means no wait
+	AwaitArgs  []string            // arguments of bai-pod-ship await before the benchmark starts; nil means no wait
 	MPI        bool                // it has the ssh files and keys of the run
 	Network    string              // end of the name of the headless Service that gives its pods names; empty means none
 	OwnsNames  bool                // that Service is created with this role
@@ -289,7 +289,7 @@ func useKubernetesVariables(words []string, vars []corev1.EnvVar) []string {
 	return out
 }
 
-// awaitArgs returns the arguments of bai-pod await that wait for all targets.
+// awaitArgs returns the arguments of bai-pod-ship await that wait for all targets.
 func (in Input) awaitArgs(every, timeout time.Duration, successes int, targets ...string) []string {
 	return append([]string{
 		"--within=" + cmp.Or(in.Ready, 30*time.Minute).String(), "--every=" + every.String(), "--timeout=" + timeout.String(), fmt.Sprintf("--successes=%d", successes),

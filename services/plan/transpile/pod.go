@@ -155,7 +155,7 @@ func (b builder) installContainer() corev1.Container {
 // collectorContainer returns the collector, a native sidecar: it starts before the
 // benchmark and ends after it.
 func (b builder) collectorContainer() corev1.Container {
-	c := b.platformContainer(cluster.ContainerCollect, pod.PathIn("", pod.Binary), "collect")
+	c := b.platformContainer(cluster.ContainerCollect, pod.PathIn("", pod.ShipBinary), "collect")
 	always := corev1.ContainerRestartPolicyAlways
 	c.RestartPolicy = &always
 	c.Env = append(c.Env, corev1.EnvVar{Name: pod.EnvStateDir, Value: pod.StateDir})
@@ -174,7 +174,7 @@ func (b builder) collectorContainer() corev1.Container {
 
 // waitContainer returns the container that waits until another role is ready.
 func (b builder) waitContainer() corev1.Container {
-	c := b.platformContainer(cluster.ContainerWait, pod.PathIn("", pod.Binary), "await")
+	c := b.platformContainer(cluster.ContainerWait, pod.PathIn("", pod.ShipBinary), "await")
 	c.Args = b.role.AwaitArgs
 	return c
 }
@@ -182,7 +182,7 @@ func (b builder) waitContainer() corev1.Container {
 // pullContainer returns the container that downloads the data. Data set n goes to
 // data/<n>, or to shared/<n>.
 func (b builder) pullContainer() corev1.Container {
-	c := b.platformContainer(cluster.ContainerPull, pod.PathIn("", pod.Binary), "pull")
+	c := b.platformContainer(cluster.ContainerPull, pod.PathIn("", pod.ShipBinary), "pull")
 	if len(b.sharedDataSets()) > 0 {
 		c.Env = append(c.Env, roles.PodIndexVar(pod.EnvIndex, b.names.Operator))
 		b.runAsVolumeOwner(c.SecurityContext)

@@ -219,7 +219,7 @@ func clientJob(run string) *batchv1.Job {
 	install := j.Spec.Template.Spec.InitContainers[0]
 	j.Spec.Template.Spec.InitContainers = append(j.Spec.Template.Spec.InitContainers, corev1.Container{
 		Name: cluster.ContainerWait, VolumeMounts: install.VolumeMounts,
-		Command: []string{pod.PathIn("", pod.Binary), "await"}, Args: []string{"--every=5ms", "--within=15s", "http://" + run + "-server.default.svc:8080/ping"},
+		Command: []string{pod.PathIn("", pod.ShipBinary), "await"}, Args: []string{"--every=5ms", "--within=15s", "http://" + run + "-server.default.svc:8080/ping"},
 	})
 	return j
 }
@@ -255,7 +255,7 @@ func TestAPodWithANetworkOfItsOwnDoesNotReachTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // the test is over
-	j := entrypointJob("reaches", "sh", "-c", "! /bai/bin/bai-pod await --within=300ms --every=20ms tcp://"+l.Addr().String())
+	j := entrypointJob("reaches", "sh", "-c", "! /bai/bin/bai-pod-ship await --within=300ms --every=20ms tcp://"+l.Addr().String())
 	j.Spec.Template.Spec.InitContainers = append(j.Spec.Template.Spec.InitContainers, corev1.Container{
 		Name: "links", Command: []string{"sh", "-c", "ls -l /proc/self/ns/net /proc/self/ns/uts"},
 	})

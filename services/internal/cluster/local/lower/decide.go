@@ -300,7 +300,7 @@ func container(in Input, c corev1.Container, init bool) (shimapi.Container, *Mis
 	if runsUserCommand(c) {
 		made.CPU, made.Memory = limits(c.Resources)
 	}
-	made.RunsPodBinary = made.Args[0] == pod.ImageBinary || made.Args[0] == pod.PathIn("", pod.Binary)
+	made.RunsPodBinary = slices.Contains([]string{pod.ImageBinary, pod.PathIn("", pod.Binary), pod.PathIn("", pod.ShipBinary)}, made.Args[0])
 	if made.MessagePath == "" {
 		made.MessagePath = pod.TerminationMessage
 	}

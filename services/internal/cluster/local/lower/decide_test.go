@@ -2,6 +2,7 @@ package lower_test
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func input() lower.Input {
 					InitContainers: []corev1.Container{
 						{Name: "bai-install", Command: []string{"/bai-pod", "install", "/bai/bin/bai-pod"}, VolumeMounts: []corev1.VolumeMount{{Name: "bai", MountPath: "/bai"}}},
 						{
-							Name: "bai-collect", Command: []string{"/bai/bin/bai-pod", "collect"}, RestartPolicy: &always,
+							Name: "bai-collect", Command: []string{"/bai/bin/bai-pod-ship", "collect"}, RestartPolicy: &always,
 							VolumeMounts: []corev1.VolumeMount{{Name: "bai", MountPath: "/bai"}, {Name: "secret", MountPath: "/bai-secret", ReadOnly: true}},
 						},
 					},
@@ -71,7 +72,7 @@ func TestAPodIsTranslatedWhole(t *testing.T) {
 			Volumes: []shimapi.Volume{{Name: "bai", Path: "/d/pods/u/volumes/bai"}, {Name: "secret", Path: "/d/pods/u/volumes/secret"}, {Name: "script", Path: "/d/pods/u/volumes/script"}},
 			Containers: []shimapi.Container{
 				{Name: "bai-install", Kind: shimapi.Init, Args: []string{"/bai-pod", "install", "/bai/bin/bai-pod"}, Env: env, Mounts: []shimapi.Mount{bai}, MessagePath: "/dev/termination-log", RunsPodBinary: true},
-				{Name: "bai-collect", Kind: shimapi.Sidecar, Args: []string{"/bai/bin/bai-pod", "collect"}, Env: env, Mounts: []shimapi.Mount{bai, {Volume: "secret", Path: "/bai-secret", ReadOnly: true}}, MessagePath: "/dev/termination-log", RunsPodBinary: true},
+				{Name: "bai-collect", Kind: shimapi.Sidecar, Args: []string{"/bai/bin/bai-pod-ship", "collect"}, Env: env, Mounts: []shimapi.Mount{bai, {Volume: "secret", Path: "/bai-secret", ReadOnly: true}}, MessagePath: "/dev/termination-log", RunsPodBinary: true},
 				{
 					Name: "benchmark", Kind: shimapi.Main, Args: []string{"/bai/bin/bai-pod", "exec", "--", "/bai/script/a/b", "$(HOME)", "/bai-not-ours"},
 					Env: []string{"PATH=/bin", "HOME=/bai/home", "A=$(HOME)", "AGAIN=/bai/home"}, Mounts: []shimapi.Mount{bai, {Volume: "script", Path: "/bai/script", ReadOnly: true}},
@@ -153,7 +154,7 @@ func TestWithoutNamespacesWhatIsOursIsFoundByItsPlace(t *testing.T) {
 	}
 	want := map[string][]string{
 		"bai-install": append([]string{"/d/bin/bai-pod", "install", bai + "/bin/bai-pod", "BAI_DIR=" + bai}, own("bai-install")...),
-		"bai-collect": append([]string{bai + "/bin/bai-pod", "collect", "BAI_DIR=" + bai}, slices.Insert(own("bai-collect"), 1, "BAI_SECRET_DIR="+secret)...),
+		"bai-collect": append([]string{bai + "/bin/bai-pod-ship", "collect", "BAI_DIR=" + bai}, slices.Insert(own("bai-collect"), 1, "BAI_SECRET_DIR="+secret)...),
 		"benchmark": append([]string{
 			bai + "/bin/bai-pod", "exec", "--", script + "/a/b", "$(HOME)", "/bai-not-ours",
 			"A=$(HOME)", "AGAIN=" + bai + "/home", "BAI_DIR=" + bai,
@@ -184,7 +185,7 @@ func TestAVolumeWithinAnotherIsItsOwnWithoutNamespaces(t *testing.T) {
 	}
 	const programs = "/d/pods/u/volumes/programs"
 	for _, c := range out.Pod.Containers {
-		if !slices.Contains(c.Args, programs+"/bai-pod") {
+		if !slices.ContainsFunc(c.Args, func(arg string) bool { return path.Dir(arg) == programs }) {
 			t.Errorf("%s runs %q", c.Name, c.Args)
 		}
 	}
