@@ -186,8 +186,11 @@ func TestSIGTERMEndsAContainerThatWaitsWheneverItComes(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = cmd.Wait() // it ends by the signal, or with an error
+		}()
 		<-time.After(delay)
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
