@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,12 +27,12 @@ func Bench() Debian {
 // Tar returns the image's tar. It is made once on a machine, in some minutes, from
 // Debian's packages.
 func (d Debian) Tar(ctx context.Context) (string, error) {
-	b, unlock, err := begin()
+	b, err := newBuilder()
 	if err != nil {
 		return "", err
 	}
 	dir, err := b.image(ctx, d)
-	return filepath.Join(dir, "image.tar"), errors.Join(err, unlock())
+	return filepath.Join(dir, "image.tar"), err
 }
 
 func (b builder) image(ctx context.Context, d Debian) (string, error) {

@@ -50,35 +50,11 @@ type Want struct {
 
 // Build builds a kit, or finds an earlier one. The first time takes some minutes.
 func Build(ctx context.Context, w Want) (Kit, error) {
-	b, unlock, err := begin()
+	b, err := newBuilder()
 	if err != nil {
 		return Kit{}, err
 	}
-	k, err := b.build(ctx, w)
-	return k, errors.Join(err, unlock())
-}
-
-// begin waits until no other process builds.
-func begin() (b builder, unlock func() error, err error) {
-	root, err := Root()
-	if err != nil {
-		return b, nil, err
-	}
-	b = builder{root: root, out: filepath.Join(root, "bin", "testbed")}
-	if b.cache, err = Cache(); err != nil {
-		return b, nil, err
-	}
-	if err := os.MkdirAll(b.out, 0o755); err != nil { //nolint:gosec // as the rest of bin
-		return b, nil, err
-	}
-	lock, err := os.Create(filepath.Join(b.cache, "lock"))
-	if err != nil {
-		return b, nil, err
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return b, nil, errors.Join(fmt.Errorf("wait for another who builds the test bed: %w", err), lock.Close())
-	}
-	return b, lock.Close, nil
+	return b.build(ctx, w)
 }
 
 // Root returns the folder of the whole project.
@@ -116,8 +92,34 @@ func Cache() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755) //nolint:gosec // read by the users that servers run as
 }
 
-// builder builds the parts of the tree at root into out, and shared parts into cache.
+// builder builds the parts of the tree at root into out, and shared parts into cache. Several
+// may work at a time, in one process or in several: each part has a lock of its own, so that
+// one that takes a minute does not wait for Kubernetes, which takes many.
 type builder struct{ root, out, cache string }
+
+func newBuilder() (builder, error) {
+	root, err := Root()
+	if err != nil {
+		return builder{}, err
+	}
+	b := builder{root: root, out: filepath.Join(root, "bin", "testbed")}
+	if b.cache, err = Cache(); err != nil {
+		return builder{}, err
+	}
+	return b, os.MkdirAll(b.out, 0o755) //nolint:gosec // as the rest of bin
+}
+
+// locked calls do while no other builder works on a part whose lock is in dir.
+func locked(dir, part string, do func() error) error {
+	lock, err := os.Create(filepath.Join(dir, part+".lock"))
+	if err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return errors.Join(fmt.Errorf("wait for another who makes %s for the test bed: %w", part, err), lock.Close())
+	}
+	return errors.Join(do(), lock.Close())
+}
 
 func (b builder) build(ctx context.Context, w Want) (k Kit, err error) {
 	if k.Keeper, err = b.keeper(ctx); err != nil {
@@ -145,7 +147,9 @@ func (b builder) build(ctx context.Context, w Want) (k Kit, err error) {
 // keeper is built each time: it is small, and Go's cache makes it fast.
 func (b builder) keeper(ctx context.Context) (string, error) {
 	path := filepath.Join(b.out, "bed")
-	return path, run(ctx, filepath.Join(b.root, "services"), nil, "go", "build", "-trimpath", "-o", path, "./test/testbed/cmd")
+	return path, locked(b.out, "bed", func() error {
+		return run(ctx, filepath.Join(b.root, "services"), nil, "go", "build", "-trimpath", "-o", path, "./test/testbed/cmd")
+	})
 }
 
 // oldest is the control plane of the oldest Kubernetes, with the newest's kubectl.
@@ -232,18 +236,20 @@ func (b builder) debian(ctx context.Context) (string, error) {
 // imageTool makes images from files.
 func (b builder) imageTool(ctx context.Context) (string, error) {
 	path := filepath.Join(b.out, "images")
-	return path, run(ctx, filepath.Join(b.root, "deploy", "images"), []string{"GOWORK=off", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", path, ".")
+	return path, locked(b.out, "images", func() error {
+		return run(ctx, filepath.Join(b.root, "deploy", "images"), []string{"GOWORK=off", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", path, ".")
+	})
 }
 
 // Image makes images with the tool of deploy/images, whose words are args, and
 // packs them into one file, as they are brought to nodes.
 func Image(ctx context.Context, tar string, args ...string) error {
-	b, unlock, err := begin()
+	b, err := newBuilder()
 	if err != nil {
 		return err
 	}
 	tool, err := b.imageTool(ctx)
-	if err := errors.Join(err, unlock()); err != nil {
+	if err != nil {
 		return err
 	}
 	return image(ctx, tool, tar, args...)
@@ -276,19 +282,21 @@ func (b builder) cached(name, src string, fill func(dir string) error) (string, 
 // Those of other digests remain, for other checkouts, until they have been unused for a
 // month.
 func (b builder) cachedBySum(name, sum string, fill func(dir string) error) (string, error) {
-	dir, now := filepath.Join(b.cache, name+"-"+sum), time.Now()
-	if err := os.Chtimes(dir, now, now); err == nil {
-		return dir, nil
-	}
-	fresh := filepath.Join(b.cache, name+".new")
-	if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o755)); err != nil { //nolint:gosec // read by the users that servers run as
-		return "", err
-	}
-	if err := fill(fresh); err != nil {
-		return "", fmt.Errorf("make %s for the test bed: %w", name, err)
-	}
-	b.evict(name, now.AddDate(0, -1, 0))
-	return dir, os.Rename(fresh, dir)
+	dir, fresh := filepath.Join(b.cache, name+"-"+sum), filepath.Join(b.cache, name+".new")
+	return dir, locked(b.cache, name, func() error {
+		now := time.Now()
+		if err := os.Chtimes(dir, now, now); err == nil {
+			return nil
+		}
+		if err := errors.Join(os.RemoveAll(fresh), os.Mkdir(fresh, 0o755)); err != nil { //nolint:gosec // read by the users that servers run as
+			return err
+		}
+		if err := fill(fresh); err != nil {
+			return fmt.Errorf("make %s for the test bed: %w", name, err)
+		}
+		b.evict(name, now.AddDate(0, -1, 0))
+		return os.Rename(fresh, dir)
+	})
 }
 
 // evict removes the folders of a name that were last used before a time.

@@ -2,7 +2,6 @@ package kit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -12,7 +11,7 @@ import (
 // Program builds a third-party program, or finds an earlier build, and returns its path.
 // The module in the folder program below name, beside this package, pins it.
 func Program(ctx context.Context, name, pkg string) (string, error) {
-	b, unlock, err := begin()
+	b, err := newBuilder()
 	if err != nil {
 		return "", err
 	}
@@ -21,5 +20,5 @@ func Program(ctx context.Context, name, pkg string) (string, error) {
 		fmt.Fprintln(os.Stderr, "building", pkg, "for tests: some minutes, once")
 		return run(ctx, src, []string{"CGO_ENABLED=0", "GOWORK=off"}, "nice", "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", pkg)
 	})
-	return filepath.Join(dir, path.Base(pkg)), errors.Join(err, unlock())
+	return filepath.Join(dir, path.Base(pkg)), err
 }

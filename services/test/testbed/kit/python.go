@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 
 // Python makes an environment of Python with a package of PyPI of one version, or finds an earlier one, and returns the path of its interpreter.
 func Python(ctx context.Context, name, version string) (string, error) {
-	b, unlock, err := begin()
+	b, err := newBuilder()
 	if err != nil {
 		return "", err
 	}
@@ -24,5 +23,5 @@ func Python(ctx context.Context, name, version string) (string, error) {
 		}
 		return run(ctx, dir, nil, "nice", filepath.Join(dir, "bin", "python3"), "-m", "pip", "install", "-q", name+"=="+version)
 	})
-	return filepath.Join(dir, "bin", "python3"), errors.Join(err, unlock())
+	return filepath.Join(dir, "bin", "python3"), err
 }

@@ -24,12 +24,12 @@ type Suite struct {
 // programs run with the libraries of the image, whichever this machine has; they find other
 // files where Debian has them.
 func NewSuite(ctx context.Context, image string, programs ...string) (Suite, error) {
-	b, unlock, err := begin()
+	b, err := newBuilder()
 	if err != nil {
 		return Suite{}, err
 	}
 	dir, err := b.suite(ctx, image, programs)
-	return Suite{Root: filepath.Join(dir, "root"), Bin: filepath.Join(dir, "bin")}, errors.Join(err, unlock())
+	return Suite{Root: filepath.Join(dir, "root"), Bin: filepath.Join(dir, "bin")}, err
 }
 
 func (b builder) suite(ctx context.Context, image string, programs []string) (string, error) {
@@ -41,7 +41,7 @@ func (b builder) suite(ctx context.Context, image string, programs []string) (st
 	if err != nil {
 		return "", err
 	}
-	own := sha256.Sum256(fmt.Appendln(nil, sum, programs, launcher))
+	own := sha256.Sum256(fmt.Appendf(nil, "%s %q\n%s", sum, programs, launcher))
 	return b.cachedBySum("suite-"+image, hex.EncodeToString(own[:6]), func(dir string) error {
 		fmt.Fprintln(os.Stderr, "unpacking the image of the suite", image, "for tests: once")
 		rootfs := filepath.Join(dir, "rootfs.tar")
@@ -82,12 +82,12 @@ const (
 
 // SuiteImages returns a tar with images of suites, made once.
 func SuiteImages(ctx context.Context, names ...string) (string, error) {
-	b, unlock, err := begin()
+	b, err := newBuilder()
 	if err != nil {
 		return "", err
 	}
 	dir, err := b.suiteImages(ctx, names)
-	return filepath.Join(dir, "image.tar"), errors.Join(err, unlock())
+	return filepath.Join(dir, "image.tar"), err
 }
 
 func (b builder) suiteImages(ctx context.Context, names []string) (string, error) {
