@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"syscall"
 
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
+	"github.com/benchmark-ai/bai/services/internal/post"
 )
 
 // answerError is an answer that is no success.

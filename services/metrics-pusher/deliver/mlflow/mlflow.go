@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 )
 
 // maxRounds is how often a delivery looks at the runs of MLflow that other writers make of the same run.

@@ -20,10 +20,10 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/delivertest"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/mlflow"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 )
 
 // open returns the destination of a server.

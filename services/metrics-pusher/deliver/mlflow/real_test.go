@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/delivertest"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/mlflow"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 	tracking "github.com/benchmark-ai/bai/services/test/testbed/mlflow"
 )
 

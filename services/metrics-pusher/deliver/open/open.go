@@ -14,11 +14,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/blob"
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/mlflow"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/objects"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/sql"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 )
 
 // The kinds of destinations.

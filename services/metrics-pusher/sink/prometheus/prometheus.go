@@ -17,8 +17,8 @@ import (
 	"github.com/klauspost/compress/snappy"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/prometheus"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 )

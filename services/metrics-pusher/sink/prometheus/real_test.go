@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/prometheus"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 	receiving "github.com/benchmark-ai/bai/services/test/testbed/prometheus"

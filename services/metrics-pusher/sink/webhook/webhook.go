@@ -8,18 +8,14 @@ package webhook
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"maps"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 )
 
 // Settings say where to post, and what.
@@ -53,7 +49,7 @@ type Sink struct {
 // New returns a Sink. It reads the secret, to fail at once if there is none, and does not wait for the place.
 func New(s Settings, now func() time.Time) (*Sink, error) {
 	s.GiveUpAfter = cmp.Or(s.GiveUpAfter, 24*time.Hour)
-	if _, err := secret(s.SecretFile); err != nil {
+	if _, err := post.Key(s.SecretFile); err != nil {
 		return nil, err
 	}
 	c, err := post.New(s.Settings)
@@ -108,16 +104,17 @@ func (s *Sink) postEvent(ctx context.Context, ev event.Event) (refused, err erro
 	if err != nil {
 		return err, nil
 	}
-	key, err := secret(s.settings.SecretFile)
+	key, err := post.Key(s.settings.SecretFile)
 	if err != nil {
 		return nil, err
 	}
 	now := s.now()
-	at := strconv.FormatInt(now.Unix(), 10)
-	err = s.client.Post(ctx, m.Value, map[string]string{
-		"Content-Type": "application/json", "Webhook-Id": m.ID, "Webhook-Timestamp": at, "Webhook-Signature": sign(key, m.ID, at, m.Value),
-		"Ce-Specversion": "1.0", "Ce-Id": m.ID, "Ce-Type": m.Type, "Ce-Source": "bai", "Ce-Time": m.Time.Format(time.RFC3339Nano),
-	})
+	headers := map[string]string{
+		"Content-Type": "application/json", "Ce-Specversion": "1.0", "Ce-Id": m.ID, "Ce-Type": m.Type, "Ce-Source": "bai",
+		"Ce-Time": m.Time.Format(time.RFC3339Nano),
+	}
+	maps.Copy(headers, post.Signed(key, m.ID, now, m.Value))
+	err = s.client.Post(ctx, m.Value, headers)
 	var no *post.PermanentError
 	switch {
 	case err == nil:
@@ -128,33 +125,4 @@ func (s *Sink) postEvent(ctx context.Context, ev event.Event) (refused, err erro
 		return fmt.Errorf("given up after %s: %w", s.settings.GiveUpAfter, err), nil
 	}
 	return nil, err
-}
-
-// sign returns the signature of a request, of the specification's first version.
-func sign(key []byte, id, at string, body []byte) string {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(id + "." + at + "."))
-	mac.Write(body)
-	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-}
-
-// minSecret is the least length of a secret in the specification.
-const minSecret = 24
-
-// secret returns the key in a file.
-func secret(path string) ([]byte, error) {
-	text, err := post.Secret(path)
-	if err != nil {
-		return nil, err
-	}
-	key := []byte(text)
-	if coded, ok := strings.CutPrefix(text, "whsec_"); ok {
-		if key, err = base64.StdEncoding.DecodeString(coded); err != nil {
-			return nil, fmt.Errorf("read the secret of the webhook: after whsec_ there is no base64 in %s", path)
-		}
-	}
-	if len(key) < minSecret {
-		return nil, fmt.Errorf("read the secret of the webhook: %s has %d bytes, want %d or more", path, len(key), minSecret)
-	}
-	return key, nil
 }

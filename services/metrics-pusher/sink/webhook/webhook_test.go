@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
-	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/post"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/sinktest"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink/webhook"
 )

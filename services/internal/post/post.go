@@ -1,4 +1,5 @@
-// Package post speaks for sinks that are spoken to over HTTP.
+// Package post sends requests to one address over HTTP, for sinks, destinations and receivers. It reads their secrets from files, and tells a
+// refusal from a failure that passes.
 package post
 
 import (
@@ -11,8 +12,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -95,36 +98,107 @@ func (e *PermanentError) Error() string {
 	return fmt.Sprintf("it answers %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
 }
 
+// TemporaryError means that the place answered, and may take the same body later, or once an operator has removed the cause.
+type TemporaryError struct {
+	Status int
+	Text   string
+	After  time.Duration // as the place's Retry-After says; zero without one
+}
+
+// Error implements error.
+func (e *TemporaryError) Error() string {
+	return fmt.Sprintf("it answers %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
+}
+
+// ErrUnanswered means that a request was sent, and that no answer came: the place may have handled it.
+var ErrUnanswered = errors.New("no answer came")
+
+// Request is what Send sends.
+type Request struct {
+	URL     string // empty means that of the settings; it is in no error
+	Body    []byte
+	Headers map[string]string
+}
+
 // Post posts body. It returns a *PermanentError if the place will never take body; an operator may be able to remove the cause of any other
 // error.
 func (c *Client) Post(ctx context.Context, body []byte, headers map[string]string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.settings.URL, bytes.NewReader(body))
+	_, err := c.Send(ctx, Request{Body: body, Headers: headers})
+	if away, ok := errors.AsType[*TemporaryError](err); ok {
+		return fmt.Errorf("%s answers %d %s: %s", c.settings.URL, away.Status, http.StatusText(away.Status), away.Text)
+	}
+	return err
+}
+
+// Send posts a request once, and returns the first 1,000 bytes of an answer that means success. The error is a *PermanentError if the place
+// will never take the body, a *TemporaryError after any other answer, and wraps ErrUnanswered if the place may have handled the request
+// although no answer came.
+func (c *Client) Send(ctx context.Context, r Request) (answer string, err error) {
+	sent := false
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent = true }})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(r.URL, c.settings.URL), bytes.NewReader(r.Body))
 	if err != nil {
-		return err
+		return "", withoutURL(err)
 	}
 	req.Header.Set("User-Agent", "benchmark-ai")
-	for name, value := range headers {
+	for name, value := range r.Headers {
 		req.Header.Set(name, value)
 	}
 	if err := c.authorize(req); err != nil {
-		return err
+		return "", err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return err
+		if err = withoutURL(err); sent {
+			err = fmt.Errorf("%w: %w", ErrUnanswered, err)
+		}
+		return "", err
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	if err = errors.Join(err, resp.Body.Close()); err != nil && resp.StatusCode/100 != 2 {
-		return fmt.Errorf("read what %s answers: %w", c.settings.URL, err)
+		return "", fmt.Errorf("read the answer, of status %d: %w", resp.StatusCode, err)
 	}
-	switch message := strings.TrimSpace(string(text)); {
+	return verdict(resp, strings.TrimSpace(string(text)))
+}
+
+// verdict returns what an answer means.
+func verdict(resp *http.Response, text string) (answer string, err error) {
+	switch {
 	case resp.StatusCode/100 == 2:
-		return nil
+		return text, nil
 	case permanent(resp.StatusCode):
-		return &PermanentError{Status: resp.StatusCode, Text: message}
-	default:
-		return fmt.Errorf("%s answers %s: %s", c.settings.URL, resp.Status, message)
+		return "", &PermanentError{Status: resp.StatusCode, Text: text}
 	}
+	err = &TemporaryError{Status: resp.StatusCode, Text: text, After: retryAfter(resp.Header)}
+	if resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusGatewayTimeout { // a proxy's: the server behind it may have handled it
+		err = fmt.Errorf("%w: %w", ErrUnanswered, err)
+	}
+	return "", err
+}
+
+// maxRetryAfter is the longest wait that a place can ask for.
+const maxRetryAfter = time.Hour
+
+// retryAfter returns the wait that an answer asks for, in seconds or as a time.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	at, err := http.ParseTime(text)
+	now, errNow := http.ParseTime(h.Get("Date"))
+	if err != nil || errNow != nil {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
+}
+
+// withoutURL returns an error of net/http without the URL, which may be secret.
+func withoutURL(err error) error {
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		return of.Err
+	}
+	return err
 }
 
 // ErrTooLong means that an answer is longer than it may be.
