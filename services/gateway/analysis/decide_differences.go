@@ -8,7 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // Subjects of differences, in the order in which they are listed.
@@ -41,9 +41,9 @@ func attributesOf(m member) attributes {
 	if p.Machine != "" {
 		all[subjectMachine] = attribute{p.Machine, fmt.Sprintf("%s (%s)", p.Hardware, p.Machine[:8])}
 	}
-	all.set(subjectImage, imageText(p.PointRun))
+	all.set(subjectImage, points.ImageText(p.PointRun))
 	all.set(subjectPlatform, p.Platform)
-	all.set(subjectDescriptor, digestText("sha256", p.Descriptor))
+	all.set(subjectDescriptor, points.DigestText("sha256", p.Descriptor))
 	data, code := dataTexts(m.run.Data)
 	all.set(subjectData, data)
 	all.set(subjectCode, code)
@@ -56,25 +56,11 @@ func (a attributes) set(subject, text string) {
 	}
 }
 
-// digestText returns the beginning of a digest, which is enough for people.
-func digestText(kind, digest string) string { return kind + ":" + digest[:min(12, len(digest))] }
-
-// imageText returns the image as the descriptor names it, with the digests that the cluster
-// ran.
-func imageText(p store.PointRun) string {
-	texts := []string{p.Image}
-	for _, image := range p.Images {
-		kind, digest, _ := strings.Cut(image, ":")
-		texts = append(texts, digestText(kind, digest))
-	}
-	return strings.TrimSpace(strings.Join(slices.Compact(texts), " "))
-}
-
 // dataTexts describes the data sets of a run, and the code that was sent along.
 func dataTexts(all []event.Data) (data, code string) {
 	var sets []string
 	for _, d := range all {
-		text := digestText("sha256", d.SHA256)
+		text := points.DigestText("sha256", d.SHA256)
 		if strings.HasPrefix(d.Source, pod.CodeScheme) {
 			code = text
 			continue

@@ -12,6 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // History is the series of a task over its runs.
@@ -160,20 +161,13 @@ func (r rules) analyse(h History, s series.Series, cell string) SeriesHistory {
 	return out
 }
 
-// stretches splits points where the machine's fingerprint changes. A point whose machine is not
-// known belongs to the stretch before it.
-func (h History) stretches(points []series.Point) []Level {
-	var all []Level
-	machine := ""
-	for i, p := range points {
-		next := h.Runs[p.Index].Machine
-		if len(all) == 0 || next != "" && machine != "" && next != machine {
-			all = append(all, Level{First: i})
-		}
-		all[len(all)-1].Last = i
-		machine = cmp.Or(next, machine)
+// stretches splits points where the machine's fingerprint changes.
+func (h History) stretches(all []series.Point) []points.Span {
+	machines := make([]string, len(all))
+	for i, p := range all {
+		machines[i] = h.Runs[p.Index].Machine
 	}
-	return all
+	return points.Spans(machines)
 }
 
 // lastLevel returns the newest level so far.
@@ -194,7 +188,7 @@ func environmentChange(before, after Level) HistoryChange {
 }
 
 // notesOf returns the notes about a stretch; moved says that it begins on other machines.
-func notesOf(found changepoint.Analysis, stretch Level, moved bool) []string {
+func notesOf(found changepoint.Analysis, stretch points.Span, moved bool) []string {
 	lacking := changepoint.MinPoints - (stretch.Last - stretch.First + 1)
 	if moved && lacking > 0 {
 		return []string{fmt.Sprintf("the machines are others from point %d on: no change is seen before %d more", stretch.First, lacking)}
@@ -204,7 +198,7 @@ func notesOf(found changepoint.Analysis, stretch Level, moved bool) []string {
 
 // levelsOf returns the levels of a stretch, between its changes, whose rows count from the
 // beginning of the stretch.
-func (r rules) levelsOf(values []float64, stretch Level, changes []changepoint.Change) []Level {
+func (r rules) levelsOf(values []float64, stretch points.Span, changes []changepoint.Change) []Level {
 	var all []Level
 	first := stretch.First
 	for _, c := range changes {
