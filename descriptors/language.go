@@ -71,6 +71,10 @@ type Descriptor struct {
 	// reads it.
 	Schedule Schedule `toml:"schedule"`
 
+	// Alarms watch metrics of the task from run to run, and open incidents. The alarms of a
+	// task are those of its newest run. See docs/incidents.md.
+	Alarms []Alarm `toml:"alarms"`
+
 	// Sweep makes a set of runs of the descriptor: a cell for each combination of values,
 	// and in each cell some repetitions.
 	//
@@ -1076,3 +1080,53 @@ const (
 	Continue = "continue"
 	Stop     = "stop"
 )
+
+// An Alarm opens an incident when something becomes of a metric that it is not meant to. One of
+// when, above, below and beyond says what.
+type Alarm struct {
+	// Metric names the metric: one of output, one that the benchmark emits or a parser finds,
+	// run.duration, run.queued, or one of system.*. Each combination of labels, and each cell of
+	// a sweep, is watched by itself. Only when = "failed" has no metric.
+	Metric string `toml:"metric" kind:"metric name" example:"\"throughput\""`
+
+	// When is the condition: the metric has changed to the worse (regression) or at all
+	// (change), is over a limit (above, below, beyond, which their keys say, too), runs of the
+	// task do not succeed (failed), or no value of the metric came in time (missing).
+	When Condition `toml:"when" one:"regression change above below beyond failed missing" example:"\"regression\""`
+
+	// MinChange is the change, up or down, from which on when = "regression" and "change" open
+	// an incident. Smaller ones are shown in the history.
+	MinChange float64 `toml:"min_change" kind:"share" example:"\"2%\""`
+
+	// Above is a limit that values are not meant to be above.
+	Above *float64 `toml:"above" kind:"limit" example:"250.0"`
+
+	// Below is a limit that values are not meant to be below.
+	Below *float64 `toml:"below" kind:"limit" example:"90.0"`
+
+	// Beyond is how much worse than the median of a baseline values may be.
+	Beyond float64 `toml:"beyond" kind:"share" example:"\"5%\""`
+
+	// Baseline names the baseline of beyond, as baictl baseline sets it.
+	Baseline string `toml:"baseline" kind:"baseline" example:"\"main\""`
+
+	// For is how many consecutive runs have to be over a limit, or have to fail. Without it
+	// these are 2, and 1 for failed.
+	For *int `toml:"for" kind:"consecutive" example:"2"`
+
+	// Within is how long the next value may take, for when = "missing". Without it the schedule
+	// of the descriptor says when it is due.
+	Within time.Duration `toml:"within" kind:"duration" example:"\"26h\""`
+
+	// Statistic is what of a run's samples is its value. A percentile is judged only if the run
+	// has enough samples: 50 for p90, 100 for p95, 500 for p99.
+	Statistic Statistic `toml:"statistic" default:"median" one:"median mean min max p90 p95 p99 last"`
+
+	// Unit is that of above or below. Without it they are in the unit of the metric.
+	Unit string `toml:"unit" kind:"line" example:"\"ms\""`
+
+	// Notify names the receivers of notices, as the settings of the platform name them;
+	// submitter is whoever submitted the run. Without it the settings say who is notified for
+	// the namespace.
+	Notify []string `toml:"notify" kind:"receivers" example:"[\"perf-team\"]"`
+}

@@ -44,6 +44,7 @@ func (c check) all() {
 	c.references()
 	c.output("output", c.d.Output)
 	c.destinations()
+	c.alarms()
 	c.secretFiles("", c.d.Env, c.d.Output)
 	c.server()
 	c.oneMachine()

@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,16 +39,7 @@ func (c check) destination(at string, d descriptors.Destination) {
 	if c.parser.Destinations == nil || c.parser.Accepted || !c.r.IsValid(at+".name") {
 		return
 	}
-	namespace := c.parser.Namespace
-	if namespace == "" {
-		namespace = "default"
-	}
-	var usable []string
-	for _, name := range slices.Sorted(maps.Keys(c.parser.Destinations)) {
-		if in := c.parser.Destinations[name]; len(in) == 0 || slices.Contains(in, namespace) {
-			usable = append(usable, name)
-		}
-	}
+	usable, namespace := c.usable(c.parser.Destinations)
 	if slices.Contains(usable, d.Name) {
 		return
 	}
@@ -56,6 +48,18 @@ func (c check) destination(at string, d descriptors.Destination) {
 		remedy = "use one of " + strings.Join(usable, ", ")
 	}
 	c.r.Fault(at+".name", fault.NoDestination, fmt.Sprintf("this platform has no destination %q for the namespace %q", d.Name, namespace), remedy)
+}
+
+// usable returns those of all, which have the namespaces whose descriptors may name each, that
+// the descriptor's namespace may name, in order.
+func (c check) usable(all map[string][]string) (names []string, namespace string) {
+	namespace = cmp.Or(c.parser.Namespace, "default")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if in := all[name]; len(in) == 0 || slices.Contains(in, namespace) {
+			names = append(names, name)
+		}
+	}
+	return names, namespace
 }
 
 // columns checks the values of columns.

@@ -119,6 +119,9 @@ func read(t *testing.T, code, example string) parser.Faults {
 	if code == "BAI0029" { // the platform knows it, and BAI0105 does not
 		p.Engines = []string{"default", "local"}
 	}
+	if code == "BAI0198" {
+		p.Receivers = map[string][]string{"perf-team": nil}
+	}
 	if code == "BAI0130" {
 		p.Destinations = map[string][]string{"lake": nil}
 	}

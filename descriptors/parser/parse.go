@@ -62,6 +62,11 @@ type Parser struct {
 	// descriptor may name any.
 	Destinations map[string][]string
 
+	// Receivers are those of the platform that alarms may notify, with the namespaces whose
+	// descriptors may name each; no namespaces means all. Nil means that nothing is known of
+	// them: a descriptor may name any.
+	Receivers map[string][]string
+
 	// Namespace is the team that the descriptor belongs to; empty means default.
 	Namespace string
 

@@ -42,6 +42,7 @@ func TestWhatAFileDoesNotSayHasItsDefault(t *testing.T) {
 func TestEveryKeyIsReadBack(t *testing.T) {
 	const name = "../examples/every-key.toml"
 	seconds := func(n int) *int { return &n }
+	limit := func(v float64) *float64 { return &v }
 	sha := "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	want := &descriptors.Descriptor{
 		SpecVersion: "1.0",
@@ -158,6 +159,13 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 		Schedule: descriptors.Schedule{
 			Concurrency: descriptors.Forbid, Missed: descriptors.AllMissed, MissedWindow: 6 * time.Hour, Jitter: 5 * time.Minute,
 			Suspend: new(false), History: 50, Start: "2026-12-01", End: "2027-12-01T03:00:00Z",
+		},
+		Alarms: []descriptors.Alarm{
+			{Metric: "latency", When: descriptors.OnRegression, MinChange: 0.02, Statistic: "p95", Notify: []string{"perf-team", "submitter"}},
+			{Metric: "latency", When: descriptors.OnAbove, Above: limit(0.25), Unit: "s", For: seconds(3), Statistic: descriptors.Median},
+			{Metric: "latency", When: descriptors.OnBelow, Below: limit(0.001), Unit: "s", Statistic: descriptors.Median},
+			{Metric: "latency", When: descriptors.OnBeyond, Beyond: 0.05, Baseline: "main", Statistic: descriptors.Median},
+			{Metric: "latency", When: descriptors.OnMissing, Within: 26 * time.Hour, Statistic: descriptors.Median},
 		},
 		Sweep: &descriptors.Sweep{
 			Repetitions: 5, Warmup: 1, Order: descriptors.Random, Seed: 7, MaxParallel: 4, OnFailure: descriptors.Stop,

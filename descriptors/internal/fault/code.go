@@ -171,4 +171,16 @@ const (
 	SameResource    = "BAI0183"
 	UnequalResource = "BAI0184"
 	HugepagesAlone  = "BAI0185"
+
+	// [[alarms]].
+	AlarmCondition = "BAI0190"
+	AlarmConflict  = "BAI0191"
+	AlarmMetric    = "BAI0192"
+	NoDirection    = "BAI0193"
+	SameAlarm      = "BAI0194"
+	AlarmUnit      = "BAI0195"
+	BadShare       = "BAI0196"
+	BadReceiver    = "BAI0197"
+	NoReceiver     = "BAI0198"
+	NoDueTime      = "BAI0199"
 )

@@ -140,6 +140,7 @@ func tableRules() map[string][]schema {
 			when(with("host_network", schema{"const": true}), schema{"not": schema{"anyOf": needs("attachment", "mtu")}}),
 			when(one("transport", "rdma"), need("rdma")),
 		},
+		"alarms[]": alarm(),
 		"ml": {when(with("framework_version", schema{"minLength": 1}),
 			with("framework", schema{"minLength": 1}))},
 		"roles[]":                 {schema{"properties": schema{"replicas": schema{"minimum": 1, "maximum": 1000}}}},
@@ -172,6 +173,21 @@ func distributed() schema {
 			schema{"type": "string", "pattern": "^0*[1-9][0-9]*$"},
 		}},
 	}}}}
+}
+
+// alarm are the rules between the keys of an alarm.
+func alarm() []schema {
+	keys := needs("above", "below", "beyond")
+	rules := []schema{
+		{"anyOf": append(needs("when"), keys...)},
+		{"not": schema{"anyOf": []schema{need("above", "below"), need("above", "beyond"), need("below", "beyond")}}},
+		when(need("beyond"), need("baseline")),
+		{"anyOf": []schema{need("metric"), one("when", "failed")}},
+	}
+	for _, limit := range []string{"above", "below", "beyond"} {
+		rules = append(rules, when(one("when", limit), need(limit)), when(schema{"required": []string{"when", limit}}, one("when", limit)))
+	}
+	return rules
 }
 
 func toleration() []schema {

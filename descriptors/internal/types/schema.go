@@ -121,6 +121,12 @@ func Schemas() map[string]map[string]any {
 		"step":          matching(rolePattern),
 		"steps":         {"type": "array", "items": matching(rolePattern)},
 
+		"share":       matching(`^` + numberPattern + `%$`),
+		"limit":       {"type": "number"},
+		"consecutive": integer(1, maxConsecutive),
+		"baseline":    matching(baselinePattern),
+		"receivers":   {"type": "array", "items": matching(`^` + labelPattern + `$`), "minItems": 1, "uniqueItems": true},
+
 		"attachment": matching(`^(` + dnsLabelPattern + `/)?` + domainPattern + `$`),
 		"mtu":        integer(minMTU, maxMTU),
 		"devices":    integer(1, maxDevices),

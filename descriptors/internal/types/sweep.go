@@ -146,7 +146,7 @@ func LeadingParameter(s string) string {
 // IsFixed reports whether the key at path is the same in all cells of a sweep.
 func IsFixed(path []string) bool {
 	switch path[0] {
-	case "spec_version", "schedule", "sweep":
+	case "spec_version", "schedule", "sweep", "alarms":
 		return true
 	case "info":
 		return len(path) > 1 && slices.Contains([]string{"scheduling", "timezone"}, path[1])
