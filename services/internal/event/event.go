@@ -29,14 +29,17 @@ const (
 	TopicFinished  = "bai.finished"
 	TopicMetrics   = "bai.metrics"
 	TopicLogs      = "bai.logs"
-	TopicDead      = "bai.dead" // messages that no consumer can handle
+
+	TopicSummarised = "bai.summarised"
+
+	TopicDead = "bai.dead" // messages that no consumer can handle
 )
 
 // Topics returns every topic of the platform, in the order of the flow.
 func Topics() []string {
 	return []string{
 		TopicSubmitted, TopicCommands, TopicFetched, TopicLaunched, TopicRetried,
-		TopicStatus, TopicFinished, TopicMetrics, TopicLogs, TopicDead,
+		TopicStatus, TopicFinished, TopicMetrics, TopicLogs, TopicSummarised, TopicDead,
 	}
 }
 
@@ -246,4 +249,25 @@ func (f Finished) Validate() error {
 		errs = append(errs, required("class", string(f.Class)), required("reason", string(f.Reason)))
 	}
 	return errors.Join(errs...)
+}
+
+// Summarised says that the points of a run that has ended are stored: its values in the
+// series of its task. It comes once for each revision of them: again when late samples
+// change the summary.
+type Summarised struct {
+	Header
+
+	Revision int64 `json:"revision"` // of the points; zero for a run without samples
+	Complete bool  `json:"complete"` // all samples of the run are in its points
+}
+
+// Topic implements Event.
+func (Summarised) Topic() string { return TopicSummarised }
+
+// Validate implements Event.
+func (s Summarised) Validate() error {
+	if s.Revision < 0 {
+		return errors.Join(s.Header.Validate(), fmt.Errorf("revision: %d, want 0 or more", s.Revision))
+	}
+	return s.Header.Validate()
 }

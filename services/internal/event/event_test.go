@@ -105,6 +105,8 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"status":                      {event.Status{}, append([]string{"phase"}, header...)},
 		"finished":                    {event.Finished{}, append([]string{"outcome"}, header...)},
 		"a failure without its fault": {event.Finished{Header: h, Outcome: event.Failed}, []string{"class", "reason"}},
+		"summarised":                  {event.Summarised{}, header},
+		"a revision below none":       {event.Summarised{Header: h, Revision: -1}, []string{"revision: -1, want 0 or more"}},
 		"metrics":                     {event.Metrics{}, append(source, header...)},
 		"a sample of nothing":         {event.Metrics{Header: h, Stream: from, Samples: []event.Sample{{}}}, []string{"samples[0].name", "samples[0].value: null without a special"}},
 		"logs":                        {event.Logs{}, append(source, header...)},

@@ -44,6 +44,7 @@ func TestWire(t *testing.T) {
 		Header: h, Outcome: event.Failed, Class: event.ClassUser, Reason: event.NonZeroExit, Message: "exit code 3",
 		ExitCode: &code, Started: &at, Ended: &at, Collectors: []string{"u1"},
 	}))
+	t.Run("summarised", wire(event.Summarised{Header: h, Revision: 2, Complete: true}))
 	t.Run("metrics", wire(event.Metrics{Header: h, Stream: source, Samples: samples(at), End: end}))
 	source.Kind = event.StreamOutput
 	t.Run("logs", wire(event.Logs{Header: h, Stream: source, End: end, Lines: []event.Line{

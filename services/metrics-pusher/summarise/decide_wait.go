@@ -1,6 +1,8 @@
 package summarise
 
 import (
+	"bytes"
+	"encoding/json"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -62,4 +64,11 @@ func nextAction(d pendingRun, t storedCounts, complete bool, now time.Time, s Se
 // better reports whether summaries replace the earlier ones: they are complete, or both are incomplete and they have more samples.
 func better(now, before store.Summaries) bool {
 	return now.Complete || !before.Complete && now.Samples > before.Samples
+}
+
+// equal reports whether summaries are stored as the same text: to write them again would only make a revision of its own, with an event.
+func equal(a, b store.Summaries) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/eventtest"
+	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
@@ -40,6 +41,68 @@ func pointsText(t *testing.T, s store.PointReader, run string) string {
 		text += fmt.Sprintf("; %s %v n %d", v.Metric, float64(v.Median), v.N)
 	}
 	return text
+}
+
+// published returns the events that points are stored, each once, as text.
+func (w *fixture) published() (all []string) {
+	for _, ev := range eventtest.Published[event.Summarised](w.bus) {
+		all = append(all, fmt.Sprintf("%s %s revision %d complete %t", ev.Run, ev.Namespace, ev.Revision, ev.Complete))
+	}
+	return all
+}
+
+func TestThatPointsAreStoredIsPublishedOnceTheyAre(t *testing.T) {
+	w := newFixture(t)
+	var stored []store.RunPoints
+	w.bus.Consume("reader", service.On(func(ctx context.Context, ev event.Summarised) ([]event.Event, error) {
+		all, err := w.store.RunPoints(ctx, []string{ev.Run}, nil)
+		stored = append(stored, all...)
+		return nil, err
+	}))
+	w.appendSamples(t, 1, true, at(1, "loss", 3, 30))
+	w.bus.PublishAndWait(finished(1, "p1"))
+	w.summaries(t)
+	if len(stored) == 0 || stored[0].Revision != 1 || len(stored[0].Points) != 3 {
+		t.Errorf("points at the time of the event: %+v", stored)
+	}
+	w.bus.Replay()
+	if diff := cmp.Diff([]string{"r pets revision 1 complete true"}, w.published()); diff != "" {
+		t.Errorf("after a replay (-want +got):\n%s", diff)
+	}
+}
+
+// silentBus is a bus whose publications fail while its brokers are away.
+type silentBus struct {
+	*eventtest.Bus
+
+	away bool
+}
+
+func (b *silentBus) Publish(ctx context.Context, events ...event.Event) error {
+	if b.away {
+		return errors.New("the brokers are away")
+	}
+	return b.Bus.Publish(ctx, events...)
+}
+
+func TestARunIsNotForgottenBeforeItsEventIsPublished(t *testing.T) {
+	w := newFixture(t)
+	begin := func(away bool) {
+		d := summarise.Deps{Bus: &silentBus{w.bus, away}, Store: w.store, Now: func() time.Time { return w.now }, Log: zap.NewNop()}
+		w.work = summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
+	}
+	begin(true)
+	w.appendSamples(t, 1, true, at(1, "loss", 3, 30))
+	w.bus.PublishAndWait(finished(1, "p1"))
+	w.until(t, func() bool { return pointsText(t, w.store, "r") != "none" })
+	if _, noted := w.noted(t); !noted || len(w.published()) > 0 {
+		t.Errorf("noted %t, published %q", noted, w.published())
+	}
+	begin(false)
+	w.summaries(t)
+	if diff := cmp.Diff([]string{"r pets revision 1 complete true"}, w.published()); diff != "" {
+		t.Errorf("once the brokers are back (-want +got):\n%s", diff)
+	}
 }
 
 func TestTheValuesOfASummarisedRunAreItsPoints(t *testing.T) {
@@ -80,6 +143,10 @@ func TestPointsFollowASummaryThatChanges(t *testing.T) {
 	if diff := cmp.Diff(want, pointsText(t, w.store, "r")); diff != "" {
 		t.Errorf("once all is there (-want +got):\n%s", diff)
 	}
+	events := []string{"r pets revision 1 complete false", "r pets revision 2 complete true"}
+	if diff := cmp.Diff(events, w.published()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
 }
 
 func TestARunWithoutSamplesHasPointsAndNoSummary(t *testing.T) {
@@ -98,6 +165,9 @@ func TestARunWithoutSamplesHasPointsAndNoSummary(t *testing.T) {
 	want := "pets train complete true; run.duration 9 n 0; run.queued 2 n 0"
 	if diff := cmp.Diff(want, pointsText(t, w.store, "r")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"r pets revision 0 complete true"}, w.published()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
@@ -141,8 +211,8 @@ func TestAProcessThatIsKilledAtAnyEffectLeavesWhatIsMended(t *testing.T) {
 		w := newFixture(t)
 		w.appendSamples(t, 1, true, at(1, "loss", 3, 30))
 		passed := 0
-		run := func(s summarise.Store) {
-			d := summarise.Deps{Bus: w.bus, Store: s, Now: func() time.Time { return w.now }, Log: zap.NewNop(), Summarised: func(context.Context, store.Run) error {
+		run := func(s summarise.Store, bus summarise.Bus) {
+			d := summarise.Deps{Bus: bus, Store: s, Now: func() time.Time { return w.now }, Log: zap.NewNop(), Summarised: func(context.Context, store.Run) error {
 				if err := p.Alive(); s != summarise.Store(w.store) && err != nil {
 					return err
 				}
@@ -152,11 +222,14 @@ func TestAProcessThatIsKilledAtAnyEffectLeavesWhatIsMended(t *testing.T) {
 			w.work = summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
 		}
 		w.bus.PublishAndWait(finished(1, "p1"))
-		run(p.Store(w.store))
+		run(p.Store(w.store), p.Bus(w.bus))
 		w.until(t, func() bool { _, noted := w.noted(t); return p.Dead() || !noted })
-		run(w.store)
+		run(w.store, w.bus)
 		if s := w.summaries(t); !s.Complete || s.Samples != 1 || passed == 0 {
 			t.Errorf("%s: summaries %s, passed on %d times", p, text(s), passed)
+		}
+		if diff := cmp.Diff([]string{"r pets revision 1 complete true"}, w.published()); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", p, diff)
 		}
 		want := "pets train complete true; loss 3 n 1; run.duration 9 n 0; run.queued 2 n 0"
 		if diff := cmp.Diff(want, pointsText(t, w.store, "r")); diff != "" {

@@ -3,9 +3,9 @@
 // summaries once all are stored.
 //
 // The store has a document for each run that is to be summarised until it is, so that no run is lost with a process, and any process can
-// summarise it. Several processes that summarise the same run store the same result. The order of the effects is summary, points, what the
-// next step needs, and the removal of the document, and all of them are repeated after a kill. Points of runs from before the store had any
-// are stored by reindex.go.
+// summarise it. Several processes that summarise the same run store the same result. The order of the effects is summary, points, the event
+// that they are stored (event.Summarised), what the next step needs, and the removal of the document, and all of them are repeated after a
+// kill. Points of runs from before the store had any are stored by reindex.go, which publishes nothing.
 package summarise
 
 import (
@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -48,6 +49,8 @@ type Bus interface {
 	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one group
 	// share the events.
 	Consume(group string, step service.Step) service.Runnable
+	// Publish publishes events, those of one run in their order, and returns when they are safe.
+	Publish(ctx context.Context, events ...event.Event) error
 }
 
 // Store has runs, their samples, their summaries, and their points.
@@ -102,7 +105,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	runs := queue.New(d.Log, queue.Settings[string]{First: firstPause, Max: slowPollFactor * s.PollInterval, Fields: func(run string) []zap.Field {
 		return []zap.Field{zap.String("run", run)}
 	}})
-	w := &worker{settings: s, pointStorer: pointStorer{d.Store, d.Log}, summarised: d.Summarised, now: d.Now, queue: runs, tracked: make(map[string]bool)}
+	w := &worker{settings: s, bus: d.Bus, pointStorer: pointStorer{d.Store, d.Log}, summarised: d.Summarised, now: d.Now, queue: runs, tracked: make(map[string]bool)}
 	return map[string]service.Runnable{
 		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Batch(maxEvents, w.finished)),
 		"metrics-pusher/summarise/work":     w.work,

@@ -21,6 +21,7 @@ const (
 	firstPause     = 20 * time.Millisecond // before the next check of an incomplete run; doubles each time, up to Settings.PollInterval
 	slowPollFactor = 16                    // times Settings.PollInterval is the longest pause once the stored part of a run is summarised
 	failPause      = time.Second           // before the next call of the store after a failed one
+	publishTimeout = 5 * time.Second       // of one publication, so that brokers that are away delay no other run's summary for long
 )
 
 // worker summarises runs.
@@ -28,6 +29,7 @@ type worker struct {
 	pointStorer
 
 	settings   Settings
+	bus        Bus
 	summarised func(ctx context.Context, r store.Run) error // nil calls nothing
 	now        func() time.Time
 	queue      *queue.Queue[string] // of runs; the pauses grow, so that many runs with late data cost no more than few
@@ -288,7 +290,7 @@ func (l *runCheck) read(ctx context.Context) (*accumulator, error) {
 func (l *runCheck) put(ctx context.Context, all store.Summaries) error {
 	write := false
 	_, err := store.Update(ctx, l.store, store.KindSummary, all.Run, func(before store.Summaries, found bool) (store.Summaries, bool, error) {
-		write = !found || better(all, before)
+		write = !found || better(all, before) && !equal(all, before)
 		return all, write, nil
 	})
 	if err != nil {
@@ -300,10 +302,16 @@ func (l *runCheck) put(ctx context.Context, all store.Summaries) error {
 	return l.putPoints(ctx)
 }
 
-// putPoints stores the points of the run. A run whose end was never recorded has none.
+// putPoints stores the points of the run, and then publishes that they are stored. A run whose end was never recorded has none.
 func (l *runCheck) putPoints(ctx context.Context) error {
 	if !l.projected {
 		return nil
 	}
-	return l.storePoints(ctx, l.run, false)
+	ev, err := l.storePoints(ctx, l.run, false)
+	if err != nil || ev.ID == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	return l.bus.Publish(ctx, ev)
 }

@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/analyst"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/fetcher"
@@ -133,6 +134,7 @@ func (w *fixture) services() map[string]service.Runnable {
 	maps.Copy(parts, watcher.New(watcher.Settings{}, watcher.Deps{Bus: w.busOf(watcherService), Store: w.store, Cluster: w.cluster}))
 	maps.Copy(parts, index.New(index.Settings{}, index.Deps{Bus: w.busOf(indexService), Store: w.store}))
 	maps.Copy(parts, summarise.New(summarise.Settings{}, summarise.Deps{Bus: w.busOf(summaryService), Store: w.store, Now: time.Now, Log: zap.NewNop()}))
+	maps.Copy(parts, analyst.New(analyst.Settings{}, analyst.Deps{Bus: w.busOf(analystService), Store: w.store, Now: time.Now, Log: zap.NewNop()}))
 	return parts
 }
 

@@ -20,6 +20,7 @@ const (
 	collectService  = "metrics-pusher collect"
 	indexService    = "metrics-pusher index"
 	summaryService  = "metrics-pusher summarise"
+	analystService  = "analyst"
 	recordService   = "gateway record"
 )
 

@@ -65,7 +65,7 @@ func TestTheTableOfServicesSaysWhatEachHearsAndSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { runGatewayAlone(newFixture(t, b)) })
 	got := make(map[string]serviceTopics)
 	for _, name := range []string{
-		gatewayService, fetcherService, executorService, pullerService, watcherService, collectService, indexService, summaryService, recordService,
+		gatewayService, fetcherService, executorService, pullerService, watcherService, collectService, indexService, summaryService, analystService, recordService,
 	} {
 		got[name] = b.topicsOf(name)
 	}

@@ -77,8 +77,13 @@ func roles() map[string]role {
 		},
 		"metrics-pusher": {
 			consumes: []string{event.TopicMetrics, event.TopicLogs, finished},
-			produces: []string{dead},
+			produces: []string{event.TopicSummarised, dead},
 			groups:   "metrics-pusher",
+		},
+		"analyst": {
+			consumes: []string{finished, event.TopicSummarised},
+			produces: []string{dead},
+			groups:   "analyst",
 		},
 		Pods: {produces: []string{status, event.TopicMetrics, event.TopicLogs}},
 	}
