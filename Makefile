@@ -6,7 +6,7 @@ CACHE    := $(if $(XDG_CACHE_HOME)$(HOME),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)
 TOOLS    := $(CACHE)/tools-$(shell go env GOVERSION 2>/dev/null)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
-SERVICES := gateway fetcher executor puller watcher metrics-pusher
+SERVICES := gateway fetcher executor puller watcher metrics-pusher analyst
 
 # Tools are installed one by one: together their requirements do not resolve.
 GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0

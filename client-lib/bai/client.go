@@ -80,6 +80,7 @@ type Client struct {
 	sets           baiv1.SetServiceClient
 	analyses       baiv1.AnalysisServiceClient
 	baselines      baiv1.BaselineServiceClient
+	alarms         baiv1.AlarmServiceClient
 	serverRevision atomic.Int32 // the platform's revision, once it has answered; 0 before
 }
 
@@ -116,7 +117,7 @@ func (s Settings) Dial(target string) (*Client, error) {
 		rpc: baiv1.NewRunServiceClient(conn), descriptors: baiv1.NewDescriptorServiceClient(conn),
 		scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn),
 		transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn), sets: baiv1.NewSetServiceClient(conn),
-		analyses: baiv1.NewAnalysisServiceClient(conn), baselines: baiv1.NewBaselineServiceClient(conn),
+		analyses: baiv1.NewAnalysisServiceClient(conn), baselines: baiv1.NewBaselineServiceClient(conn), alarms: baiv1.NewAlarmServiceClient(conn),
 	}, nil
 }
 

@@ -16,7 +16,7 @@ import (
 // A NotFoundError says that there is no such run, descriptor or file.
 type NotFoundError struct {
 	Message string // the platform's words
-	What    string // "descriptor", "artifact", "data", "schedule", "set", "task", "baseline" or "operand"; empty for a run
+	What    string // "descriptor", "artifact", "data", "schedule", "set", "task", "baseline", "operand" or "incident"; empty for a run
 }
 
 // Error is the platform's message.

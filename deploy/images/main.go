@@ -60,7 +60,8 @@ const nobody = "65532:65532"
 func ours() map[string][]string {
 	return map[string][]string{
 		"gateway": {"gateway"}, "fetcher": {"fetcher"}, "executor": {"executor"}, "watcher": {"watcher"},
-		"metrics-pusher": {"metrics-pusher"}, "puller": {"puller"}, "bai": {"bai", "bai-pod", "bai-pod-ship"}, "bai-pod": {"bai-pod", "bai-pod-ship"},
+		"metrics-pusher": {"metrics-pusher"}, "analyst": {"analyst"}, "puller": {"puller"},
+		"bai": {"bai", "bai-pod", "bai-pod-ship"}, "bai-pod": {"bai-pod", "bai-pod-ship"},
 	}
 }
 

@@ -4,7 +4,7 @@
 // It has these packages: submit (a request → bai.submitted), projection (events → runs
 // in the store), catalog, artifact and bundle (stored descriptors, files of runs, code
 // of users), schedule (repeated runs), set (runs of a sweep), analysis
-// (comparisons, histories, baselines), archive (export and import of runs), api and data (the
+// (comparisons, histories, baselines), alarm (incidents, mutes, notices), archive (export and import of runs), api and data (the
 // handlers of gRPC), rpc (the server that calls them) and rest (the same over HTTP, on the same port).
 package gateway
 
@@ -20,6 +20,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/alarm"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
@@ -142,6 +143,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		Archiver: archive.New(archive.Deps{Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter, Version: d.Version.Version, Now: time.Now}),
 		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, scheduleRunner.Wake), Sets: sets,
 		Analyses: analysis.New(analysis.Deps{Store: d.Store, Sets: sets, RunByName: submitter.RunByName, Now: time.Now}),
+		Alarms:   alarm.New(alarm.Deps{Store: d.Store, Now: time.Now}),
 		Ready:    d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)

@@ -96,6 +96,7 @@ func newFixture(t *testing.T, begin time.Time) *baitest.Platform {
 	addSetResults(p)
 	addComparisons(p)
 	addTask(p)
+	addAlarms(p)
 	return p
 }
 

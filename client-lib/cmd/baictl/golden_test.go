@@ -63,6 +63,7 @@ func allCommands() map[string]string {
 	maps.Copy(all, resultCommands())
 	maps.Copy(all, changesCommands())
 	maps.Copy(all, taskCommands())
+	maps.Copy(all, alarmCommands())
 	maps.Copy(all, compareCommands())
 	maps.Copy(all, dataCommands())
 	maps.Copy(all, scheduleCommands())
@@ -132,6 +133,15 @@ func formattedCommands() map[string]string {
 		"baseline-set":      "baseline set main hello --reason=faster",
 		"baseline-revision": "baseline history main",
 		"baseline-delete":   "baseline delete main",
+
+		"alarms":        "alarms --all",
+		"alarm":         "alarms show 7rate",
+		"alarm-ack":     "alarms ack 7rate --reason=known --until 2026-02-01T00:00:00Z",
+		"alarm-resolve": "alarms resolve 7rate --reason=faster",
+		"alarm-mute":    "alarms mute --task checksums --label a=b --until 2026-02-01T00:00:00Z --reason=moving",
+		"alarm-mutes":   "alarms mutes --ended",
+		"alarm-unmute":  "alarms unmute 6mutes",
+		"alarm-log":     "alarms log",
 
 		"data":     "data list",
 		"verify":   "data verify 9f86 " + damagedSHA256,
@@ -350,6 +360,57 @@ func taskCommands() map[string]string {
 		"help-baseline":        "baseline --help",
 		"help-baseline-set":    "baseline set --help",
 		"help-changes":         "changes --help",
+	}
+}
+
+// alarmCommands are the command lines about alarms.
+func alarmCommands() map[string]string {
+	return map[string]string{
+		"alarms-open":         "alarms",
+		"alarms-limit":        "alarms --limit 1",
+		"alarms-no-limit":     "alarms --limit -1",
+		"alarms-state":        "alarms --state resolved -o name",
+		"alarms-none":         "alarms --task nothing",
+		"alarms-metric":       "alarms --metric latency -o name",
+		"alarms-csv":          "alarms --all -o csv",
+		"alarms-jsonl":        "alarms --task checksums -o jsonl",
+		"alarms-no-verb":      "alarms shw",
+		"alarm-show-limit":    "alarms show 7limit",
+		"alarm-show-failed":   "alarms show 7failed",
+		"alarm-show-drift":    "alarms show 7latency",
+		"alarm-show-none":     "alarms show 000000",
+		"alarm-show-nothing":  "alarms show",
+		"alarm-show-svg":      "alarms show 7rate -o svg",
+		"alarm-ack-over":      "alarms ack 7failed --reason=known",
+		"alarm-ack-accept":    "alarms ack 7rate --reason=fine --accept",
+		"alarm-ack-wrong":     "alarms ack 7rate --reason=noise --wrong",
+		"alarm-ack-why":       "alarms ack 7rate",
+		"alarm-ack-both":      "alarms ack 7rate --reason=x --accept --wrong",
+		"alarm-ack-until":     "alarms ack 7rate --reason=x --accept --until 3d",
+		"alarm-ack-no-time":   "alarms ack 7rate --reason=x --until tomorrow",
+		"alarm-ack-csv":       "alarms ack 7rate --reason=x -o csv",
+		"alarm-mute-all":      "alarms mute --all --until 2026-02-01T00:00:00Z --reason=moving",
+		"alarm-mute-whom":     "alarms mute --until 3d --reason=moving",
+		"alarm-mute-both":     "alarms mute --all --task x --until 3d --reason=moving",
+		"alarm-mute-when":     "alarms mute --task checksums --reason=moving",
+		"alarm-mute-why":      "alarms mute --task checksums --until 3d",
+		"alarm-mute-label":    "alarms mute --label x --until 3d --reason=moving",
+		"alarm-mutes-current": "alarms mutes -o name",
+		"alarm-mutes-none":    "alarms mutes --namespace nobody",
+		"alarm-mutes-csv":     "alarms mutes -o csv",
+		"alarm-unmute-none":   "alarms unmute 000000",
+		"alarm-log-receiver":  "alarms log --receiver mail -o name",
+		"alarm-log-incident":  "alarms log --incident 7limit -o name",
+		"alarm-log-status":    "alarms log --status refused,muted -o name",
+		"alarm-log-csv":       "alarms log -o csv",
+		"alarm-log-none":      "alarms log --receiver nobody",
+		"completion-alarm":    "__complete alarms ack 7",
+		"completion-unmute":   "__complete alarms unmute 6",
+		"completion-state":    "__complete alarms --state f",
+		"help-alarms":         "alarms --help",
+		"help-alarms-ack":     "alarms ack --help",
+		"help-alarms-mute":    "alarms mute --help",
+		"help-alarms-log":     "alarms log --help",
 	}
 }
 
@@ -586,7 +647,7 @@ func TestOutputInAPipe(t *testing.T) {
 
 func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	for _, name := range []string{
-		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "changes-table", "changes-wide", "changes-replay", "task-table", "task-wide", "history-table", "history-wide", "history-all", "power-table", "power-all", "baselines-table", "baseline-table", "baseline-revision-table", "get-wide", "validate-folder",
+		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "changes-table", "changes-wide", "changes-replay", "task-table", "task-wide", "history-table", "history-wide", "history-all", "power-table", "power-all", "alarms-table", "alarms-wide", "alarm-table", "alarm-mutes-table", "alarm-log-table", "baselines-table", "baseline-table", "baseline-revision-table", "get-wide", "validate-folder",
 		"list-table", "list-wide", "get-table", "watch-table", "run-table", "run-json", "metrics-table", "metrics-wide", "logs-table",
 		"submit-wide", "validate-two", "version-table", "cancel-table", "get-missing", "list-none",
 	} {

@@ -48,6 +48,7 @@ type Platform struct {
 	imported      map[string][]Transferred
 	analyses      analyses
 	baselines     map[string]*baiv1.Baseline // by team and name
+	alarms        alarms
 	now           time.Time
 	work          sync.WaitGroup
 }
@@ -135,6 +136,7 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		baiv1.RegisterTransferServiceServer(server, transferService{p: p})
 		baiv1.RegisterAnalysisServiceServer(server, analysisService{p: p})
 		baiv1.RegisterBaselineServiceServer(server, baselineService{p: p})
+		baiv1.RegisterAlarmServiceServer(server, alarmService{p: p})
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()

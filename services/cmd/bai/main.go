@@ -72,7 +72,7 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 	f.BoolVar(&o.allowAnyone, "allow-anyone", false, "listen also where others than this machine reach the API, who can then run any command as this user")
 	f.StringVar(&o.config, "config", "", "TOML `file` with settings over the defaults")
 	f.IntVar(&o.slots, "slots", 0, "`number` of runs that may run at a time; 0 means what the settings say, 1 by default")
-	f.StringSliceVar(&o.without, "without", nil, "`services` that run in processes of their own, with the settings of services.toml in the directory: gateway, fetcher, executor, watcher, metrics-pusher")
+	f.StringSliceVar(&o.without, "without", nil, "`services` that run in processes of their own, with the settings of services.toml in the directory: gateway, fetcher, executor, watcher, metrics-pusher, analyst")
 	f.BoolVar(&o.keepPods, "keep-pods", false, "leave running benchmarks alone when the platform is told to end")
 	f.BoolVar(&o.replay, "replay", false, "hear every event again from the beginning, which changes nothing")
 	f.BoolVar(&o.noNamespaces, "no-namespaces", false, "run benchmarks without namespaces, as where the kernel refuses them")

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchmark-ai/bai/services/analyst"
+	receivers "github.com/benchmark-ai/bai/services/analyst/receiver/open"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/executor"
@@ -57,6 +59,8 @@ type settings struct {
 
 	Summaries summarise.Settings
 	Sinks     open.Settings // receivers of copies of samples
+	Analyst   analyst.Settings
+	Receivers receivers.Settings // places for notices of incidents, which descriptors name
 
 	Destinations destinations.Settings // places for results beside the store, which descriptors name
 	// Health is the address of /healthz, /readyz and /metrics; empty means none.
@@ -78,7 +82,7 @@ func (s *settings) Validate() error {
 	if len(s.Elasticsearch.Addresses) > 0 {
 		outside = append(outside, s.Elasticsearch.Validate())
 	}
-	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
+	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Analyst.Validate(), s.Receivers.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
 }
 
 // load returns the settings: the defaults for one machine, overridden by the file, and
@@ -109,7 +113,7 @@ func (o options) load() (settings, error) {
 
 // services returns the names of the services that one process can run.
 func services() []string {
-	return []string{"gateway", "fetcher", "executor", "watcher", "metrics-pusher"}
+	return []string{"gateway", "fetcher", "executor", "watcher", "metrics-pusher", "analyst"}
 }
 
 // check returns the fault of the command line, or nil.

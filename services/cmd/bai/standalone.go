@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/proto"
+	"github.com/benchmark-ai/bai/services/analyst"
+	"github.com/benchmark-ai/bai/services/analyst/dispatch"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/consistency"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/reserve"
@@ -335,6 +337,7 @@ func (p *platform) parts() (map[string]service.Runnable, error) {
 	all := make(map[string]service.Runnable)
 	for name, parts := range map[string]func() (map[string]service.Runnable, error){
 		"gateway": p.gateway, "fetcher": p.fetcher, "executor": p.executor, "watcher": p.watcher, "metrics-pusher": p.index,
+		"analyst": p.analyst,
 	} {
 		if p.without(name) {
 			continue
@@ -499,6 +502,16 @@ func (p *platform) index() (map[string]service.Runnable, error) {
 	p.onClose(end)
 	maps.Copy(parts, sinks)
 	return parts, err
+}
+
+func (p *platform) analyst() (map[string]service.Runnable, error) {
+	d, err := dispatch.New(p.settings.Receivers, p.store, time.Now, p.log)
+	if err != nil {
+		return nil, err
+	}
+	return analyst.New(p.settings.Analyst, analyst.Deps{
+		Bus: p.bus, Store: p.store, Receivers: d.Receivers, Dispatch: d.Run, Now: time.Now, Log: p.log,
+	}), nil
 }
 
 // announce prints the version, addresses and data folder once the platform is ready.

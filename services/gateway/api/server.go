@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/alarm"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
@@ -96,6 +97,7 @@ type Deps struct {
 	Archiver  Archiver                        // nil: this server neither exports nor imports runs
 	Schedules *schedule.Schedules             // nil: this server has no schedules
 	Sets      *set.Sets                       // nil: this server has no sets
+	Alarms    *alarm.Alarms                   // nil: this server has no incidents
 	Analyses  *analysis.Analyses              // nil: this server has no comparisons, histories and baselines
 	Ready     func(ctx context.Context) error // returns an error with the reason why calls would fail now; a nil func means always ready
 	Version   rpc.Version
@@ -117,6 +119,7 @@ type Server struct {
 	archiver    Archiver
 	schedules   *schedule.Schedules
 	sets        *set.Sets
+	alarms      *alarm.Alarms
 	analyses    *analysis.Analyses
 	ready       func(ctx context.Context) error
 	version     rpc.Version
@@ -134,7 +137,7 @@ func New(s Settings, d Deps) *Server {
 	return &Server{
 		settings: s, submitter: d.Submitter, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{catalog: d.Catalog, renderer: d.Renderer, parser: d.Parser},
 		preflight: &preflightServer{preflight: d.Preflight, parser: d.Parser},
-		scripts:   &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver, schedules: d.Schedules, sets: d.Sets, analyses: d.Analyses, ready: d.Ready, version: d.Version, log: d.Log,
+		scripts:   &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver, schedules: d.Schedules, sets: d.Sets, alarms: d.Alarms, analyses: d.Analyses, ready: d.Ready, version: d.Version, log: d.Log,
 		rpc: rpc.Settings{CallTimeout: s.CallTimeout, StopTimeout: s.StopTimeout, MaxStreams: s.MaxStreams, MaxImports: s.MaxImports},
 	}
 }
@@ -164,6 +167,9 @@ func (s *Server) register(g grpc.ServiceRegistrar) {
 	if s.analyses != nil {
 		baiv1.RegisterAnalysisServiceServer(g, &analysisServer{analyses: s.analyses})
 		baiv1.RegisterBaselineServiceServer(g, &baselineServer{analyses: s.analyses})
+	}
+	if s.alarms != nil {
+		baiv1.RegisterAlarmServiceServer(g, &alarmServer{alarms: s.alarms})
 	}
 	if s.archiver != nil {
 		baiv1.RegisterTransferServiceServer(g, &transferServer{runs: s, archiver: s.archiver, idleTimeout: s.settings.CallTimeout})

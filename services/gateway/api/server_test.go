@@ -25,6 +25,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/alarm"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
@@ -103,6 +104,7 @@ func newFixture(t *testing.T, o options) *fixture {
 		Archiver:  archiver,
 		Submitter: in, Store: w.store, Catalog: catalog.New(catalog.Settings{}, w.store, o.source, o.parser, time.Now), Parser: o.parser, Renderer: upperRenderer{}, Artifacts: w.files, Scripts: scripts,
 		Analyses:  analysis.New(analysis.Deps{Store: w.store, Sets: noSets{}, RunByName: in.RunByName, Now: time.Now}),
+		Alarms:    alarm.New(alarm.Deps{Store: w.store, Now: time.Now}),
 		Preflight: o.preflight, Ready: o.ready, Version: rpc.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
 	})
 

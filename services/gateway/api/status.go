@@ -38,7 +38,7 @@ func statusOf(err error) error {
 		full        *submit.StorageFullError
 		unavailable *submit.UnavailableError
 	)
-	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err), setErrorStatus(err), analysisErrorStatus(err)); userErr != nil {
+	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err), setErrorStatus(err), analysisErrorStatus(err), alarmErrorStatus(err)); userErr != nil {
 		return userErr
 	}
 	switch {

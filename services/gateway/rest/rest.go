@@ -136,6 +136,7 @@ func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 			gen.RegisterSetServiceHandlerClient(ctx, server.json, baiv1.NewSetServiceClient(conn)),
 			gen.RegisterAnalysisServiceHandlerClient(ctx, server.json, baiv1.NewAnalysisServiceClient(conn)),
 			gen.RegisterBaselineServiceHandlerClient(ctx, server.json, baiv1.NewBaselineServiceClient(conn)),
+			gen.RegisterAlarmServiceHandlerClient(ctx, server.json, baiv1.NewAlarmServiceClient(conn)),
 			gen.RegisterDataServiceHandlerClient(ctx, server.json, baiv1.NewDataServiceClient(conn)))
 		if err == nil {
 			err = server.serve(ctx, l)

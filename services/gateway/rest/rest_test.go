@@ -197,6 +197,10 @@ func TestEveryPathAnswers(t *testing.T) {
 		"/v1/runs/" + id + "/artifacts":             `{}`,
 		"/v1/version":                               fmt.Sprintf(`"revision":%d`, baiv1.Revision),
 		"/v1/descriptors":                           `{}`,
+		"/v1/incidents":                             `{}`,
+		"/v1/incidents?states=firing&open=true":     `{}`,
+		"/v1/mutes?ended=true":                      `{}`,
+		"/v1/notices?receiver=mail":                 `{}`,
 		"/v1/openapi.json":                          `"openapi"`,
 		"/healthz":                                  "ok",
 		"/readyz":                                   "ready",
@@ -204,6 +208,26 @@ func TestEveryPathAnswers(t *testing.T) {
 		code, _, text := w.request(http.MethodGet, path, nil)
 		if code != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, `": `, `":`), want) && !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+}
+
+func TestAMuteIsMadeAndRemovedOverHTTP(t *testing.T) {
+	w := newFixture(t, gateway.Settings{})
+	body := fmt.Sprintf(`{"task": "rates", "reason": "moving", "until": %q}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	code, _, text := w.request(http.MethodPost, "/v1/mutes", strings.NewReader(body), "Content-Type", "application/json", "Bai-User", "ann")
+	var made struct {
+		Mute struct{ ID, Task, User string }
+	}
+	if err := json.Unmarshal([]byte(text), &made); err != nil || code != http.StatusOK || made.Mute.Task != "rates" || made.Mute.User != "ann" {
+		t.Fatalf("%d %s: %v", code, text, err)
+	}
+	if code, _, text := w.request(http.MethodGet, "/v1/mutes", nil); code != http.StatusOK || !strings.Contains(text, made.Mute.ID) {
+		t.Errorf("%d %s, want mute %s", code, text, made.Mute.ID)
+	}
+	for _, want := range []string{"true", "{}"} {
+		if code, _, text := w.request(http.MethodDelete, "/v1/mutes/"+made.Mute.ID[:6], nil); code != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%d %s, want %s", code, text, want)
 		}
 	}
 }
@@ -244,27 +268,34 @@ func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
 		code               int
 		want               string
 	}{
-		"a run that does not exist":          {"GET", "/v1/runs/01k8h4fzqh3v7x9y2m5n8p0r4t", "", nil, 404, "does not exist"},
-		"a path that does not exist":         {"GET", "/v2/runs", "", nil, 404, "openapi.json"},
-		"a method that does not exist":       {"DELETE", "/v1/runs", "", nil, 405, "does not take DELETE: use GET or POST"},
-		"a parameter that does not exist":    {"GET", "/v1/runs?labels=x", "", nil, 400, "parameter \"labels\" does not exist: use"},
-		"a parameter that is misspelt":       {"GET", "/v1/runs?phase=PHASE_RUNNING", "", nil, 400, "phases"},
-		"a word that does not exist":         {"GET", "/v1/runs?phases=RUNNING", "", nil, 400, "RUNNING"},
-		"the number of a word":               {"GET", "/v1/runs?order=1", "", nil, 400, "ORDER_OLDEST_FIRST"},
-		"a number that is none":              {"GET", "/v1/runs?pageSize=x", "", nil, 400, "pageSize"},
-		"a field that does not exist":        {"POST", "/v1/runs", `{"descriptor": "x"}`, []string{"Content-Type", "application/json"}, 400, "descriptor"},
-		"what is not JSON":                   {"POST", "/v1/runs", `{`, []string{"Content-Type", "application/json"}, 400, ""},
-		"a form, as a page could send it":    {"POST", "/v1/runs", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "content type"},
-		"text, as a page could send it":      {"POST", "/v1/runs", `{}`, []string{"Content-Type", "text/plain"}, 415, "content type"},
-		"a body without a type":              {"POST", "/v1/runs", `{}`, nil, 415, "content type"},
-		"a body that is too large":           {"POST", "/v1/runs", big, []string{"Content-Type", "application/json"}, 413, "more than"},
-		"a descriptor where none is wanted":  {"POST", "/v1/runs/x:cancel", valid, []string{"Content-Type", "application/toml"}, 400, "takes no descriptor"},
-		"a client that needs a newer server": {"GET", "/v1/runs", "", []string{"Bai-Revision", "99"}, 400, "needs revision 99"},
-		"a page of another origin":           {"GET", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, "evil.example"},
-		"a page of another port":             {"POST", "/v1/runs/x:cancel", "{}", []string{"Sec-Fetch-Site", "same-site", "Content-Type", "application/json"}, 403, "another origin"},
-		"a sandboxed page":                   {"GET", "/v1/runs", "", []string{"Origin", "null"}, 403, "null"},
-		"a name that was rebound":            {"GET", "/v1/runs", "", []string{"Host", "evil.example:7070"}, 403, "evil.example"},
-		"a question of a browser in advance": {"OPTIONS", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, ""},
+		"a run that does not exist":            {"GET", "/v1/runs/01k8h4fzqh3v7x9y2m5n8p0r4t", "", nil, 404, "does not exist"},
+		"an incident that does not exist":      {"GET", "/v1/incidents/0a1b2c", "", nil, 404, "incident 0a1b2c of team default does not exist"},
+		"an ID that is too short":              {"GET", "/v1/incidents/0a1b2", "", nil, 400, "incident"},
+		"a state that does not exist":          {"GET", "/v1/incidents?states=FIRING", "", nil, 400, "FIRING"},
+		"an ack without a reason":              {"POST", "/v1/incidents/0a1b2c:ack", "{}", []string{"Content-Type", "application/json"}, 400, "reason"},
+		"a mute without an end":                {"POST", "/v1/mutes", `{"task": "x", "reason": "y"}`, []string{"Content-Type", "application/json"}, 400, "until"},
+		"a mute of everything by mistake":      {"POST", "/v1/mutes", `{"reason": "y", "until": "2999-01-01T00:00:00Z"}`, []string{"Content-Type", "application/json"}, 400, "task"},
+		"a page of notices that was not given": {"GET", "/v1/notices?pageToken=x", "", nil, 400, "page_token"},
+		"a path that does not exist":           {"GET", "/v2/runs", "", nil, 404, "openapi.json"},
+		"a method that does not exist":         {"DELETE", "/v1/runs", "", nil, 405, "does not take DELETE: use GET or POST"},
+		"a parameter that does not exist":      {"GET", "/v1/runs?labels=x", "", nil, 400, "parameter \"labels\" does not exist: use"},
+		"a parameter that is misspelt":         {"GET", "/v1/runs?phase=PHASE_RUNNING", "", nil, 400, "phases"},
+		"a word that does not exist":           {"GET", "/v1/runs?phases=RUNNING", "", nil, 400, "RUNNING"},
+		"the number of a word":                 {"GET", "/v1/runs?order=1", "", nil, 400, "ORDER_OLDEST_FIRST"},
+		"a number that is none":                {"GET", "/v1/runs?pageSize=x", "", nil, 400, "pageSize"},
+		"a field that does not exist":          {"POST", "/v1/runs", `{"descriptor": "x"}`, []string{"Content-Type", "application/json"}, 400, "descriptor"},
+		"what is not JSON":                     {"POST", "/v1/runs", `{`, []string{"Content-Type", "application/json"}, 400, ""},
+		"a form, as a page could send it":      {"POST", "/v1/runs", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "content type"},
+		"text, as a page could send it":        {"POST", "/v1/runs", `{}`, []string{"Content-Type", "text/plain"}, 415, "content type"},
+		"a body without a type":                {"POST", "/v1/runs", `{}`, nil, 415, "content type"},
+		"a body that is too large":             {"POST", "/v1/runs", big, []string{"Content-Type", "application/json"}, 413, "more than"},
+		"a descriptor where none is wanted":    {"POST", "/v1/runs/x:cancel", valid, []string{"Content-Type", "application/toml"}, 400, "takes no descriptor"},
+		"a client that needs a newer server":   {"GET", "/v1/runs", "", []string{"Bai-Revision", "99"}, 400, "needs revision 99"},
+		"a page of another origin":             {"GET", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, "evil.example"},
+		"a page of another port":               {"POST", "/v1/runs/x:cancel", "{}", []string{"Sec-Fetch-Site", "same-site", "Content-Type", "application/json"}, 403, "another origin"},
+		"a sandboxed page":                     {"GET", "/v1/runs", "", []string{"Origin", "null"}, 403, "null"},
+		"a name that was rebound":              {"GET", "/v1/runs", "", []string{"Host", "evil.example:7070"}, 403, "evil.example"},
+		"a question of a browser in advance":   {"OPTIONS", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, header, text := w.request(tt.method, tt.path, strings.NewReader(tt.body), tt.headers...)
@@ -282,7 +313,7 @@ func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
 func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
 	w := newFixture(t, gateway.Settings{})
 	for path, allow := range map[string]string{
-		"/v1/runs": "GET, POST", "/v1/runs/x": "GET", "/v1/runs/x:cancel": "GET, POST", "/v1/schedules/x": "GET, DELETE", "/v1/descriptors:get": "GET",
+		"/v1/runs": "GET, POST", "/v1/runs/x": "GET", "/v1/runs/x:cancel": "GET, POST", "/v1/schedules/x": "GET, DELETE", "/v1/mutes": "GET, POST", "/v1/mutes/x": "DELETE", "/v1/descriptors:get": "GET",
 		"/v1/runs/x/artifacts/a": "GET, HEAD, PUT", "/v1/runs/x/objects/a": "GET", "/v1/scripts/ab": "GET, PUT",
 		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/v1/openapi.json": "GET, HEAD",
 	} {

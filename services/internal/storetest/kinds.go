@@ -16,7 +16,9 @@ func Kinds() []store.Kind {
 		store.KindCodeBundle, store.KindPin, store.KindSchedule, store.KindScheduleVersion, store.KindFirings, store.KindBackfill,
 		store.KindSet, store.KindSetRequest, store.KindOpenSet, store.KindBaseline, store.KindOrder,
 		store.KindDownload, store.KindObject, store.KindQueue, store.KindSlotTable, store.KindPlan, store.KindWatch, store.KindLogProgress,
-		store.KindPendingSummary, store.KindSummary, store.KindPoints, store.KindReindex, store.KindOwed, store.KindEnvironment, store.KindLease, store.KindSignatures, store.KindPeerBroker,
+		store.KindPendingSummary, store.KindSummary, store.KindPoints, store.KindReindex, store.KindOwed, store.KindEnvironment,
+		store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindIncidentGroup, store.KindDelivery, store.KindAck, store.KindMute,
+		store.KindLease, store.KindSignatures, store.KindPeerBroker,
 	}
 }
 

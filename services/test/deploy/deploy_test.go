@@ -160,7 +160,7 @@ func fetchJob(t *testing.T) *batchv1.Job {
 func TestOnlyServicesHaveTheKeyOfTheSeals(t *testing.T) {
 	path, _ := settings(t, base+"/config/kafka.toml")["kafka"].(map[string]any)["seal_key_file"].(string)
 	services := of[*appsv1.Deployment](t)
-	if path == "" || len(services) != 5 {
+	if path == "" || len(services) != 6 {
 		t.Fatalf("seal_key_file is %q, and there are %d services", path, len(services))
 	}
 	for _, d := range services {
@@ -297,8 +297,8 @@ func TestEveryServiceKeepsToRestrictedPodSecurity(t *testing.T) {
 			t.Errorf("%s selects (-want +got):\n%s", d.Name, diff)
 		}
 	}
-	if n != 5 {
-		t.Errorf("%d deployments, want 5", n)
+	if n != 6 {
+		t.Errorf("%d deployments, want 6", n)
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 )
 
 // allServices are those that are deployed.
-var allServices = []string{"gateway", "fetcher", "executor", "watcher", "metrics-pusher"}
+var allServices = []string{"gateway", "fetcher", "executor", "watcher", "metrics-pusher", "analyst"}
 
 // deployed is the platform of deploy/kubernetes/production: every service in pods of its
 // own, two of each, and a Kafka that grants each service its rights and no more.

@@ -134,8 +134,11 @@ func remedy(err error) string {
 	if e, ok := errors.AsType[*bai.NotFoundError](err); ok {
 		return map[string]string{
 			"": "see baictl list", "descriptor": "see baictl descriptors list", "data": "see baictl data list",
-			"schedule": "see baictl schedule list", "set": "see baictl set list",
+			"schedule": "see baictl schedule list", "set": "see baictl set list", "incident": "see baictl alarms --all",
 		}[e.What]
+	}
+	if e, ok := errors.AsType[*bai.InvalidError](err); ok && len(e.Faults) == 1 {
+		return e.Faults[0].GetRemedy()
 	}
 	if e, ok := errors.AsType[*bai.ExistsError](err); ok && e.RunID != "" {
 		return "it belongs to run " + e.RunID

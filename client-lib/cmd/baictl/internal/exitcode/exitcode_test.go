@@ -27,6 +27,7 @@ func TestCodeAndLine(t *testing.T) {
 			"a.csv has 3 regressions in 2 of 7 series",
 		},
 		"an invalid request":                 {&bai.InvalidError{Message: "bad\npage"}, exitcode.Usage, "bad page"},
+		"an invalid field":                   {&bai.InvalidError{Message: "bad page", Faults: []*baiv1.Fault{{Remedy: "begin anew"}}}, exitcode.Usage, "bad page (begin anew)"},
 		"no such run":                        {fmt.Errorf("get run: %w", &bai.NotFoundError{Message: "no run"}), exitcode.Usage, "get run: no run (see baictl list)"},
 		"a taken name":                       {&bai.ExistsError{Message: "taken", RunID: "r1"}, exitcode.Usage, "taken (it belongs to run r1)"},
 		"a taken name, of nobody knows whom": {&bai.ExistsError{Message: "taken"}, exitcode.Usage, "taken"},

@@ -37,6 +37,27 @@ func TestATimeIsHowLongAgoOrWhen(t *testing.T) {
 	}
 }
 
+func TestAnEndIsHowLongFromNowOrWhen(t *testing.T) {
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"":                     {},
+		"1h30m":                now.Add(90 * time.Minute),
+		"14d":                  now.AddDate(0, 0, 14),
+		"2026-04-01T10:00:00Z": time.Date(2026, 4, 1, 10, 0, 0, 0, time.UTC),
+		"2026-04-01":           time.Date(2026, 4, 1, 0, 0, 0, 0, time.Local),
+	} {
+		got, err := session.ParseEnd(&cobra.Command{}, "until", text, now, time.Local)
+		if err != nil || !got.Equal(want) {
+			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"0s", "0d", "-1h", "3", "tomorrow"} {
+		if got, err := session.ParseEnd(&cobra.Command{}, "until", text, now, time.Local); err == nil {
+			t.Errorf("%q is read as %s", text, got)
+		}
+	}
+}
+
 func TestATimeWithoutAnOffsetIsThatOfClocksInAZone(t *testing.T) {
 	for name, tt := range map[string]struct{ zone, text, want string }{
 		"a date":                                 {"Asia/Tokyo", "2026-01-31", "2026-01-30T15:00:00Z"},

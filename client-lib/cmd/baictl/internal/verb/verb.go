@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/alarm"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/author"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/baseline"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/catalog"
@@ -80,7 +81,7 @@ func commandGroups(s *session.Session) []commandGroup {
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
 		{"results", "What runs brought:", []*cobra.Command{
 			results.Metrics(s), results.Logs(s), results.Artifacts(s), history.History(s), results.Changes(s), results.Compare(s),
-			history.Power(s), baseline.Baseline(s),
+			history.Power(s), baseline.Baseline(s), alarm.Alarms(s),
 			results.Environment(s), results.Report(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s),
 		}},
 		{"setup", "baictl itself:", []*cobra.Command{setup.Config(s), setup.Version(s), setup.Manual(s)}},

@@ -1,0 +1,232 @@
+package analyst
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/incident/group"
+	"github.com/benchmark-ai/bai/services/analyst/incident/rule"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// maxTries is how often a decision is made again because another analyst was faster.
+const maxTries = 20
+
+// analysis looks at rules of one task, and then at the groups of the incidents that changed.
+type analysis struct {
+	*analyst
+
+	namespace, task string
+	fresh           *store.RunPoints // of the run that it is about; nil for none
+	freshRun        *store.Run       // the same run; nil for none
+
+	points  seriesPoints
+	runs    []store.Run // the newest of the task; nil if they were not read
+	groups  map[string][]string
+	pending []string            // keys of states
+	found   map[string][]string // by key of the state, IDs of incidents that are stored and not in it
+	open    []incident.Incident // of the namespace; read if needed
+	opened  bool                // open was read
+}
+
+// seriesPoints are the points of one series.
+type seriesPoints struct {
+	id  string
+	all []store.Point // the oldest first
+}
+
+func (a *analyst) analysis(namespace, task string) *analysis {
+	return &analysis{analyst: a, namespace: namespace, task: task, groups: make(map[string][]string), found: make(map[string][]string)}
+}
+
+// run looks at targets, and notes the notices that follow. A target that cannot be analysed stops no other.
+func (a *analysis) run(ctx context.Context, targets []target) error {
+	for _, t := range targets {
+		err := a.analyse(ctx, t)
+		if err != nil && (damaged(err) || errors.Is(err, store.ErrRefused)) {
+			a.log.Error("a rule cannot be applied", zap.String("rule", t.rule.ID), zap.Any("series", t.series), zap.Error(err))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return a.settle(ctx)
+}
+
+// analyse applies a rule to a series, again while other analysts are faster.
+func (a *analysis) analyse(ctx context.Context, t target) (err error) {
+	for range maxTries {
+		if err = a.apply(ctx, t); err == nil || !lostRace(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// apply applies a rule to a series.
+func (a *analysis) apply(ctx context.Context, t target) error {
+	state, version, _, err := store.Find[ruleState](ctx, a.store, store.KindRuleState, t.key())
+	if err != nil {
+		return err
+	}
+	had, err := a.incidentsOf(ctx, a.namespace, union(state.Incidents, a.found[t.key()]))
+	if err != nil {
+		return err
+	}
+	if t.removed && !slices.ContainsFunc(had, func(i versioned) bool { return !i.State.Over() }) && !state.Pending {
+		return nil
+	}
+	in, err := a.input(ctx, t, had)
+	if err != nil {
+		return err
+	}
+	out, fault := protected(a.decide, in)
+	next := ruleState{Rule: t.rule.ID, Series: t.series, Incidents: state.Incidents, Pending: state.Pending, Fault: fault, Notes: out.Notes}
+	if len(out.Incidents) > 0 {
+		next.Pending, next.Incidents = true, retained(had, out.Incidents, oldest(in))
+	}
+	if !next.equal(state) {
+		a.logFault(t, state, next)
+		if err := put(ctx, a.store, store.KindRuleState, t.key(), version, next); err != nil {
+			return err
+		}
+	}
+	if next.Pending {
+		a.pending = append(a.pending, t.key())
+		a.touch(had)
+	}
+	return a.write(ctx, t, had, out.Incidents)
+}
+
+// logFault logs a fault of an analysis that is not known yet.
+func (a *analysis) logFault(t target, before, now ruleState) {
+	if now.Fault != "" && now.Fault != before.Fault {
+		a.log.Error("a series cannot be analysed", zap.String("rule", t.rule.ID), zap.Any("series", t.series), zap.String("fault", now.Fault))
+	}
+}
+
+// protected decides, and returns a fault that it meets: one of a series stops no other.
+func protected(decide func(rule.Input) rule.Output, in rule.Input) (out rule.Output, fault string) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, fault = rule.Output{}, fmt.Sprint(p)
+		}
+	}()
+	return decide(in), ""
+}
+
+// touch has the groups of stored incidents looked at.
+func (a *analysis) touch(all []versioned) {
+	for _, i := range all {
+		a.groups[i.Group] = append(a.groups[i.Group], i.ID)
+	}
+}
+
+// write stores incidents, each in its group.
+func (a *analysis) write(ctx context.Context, t target, had []versioned, all []incident.Incident) error {
+	for _, i := range all {
+		if err := a.assign(ctx, &i); err != nil {
+			return err
+		}
+		if !i.State.Over() {
+			if err := create(ctx, a.store, store.KindOpenIncident, documentKey(a.namespace, i.ID), openIncident{Since: a.now().UTC()}); err != nil {
+				return err
+			}
+		}
+		var version int64
+		if at := slices.IndexFunc(had, func(h versioned) bool { return h.ID == i.ID }); at >= 0 {
+			version = had[at].version
+		}
+		err := put(ctx, a.store, store.KindIncident, documentKey(a.namespace, i.ID), version, i)
+		if errors.Is(err, store.ErrExists) { // the next decision has to know it
+			a.found[t.key()] = append(a.found[t.key()], i.ID)
+		}
+		if err != nil {
+			return err
+		}
+		a.groups[i.Group] = append(a.groups[i.Group], i.ID)
+		a.remember(i)
+		a.log.Info("incident", zap.String("incident", i.ID), zap.String("state", string(i.State)), zap.String("task", a.task),
+			zap.String("metric", i.Series.Metric), zap.String("group", i.Group), zap.Bool("silent", i.Silent))
+	}
+	return nil
+}
+
+// assign puts an incident that has no group into one.
+func (a *analysis) assign(ctx context.Context, i *incident.Incident) error {
+	if i.Group == "" {
+		if err := a.readOpen(ctx); err != nil {
+			return err
+		}
+	}
+	*i = group.Assign(*i, a.open)
+	return nil
+}
+
+// readOpen reads the open incidents of the namespace, and those that ended a short time ago.
+func (a *analysis) readOpen(ctx context.Context) error {
+	if a.opened {
+		return nil
+	}
+	var ids []string
+	for d, err := range store.AllDocs(ctx, a.store, store.KindOpenIncident, a.namespace+"/") {
+		if err != nil {
+			return err
+		}
+		ids = append(ids, d.Key[len(a.namespace)+1:])
+	}
+	all, err := a.incidentsOf(ctx, a.namespace, ids)
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		a.open = append(a.open, i.Incident)
+	}
+	a.opened = true
+	return nil
+}
+
+// remember adds an incident that was written to the open ones: a list may lack it for a while.
+func (a *analysis) remember(i incident.Incident) {
+	at := slices.IndexFunc(a.open, func(o incident.Incident) bool { return o.ID == i.ID })
+	if at >= 0 {
+		a.open[at] = i
+		return
+	}
+	a.open = append(a.open, i)
+}
+
+// settle decides the groups of the incidents that changed, and ends the pending states.
+func (a *analysis) settle(ctx context.Context) error {
+	for _, id := range slices.Sorted(maps.Keys(a.groups)) {
+		if err := a.notify(ctx, id, a.groups[id]); err != nil {
+			return err
+		}
+	}
+	slices.Sort(a.pending)
+	for _, key := range slices.Compact(a.pending) {
+		_, err := store.Update(ctx, a.store, store.KindRuleState, key, func(is ruleState, found bool) (ruleState, bool, error) {
+			write := found && is.Pending
+			is.Pending = false
+			return is, write, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// union returns all texts of a and b, sorted, each once.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

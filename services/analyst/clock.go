@@ -1,0 +1,152 @@
+package analyst
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/internal/control"
+	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+const (
+	leaseName = "analyst/clock"
+	failPause = time.Second
+)
+
+// ticker looks for what no event says: values that did not come, what users said of incidents, and the end of that.
+type ticker struct {
+	*analyst
+
+	leader *control.Leader
+}
+
+func newTicker(s Settings, d Deps, a *analyst) *ticker {
+	return &ticker{analyst: a, leader: control.NewLeader(d.Store, leaseName, rand.Text(), s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log})}
+}
+
+// loop returns the runnable of the ticker.
+func (t *ticker) loop(every time.Duration, log *zap.Logger) service.Runnable {
+	loop := control.NewLoop("analyst", every, log, t.tick, control.LoopSettings{
+		Backoff: control.Backoff{First: failPause, Max: every},
+		Failing: "missing values and acknowledgements cannot be looked for now", Working: "missing values and acknowledgements are looked for again",
+	})
+	return func(ctx context.Context) error {
+		defer t.leader.Release(ctx)
+		return loop.Run(ctx)
+	}
+}
+
+// tick looks once, if no other process does.
+func (t *ticker) tick(ctx context.Context) (time.Duration, error) {
+	_, err := t.leader.Hold(ctx)
+	if errors.Is(err, store.ErrHeld) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 0, errors.Join(t.resume(ctx), t.acknowledge(ctx), t.missing(ctx), t.prune(ctx))
+}
+
+// resume decides the groups of incidents that a process left when it was killed. An event would come again; what the ticker does has none.
+func (t *ticker) resume(ctx context.Context) error {
+	for d, err := range store.All[ruleState](ctx, t.store, store.KindRuleState, "") {
+		if err != nil && d.Key == "" {
+			return err
+		}
+		if err != nil || !d.Value.Pending {
+			continue
+		}
+		one := t.analysis(d.Value.Series.Namespace, d.Value.Series.Task)
+		had, err := t.incidentsOf(ctx, one.namespace, d.Value.Incidents)
+		if err != nil {
+			return err
+		}
+		one.pending = []string{d.Key}
+		one.touch(had)
+		if err := one.settle(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing looks at the rules about values that do not come.
+func (t *ticker) missing(ctx context.Context) error {
+	for d, err := range store.All[incident.RuleSet](ctx, t.store, store.KindRuleSet, "") {
+		if err != nil && d.Key == "" {
+			return err
+		}
+		if err != nil {
+			t.log.Error("the rules of a task cannot be read", zap.String("task", d.Key), zap.Error(err))
+			continue
+		}
+		var targets []target
+		for _, r := range d.Value.Rules {
+			if r.When == incident.Missing {
+				targets = append(targets, target{rule: r, series: taskSeries(r)})
+			}
+		}
+		if len(targets) == 0 {
+			continue
+		}
+		if err := t.analysis(targets[0].rule.Namespace, targets[0].rule.Task).run(ctx, targets); err != nil {
+			return fmt.Errorf("look for missing values of task %q: %w", d.Key, err)
+		}
+	}
+	return nil
+}
+
+// acknowledge applies what users said of incidents.
+func (t *ticker) acknowledge(ctx context.Context) error {
+	for d, err := range store.All[incident.Ack](ctx, t.store, store.KindAck, "") {
+		if err != nil && d.Key == "" {
+			return err
+		}
+		if err != nil {
+			t.log.Error("an acknowledgement cannot be read", zap.String("incident", d.Key), zap.Error(err))
+			continue
+		}
+		if err := t.applyAck(ctx, d.Key, d.Value); err != nil {
+			return fmt.Errorf("apply what was said of incident %s: %w", d.Key, err)
+		}
+	}
+	return nil
+}
+
+func (t *ticker) applyAck(ctx context.Context, key string, ack incident.Ack) error {
+	i, _, found, err := store.Find[incident.Incident](ctx, t.store, store.KindIncident, key)
+	if err != nil || !found || !acknowledgementDue(i, ack, t.now()) {
+		return err
+	}
+	return t.analysis(i.Rule.Namespace, i.Rule.Task).run(ctx, []target{{rule: i.Rule, series: i.Series}})
+}
+
+// prune forgets that incidents were open, some time after their end.
+func (t *ticker) prune(ctx context.Context) error {
+	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
+		if err != nil && d.Key == "" {
+			return err
+		}
+		namespace, id, _ := strings.Cut(d.Key, "/")
+		i, _, found, err := store.Find[incident.Incident](ctx, t.store, store.KindIncident, documentKey(namespace, id))
+		if err != nil && !damaged(err) {
+			return err
+		}
+		if !outdated(i, found, d.Value.Since, t.now()) {
+			continue
+		}
+		if err := t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOpenIncident, Key: d.Key, Version: d.Version}); err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}

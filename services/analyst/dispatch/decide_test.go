@@ -1,0 +1,215 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
+	"github.com/benchmark-ai/bai/services/analyst/receiver"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/hours"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// noon is the time of the tests.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// waiting returns the delivery of a notice that was made some time ago, each in a group of its own.
+func waiting(id string, age time.Duration, change ...func(*notice.Delivery)) notice.Delivery {
+	size := store.Float(0.1)
+	d := notice.Delivery{
+		Notice: notice.Notice{
+			ID: id, Receiver: "team", Namespace: "perf", Group: id, First: id, Became: incident.Firing, Made: noon.Add(-age),
+			Incidents: []incident.Incident{{ID: "of " + id, State: incident.Firing, Magnitude: &size, Rule: incident.Rule{Task: "sums"}}},
+		},
+		Status: notice.Waiting, At: noon.Add(-age),
+	}
+	for _, c := range change {
+		c(&d)
+	}
+	return d
+}
+
+func sent(ago time.Duration) func(*notice.Delivery) {
+	return func(d *notice.Delivery) { d.Status, d.Attempts, d.At = notice.Sent, 1, noon.Add(-ago) }
+}
+
+func resolved(first string) func(*notice.Delivery) {
+	return func(d *notice.Delivery) {
+		d.Notice.Became, d.Notice.First, d.Notice.Group, d.Notice.Incidents[0].State = incident.Resolved, first, first, incident.Resolved
+	}
+}
+
+func with(status notice.Status) func(*notice.Delivery) {
+	return func(d *notice.Delivery) { d.Status = status }
+}
+
+func failed(times int, next time.Duration) func(*notice.Delivery) {
+	return func(d *notice.Delivery) {
+		d.Attempts, d.Next, d.At = times, noon.Add(next), noon.Add(-time.Minute)
+	}
+}
+
+func isTest(d *notice.Delivery) { d.Notice.Test = true }
+
+// inWords returns an action as a sentence.
+func inWords(p action) string {
+	switch {
+	case len(p.forget) > 0:
+		return "forget " + p.forget[0].Notice.ID
+	case len(p.settle) > 0:
+		var all []string
+		for _, d := range p.settle {
+			all = append(all, fmt.Sprintf("%s is %s: %s", d.Notice.ID, d.Status, d.Answer))
+		}
+		return strings.Join(all, ". ")
+	case p.digest != nil:
+		return fmt.Sprintf("digest of %v, %d incidents, %d more", p.digest.Notice.Digest, len(p.digest.Notice.Incidents), p.digest.Notice.More)
+	case p.send != nil:
+		return "send " + p.send.Notice.ID
+	case len(p.repeat) > 0:
+		return "repeat " + p.repeat[0].Notice.ID
+	case p.at.IsZero():
+		return "nothing"
+	}
+	return "wait " + p.at.Sub(noon).String()
+}
+
+func TestWhatIsDoneNextForAReceiver(t *testing.T) {
+	quiet, err := hours.Parse("22:00-13:00", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mute := incident.Mute{Namespace: "perf", Task: "sums", Since: noon.Add(-time.Hour), Until: noon.Add(time.Hour)}
+	labelled := mute
+	labelled.Labels = map[string]string{"team": "a"}
+	all := []notice.Delivery{waiting("n1", 3*time.Hour, sent(30*time.Minute)), waiting("n2", time.Hour), waiting("n3", time.Minute)}
+	digest := waiting("d1", 0, func(d *notice.Delivery) { d.Notice.Digest = []string{"n2", "n3"} })
+	for name, tt := range map[string]struct {
+		o    observation
+		want string
+	}{
+		"a new notice is sent at once":                            {observation{deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
+		"the oldest notice is sent first":                         {observation{deliveries: []notice.Delivery{waiting("n1", time.Second), waiting("n2", time.Hour)}}, "send n2"},
+		"a notice that failed goes after those that have not":     {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, failed(3, -1)), waiting("n2", 0)}}, "send n2"},
+		"a notice that failed waits for its pause":                {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, failed(1, time.Second))}}, "wait 1s"},
+		"a later notice of the same incidents waits for it":       {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, failed(1, time.Second)), waiting("n2", 0, resolved("n1"))}}, "wait 1s"},
+		"what is sent, refused, muted or summed up is done":       {observation{deliveries: []notice.Delivery{waiting("n1", 0, with(notice.Refused)), waiting("n2", 0, with(notice.Muted)), waiting("n3", 0, with(notice.Summed)), waiting("n4", 0, sent(time.Hour))}}, "nothing"},
+		"a receiver that is away is asked when its pause is over": {observation{deliveries: []notice.Delivery{waiting("n1", 0)}, notBefore: noon.Add(time.Minute)}, "wait 1m0s"},
+		"two notices have the receiver's pause between them":      {observation{rules: receiver.Rules{Pause: time.Second}, deliveries: []notice.Delivery{waiting("n1", 0), waiting("n2", 0, sent(400*time.Millisecond))}}, "wait 600ms"},
+
+		"a namespace that may not use the receiver is refused": {observation{rules: receiver.Rules{Namespaces: []string{"ops"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is refused: the settings do not let namespace perf use this receiver"},
+		"a small change is left out":                           {observation{rules: receiver.Rules{MinChange: 0.2}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: the change is smaller than the receiver's min_change"},
+		"an incident without a change is never small":          {observation{rules: receiver.Rules{MinChange: 0.2}, deliveries: []notice.Delivery{waiting("n1", 0, func(d *notice.Delivery) { d.Notice.Incidents[0].Magnitude = nil })}}, "send n1"},
+		"an end is left out where it is not wanted":            {observation{rules: receiver.Rules{SkipResolved: true}, deliveries: []notice.Delivery{waiting("n1", 0, resolved("n0"))}}, "n1 is muted: this receiver gets no ends of incidents"},
+		"an end is left out whose beginning was muted":         {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, with(notice.Muted)), waiting("n2", 0, resolved("n1"))}}, "n2 is muted: the beginning of the incident was muted"},
+		"a notice of a muted task is muted":                    {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
+		"a mute that is over mutes nothing":                    {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0)}, now: noon.Add(time.Hour)}, "send n1"},
+		"a mute of another namespace mutes nothing":            {observation{mutes: []incident.Mute{{Namespace: "ops", Until: noon.Add(1)}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
+		"a mute by labels needs all of them":                   {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "b"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
+		"a mute by labels is by those of the newest run":       {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "a", "x": "y"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
+
+		"nothing is sent in quiet hours":                       {observation{rules: receiver.Rules{Quiet: quiet}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "wait 1h0m0s"},
+		"a test passes quiet hours, mutes, rate and namespace": {observation{rules: receiver.Rules{Quiet: quiet, Rate: 1, Namespaces: []string{"ops"}}, mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n0", time.Hour, sent(time.Minute)), waiting("t1", 0, isTest)}}, "send t1"},
+
+		"below the rate notices are sent":                         {observation{rules: receiver.Rules{Rate: 3}, deliveries: all}, "send n2"},
+		"at the rate notices wait for the hour to pass":           {observation{rules: receiver.Rules{Rate: 1}, deliveries: all}, "wait 30m0s"},
+		"the last notice of an hour sums up all that wait":        {observation{rules: receiver.Rules{Rate: 2}, deliveries: all}, "digest of [n2 n3], 2 incidents, 0 more"},
+		"one notice that waits needs no digest":                   {observation{rules: receiver.Rules{Rate: 2}, deliveries: all[:2]}, "send n2"},
+		"the notices of a digest are summed up before it is sent": {observation{rules: receiver.Rules{Rate: 2}, deliveries: append(all[:3:3], digest)}, "n2 is summed: summed up in digest d1. n3 is summed: summed up in digest d1"},
+		"a digest is sent before newer notices make another one":  {observation{rules: receiver.Rules{Rate: 2}, deliveries: []notice.Delivery{all[0], digest, waiting("n4", 2*time.Hour), waiting("n5", 0)}}, "send d1"},
+		"a notice that may have arrived is in no digest":          {observation{rules: receiver.Rules{Rate: 2}, deliveries: []notice.Delivery{all[0], all[1], waiting("n3", 2*time.Hour, func(d *notice.Delivery) { d.Sending = noon })}}, "send n3"},
+
+		"a firing notice is sent again":                    {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Minute))}}, "repeat n1"},
+		"it is sent again only after the time for that":    {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour))}, repeated: map[string]time.Time{"n1": noon.Add(-20 * time.Second)}}, "wait 40s"},
+		"one whose end has a notice is not sent again":     {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour)), waiting("n2", time.Minute, resolved("n1"), sent(time.Minute))}}, "nothing"},
+		"a new notice goes before one that is sent again":  {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour)), waiting("n2", 0)}}, "send n2"},
+		"a notice that ended long ago is forgotten":        {observation{deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour)), waiting("n2", 0)}}, "forget n1"},
+		"one that waits is never forgotten":                {observation{deliveries: []notice.Delivery{waiting("n1", 91*24*time.Hour)}}, "send n1"},
+		"one that is sent again is not forgotten":          {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour))}}, "repeat n1"},
+		"nothing is sent again where nobody asks for that": {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour))}}, "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.o.now.IsZero() {
+				tt.o.now = noon
+			}
+			if diff := cmp.Diff(tt.want, inWords(decide(tt.o))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestADigestHasTheNewestStateOfEachIncidentAndTheWorstTen(t *testing.T) {
+	var of []notice.Delivery
+	for n := range 12 {
+		size := store.Float(float64(n) / 100)
+		of = append(of, waiting(fmt.Sprintf("n%02d", n), time.Hour, func(d *notice.Delivery) { d.Notice.Incidents[0].Magnitude = &size }))
+	}
+	end := waiting("n99", 0, resolved("n11"))
+	end.Notice.Incidents[0].ID, end.Notice.Incidents[0].Magnitude, end.Notice.More = "of n11", of[11].Notice.Incidents[0].Magnitude, 3
+	d := digestOf(append(of, end), noon)
+	if first := d.Notice.Incidents[0]; first.ID != "of n11" || first.State != incident.Resolved {
+		t.Errorf("the worst is %s, %s: want that of n11, resolved", first.ID, first.State)
+	}
+	if len(d.Notice.Incidents) != 10 || d.Notice.More != 5 || d.Notice.Became != incident.Firing || len(d.Notice.Digest) != 13 {
+		t.Errorf("%d incidents, %d more, became %s, of %d", len(d.Notice.Incidents), d.Notice.More, d.Notice.Became, len(d.Notice.Digest))
+	}
+	if again := digestOf(append(of, end), noon.Add(time.Hour)); again.Notice.ID != d.Notice.ID {
+		t.Error("the same digest has another ID")
+	}
+}
+
+func TestWhatAnAnswerMeans(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		test bool
+		want string
+	}{
+		"an answer ends a notice":                              {nil, false, "sent after 0s, again false: ok"},
+		"a refusal ends a notice":                              {&receiver.RejectedError{Err: errors.New("no")}, false, "refused after 0s, again false: no"},
+		"a fault is tried again":                               {errors.New("away"), false, "waiting after 20s, again false: away"},
+		"a time to wait that is longer than the pause is kept": {&receiver.TemporaryError{Err: errors.New("busy"), After: time.Minute}, false, "waiting after 1m0s, again false: busy"},
+		"a notice without an answer may have arrived":          {fmt.Errorf("%w: cut", receiver.ErrUnanswered), false, "waiting after 20s, again true: the notice may have arrived: cut"},
+		"a test is tried once":                                 {errors.New("away"), true, "refused after 0s, again false: away"},
+		"answers are one line":                                 {errors.New("a\nb\x00c"), false, "waiting after 20s, again false: a b c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := begun(waiting("n1", 0), noon.Add(-time.Second))
+			d.Attempts, d.Notice.Test = 3, tt.test
+			d, _ = answered(d, "", tt.err, noon)
+			wait := time.Duration(0)
+			if !d.Next.IsZero() {
+				wait = d.Next.Sub(noon)
+			}
+			if got := fmt.Sprintf("%s after %s, again %t: %s", d.Status, wait, d.Notice.Again, d.Answer); got != tt.want || !d.Sending.IsZero() {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestASendWithoutAnAnswerIsMarkedWhenItBeginsAgain(t *testing.T) {
+	d := begun(waiting("n1", 0), noon)
+	if d.Notice.Again || d.Attempts != 1 || !d.Sending.Equal(noon) {
+		t.Errorf("the first: %+v", d)
+	}
+	if d = begun(d, noon.Add(time.Hour)); !d.Notice.Again || d.Attempts != 2 {
+		t.Errorf("the second: %+v", d)
+	}
+}
+
+func TestPausesDoubleUpToFiveMinutes(t *testing.T) {
+	var got []time.Duration
+	for _, n := range []int{1, 2, 3, 7, 8, 1 << 40} {
+		got = append(got, pause(n))
+	}
+	if diff := cmp.Diff([]time.Duration{5e9, 10e9, 20e9, 300e9, 300e9, 300e9}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,325 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/benchmark-ai/bai/services/analyst/dispatch"
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
+	"github.com/benchmark-ai/bai/services/analyst/receiver"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/open"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
+	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+)
+
+// start is the time at which the clock of a test begins.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// fakeReceiver takes notices.
+type fakeReceiver struct {
+	send func(ctx context.Context, n notice.Notice) error // nil takes all
+	came chan notice.Notice                               // nil for none
+
+	mu   sync.Mutex
+	took []notice.Notice
+}
+
+// Send implements receiver.Receiver.
+func (r *fakeReceiver) Send(ctx context.Context, n notice.Notice) (string, error) {
+	if r.send != nil {
+		if err := r.send(ctx, n); err != nil {
+			return "", err
+		}
+	}
+	r.mu.Lock()
+	r.took = append(r.took, n)
+	r.mu.Unlock()
+	if r.came != nil {
+		r.came <- n
+	}
+	return "thanks", nil
+}
+
+func openStore(t *testing.T) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "bai.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// create stores a notice that waits.
+func create(t *testing.T, docs store.Docs, to, id string, made time.Time) {
+	t.Helper()
+	n := notice.Notice{
+		ID: id, Receiver: to, Namespace: "perf", Group: id, First: id, Became: incident.Firing, Made: made,
+		Incidents: []incident.Incident{{ID: "of-" + id, State: incident.Firing, Rule: incident.Rule{Task: "sums"}}},
+	}
+	if err := store.Create(t.Context(), docs, store.KindDelivery, to+"/"+id, notice.Delivery{Notice: n, Status: notice.Waiting, At: made}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func delivery(t *testing.T, docs store.Getter, key string) notice.Delivery {
+	t.Helper()
+	d, _, err := store.Get[notice.Delivery](t.Context(), docs, store.KindDelivery, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func channel(name string, r receiver.Receiver) receiver.Channel {
+	return receiver.Channel{Name: name, Receiver: r}
+}
+
+// crash runs a round for a receiver that p ends, and then others without an end, hours later. It returns what arrived.
+func crash(t *testing.T, p *crashtest.Process, s *sqlite.Store, rules receiver.Rules, rounds int) []notice.Notice {
+	t.Helper()
+	now := start
+	clock := func() time.Time { return now }
+	to := &fakeReceiver{}
+	dying := &fakeReceiver{send: func(ctx context.Context, n notice.Notice) error {
+		return p.Do(func() error { _, err := to.Send(ctx, n); return err })
+	}}
+	ctx, stop := p.Context(t.Context())
+	defer stop()
+	_, _ = dispatch.Over([]receiver.Channel{{Name: "team", Receiver: dying, Rules: rules}}, p.Store(s), clock, zap.NewNop()).Round(ctx, "team")
+	for range rounds {
+		now = now.Add(2 * time.Hour)
+		if _, err := dispatch.Over([]receiver.Channel{{Name: "team", Receiver: to, Rules: rules}}, s, clock, zap.NewNop()).Round(t.Context(), "team"); err != nil {
+			t.Fatalf("%s: %v", p, err)
+		}
+	}
+	return to.took
+}
+
+// wantMarked reports notices that came again and do not say so.
+func wantMarked(t *testing.T, p *crashtest.Process, took []notice.Notice) {
+	t.Helper()
+	came := map[string]bool{}
+	for _, n := range took {
+		if came[n.ID] && !n.Again {
+			t.Errorf("%s: %s came again, and does not say so", p, n.ID)
+		}
+		came[n.ID] = true
+	}
+}
+
+func TestANoticeIsNeverLostAndOneThatMayHaveArrivedSaysSo(t *testing.T) {
+	for p := range crashtest.Points() {
+		s := openStore(t)
+		create(t, s, "team", "n1", start)
+		create(t, s, "team", "n2", start)
+		took := crash(t, p, s, receiver.Rules{}, 1)
+		if wantMarked(t, p, took); len(took) < 2 || len(took) > 3 {
+			t.Errorf("%s: %d arrived", p, len(took))
+		}
+		for _, id := range []string{"n1", "n2"} {
+			if d := delivery(t, s, "team/"+id); d.Status != notice.Sent || d.Answer != "thanks" || !d.Sending.IsZero() {
+				t.Errorf("%s: %+v", p, d)
+			}
+		}
+		_ = s.Close()
+	}
+}
+
+func TestAfterADigestNothingOfItIsSentAgain(t *testing.T) {
+	for p := range crashtest.Points() {
+		s := openStore(t)
+		for _, id := range []string{"n1", "n2", "n3"} {
+			create(t, s, "team", id, start)
+		}
+		took := crash(t, p, s, receiver.Rules{Rate: 1}, 3)
+		wantMarked(t, p, took)
+		for _, n := range took {
+			if len(n.Digest) != 3 || n.ID != took[0].ID {
+				t.Errorf("%s: sent %s, a digest of %v", p, n.ID, n.Digest)
+			}
+		}
+		if len(took) == 0 || len(took) > 2 || delivery(t, s, "team/n2").Status != notice.Summed {
+			t.Errorf("%s: %d sent, n2 is %s", p, len(took), delivery(t, s, "team/n2").Status)
+		}
+		_ = s.Close()
+	}
+}
+
+// run runs dispatchers until the test ends.
+func run(t *testing.T, all ...*dispatch.Dispatcher) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for _, d := range all {
+		running.Go(func() {
+			if err := d.Run(ctx); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestTwoDispatchersSendEachNoticeOnce(t *testing.T) {
+	s := openStore(t)
+	const count = 20
+	to := &fakeReceiver{came: make(chan notice.Notice, 2*count)}
+	for n := range count {
+		create(t, s, "team", fmt.Sprintf("n%02d", n), start.Add(time.Duration(n)*time.Second))
+	}
+	channels := []receiver.Channel{channel("team", to)}
+	run(t, dispatch.Over(channels, s, time.Now, zap.NewNop()), dispatch.Over(channels, s, time.Now, zap.NewNop()))
+	for n := range count {
+		if got := <-to.came; got.ID != fmt.Sprintf("n%02d", n) || got.Again {
+			t.Errorf("notice %d is %s, again %t", n, got.ID, got.Again)
+		}
+	}
+	if len(to.came) > 0 {
+		t.Errorf("%d came too often", len(to.came))
+	}
+}
+
+func TestAReceiverThatIsAwayDelaysNoOther(t *testing.T) {
+	s := openStore(t)
+	slow := &fakeReceiver{send: func(ctx context.Context, _ notice.Notice) error { <-ctx.Done(); return ctx.Err() }}
+	fast := &fakeReceiver{came: make(chan notice.Notice, 1)}
+	create(t, s, "away", "n1", start)
+	create(t, s, "team", "n2", start)
+	run(t, dispatch.Over([]receiver.Channel{channel("away", slow), channel("team", fast)}, s, time.Now, zap.NewNop()))
+	if n := <-fast.came; n.ID != "n2" {
+		t.Errorf("%s came", n.ID)
+	}
+}
+
+func TestATestGoesTheSameWayAndSaysWhatTheReceiverAnswers(t *testing.T) {
+	s := openStore(t)
+	to, no := &fakeReceiver{}, &fakeReceiver{send: func(context.Context, notice.Notice) error { return errors.New("no such chat") }}
+	d := dispatch.Over([]receiver.Channel{
+		{Name: "team", Receiver: to, Rules: receiver.Rules{Namespaces: []string{"perf"}}}, channel("gone", no),
+	}, s, time.Now, zap.NewNop())
+	run(t, d)
+	if answer, err := d.Test(t.Context(), "team", "perf", "ann"); err != nil || answer != "thanks" || len(to.took) != 1 || !to.took[0].Test {
+		t.Errorf("Test: %q, %v", answer, err)
+	}
+	if _, err := d.Test(t.Context(), "gone", "perf", "ann"); err == nil || !strings.Contains(err.Error(), "no such chat") {
+		t.Errorf("Test of a receiver that refuses: %v", err)
+	}
+	for _, tt := range [][2]string{{"other", "perf"}, {"team", "ops"}} {
+		if _, err := d.Test(t.Context(), tt[0], tt[1], "ann"); !errors.Is(err, dispatch.ErrUnknown) {
+			t.Errorf("Test of %s for %s: %v", tt[0], tt[1], err)
+		}
+	}
+}
+
+func TestAReceiverThatIsAwayForDaysIsAskedForDaysAndLoggedOnce(t *testing.T) {
+	s, now := openStore(t), start
+	logs, log := observer.New(zap.InfoLevel)
+	away := true
+	to := &fakeReceiver{send: func(context.Context, notice.Notice) error {
+		if away {
+			return fmt.Errorf("%w: connection reset", receiver.ErrUnanswered)
+		}
+		return nil
+	}}
+	create(t, s, "team", "n1", start)
+	d := dispatch.Over([]receiver.Channel{channel("team", to)}, s, func() time.Time { return now }, zap.New(logs))
+	for range 600 {
+		if _, err := d.Round(t.Context(), "team"); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(6 * time.Minute)
+	}
+	if got := delivery(t, s, "team/n1"); got.Status != notice.Waiting || got.Attempts != 600 || !got.Notice.Again {
+		t.Errorf("%s after %d tries, again %t", got.Status, got.Attempts, got.Notice.Again)
+	}
+	away = false
+	if _, err := d.Round(t.Context(), "team"); err != nil || len(to.took) != 1 {
+		t.Errorf("Round: %v, %d arrived", err, len(to.took))
+	}
+	var lines []string
+	for _, l := range log.All() {
+		lines = append(lines, l.Message)
+	}
+	want := "the receiver did not take a notice, retrying|a notice has waited for a day: check the receiver and its settings|the receiver takes notices again|sent a notice"
+	if got := strings.Join(lines, "|"); got != want {
+		t.Errorf("logged %s", got)
+	}
+}
+
+func TestWhatARefusalMeansForTheOthers(t *testing.T) {
+	s := openStore(t)
+	to := &fakeReceiver{send: func(_ context.Context, n notice.Notice) error {
+		if n.ID == "n1" {
+			return &receiver.RejectedError{Err: errors.New("too long")}
+		}
+		return nil
+	}}
+	create(t, s, "team", "n1", start)
+	create(t, s, "team", "n2", start.Add(time.Second))
+	if _, err := dispatch.Over([]receiver.Channel{channel("team", to)}, s, func() time.Time { return start.Add(time.Hour) }, zap.NewNop()).Round(t.Context(), "team"); err != nil {
+		t.Fatal(err)
+	}
+	if first, second := delivery(t, s, "team/n1"), delivery(t, s, "team/n2"); first.Status != notice.Refused || first.Answer != "too long" || second.Status != notice.Sent {
+		t.Errorf("n1 is %s (%s), n2 is %s", first.Status, first.Answer, second.Status)
+	}
+}
+
+func TestANoticeIsRepeatedUntilItsIncidentsAreOver(t *testing.T) {
+	s, now := openStore(t), start
+	to := &fakeReceiver{}
+	create(t, s, "am", "n1", start)
+	i := incident.Incident{ID: "of-n1", State: incident.Firing, Cause: incident.CauseRegression}
+	if err := store.Create(t.Context(), s, store.KindIncident, "perf/of-n1", i); err != nil {
+		t.Fatal(err)
+	}
+	d := dispatch.Over([]receiver.Channel{{Name: "am", Receiver: to, Rules: receiver.Rules{Repeat: time.Minute}}}, s, func() time.Time { return now }, zap.NewNop())
+	rounds := func(count int) int {
+		t.Helper()
+		for range count {
+			if _, err := d.Round(t.Context(), "am"); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(30 * time.Second)
+		}
+		return len(to.took)
+	}
+	if got := rounds(7); got != 4 || to.took[3].Incidents[0].Cause != incident.CauseRegression {
+		t.Errorf("%d sent in three minutes, want 4, the later ones with the incident as it is then", got)
+	}
+	i.State = incident.Resolved
+	if _, err := store.Replace(t.Context(), s, store.KindIncident, "perf/of-n1", 1, i); err != nil {
+		t.Fatal(err)
+	}
+	if got := rounds(7); got != 4 {
+		t.Errorf("%d sent after the end, want none more", got-4)
+	}
+}
+
+func TestADispatcherWithoutReceiversRunsUntilItIsStopped(t *testing.T) {
+	d, err := dispatch.New(open.Settings{}, openStore(t), time.Now, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- d.Run(ctx) }()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

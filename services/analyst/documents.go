@@ -1,0 +1,96 @@
+package analyst
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// ruleState has the incidents of a rule in a series: the document of KindRuleState. An incident is in it before its own document is
+// stored.
+type ruleState struct {
+	Rule      string          `json:"rule"`
+	Series    store.SeriesKey `json:"series"`
+	Incidents []string        `json:"incidents,omitempty"` // IDs of those that are open, and of those that ended among the points that are looked at
+	Pending   bool            `json:"pending,omitempty"`   // the groups of the incidents were not decided since one of them was written
+	Fault     string          `json:"fault,omitempty"`     // why the last analysis failed
+	Notes     []string        `json:"notes,omitempty"`     // why the rule cannot be judged
+}
+
+// equal reports whether two states are the same.
+func (s ruleState) equal(o ruleState) bool {
+	return s.Pending == o.Pending && s.Fault == o.Fault && slices.Equal(s.Incidents, o.Incidents) && slices.Equal(s.Notes, o.Notes)
+}
+
+// openIncident says that an incident is open, or ended a short time ago: the document of KindOpenIncident.
+type openIncident struct {
+	Since time.Time `json:"since"` // when the document was stored
+}
+
+// ruleSetKey is the key of documents of KindRuleSet.
+func ruleSetKey(namespace, task string) string { return namespace + "/" + task }
+
+// statePrefix begins the keys of the states of a rule.
+func statePrefix(r incident.Rule) string { return r.Namespace + "/" + r.ID + "/" }
+
+// documentKey is the key of documents about one thing of a namespace: an incident, a group, or an acknowledgement.
+func documentKey(namespace, id string) string { return namespace + "/" + id }
+
+// damaged reports whether an error means that a document is not what it should be: it is the same at the next try.
+func damaged(err error) bool {
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
+	return syntax || kind
+}
+
+// lostRace reports whether another writer was faster.
+func lostRace(err error) bool {
+	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists)
+}
+
+// versioned is an incident with the version of its document.
+type versioned struct {
+	incident.Incident
+
+	version int64 // 0 if it is not stored
+}
+
+// incidentsOf returns the stored incidents with some IDs, in their order.
+func (a *analyst) incidentsOf(ctx context.Context, namespace string, ids []string) ([]versioned, error) {
+	var all []versioned
+	for _, id := range ids {
+		i, version, found, err := store.Find[incident.Incident](ctx, a.store, store.KindIncident, documentKey(namespace, id))
+		if err != nil {
+			return nil, fmt.Errorf("read incident %s: %w", id, err)
+		}
+		if found {
+			all = append(all, versioned{i, version})
+		}
+	}
+	return all, nil
+}
+
+// put stores a document in place of a version, or as a new one if that is 0. It returns store.ErrConflict or store.ErrExists if another
+// writer was faster.
+func put(ctx context.Context, docs store.Docs, kind store.Kind, key string, version int64, v any) error {
+	if version == 0 {
+		return store.Create(ctx, docs, kind, key, v)
+	}
+	_, err := store.Replace(ctx, docs, kind, key, version, v)
+	return err
+}
+
+// create stores a document, unless it is there.
+func create(ctx context.Context, docs store.Docs, kind store.Kind, key string, v any) error {
+	err := store.Create(ctx, docs, kind, key, v)
+	if errors.Is(err, store.ErrExists) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,224 @@
+// Package group decides which incidents belong together, and what people are told of them. It
+// is pure.
+package group
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
+)
+
+// Most is how many incidents a notice has.
+const Most = 10
+
+// A Group is a number of incidents of one namespace with the same change. It is stored as JSON.
+type Group struct {
+	Namespace string
+	ID        string
+	State     incident.State // that of its members, as it was last decided
+	Members   []string       // IDs of its incidents, in order
+	Notified  []Transition   // the transitions that people are notified of, in order
+}
+
+// A Transition is a change of a group's state that people are notified of.
+type Transition struct {
+	Notice string // ID of the notice, without a receiver
+	State  incident.State
+	At     time.Time
+}
+
+// Assign returns the incident with its group: the one that it has, else that of an incident of
+// others that belongs to the same change, else one whose ID follows from the change. Others are
+// open incidents of the namespace, and those that ended within the last days; those without a
+// group do not count.
+//
+// Two incidents belong together if they lie between the same two versions, or begin with the
+// runs of the same time, which those of one firing have; or if they are of one task and their
+// changes may lie between the same two runs. Missing values belong together if they are of one
+// task and follow the same run.
+func Assign(i incident.Incident, others []incident.Incident) incident.Incident {
+	if i.Group != "" {
+		return i
+	}
+	sorted := slices.SortedFunc(slices.Values(others), func(a, b incident.Incident) int {
+		return cmp.Or(a.Opened.Compare(b.Opened), cmp.Compare(a.ID, b.ID))
+	})
+	for _, o := range sorted {
+		if o.Group != "" && o.ID != i.ID && together(i, o) {
+			i.Group = o.Group
+			return i
+		}
+	}
+	i.Group = ownGroup(i)
+	return i
+}
+
+// ownGroup returns the ID of the group of an incident that is the first one of it.
+func ownGroup(i incident.Incident) string {
+	namespace := i.Series.Namespace
+	old, next := versions(i)
+	switch {
+	case old != "":
+		return incident.ID("group", namespace, "versions", old, next)
+	case i.FirstBad != nil:
+		return incident.ID("group", namespace, "time", i.FirstBad.Time.UTC().Format(time.RFC3339Nano))
+	case i.LastGood != nil:
+		return incident.ID("group", namespace, "missing", i.Series.Task, i.LastGood.Run)
+	}
+	return incident.ID("group", namespace, "missing", i.Series.Task)
+}
+
+// versions returns the versions between which an incident lies; empty if they are not known, or
+// not different.
+func versions(i incident.Incident) (old, next string) {
+	if i.LastGood == nil || i.FirstBad == nil || i.LastGood.Version == "" || i.FirstBad.Version == "" || i.LastGood.Version == i.FirstBad.Version {
+		return "", ""
+	}
+	return i.LastGood.Version, i.FirstBad.Version
+}
+
+// together reports whether two incidents belong to one change.
+func together(a, b incident.Incident) bool {
+	if a.Series.Namespace != b.Series.Namespace || (a.FirstBad == nil) != (b.FirstBad == nil) {
+		return false
+	}
+	task := a.Series.Task == b.Series.Task
+	if a.FirstBad == nil {
+		return task && runOf(a.LastGood) == runOf(b.LastGood)
+	}
+	oldA, nextA := versions(a)
+	oldB, nextB := versions(b)
+	switch {
+	case oldA != "" && oldA == oldB && nextA == nextB:
+		return true
+	case a.FirstBad.Time.Equal(b.FirstBad.Time):
+		return true
+	}
+	return task && a.Kind != "" && b.Kind != "" && overlap(a, b)
+}
+
+func runOf(p *incident.Point) string {
+	if p == nil {
+		return ""
+	}
+	return p.Run
+}
+
+// overlap reports whether two changes may lie between the same two runs: each lies between the
+// run before the first point of its range and the last one of it.
+func overlap(a, b incident.Incident) bool {
+	firstA, lastA := span(a)
+	firstB, lastB := span(b)
+	return !lastA.Before(firstB) && !lastB.Before(firstA)
+}
+
+func span(i incident.Incident) (first, last time.Time) {
+	first, last = i.FirstBad.Time, i.FirstBad.Time
+	for _, p := range []*incident.Point{i.LastGood, i.First, i.Last} {
+		if p != nil && p.Time.Before(first) {
+			first = p.Time
+		}
+		if p != nil && p.Time.After(last) {
+			last = p.Time
+		}
+	}
+	return first, last
+}
+
+// Decide returns the group with all of its members, and the notices that follow, without
+// receivers: at most one. The same decision with that group has none. The ID of a notice follows
+// from the group and from the number of notices before it: whoever makes it again makes the same.
+//
+// People are notified when the group begins to fire, and when it is over after that. It fires if
+// one of its members does, and nobody hears of members that join a group that fires already. It
+// begins to fire again if all that fired were acknowledged, and one fires again or joins. It is
+// over if all members that fired are: dismissed if all of them are, else resolved. Silent
+// members are in no notice.
+func Decide(g Group, members []incident.Incident, now time.Time) (Group, []notice.Notice) {
+	g.Notified = slices.Clone(g.Notified)
+	g.Members = union(g.Members, members)
+	visible := slices.DeleteFunc(slices.SortedFunc(slices.Values(members), incident.ByWorst), func(i incident.Incident) bool { return i.Silent })
+	was, is := g.State, stateOf(visible)
+	g.State = is
+	last := incident.State("")
+	if len(g.Notified) > 0 {
+		last = g.Notified[len(g.Notified)-1].State
+	}
+	switch {
+	case is == incident.Firing && (was != incident.Firing || last != incident.Firing || firesAgain(visible, g.Notified[len(g.Notified)-1].At)):
+		return g.notify(is, keep(visible, func(i incident.Incident) bool { return i.State == incident.Firing }), now)
+	case is.Over() && last == incident.Firing:
+		return g.notify(is, keep(visible, fired), now)
+	}
+	return g, nil
+}
+
+// union returns the IDs of members that are known and of those at hand, in order.
+func union(known []string, members []incident.Incident) []string {
+	all := slices.Clone(known)
+	for _, i := range members {
+		all = append(all, i.ID)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func keep(all []incident.Incident, of func(incident.Incident) bool) []incident.Incident {
+	var some []incident.Incident
+	for _, i := range all {
+		if of(i) {
+			some = append(some, i)
+		}
+	}
+	return some
+}
+
+// stateOf returns the state of a group: empty as long as none of its members fired.
+func stateOf(members []incident.Incident) incident.State {
+	has := map[incident.State]bool{}
+	for _, i := range keep(members, fired) {
+		has[i.State] = true
+	}
+	for _, s := range []incident.State{incident.Firing, incident.Acknowledged, incident.Resolved, incident.Dismissed} {
+		if has[s] {
+			return s
+		}
+	}
+	return ""
+}
+
+// fired reports whether an incident ever fired.
+func fired(i incident.Incident) bool {
+	return slices.ContainsFunc(i.Became, func(t incident.Transition) bool { return t.State == incident.Firing })
+}
+
+// firesAgain reports whether a member that was acknowledged fires again since a time.
+func firesAgain(members []incident.Incident, since time.Time) bool {
+	return slices.ContainsFunc(members, func(i incident.Incident) bool {
+		n := len(i.Became)
+		return n > 1 && i.Became[n-1].State == incident.Firing && i.Became[n-2].State == incident.Acknowledged && i.Became[n-1].At.After(since)
+	})
+}
+
+// notify adds a notice to the group.
+func (g Group) notify(s incident.State, members []incident.Incident, now time.Time) (Group, []notice.Notice) {
+	n := notice.Notice{
+		ID:        incident.ID("notice", g.Namespace, g.ID, strconv.Itoa(len(g.Notified)), string(s)),
+		Namespace: g.Namespace, Group: g.ID, Became: s, Made: now,
+		Incidents: members[:min(Most, len(members))], More: max(0, len(members)-Most),
+	}
+	g.Notified = append(g.Notified, Transition{Notice: n.ID, State: s, At: now})
+	n.First = g.Notified[0].Notice
+	return g, []notice.Notice{n}
+}
+
+// For returns a notice for one receiver, with IDs that follow from it and from the receiver.
+func For(n notice.Notice, receiver string) notice.Notice {
+	first := cmp.Or(n.First, n.ID)
+	n.Receiver, n.ID, n.First = receiver, incident.ID("notice", n.ID, receiver), incident.ID("notice", first, receiver)
+	return n
+}

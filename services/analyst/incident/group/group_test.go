@@ -1,0 +1,179 @@
+package group_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/incident/group"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// at is the time of a point.
+func at(i int) time.Time { return time.Date(2026, 3, 1, i, 0, 0, 0, time.UTC) }
+
+func point(i int, version string) *incident.Point {
+	return &incident.Point{Run: fmt.Sprint("run-", i), Time: at(i), Version: version}
+}
+
+// change is an incident of a metric that begins with run i.
+func change(task, metric string, i int, old, next string) incident.Incident {
+	m := store.Float(-0.01 * float64(i))
+	return incident.Incident{
+		ID: metric + "/" + task, Series: store.SeriesKey{Namespace: "perf", Task: task, Metric: metric}, Kind: "step", Magnitude: &m,
+		LastGood: point(i-1, old), FirstBad: point(i, next), First: point(i, next), Last: point(i, next), Opened: at(i),
+	}
+}
+
+func TestIncidentsOfOneChangeAreOneGroup(t *testing.T) {
+	base := change("train", "rate", 20, "1.0", "1.1")
+	missing := func(task, run string) incident.Incident {
+		return incident.Incident{ID: "m" + task + run, Series: store.SeriesKey{Namespace: "perf", Task: task}, LastGood: &incident.Point{Run: run}}
+	}
+	elsewhere := change("train", "latency", 20, "1.0", "1.1")
+	elsewhere.Series.Namespace = "other"
+	crossed := change("train", "memory", 21, "", "")
+	crossed.Kind = ""
+	for name, tt := range map[string]struct {
+		a, b incident.Incident
+		want bool
+	}{
+		"two metrics of one run":                        {base, change("train", "latency", 20, "1.0", "1.1"), true},
+		"two tasks between the same versions":           {base, change("infer", "rate", 7, "1.0", "1.1"), true},
+		"two tasks of one firing":                       {change("train", "rate", 20, "", ""), change("infer", "rate", 20, "", ""), true},
+		"changes one run apart may be one":              {change("train", "rate", 20, "", ""), change("train", "latency", 21, "", ""), true},
+		"changes further apart are two":                 {change("train", "rate", 20, "", ""), change("train", "latency", 23, "", ""), false},
+		"changes of two tasks at different times":       {change("train", "rate", 20, "", ""), change("infer", "rate", 21, "", ""), false},
+		"other versions":                                {base, change("infer", "rate", 7, "1.1", "1.2"), false},
+		"another namespace":                             {base, elsewhere, false},
+		"a limit that is crossed a run later":           {change("train", "rate", 20, "", ""), crossed, false},
+		"missing values after the same run":             {missing("train", "a"), missing("train", "a"), true},
+		"missing values after another run":              {missing("train", "a"), missing("train", "b"), false},
+		"a missing value and a change are not the same": {missing("train", "a"), base, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := group.Assign(tt.a, nil)
+			tt.b.ID += "2"
+			b := group.Assign(tt.b, []incident.Incident{a})
+			if (a.Group == b.Group) != tt.want || a.Group == "" {
+				t.Errorf("%q and %q", a.Group, b.Group)
+			}
+		})
+	}
+}
+
+func TestAnIncidentKeepsItsGroup(t *testing.T) {
+	a := change("train", "rate", 20, "", "")
+	a.Group = "g"
+	if got := group.Assign(a, nil).Group; got != "g" {
+		t.Error(got)
+	}
+}
+
+// in returns the incident in a state that it came into at a time, after firing.
+func in(i incident.Incident, states ...incident.State) incident.Incident {
+	for n, s := range states {
+		i = i.With(incident.Transition{State: s, At: at(30 + n)})
+	}
+	return i
+}
+
+// notified are the notices of a group whose members are in states, one set after the other.
+func notified(t *testing.T, steps ...[]incident.Incident) []string {
+	t.Helper()
+	g := group.Group{Namespace: "perf", ID: "g"}
+	var got []string
+	for n, members := range steps {
+		now := at(40 + n)
+		next, notices := group.Decide(g, members, now)
+		again, repeated := group.Decide(g, members, now)
+		if diff := cmp.Diff(next, again); diff != "" || len(repeated) != len(notices) {
+			t.Errorf("the same decision differs: %s", diff)
+		}
+		if after, more := group.Decide(next, members, now); len(more) > 0 || !cmp.Equal(after, next) {
+			t.Errorf("step %d: a decision after it has %d notices", n, len(more))
+		}
+		g = next
+		for _, one := range notices {
+			text := string(one.Became)
+			for _, i := range one.Incidents {
+				text += " " + i.Series.Metric
+			}
+			if one.More > 0 {
+				text += fmt.Sprintf(" and %d more", one.More)
+			}
+			got = append(got, text)
+		}
+	}
+	return got
+}
+
+func TestPeopleHearOnceOfEachTransitionOfAGroup(t *testing.T) {
+	a, b := change("train", "rate", 20, "", ""), change("train", "latency", 21, "", "")
+	silent := in(b, incident.Firing)
+	silent.Silent = true
+	const (
+		suspected = incident.Suspected
+		firing    = incident.Firing
+		acked     = incident.Acknowledged
+		resolved  = incident.Resolved
+		dismissed = incident.Dismissed
+	)
+	many := func(s ...incident.State) []incident.Incident {
+		var all []incident.Incident
+		for i := range 12 {
+			all = append(all, in(change("train", fmt.Sprint("m", i), 20+i, "", ""), s...))
+		}
+		return all
+	}
+	type members = []incident.Incident
+	for name, tt := range map[string]struct {
+		steps []members
+		want  []string
+	}{
+		"a suspicion":                        {[]members{{in(a, suspected)}}, nil},
+		"a suspicion that passes":            {[]members{{in(a, suspected)}, {in(a, suspected, dismissed)}}, nil},
+		"an incident":                        {[]members{{in(a, suspected)}, {in(a, suspected, firing)}}, []string{"firing rate"}},
+		"two of one run, the worst first":    {[]members{{in(a, firing), in(b, firing)}}, []string{"firing latency rate"}},
+		"one that joins":                     {[]members{{in(a, firing)}, {in(a, firing), in(b, firing)}}, []string{"firing rate"}},
+		"ten at most":                        {[]members{many(firing)}, []string{"firing m11 m10 m9 m8 m7 m6 m5 m4 m3 m2 and 2 more"}},
+		"one of two is over":                 {[]members{{in(a, firing), in(b, firing)}, {in(a, firing, resolved), in(b, firing)}}, []string{"firing latency rate"}},
+		"both are over":                      {[]members{{in(a, firing), in(b, firing)}, {in(a, firing, resolved), in(b, firing, dismissed)}}, []string{"firing latency rate", "resolved latency rate"}},
+		"it was none":                        {[]members{{in(a, firing)}, {in(a, firing, dismissed)}}, []string{"firing rate", "dismissed rate"}},
+		"an acknowledgement":                 {[]members{{in(a, firing)}, {in(a, firing, acked)}}, []string{"firing rate"}},
+		"fires again":                        {[]members{{in(a, firing)}, {in(a, firing, acked)}, {in(a, firing, acked, firing)}}, []string{"firing rate", "firing rate"}},
+		"one joins after an acknowledgement": {[]members{{in(a, firing)}, {in(a, firing, acked)}, {in(a, firing, acked), in(b, firing)}}, []string{"firing rate", "firing latency"}},
+		"a silent one":                       {[]members{{silent}, {in(a, firing), silent}}, []string{"firing rate"}},
+		"over before anybody heard of it":    {[]members{{in(a, firing, resolved)}}, nil},
+		"over, and there again":              {[]members{{in(a, firing)}, {in(a, firing, dismissed)}, {in(a, firing, dismissed, firing)}}, []string{"firing rate", "dismissed rate", "firing rate"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, notified(t, tt.steps...)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheIDsOfANoticeFollowFromGroupTransitionAndReceiver(t *testing.T) {
+	a := change("train", "rate", 20, "", "")
+	g, first := group.Decide(group.Group{Namespace: "perf", ID: "g"}, []incident.Incident{in(a, incident.Firing)}, at(40))
+	_, second := group.Decide(g, []incident.Incident{in(a, incident.Firing, incident.Resolved)}, at(41))
+	one, other := group.For(first[0], "slack"), group.For(first[0], "email")
+	end := group.For(second[0], "slack")
+	if one.ID == other.ID || one.ID == end.ID || one.First != one.ID || end.First != one.ID || len(one.ID) != 26 {
+		t.Errorf("%s %s %s, first %s and %s", one.ID, other.ID, end.ID, one.First, end.First)
+	}
+}
+
+func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
+	a, b := in(change("train", "rate", 20, "", ""), incident.Firing), in(change("train", "latency", 21, "", ""), incident.Firing)
+	one, n1 := group.Decide(group.Group{ID: "g"}, []incident.Incident{a, b}, at(40))
+	two, n2 := group.Decide(group.Group{ID: "g"}, []incident.Incident{b, a}, at(40))
+	if diff := cmp.Diff(one, two) + cmp.Diff(n1, n2); diff != "" {
+		t.Error(diff)
+	}
+}

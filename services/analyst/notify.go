@@ -1,0 +1,71 @@
+package analyst
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/incident/group"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// notify decides what people are to hear of a group, once some of its incidents have changed, again while other analysts are faster.
+func (a *analysis) notify(ctx context.Context, id string, members []string) (err error) {
+	for range maxTries {
+		if err = a.decideGroup(ctx, id, members); err == nil || !lostRace(err) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("notify of group %s: %w", id, err)
+	}
+	return nil
+}
+
+// decideGroup stores the deliveries of a group's notices, and then the group, which says that there are such notices.
+func (a *analysis) decideGroup(ctx context.Context, id string, members []string) error {
+	key := documentKey(a.namespace, id)
+	is, version, _, err := store.Find[group.Group](ctx, a.store, store.KindIncidentGroup, key)
+	if err != nil {
+		return err
+	}
+	before := is
+	is.Namespace, is.ID, is.Members = a.namespace, id, union(is.Members, members)
+	stored, err := a.incidentsOf(ctx, a.namespace, is.Members)
+	if err != nil {
+		return err
+	}
+	all := make([]incident.Incident, len(stored))
+	for i := range stored {
+		all[i] = stored[i].Incident
+	}
+	next, notices := group.Decide(is, all, a.now().UTC())
+	for _, n := range notices {
+		if err := a.deliver(ctx, n, all); err != nil {
+			return err
+		}
+	}
+	if reflect.DeepEqual(before, next) {
+		return nil
+	}
+	return put(ctx, a.store, store.KindIncidentGroup, key, version, next)
+}
+
+// deliver stores a delivery of a notice for each receiver of the rules of some incidents.
+func (a *analysis) deliver(ctx context.Context, n notice.Notice, all []incident.Incident) error {
+	var names []string
+	for _, i := range all {
+		names = union(names, a.receivers(a.namespace, i.Rule.Notify))
+	}
+	now := a.now().UTC()
+	for _, name := range names {
+		one := group.For(n, name)
+		err := create(ctx, a.store, store.KindDelivery, documentKey(name, one.ID), notice.Delivery{Notice: one, Status: notice.Waiting, Next: now, At: now})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

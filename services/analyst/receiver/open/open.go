@@ -1,0 +1,283 @@
+// Package open opens the receivers that settings name.
+package open
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/mail"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/analyst/receiver"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/alertmanager"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/email"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/hours"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/slack"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/webhook"
+	"github.com/benchmark-ai/bai/services/internal/post"
+)
+
+// The kinds of receivers.
+const (
+	kindWebhook      = "webhook"
+	kindSlack        = "slack"
+	kindEmail        = "email"
+	kindAlertmanager = "alertmanager"
+)
+
+// ReceiverSettings are those of a place for notices, which descriptors name. Secrets are in files, which are read for each notice. The gateway
+// needs the names and namespaces alone.
+type ReceiverSettings struct {
+	Kind       string   `toml:"kind"`       // webhook: signed JSON; slack: an incoming webhook of Slack, Mattermost or Rocket.Chat; email: mails by SMTP; alertmanager: alerts of Prometheus' Alertmanager
+	Namespaces []string `toml:"namespaces"` // whose descriptors may name it; empty means all
+	Default    bool     `toml:"default"`    // true: it gets the notices of alarms without notify, in its namespaces
+
+	Rate      int    `toml:"rate"`       // notices an hour, the last of which is a digest of all that wait; zero means no limit; not of kind alertmanager, which groups alerts itself
+	Quiet     string `toml:"quiet"`      // hours of the day in which nothing is sent, such as 22:00-07:00; not of kind alertmanager
+	TimeZone  string `toml:"time_zone"`  // of quiet, such as Europe/Berlin; empty means UTC
+	MinChange string `toml:"min_change"` // changes that are smaller are not sent, such as 5%; empty means all are
+	Resolved  *bool  `toml:"resolved"`   // false: ends of incidents are not sent; true without the key; not of kind alertmanager
+
+	URL          string        `toml:"url"`           // of kinds webhook and alertmanager: http:// or https:// address, without a password
+	URLFile      string        `toml:"url_file"`      // of kind slack: file with the address of the incoming webhook, which is a secret
+	SecretFile   string        `toml:"secret_file"`   // of kind webhook: file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
+	Address      string        `toml:"address"`       // of kind email: host:port of the SMTP server
+	TLS          string        `toml:"tls"`           // of kind email: starttls, tls, or none for loopback addresses; empty means starttls
+	From         string        `toml:"from"`          // of kind email: address of the sender
+	To           []string      `toml:"to"`            // of kind email: addresses of the recipients
+	Username     string        `toml:"username"`      // for authentication; not of kind slack
+	PasswordFile string        `toml:"password_file"` // file with that user's password
+	TokenFile    string        `toml:"token_file"`    // of kinds webhook and alertmanager: file with a bearer token, instead of a user
+	CAFile       string        `toml:"ca_file"`       // PEM file of the authorities that the server's certificate is checked with; empty means the system's
+	Timeout      time.Duration `toml:"timeout"`       // of one notice; zero means 30 s
+}
+
+// Settings are the receivers by the names that descriptors use.
+type Settings map[string]ReceiverSettings
+
+// Validate names every setting at fault.
+func (s Settings) Validate() error {
+	var errs []error
+	valid := regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if !valid.MatchString(name) || name == "submitter" {
+			errs = append(errs, fmt.Errorf("receivers.%s: no descriptor can have this name: write letters, digits, - and _, and not submitter", name))
+		}
+		errs = append(errs, s[name].validate("receivers."+name))
+	}
+	return errors.Join(errs...)
+}
+
+func (r ReceiverSettings) validate(at string) error {
+	errs := []error{r.validateRules(at)}
+	switch r.Kind {
+	case kindWebhook:
+		errs = append(errs, r.unused(at, "url_file", "address", "tls", "from", "to"), r.post().Validate(at))
+		if r.SecretFile == "" {
+			errs = append(errs, fmt.Errorf("%s.secret_file: is needed: who receives requests knows by their signature whose they are", at))
+		}
+	case kindSlack:
+		errs = append(errs, r.unused(at, "url", "secret_file", "address", "tls", "from", "to", "username", "password_file", "token_file"))
+		if r.URLFile == "" {
+			errs = append(errs, fmt.Errorf("%s.url_file: is needed: the file with the address of the incoming webhook", at))
+		}
+	case kindEmail:
+		errs = append(errs, r.unused(at, "url", "url_file", "secret_file", "token_file"), r.validateEmail(at))
+	case kindAlertmanager:
+		errs = append(errs, r.unused(at, "url_file", "secret_file", "address", "tls", "from", "to", "rate", "quiet", "resolved"), r.post().Validate(at))
+	default:
+		errs = append(errs, fmt.Errorf("%s.kind: %q, want webhook, slack, email or alertmanager", at, r.Kind))
+	}
+	if r.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("%s.timeout: must not be negative", at))
+	}
+	return errors.Join(errs...)
+}
+
+func (r ReceiverSettings) validateRules(at string) error {
+	var errs []error
+	if r.Rate < 0 {
+		errs = append(errs, fmt.Errorf("%s.rate: must not be negative", at))
+	}
+	if _, err := hours.Parse(r.Quiet, r.TimeZone); err != nil {
+		errs = append(errs, fmt.Errorf("%s.quiet: %w", at, err))
+	}
+	if r.Quiet == "" && r.TimeZone != "" {
+		errs = append(errs, fmt.Errorf("%s.time_zone: is that of quiet, which is not set", at))
+	}
+	if _, err := share(r.MinChange); err != nil {
+		errs = append(errs, fmt.Errorf("%s.min_change: %w", at, err))
+	}
+	return errors.Join(errs...)
+}
+
+func (r ReceiverSettings) validateEmail(at string) error {
+	var errs []error
+	host, port, err := net.SplitHostPort(r.Address)
+	if n, errPort := strconv.Atoi(port); err != nil || host == "" || errPort != nil || n < 1 || n > 65535 {
+		errs = append(errs, fmt.Errorf("%s.address: %q, want host:port such as mail.example.com:587", at, r.Address))
+	}
+	if !slices.Contains([]string{"", email.STARTTLS, email.TLS, email.Plain}, r.TLS) {
+		errs = append(errs, fmt.Errorf("%s.tls: %q, want starttls, tls or none", at, r.TLS))
+	}
+	if r.TLS == email.Plain && !loopback(host) {
+		errs = append(errs, fmt.Errorf("%s.tls: none is for loopback addresses alone: use starttls or tls for %s", at, host))
+	}
+	if _, err := mail.ParseAddress(r.From); err != nil {
+		errs = append(errs, fmt.Errorf("%s.from: %q, want an address such as bai@example.com", at, r.From))
+	}
+	if len(r.To) == 0 {
+		errs = append(errs, fmt.Errorf("%s.to: is needed: the addresses of the recipients", at))
+	}
+	for _, to := range r.To {
+		if _, err := mail.ParseAddress(to); err != nil {
+			errs = append(errs, fmt.Errorf("%s.to: %q, want an address such as perf@example.com", at, to))
+		}
+	}
+	if (r.Username == "") != (r.PasswordFile == "") {
+		errs = append(errs, fmt.Errorf("%s: username and password_file go together", at))
+	}
+	return errors.Join(errs...)
+}
+
+// loopback reports whether a host is this machine by its name. The receiver checks the address that it connects to.
+func loopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
+
+// unused returns an error for each of the keys that is set, which the kind does not have.
+func (r ReceiverSettings) unused(at string, keys ...string) error {
+	set := map[string]bool{
+		"url": r.URL != "", "url_file": r.URLFile != "", "secret_file": r.SecretFile != "", "address": r.Address != "", "tls": r.TLS != "",
+		"from": r.From != "", "to": len(r.To) > 0, "username": r.Username != "", "password_file": r.PasswordFile != "",
+		"token_file": r.TokenFile != "", "rate": r.Rate != 0, "quiet": r.Quiet != "", "resolved": r.Resolved != nil,
+	}
+	var errs []error
+	for _, key := range keys {
+		if set[key] {
+			errs = append(errs, fmt.Errorf("%s.%s: kind %s has no %s", at, key, r.Kind, key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// share reads a percentage such as 5%.
+func share(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	number, ok := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !ok || err != nil || !(v >= 0 && v <= 1e6) {
+		return 0, fmt.Errorf("%q, want a percentage such as 5%%", text)
+	}
+	return v / 100, nil
+}
+
+func (r ReceiverSettings) post() post.Settings {
+	return post.Settings{URL: r.URL, Username: r.Username, PasswordFile: r.PasswordFile, TokenFile: r.TokenFile, CAFile: r.CAFile, Timeout: max(r.Timeout, 0)}
+}
+
+// Namespaces returns the namespaces that may use each receiver, by its name: none means all. It is never nil.
+func (s Settings) Namespaces() map[string][]string {
+	all := make(map[string][]string, len(s))
+	for name, r := range s {
+		all[name] = r.Namespaces
+	}
+	return all
+}
+
+// Defaults returns the names of the receivers that get the notices of a namespace's alarms without notify, sorted.
+func (s Settings) Defaults(namespace string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if r := s[name]; r.Default && (receiver.Rules{Namespaces: r.Namespaces}).Allows(namespace) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// For returns the names of the receivers of an alarm of a namespace: those of notify that the settings have for the namespace, else the defaults.
+// The error names those that the settings do not have for it.
+func (s Settings) For(namespace string, notify []string) (names []string, err error) {
+	if len(notify) == 0 {
+		return s.Defaults(namespace), nil
+	}
+	var errs []error
+	for _, name := range notify {
+		r, ok := s[name]
+		if !ok || !(receiver.Rules{Namespaces: r.Namespaces}).Allows(namespace) {
+			errs = append(errs, fmt.Errorf("receiver %q: the settings have none of this name for namespace %q", name, namespace))
+			continue
+		}
+		names = append(names, name)
+	}
+	return names, errors.Join(errs...)
+}
+
+// Channels opens all receivers, sorted by name, without connecting to any, and returns a function that closes them.
+func Channels(s Settings, now func() time.Time) ([]receiver.Channel, func() error, error) {
+	var all []receiver.Channel
+	var opened []io.Closer
+	end := func() error {
+		var errs []error
+		for _, c := range opened {
+			errs = append(errs, c.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		to, err := s[name].open(now)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("open receiver %s: %w", name, err), end())
+		}
+		if c, ok := to.(io.Closer); ok {
+			opened = append(opened, c)
+		}
+		rules, err := s[name].rules()
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("open receiver %s: %w", name, err), end())
+		}
+		all = append(all, receiver.Channel{Name: name, Receiver: to, Rules: rules})
+	}
+	return all, end, nil
+}
+
+// open opens a receiver.
+func (r ReceiverSettings) open(now func() time.Time) (receiver.Receiver, error) { //nolint:ireturn // of one of the kinds
+	switch r.Kind {
+	case kindWebhook:
+		return webhook.New(webhook.Settings{Settings: r.post(), SecretFile: r.SecretFile}, now)
+	case kindSlack:
+		return slack.New(slack.Settings{URLFile: r.URLFile, CAFile: r.CAFile, Timeout: r.Timeout})
+	case kindEmail:
+		return email.New(email.Settings{
+			Address: r.Address, TLS: r.TLS, From: r.From, To: r.To, Username: r.Username, PasswordFile: r.PasswordFile, CAFile: r.CAFile, Timeout: r.Timeout,
+		})
+	case kindAlertmanager:
+		return alertmanager.New(r.post(), now)
+	}
+	return nil, fmt.Errorf("kind %q, want webhook, slack, email or alertmanager", r.Kind)
+}
+
+func (r ReceiverSettings) rules() (receiver.Rules, error) {
+	quiet, err := hours.Parse(r.Quiet, r.TimeZone)
+	if err != nil {
+		return receiver.Rules{}, err
+	}
+	least, err := share(r.MinChange)
+	rules := receiver.Rules{
+		Namespaces: r.Namespaces, Rate: r.Rate, Quiet: quiet, MinChange: least, SkipResolved: r.Resolved != nil && !*r.Resolved,
+	}
+	switch r.Kind {
+	case kindSlack:
+		rules.Pause = slack.Pause
+	case kindAlertmanager:
+		rules.Repeat = alertmanager.Repeat
+	}
+	return rules, err
+}

@@ -1,0 +1,217 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
+	"github.com/benchmark-ai/bai/services/gateway/alarm"
+	"github.com/benchmark-ai/bai/services/gateway/rpc"
+)
+
+// alarmServer implements bai.v1.AlarmService.
+type alarmServer struct {
+	baiv1.UnimplementedAlarmServiceServer
+
+	alarms *alarm.Alarms
+}
+
+// ListIncidents implements bai.v1.AlarmService.
+func (s *alarmServer) ListIncidents(ctx context.Context, req *baiv1.ListIncidentsRequest) (*baiv1.ListIncidentsResponse, error) {
+	page, err := alarmPage(req)
+	if err != nil {
+		return nil, err
+	}
+	f := alarm.IncidentFilter{Task: req.GetTask(), Metric: req.GetMetric(), States: req.GetStates(), Open: req.GetOpen()}
+	all, next, err := s.alarms.Incidents(ctx, namespaceOf(req), f, page)
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.ListIncidentsResponse{NextPageToken: next}
+	for _, i := range all {
+		i.Recent = nil
+		resp.Incidents = append(resp.Incidents, incidentOf(i))
+	}
+	return resp, nil
+}
+
+// GetIncident implements bai.v1.AlarmService.
+func (s *alarmServer) GetIncident(ctx context.Context, req *baiv1.GetIncidentRequest) (*baiv1.GetIncidentResponse, error) {
+	i, err := s.alarms.Incident(ctx, namespaceOf(req), req.GetIncident())
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.GetIncidentResponse{Incident: incidentOf(i)}, nil
+}
+
+// AckIncident implements bai.v1.AlarmService.
+func (s *alarmServer) AckIncident(ctx context.Context, req *baiv1.AckIncidentRequest) (*baiv1.AckIncidentResponse, error) {
+	ack := incident.Ack{By: caller(ctx), Reason: req.GetReason(), Accept: req.GetAccept(), Wrong: req.GetWrong()}
+	if until := req.GetUntil(); until != nil {
+		if until.CheckValid() != nil {
+			return nil, rpc.InvalidArgument("until", "is no time", "give seconds and nanoseconds of a time between the years 1 and 9999")
+		}
+		ack.Until = until.AsTime()
+	}
+	i, err := s.alarms.Acknowledge(ctx, namespaceOf(req), req.GetIncident(), ack)
+	if err != nil {
+		return nil, err
+	}
+	i.Recent = nil
+	return &baiv1.AckIncidentResponse{Incident: incidentOf(i)}, nil
+}
+
+// CreateMute implements bai.v1.AlarmService.
+func (s *alarmServer) CreateMute(ctx context.Context, req *baiv1.CreateMuteRequest) (*baiv1.CreateMuteResponse, error) {
+	r := alarm.MuteRequest{Namespace: namespaceOf(req), Task: req.GetTask(), Labels: req.GetLabels(), All: req.GetAll(), By: caller(ctx), Reason: req.GetReason()}
+	if until := req.GetUntil(); until != nil && until.CheckValid() == nil {
+		r.Until = until.AsTime()
+	}
+	m, err := s.alarms.Mute(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.CreateMuteResponse{Mute: muteOf(m)}, nil
+}
+
+// ListMutes implements bai.v1.AlarmService.
+func (s *alarmServer) ListMutes(ctx context.Context, req *baiv1.ListMutesRequest) (*baiv1.ListMutesResponse, error) {
+	page, err := alarmPage(req)
+	if err != nil {
+		return nil, err
+	}
+	all, next, err := s.alarms.Mutes(ctx, namespaceOf(req), req.GetEnded(), page)
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.ListMutesResponse{NextPageToken: next}
+	for _, m := range all {
+		resp.Mutes = append(resp.Mutes, muteOf(m))
+	}
+	return resp, nil
+}
+
+// DeleteMute implements bai.v1.AlarmService.
+func (s *alarmServer) DeleteMute(ctx context.Context, req *baiv1.DeleteMuteRequest) (*baiv1.DeleteMuteResponse, error) {
+	existed, err := s.alarms.Unmute(ctx, namespaceOf(req), req.GetMute())
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.DeleteMuteResponse{Existed: existed}, nil
+}
+
+// ListNotices implements bai.v1.AlarmService.
+func (s *alarmServer) ListNotices(ctx context.Context, req *baiv1.ListNoticesRequest) (*baiv1.ListNoticesResponse, error) {
+	page, err := alarmPage(req)
+	if err != nil {
+		return nil, err
+	}
+	f := alarm.NoticeFilter{Receiver: req.GetReceiver(), Incident: req.GetIncident(), Statuses: req.GetStatuses()}
+	all, next, err := s.alarms.Notices(ctx, namespaceOf(req), f, page)
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.ListNoticesResponse{NextPageToken: next}
+	for _, d := range all {
+		resp.Notices = append(resp.Notices, noticeOf(d))
+	}
+	return resp, nil
+}
+
+// alarmPage returns the page that a request asks for.
+func alarmPage(req interface {
+	GetPageSize() int32
+	GetPageToken() string
+},
+) (alarm.Page, error) {
+	limit, err := pageSize(req)
+	return alarm.Page{Token: req.GetPageToken(), Size: limit}, err
+}
+
+// alarmErrorStatus returns the status of an error about an incident, a mute or a notice, or nil
+// for another error.
+func alarmErrorStatus(err error) error {
+	var (
+		field   *alarm.FieldError
+		missing *alarm.MissingError
+		state   *alarm.StateError
+	)
+	switch {
+	case errors.As(err, &field):
+		return rpc.InvalidArgument(field.Field, field.Message, field.Remedy)
+	case errors.As(err, &missing):
+		return status.Error(codes.NotFound, missing.Message)
+	case errors.As(err, &state):
+		return status.Error(codes.FailedPrecondition, state.Message)
+	}
+	return nil
+}
+
+func incidentOf(i incident.Incident) *baiv1.Incident {
+	out := &baiv1.Incident{
+		Id: i.ID, Namespace: i.Series.Namespace, Task: i.Series.Task, Metric: i.Series.Metric, Unit: i.Unit, Labels: i.Series.Labels, Cell: i.Series.Cell,
+		State: string(i.State), Silent: i.Silent, Message: i.Message, Rule: alarmRuleOf(i.Rule), Kind: i.Kind, Direction: i.Direction, Before: i.Before, After: i.After,
+		Cause: string(i.Cause), Reasons: i.Reasons, LastGood: incidentPointOf(i.LastGood), FirstBad: incidentPointOf(i.FirstBad),
+		RangeFirst: incidentPointOf(i.First), RangeLast: incidentPointOf(i.Last), OpenTime: timeOf(i.Opened), UpdateTime: timeOf(i.Updated), GroupId: i.Group,
+	}
+	if i.Magnitude != nil {
+		out.Magnitude = new(float64(*i.Magnitude))
+	}
+	if i.Kind != "" {
+		out.P = new(float64(i.P))
+		out.Interval = &baiv1.Interval{Low: float64(i.Interval[0]), High: float64(i.Interval[1]), Level: changeLevel}
+	}
+	for _, p := range i.Recent {
+		out.Recent = append(out.Recent, incidentPointOf(&p))
+	}
+	for _, t := range i.Became {
+		out.Transitions = append(out.Transitions, &baiv1.IncidentTransition{State: string(t.State), Time: timeOf(t.At), User: t.By, Reason: t.Why})
+	}
+	if a := i.Acked; a != nil {
+		out.Ack = &baiv1.IncidentAck{User: a.By, Time: timeOf(a.At), Reason: a.Reason, Until: timeOf(a.Until), Accept: a.Accept, Wrong: a.Wrong}
+	}
+	return out
+}
+
+// changeLevel is the level of the intervals of changes.
+const changeLevel = 0.95
+
+func alarmRuleOf(r incident.Rule) *baiv1.AlarmRule {
+	return &baiv1.AlarmRule{
+		Id: r.ID, When: string(r.When), Statistic: string(r.Statistic), Limit: r.Limit, Unit: r.Unit, Baseline: r.Baseline, MinChange: r.MinChange,
+		ForPoints: int32Of(r.For), Notify: r.Notify,
+	}
+}
+
+func incidentPointOf(p *incident.Point) *baiv1.IncidentPoint {
+	if p == nil {
+		return nil
+	}
+	return &baiv1.IncidentPoint{RunId: p.Run, Time: timeOf(p.Time), Version: p.Version, Value: p.Value}
+}
+
+func muteOf(m incident.Mute) *baiv1.Mute {
+	return &baiv1.Mute{
+		Id: m.ID, Namespace: m.Namespace, Task: m.Task, Labels: m.Labels, User: m.By, Reason: m.Reason, CreateTime: timeOf(m.Since), Until: timeOf(m.Until),
+	}
+}
+
+func noticeOf(d notice.Delivery) *baiv1.Notice {
+	n := d.Notice
+	out := &baiv1.Notice{
+		Id: n.ID, Receiver: n.Receiver, Namespace: n.Namespace, Became: string(n.Became), More: int32Of(n.More), Status: string(d.Status),
+		Attempts: int32Of(d.Attempts), Answer: d.Answer, CreateTime: timeOf(n.Made), StatusTime: timeOf(d.At), RetryTime: timeOf(d.Next), Test: n.Test, DigestIds: n.Digest,
+	}
+	for _, i := range n.Incidents {
+		out.IncidentIds = append(out.IncidentIds, i.ID)
+	}
+	if len(n.Incidents) > 0 {
+		out.Message = n.Incidents[0].Message
+	}
+	return out
+}
