@@ -51,6 +51,7 @@ type Settings struct {
 	NoLimitsReason string             `toml:"-"` // why the local cluster enforces no limits of CPU and memory; empty means that it does
 
 	Destinations map[string][]string `toml:"-"` // that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
+	Receivers    map[string][]string `toml:"-"` // that alarms may notify, likewise
 }
 
 // Validate names every setting at fault.
@@ -104,7 +105,7 @@ func (s Settings) quota() slots.Quota {
 // settings. It asks no registries if noRegistry is true.
 func (s Settings) Planner(noRegistry bool) plan.Planner {
 	planner := plan.New(s.Engine, s.Pods, noRegistry)
-	planner.Destinations = s.Destinations
+	planner.Destinations, planner.Receivers = s.Destinations, s.Receivers
 	return planner
 }
 

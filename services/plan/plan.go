@@ -38,6 +38,7 @@ type Planner struct {
 	Images Images // nil if Pods has NoRegistry
 
 	Destinations map[string][]string // that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
+	Receivers    map[string][]string // that alarms may notify, likewise
 }
 
 // New returns a planner for the cluster of an engine, where "" means local. It adds the
@@ -63,7 +64,9 @@ func (p Planner) engines() []string { return []string{"default", p.Engine} }
 
 // Parser returns the parser that checks new descriptors.
 func (p Planner) Parser() parser.Parser {
-	parser := parser.Parser{Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed(), Destinations: p.Destinations}
+	parser := parser.Parser{
+		Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed(), Destinations: p.Destinations, Receivers: p.Receivers,
+	}
 	if !parser.OneMachine {
 		if len(p.Pods.Placements) > 0 {
 			parser.Placements = p.Pods.Placements

@@ -395,7 +395,7 @@ func syncOf(s *sqlite.Store) func(context.Context) error {
 // pods of this platform.
 func (p *platform) executorSettings() executor.Settings {
 	s := p.settings.Executor
-	s.Destinations = p.settings.Destinations.Namespaces()
+	s.Destinations, s.Receivers = p.settings.Destinations.Namespaces(), p.settings.Receivers.Namespaces()
 	if p.cluster != nil {
 		s.NoLimitsReason, s.Pods.Reserve = p.cluster.Limits(), p.disk().OutputReserve()
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 
 	"github.com/benchmark-ai/bai/proto"
+	receivers "github.com/benchmark-ai/bai/services/analyst/receiver/open"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/dataset"
@@ -46,6 +47,7 @@ type settings struct {
 	Registry   registry.Settings // registries that are asked about images' own entrypoints
 
 	Destinations destinations.Settings // that descriptors may name
+	Receivers    receivers.Settings    // that alarms may notify
 }
 
 // Validate implements config.Validator.
@@ -54,12 +56,12 @@ func (s *settings) Validate() error {
 	if s.Objects.URL != "" {
 		objects = s.Objects.Validate()
 	}
-	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Destinations.Validate())
+	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Destinations.Validate(), s.Receivers.Validate())
 }
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
-	s.Executor.Destinations = s.Destinations.Namespaces()
+	s.Executor.Destinations, s.Executor.Receivers = s.Destinations.Namespaces(), s.Receivers.Namespaces()
 	planner := s.Executor.Planner(s.Registry.Off)
 	deps := gateway.Deps{
 		Bus: c.Bus, Store: c.Store, Parser: planner.Parser(), Renderer: planner, Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),

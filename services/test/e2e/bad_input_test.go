@@ -84,6 +84,16 @@ func TestAnEngineThatIsNotHereIsRefused(t *testing.T) {
 	}
 }
 
+func TestAReceiverThatIsNotHereIsRefused(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	file := writeTemp(t, script("true")+"[[alarms]]\nwhen = \"failed\"\nnotify = [\"perf-team\"]\n")
+	_, stderr, code := p.baictl("submit", file)
+	if code != 2 || !strings.Contains(oneLine(stderr), `this platform has no receiver "perf-team" for the namespace "default" (use one of submitter)`) {
+		t.Errorf("exit code %d, said %q", code, stderr)
+	}
+}
+
 func TestEachWayToFailHasItsReason(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--slots", "4")
