@@ -79,7 +79,7 @@ type Incident struct {
 	Recent []*IncidentPoint `protobuf:"bytes,25,rep,name=recent,proto3" json:"recent,omitempty"`
 	// Its states, the oldest first.
 	Transitions []*IncidentTransition `protobuf:"bytes,26,rep,name=transitions,proto3" json:"transitions,omitempty"`
-	// What somebody said of it; absent if nobody did.
+	// The latest acknowledgement; absent if nobody has acknowledged it.
 	Ack *IncidentAck `protobuf:"bytes,27,opt,name=ack,proto3" json:"ack,omitempty"`
 	// When it was first seen.
 	OpenTime *timestamppb.Timestamp `protobuf:"bytes,28,opt,name=open_time,json=openTime,proto3" json:"open_time,omitempty"`
@@ -596,7 +596,7 @@ func (x *IncidentTransition) GetReason() string {
 	return ""
 }
 
-// IncidentAck is what somebody said of an incident.
+// IncidentAck is an acknowledgement of an incident by a user.
 type IncidentAck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// User.

@@ -2,10 +2,8 @@ package alarm
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -155,15 +153,13 @@ func (r MuteRequest) checkSizes() error {
 	return nil
 }
 
-// muteID returns 26 characters that no other mute has.
+// muteID returns an ID that follows from all of a mute but when it was made.
 func muteID(m incident.Mute) string {
-	m.ID, m.Since = "", time.Time{}
-	if len(m.Labels) == 0 {
-		m.Labels = nil
+	parts := []string{"mute", m.Namespace, m.Task, m.By, m.Reason, m.Until.Format(time.RFC3339Nano)}
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		parts = append(parts, name, m.Labels[name])
 	}
-	text, _ := json.Marshal(m) // keys of maps are sorted; texts have no errors
-	sum := sha256.Sum256(text)
-	return base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding).EncodeToString(sum[:16])
+	return incident.ID(parts...)
 }
 
 // IncidentFilter selects incidents. Empty fields mean all.
