@@ -27,7 +27,8 @@ type analysis struct {
 	freshRun        *store.Run       // the same run; nil for none
 
 	points  seriesPoints
-	runs    []store.Run // the newest of the task; nil if they were not read
+	runs    []store.Run // the newest of the task; read if needed
+	listed  bool        // runs were read
 	groups  map[string][]string
 	pending []string            // keys of states
 	found   map[string][]string // by key of the state, IDs of incidents that are stored and not in it

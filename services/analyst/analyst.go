@@ -24,6 +24,7 @@ type analyst struct {
 	store     Store
 	receivers func(namespace string, names []string) []string
 	decide    func(rule.Input) rule.Output // rule.Decide but in tests
+	wake      func()                       // has the dispatcher look for new notices
 	now       func() time.Time
 	log       *zap.Logger
 }
@@ -32,7 +33,10 @@ func newAnalyst(d Deps) *analyst {
 	if d.Receivers == nil {
 		d.Receivers = func(_ string, names []string) []string { return names }
 	}
-	return &analyst{store: d.Store, receivers: d.Receivers, decide: rule.Decide, now: d.Now, log: d.Log}
+	if d.Wake == nil {
+		d.Wake = func() {}
+	}
+	return &analyst{store: d.Store, receivers: d.Receivers, decide: rule.Decide, wake: d.Wake, now: d.Now, log: d.Log}
 }
 
 // summarised looks at the new points of a run.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -53,30 +52,50 @@ func (t *ticker) tick(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, errors.Join(t.resume(ctx), t.acknowledge(ctx), t.missing(ctx), t.prune(ctx))
+	return 0, errors.Join(t.review(ctx), t.missing(ctx))
 }
 
-// resume decides the groups of incidents that a process left when it was killed. An event would come again; what the ticker does has none.
-func (t *ticker) resume(ctx context.Context) error {
-	for d, err := range store.All[ruleState](ctx, t.store, store.KindRuleState, "") {
+// review looks at the incidents that are open, or ended a short time ago: it completes what a process left when it was killed, applies what
+// users said of them, and forgets that they were open. An event would come again; what the ticker does has none.
+func (t *ticker) review(ctx context.Context) error {
+	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
 		if err != nil && d.Key == "" {
 			return err
 		}
-		if err != nil || !d.Value.Pending {
-			continue
-		}
-		one := t.analysis(d.Value.Series.Namespace, d.Value.Series.Task)
-		had, err := t.incidentsOf(ctx, one.namespace, d.Value.Incidents)
-		if err != nil {
+		i, _, found, err := store.Find[incident.Incident](ctx, t.store, store.KindIncident, d.Key)
+		switch {
+		case err != nil && damaged(err):
+			t.log.Error("an incident cannot be read", zap.String("incident", d.Key), zap.Error(err))
+			found = false
+		case err != nil:
 			return err
+		case found:
+			if err := errors.Join(t.resume(ctx, i), t.acknowledge(ctx, i)); err != nil {
+				return fmt.Errorf("review incident %s: %w", d.Key, err)
+			}
 		}
-		one.pending = []string{d.Key}
-		one.touch(had)
-		if err := one.settle(ctx); err != nil {
+		if err := t.prune(ctx, d, i, found); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// resume decides the groups of the incidents of a rule that a process has left pending.
+func (t *ticker) resume(ctx context.Context, i incident.Incident) error {
+	key := target{rule: i.Rule, series: i.Series}.key()
+	is, _, _, err := store.Find[ruleState](ctx, t.store, store.KindRuleState, key)
+	if err != nil || !is.Pending {
+		return err
+	}
+	one := t.analysis(i.Rule.Namespace, i.Rule.Task)
+	had, err := t.incidentsOf(ctx, one.namespace, is.Incidents)
+	if err != nil {
+		return err
+	}
+	one.pending = []string{key}
+	one.touch(had)
+	return one.settle(ctx)
 }
 
 // missing looks at the rules about values that do not come.
@@ -105,48 +124,30 @@ func (t *ticker) missing(ctx context.Context) error {
 	return nil
 }
 
-// acknowledge applies what users said of incidents.
-func (t *ticker) acknowledge(ctx context.Context) error {
-	for d, err := range store.All[incident.Ack](ctx, t.store, store.KindAck, "") {
-		if err != nil && d.Key == "" {
-			return err
-		}
-		if err != nil {
-			t.log.Error("an acknowledgement cannot be read", zap.String("incident", d.Key), zap.Error(err))
-			continue
-		}
-		if err := t.applyAck(ctx, d.Key, d.Value); err != nil {
-			return fmt.Errorf("apply what was said of incident %s: %w", d.Key, err)
-		}
+// acknowledge applies what a user said of an incident.
+func (t *ticker) acknowledge(ctx context.Context, i incident.Incident) error {
+	if i.State.Over() {
+		return nil
 	}
-	return nil
-}
-
-func (t *ticker) applyAck(ctx context.Context, key string, ack incident.Ack) error {
-	i, _, found, err := store.Find[incident.Incident](ctx, t.store, store.KindIncident, key)
+	ack, _, found, err := store.Find[incident.Ack](ctx, t.store, store.KindAck, documentKey(i.Series.Namespace, i.ID))
+	if err != nil && damaged(err) {
+		t.log.Error("an acknowledgement cannot be read", zap.String("incident", i.ID), zap.Error(err))
+		return nil
+	}
 	if err != nil || !found || !acknowledgementDue(i, ack, t.now()) {
 		return err
 	}
 	return t.analysis(i.Rule.Namespace, i.Rule.Task).run(ctx, []target{{rule: i.Rule, series: i.Series}})
 }
 
-// prune forgets that incidents were open, some time after their end.
-func (t *ticker) prune(ctx context.Context) error {
-	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
-		if err != nil && d.Key == "" {
-			return err
-		}
-		namespace, id, _ := strings.Cut(d.Key, "/")
-		i, _, found, err := store.Find[incident.Incident](ctx, t.store, store.KindIncident, documentKey(namespace, id))
-		if err != nil && !damaged(err) {
-			return err
-		}
-		if !outdated(i, found, d.Value.Since, t.now()) {
-			continue
-		}
-		if err := t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOpenIncident, Key: d.Key, Version: d.Version}); err != nil && !errors.Is(err, store.ErrConflict) {
-			return err
-		}
+// prune forgets that an incident was open, some time after its end.
+func (t *ticker) prune(ctx context.Context, d store.Document[openIncident], i incident.Incident, found bool) error {
+	if !outdated(i, found, d.Value.Since, t.now()) {
+		return nil
 	}
-	return nil
+	err := t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOpenIncident, Key: d.Key, Version: d.Version})
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
 }

@@ -71,7 +71,7 @@ func (a *analysis) pointsOf(ctx context.Context, k store.SeriesKey) ([]store.Poi
 // taskRuns returns the newest runs of the task, the newest first. It reads them once. A list may be older than the end of a run: runs
 // that have not ended in it are read one by one.
 func (a *analysis) taskRuns(ctx context.Context) ([]store.Run, error) {
-	if a.runs != nil {
+	if a.listed {
 		return a.runs, nil
 	}
 	runs, _, err := a.store.Runs(ctx, store.RunFilter{Namespace: a.namespace, Labels: map[string]string{store.LabelTask: a.task}}, "", maxRuns)
@@ -90,7 +90,7 @@ func (a *analysis) taskRuns(ctx context.Context) ([]store.Run, error) {
 			runs[i] = now
 		}
 	}
-	a.runs = withRun(runs, a.freshRun)
+	a.runs, a.listed = withRun(runs, a.freshRun), true
 	return a.runs, nil
 }
 

@@ -24,7 +24,7 @@ func (a *analysis) notify(ctx context.Context, id string, members []string) (err
 	return nil
 }
 
-// decideGroup stores the deliveries of a group's notices, and then the group, which says that there are such notices.
+// decideGroup enqueues a group's notices, and then stores the group, which says that there are such notices.
 func (a *analysis) decideGroup(ctx context.Context, id string, members []string) error {
 	key := documentKey(a.namespace, id)
 	is, version, _, err := store.Find[group.Group](ctx, a.store, store.KindIncidentGroup, key)
@@ -41,31 +41,17 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 	for i := range stored {
 		all[i] = stored[i].Incident
 	}
-	next, notices := group.Decide(is, all, a.now().UTC())
+	next, notices := group.Decide(is, all, func(i incident.Incident) []string { return a.receivers(a.namespace, i.Rule.Notify) }, a.now().UTC())
 	for _, n := range notices {
-		if err := a.deliver(ctx, n, all); err != nil {
+		if err := notice.Enqueue(ctx, a.store, n, n.Made); err != nil {
 			return err
 		}
+	}
+	if len(notices) > 0 {
+		a.wake()
 	}
 	if reflect.DeepEqual(before, next) {
 		return nil
 	}
 	return put(ctx, a.store, store.KindIncidentGroup, key, version, next)
-}
-
-// deliver stores a delivery of a notice for each receiver of the rules of some incidents.
-func (a *analysis) deliver(ctx context.Context, n notice.Notice, all []incident.Incident) error {
-	var names []string
-	for _, i := range all {
-		names = union(names, a.receivers(a.namespace, i.Rule.Notify))
-	}
-	now := a.now().UTC()
-	for _, name := range names {
-		one := group.For(n, name)
-		err := create(ctx, a.store, store.KindDelivery, documentKey(name, one.ID), notice.Delivery{Notice: one, Status: notice.Waiting, Next: now, At: now})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -71,8 +71,10 @@ type Deps struct {
 	Receivers func(namespace string, names []string) []string
 	// Dispatch sends the deliveries that are waiting, and updates their documents. Nil sends none.
 	Dispatch service.Runnable
-	Now      func() time.Time // time.Now but in tests
-	Log      *zap.Logger
+	// Wake has the dispatcher look for new deliveries at once. Nil leaves them until it looks by itself.
+	Wake func()
+	Now  func() time.Time // time.Now but in tests
+	Log  *zap.Logger
 }
 
 // New returns the parts of the service, by name. The names are unique among all

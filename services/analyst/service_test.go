@@ -489,3 +489,45 @@ func TestTheReceiversOfARuleThatNamesNoneAreThoseOfTheNamespace(t *testing.T) {
 	w.slow()
 	want(t, "deliveries", []string{"ops firing waiting"}, w.deliveries())
 }
+
+// readCounter counts what is read of documents.
+type readCounter struct {
+	analyst.Store
+
+	reads int
+}
+
+// Doc implements store.Getter.
+func (c *readCounter) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	c.reads++
+	return c.Store.Doc(ctx, kind, key)
+}
+
+func TestIncidentsThatEndedLongAgoCostTheClockNothing(t *testing.T) {
+	w := newFixture(t).listen()
+	tick := func() int {
+		t.Helper()
+		c := &readCounter{Store: w.store}
+		if err := analyst.Tick(t.Context(), w.deps(c)); err != nil {
+			t.Fatal(err)
+		}
+		return c.reads
+	}
+	w.run(descriptor(tooSlow), 120)
+	before := tick()
+	for range 3 {
+		w.slow()
+		w.ack(incident.Ack{Reason: "a known regression"})
+		for range 4 {
+			w.run(descriptor(tooSlow), 120)
+		}
+	}
+	if open := tick(); open <= before {
+		t.Errorf("%d reads with incidents, %d without", open, before)
+	}
+	w.now = w.now.Add(30 * 24 * time.Hour)
+	tick()
+	if got := tick(); got != before {
+		t.Errorf("%d reads after a month, %d before any incident", got, before)
+	}
+}

@@ -1,5 +1,5 @@
-// Package dispatch sends notices to receivers. The notices are documents of kind store.KindDelivery, which the analyst creates with the status
-// Waiting; they are also the log of what became of them. Several processes may dispatch from one store: a lease for each receiver lets one of
+// Package dispatch sends notices to receivers. The notices are documents of kind store.KindDelivery, which the analyst enqueues with the status
+// Waiting (see notice.Enqueue); they are also the log of what became of them. Several processes may dispatch from one store: a lease for each receiver lets one of
 // them send to it at a time.
 //
 // Before a notice is sent, its document says so, and after it what the receiver answered. So no notice is lost, and one whose send was cut off
@@ -104,8 +104,8 @@ func (d *Dispatcher) Test(ctx context.Context, name, namespace, by string) (answ
 		return "", fmt.Errorf("receiver %q: %w", name, ErrUnknown)
 	}
 	n := notice.NewTest(name, namespace, by, d.now())
-	if err := store.Create(ctx, d.store, store.KindDelivery, key(n), notice.Delivery{Notice: n, Status: notice.Waiting, At: n.Made}); err != nil {
-		return "", fmt.Errorf("store the test of receiver %q: %w", name, err)
+	if err := notice.Enqueue(ctx, d.store, n, n.Made); err != nil {
+		return "", fmt.Errorf("test receiver %q: %w", name, err)
 	}
 	for d.Wake(); control.Sleep(ctx, testPoll); {
 		got, _, err := store.Get[notice.Delivery](ctx, d.store, store.KindDelivery, key(n))
@@ -122,4 +122,4 @@ func (d *Dispatcher) Test(ctx context.Context, name, namespace, by string) (answ
 }
 
 // key is the key of the document of a notice.
-func key(n notice.Notice) string { return n.Receiver + "/" + n.ID }
+func key(n notice.Notice) string { return notice.Key(n.Receiver, n.ID) }

@@ -68,7 +68,7 @@ func create(t *testing.T, docs store.Docs, to, id string, made time.Time) {
 		ID: id, Receiver: to, Namespace: "perf", Group: id, First: id, Became: incident.Firing, Made: made,
 		Incidents: []incident.Incident{{ID: "of-" + id, State: incident.Firing, Rule: incident.Rule{Task: "sums"}}},
 	}
-	if err := store.Create(t.Context(), docs, store.KindDelivery, to+"/"+id, notice.Delivery{Notice: n, Status: notice.Waiting, At: made}); err != nil {
+	if err := notice.Enqueue(t.Context(), docs, n, made); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -321,5 +321,98 @@ func TestADispatcherWithoutReceiversRunsUntilItIsStopped(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// listCounter counts the lists of each kind of document.
+type listCounter struct {
+	*sqlite.Store
+
+	lists map[store.Kind]int
+	lacks store.Kind // lists of this kind are empty
+}
+
+// Docs implements store.Lister.
+func (c *listCounter) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
+	c.lists[kind]++
+	if kind == c.lacks {
+		return nil, nil
+	}
+	return c.Store.Docs(ctx, kind, after, limit)
+}
+
+func TestSentNoticesAreReadOnlyWhenThereIsSomethingToDo(t *testing.T) {
+	now := start
+	s := &listCounter{Store: openStore(t), lists: map[store.Kind]int{}}
+	to := &fakeReceiver{}
+	d := dispatch.Over([]receiver.Channel{channel("team", to)}, s, func() time.Time { return now }, zap.NewNop())
+	round := func() {
+		t.Helper()
+		if _, err := d.Round(t.Context(), "team"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(t, s, "team", "n1", start)
+	round()
+	read := s.lists[store.KindDelivery]
+	for range 100 {
+		now = now.Add(5 * time.Second)
+		round()
+	}
+	if got := s.lists[store.KindDelivery]; got != read {
+		t.Errorf("%d lists of notices in 100 rounds without a new one", got-read)
+	}
+	create(t, s, "team", "n2", now)
+	round()
+	now = now.Add(2 * time.Hour)
+	round()
+	if got := s.lists[store.KindDelivery] - read; got != 2 || len(to.took) != 2 {
+		t.Errorf("%d lists, want 2, one of them after hours; %d notices arrived", got, len(to.took))
+	}
+}
+
+func TestANoticeThatAListLacksIsSent(t *testing.T) {
+	s := &listCounter{Store: openStore(t), lists: map[store.Kind]int{}, lacks: store.KindDelivery}
+	to := &fakeReceiver{}
+	create(t, s, "team", "n1", start)
+	d := dispatch.Over([]receiver.Channel{channel("team", to)}, s, func() time.Time { return start }, zap.NewNop())
+	if _, err := d.Round(t.Context(), "team"); err != nil || len(to.took) != 1 {
+		t.Errorf("%d arrived, %v", len(to.took), err)
+	}
+}
+
+func TestANoticeThatDoesNotWaitLeavesTheQueue(t *testing.T) {
+	s := openStore(t)
+	to := &fakeReceiver{}
+	round := func() {
+		t.Helper()
+		d := dispatch.Over([]receiver.Channel{channel("team", to)}, s, func() time.Time { return start }, zap.NewNop())
+		if _, err := d.Round(t.Context(), "team"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(t, s, "team", "sent", start)
+	round()
+	create(t, s, "team", "sent", start) // by a process that was killed before it knew that it had
+	for key, value := range map[string]string{"team/damaged": `"no notice"`, "other/damaged": `"no notice"`} {
+		if err := s.CreateDoc(t.Context(), store.Doc{Kind: store.KindDelivery, Key: key, Value: []byte(value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"team/damaged", "team/unknown", "other/n1"} {
+		if err := s.CreateDoc(t.Context(), store.Doc{Kind: store.KindUnsentNotice, Key: key, Value: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round()
+	var left []string
+	for d, err := range store.AllDocs(t.Context(), s, store.KindUnsentNotice, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, d.Key)
+	}
+	if len(left) != 1 || left[0] != "other/n1" || len(to.took) != 1 {
+		t.Errorf("the queue has %q; %d arrived", left, len(to.took))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,6 +20,7 @@ import (
 const (
 	leaseTime = 15 * time.Second
 	lookEvery = 5 * time.Second        // for new notices
+	readEvery = time.Hour              // all notices of the receiver, if nothing else makes it
 	sendTime  = 2 * time.Minute        // the longest that a receiver may take
 	longAway  = 24 * time.Hour         // after which the log says that a notice waits
 	lookAgain = 200 * time.Millisecond // after a conflict
@@ -38,6 +40,9 @@ type worker struct {
 	until    time.Time // nothing is sent before
 	repeated map[string]time.Time
 	late     bool // the log has said that a notice waits for longAway
+
+	queue []string  // IDs of the notices that waited when there was nothing left to do
+	due   time.Time // when there is something to do with the same queue; zero if that is not known
 }
 
 func newWorker(c receiver.Channel, st Store, holder string, now func() time.Time, log *zap.Logger) *worker {
@@ -54,9 +59,18 @@ func (w *worker) run(ctx context.Context) {
 	_ = w.leader.Lead(ctx, func(ctx context.Context, _ int64) error { return w.loop.Run(ctx) }) // it returns nil
 }
 
-// round does what is due, and returns the time until more is.
+// round does what is due, and returns the time until more is. All notices of the receiver are read only if the queue is not what it was, or
+// if it is time to do something.
 func (w *worker) round(ctx context.Context) (next time.Duration, err error) {
-	o, versions, err := w.observe(ctx)
+	queue, err := w.readQueue(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if w.now().Before(w.due) && slices.Equal(queue, w.queue) {
+		return w.wait(w.due), nil
+	}
+	w.due = time.Time{}
+	o, versions, err := w.observe(ctx, queue)
 	if err != nil {
 		return 0, err
 	}
@@ -70,11 +84,29 @@ func (w *worker) round(ctx context.Context) (next time.Duration, err error) {
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) { // another process was here, or the list is older than its writes
 			return lookAgain, nil
 		}
-		if err != nil || !did {
-			return w.wait(at), err
+		if err != nil {
+			return 0, err
+		}
+		if !did {
+			w.rest(o, at)
+			return w.wait(at), nil
 		}
 	}
 	return 0, nil
+}
+
+// rest notes that there is nothing to do until a time, or until the queue changes.
+func (w *worker) rest(o observation, at time.Time) {
+	w.queue, w.due = nil, o.now.Add(readEvery)
+	if !at.IsZero() && at.Before(w.due) {
+		w.due = at
+	}
+	for _, d := range o.deliveries {
+		if d.Status == notice.Waiting {
+			w.queue = append(w.queue, d.Notice.ID)
+		}
+	}
+	slices.Sort(w.queue)
 }
 
 // wait returns how long to wait until a time, at most until the next look.
@@ -88,22 +120,44 @@ func (w *worker) wait(at time.Time) time.Duration {
 	return -1
 }
 
-// observe reads what is known of the receiver, and the versions of the documents of its notices.
-func (w *worker) observe(ctx context.Context) (o observation, versions map[string]int64, err error) {
+// readQueue returns the IDs of the notices of the receiver that are said to wait, in order.
+func (w *worker) readQueue(ctx context.Context) ([]string, error) {
+	prefix := notice.Key(w.channel.Name, "")
+	var ids []string
+	for d, err := range store.AllDocs(ctx, w.store, store.KindUnsentNotice, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, strings.TrimPrefix(d.Key, prefix))
+	}
+	return ids, nil
+}
+
+// observe reads what is known of the receiver, and the versions of the documents of its notices. It removes notices that do not wait from
+// the queue.
+func (w *worker) observe(ctx context.Context, queue []string) (o observation, versions map[string]int64, err error) {
 	o = observation{
 		rules: w.channel.Rules, labels: map[string]map[string]string{}, notBefore: w.until, repeated: w.repeated, now: w.now(),
 	}
 	versions = map[string]int64{}
-	for d, err := range store.All[notice.Delivery](ctx, w.store, store.KindDelivery, w.channel.Name+"/") {
+	prefix := notice.Key(w.channel.Name, "")
+	for d, err := range store.All[notice.Delivery](ctx, w.store, store.KindDelivery, prefix) {
 		switch {
 		case err != nil && d.Key == "":
 			return o, nil, err
 		case err != nil:
 			w.log.Warn("left out a notice that cannot be read", zap.Error(err))
+			versions[strings.TrimPrefix(d.Key, prefix)] = d.Version // known, and not waiting
 			continue
 		}
 		versions[d.Value.Notice.ID] = d.Version
 		o.deliveries = append(o.deliveries, d.Value)
+	}
+	if err := w.readQueued(ctx, queue, &o, versions); err != nil {
+		return o, nil, err
+	}
+	if !slices.ContainsFunc(o.deliveries, func(d notice.Delivery) bool { return d.Status == notice.Waiting }) {
+		return o, versions, nil
 	}
 	for m, err := range store.All[incident.Mute](ctx, w.store, store.KindMute, "") {
 		if err != nil {
@@ -112,6 +166,41 @@ func (w *worker) observe(ctx context.Context) (o observation, versions map[strin
 		o.mutes = append(o.mutes, m.Value)
 	}
 	return o, versions, w.readLabels(ctx, o)
+}
+
+// readQueued adds the notices of a queue that the list lacks, and removes those that do not wait from the queue.
+func (w *worker) readQueued(ctx context.Context, queue []string, o *observation, versions map[string]int64) error {
+	waiting := map[string]bool{}
+	for _, d := range o.deliveries {
+		waiting[d.Notice.ID] = d.Status == notice.Waiting
+	}
+	for _, id := range queue {
+		if versions[id] == 0 {
+			d, version, found, err := store.Find[notice.Delivery](ctx, w.store, store.KindDelivery, notice.Key(w.channel.Name, id))
+			if err != nil {
+				return fmt.Errorf("read notice %s: %w", id, err)
+			}
+			if found {
+				versions[id], waiting[id] = version, d.Status == notice.Waiting
+				o.deliveries = append(o.deliveries, d)
+			}
+		}
+		if waiting[id] {
+			continue
+		}
+		if err := w.dequeue(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dequeue removes a notice from the queue.
+func (w *worker) dequeue(ctx context.Context, id string) error {
+	if err := w.store.DeleteDoc(ctx, store.Doc{Kind: store.KindUnsentNotice, Key: notice.Key(w.channel.Name, id)}); err != nil {
+		return fmt.Errorf("remove notice %s from the queue: %w", id, err)
+	}
+	return nil
 }
 
 // readLabels reads the labels of the tasks for which there are mutes with labels.
@@ -158,7 +247,7 @@ func (w *worker) act(ctx context.Context, o *observation, versions map[string]in
 	case len(p.forget)+len(p.settle) > 0:
 		return true, at, nil
 	case p.digest != nil:
-		if err := store.Create(ctx, w.store, store.KindDelivery, key(p.digest.Notice), p.digest); err != nil {
+		if err := notice.Enqueue(ctx, w.store, p.digest.Notice, o.now); err != nil {
 			return true, at, err
 		}
 		o.deliveries, versions[p.digest.Notice.ID] = append(o.deliveries, *p.digest), 1
@@ -183,7 +272,10 @@ func (w *worker) replace(ctx context.Context, o *observation, versions map[strin
 	versions[d.Notice.ID] = version
 	i := slices.IndexFunc(o.deliveries, func(is notice.Delivery) bool { return is.Notice.ID == d.Notice.ID })
 	o.deliveries[i] = d
-	return nil
+	if d.Status == notice.Waiting {
+		return nil
+	}
+	return w.dequeue(ctx, d.Notice.ID)
 }
 
 // forget deletes the version of a delivery that is known.

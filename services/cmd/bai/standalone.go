@@ -510,7 +510,7 @@ func (p *platform) analyst() (map[string]service.Runnable, error) {
 		return nil, err
 	}
 	return analyst.New(p.settings.Analyst, analyst.Deps{
-		Bus: p.bus, Store: p.store, Receivers: d.Receivers, Dispatch: d.Run, Now: time.Now, Log: p.log,
+		Bus: p.bus, Store: p.store, Receivers: d.Receivers, Dispatch: d.Run, Wake: d.Wake, Now: time.Now, Log: p.log,
 	}), nil
 }
 

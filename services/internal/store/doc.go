@@ -51,6 +51,7 @@ const (
 	KindOpenIncident       Kind = "openincident" // analyst: namespace, incident → it is open, or ended a short time ago
 	KindIncidentGroup      Kind = "incidents"    // analyst: namespace, group → its incidents, and the transitions that have notices
 	KindDelivery           Kind = "notice"       // analyst: receiver, notice → what became of the notice
+	KindUnsentNotice       Kind = "unsent"       // analyst: receiver, notice → the notice is waiting
 	KindAck                Kind = "ack"          // gateway: namespace, incident → what a user said of it
 	KindMute               Kind = "mute"         // gateway: namespace, mute → whose notices are not sent, and until when
 	KindLease              Kind = "lease"        // any service: name → its holder

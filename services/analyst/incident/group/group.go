@@ -22,6 +22,7 @@ type Group struct {
 	State     incident.State // that of its members, as it was last decided
 	Members   []string       // IDs of its incidents, in order
 	Notified  []Transition   // the transitions that people are notified of, in order
+	Receivers []string       // those that have a notice that it fires and none that it is over, in order
 }
 
 // A Transition is a change of a group's state that people are notified of.
@@ -129,16 +130,19 @@ func span(i incident.Incident) (first, last time.Time) {
 	return first, last
 }
 
-// Decide returns the group with all of its members, and the notices that follow, without
-// receivers: at most one. The same decision with that group has none. The ID of a notice follows
-// from the group and from the number of notices before it: whoever makes it again makes the same.
+// Decide returns the group with all of its members, and the notices that follow: at most one
+// for each receiver. The same decision with that group has none. The ID of a notice follows
+// from the group, from the number of transitions before it, and from its receiver: whoever makes
+// it again makes the same. The function receivers returns the names of the receivers of an
+// incident.
 //
-// People are notified when the group begins to fire, and when it is over after that. It fires if
-// one of its members does, and nobody hears of members that join a group that fires already. It
-// begins to fire again if all that fired were acknowledged, and one fires again or joins. It is
-// over if all members that fired are: dismissed if all of them are, else resolved. Silent
-// members are in no notice.
-func Decide(g Group, members []incident.Incident, now time.Time) (Group, []notice.Notice) {
+// Receivers are notified when the group begins to fire, and when it is over after that. It fires
+// if one of its members does, and a receiver hears of members that join a group that fires
+// already only if it has not heard of the group. It begins to fire again if all that fired were
+// acknowledged, and one fires again or joins. It is over if all members that fired are:
+// dismissed if all of them are, else resolved. Silent members are in no notice, and bring no
+// receivers.
+func Decide(g Group, members []incident.Incident, receivers func(incident.Incident) []string, now time.Time) (Group, []notice.Notice) {
 	g.Notified = slices.Clone(g.Notified)
 	g.Members = union(g.Members, members)
 	visible := slices.DeleteFunc(slices.SortedFunc(slices.Values(members), incident.ByWorst), func(i incident.Incident) bool { return i.Silent })
@@ -149,12 +153,39 @@ func Decide(g Group, members []incident.Incident, now time.Time) (Group, []notic
 		last = g.Notified[len(g.Notified)-1].State
 	}
 	switch {
-	case is == incident.Firing && (was != incident.Firing || last != incident.Firing || firesAgain(visible, g.Notified[len(g.Notified)-1].At)):
-		return g.notify(is, keep(visible, func(i incident.Incident) bool { return i.State == incident.Firing }), now)
+	case is == incident.Firing:
+		firing := keep(visible, func(i incident.Incident) bool { return i.State == incident.Firing })
+		names := receiversOf(firing, receivers)
+		if was == is && last == is && !firesAgain(visible, g.Notified[len(g.Notified)-1].At) {
+			joined := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(g.Receivers, name) })
+			g.Receivers = sorted(slices.Concat(g.Receivers, joined))
+			return g, g.notices(firing, joined, now)
+		}
+		g = g.transition(is, now)
+		g.Receivers = sorted(slices.Concat(g.Receivers, names))
+		return g, g.notices(firing, names, now)
 	case is.Over() && last == incident.Firing:
-		return g.notify(is, keep(visible, fired), now)
+		names := g.Receivers
+		g = g.transition(is, now)
+		g.Receivers = nil
+		return g, g.notices(keep(visible, fired), names, now)
 	}
 	return g, nil
+}
+
+// receiversOf returns the receivers of incidents, in order, each once.
+func receiversOf(all []incident.Incident, of func(incident.Incident) []string) []string {
+	var names []string
+	for _, i := range all {
+		names = append(names, of(i)...)
+	}
+	return sorted(names)
+}
+
+// sorted returns texts in order, each once.
+func sorted(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // union returns the IDs of members that are known and of those at hand, in order.
@@ -163,8 +194,7 @@ func union(known []string, members []incident.Incident) []string {
 	for _, i := range members {
 		all = append(all, i.ID)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return sorted(all)
 }
 
 func keep(all []incident.Incident, of func(incident.Incident) bool) []incident.Incident {
@@ -204,21 +234,22 @@ func firesAgain(members []incident.Incident, since time.Time) bool {
 	})
 }
 
-// notify adds a notice to the group.
-func (g Group) notify(s incident.State, members []incident.Incident, now time.Time) (Group, []notice.Notice) {
-	n := notice.Notice{
-		ID:        incident.ID("notice", g.Namespace, g.ID, strconv.Itoa(len(g.Notified)), string(s)),
-		Namespace: g.Namespace, Group: g.ID, Became: s, Made: now,
-		Incidents: members[:min(Most, len(members))], More: max(0, len(members)-Most),
-	}
-	g.Notified = append(g.Notified, Transition{Notice: n.ID, State: s, At: now})
-	n.First = g.Notified[0].Notice
-	return g, []notice.Notice{n}
+// transition adds a transition that people are notified of.
+func (g Group) transition(s incident.State, now time.Time) Group {
+	id := incident.ID("notice", g.Namespace, g.ID, strconv.Itoa(len(g.Notified)), string(s))
+	g.Notified = append(g.Notified, Transition{Notice: id, State: s, At: now})
+	return g
 }
 
-// For returns a notice for one receiver, with IDs that follow from it and from the receiver.
-func For(n notice.Notice, receiver string) notice.Notice {
-	first := cmp.Or(n.First, n.ID)
-	n.Receiver, n.ID, n.First = receiver, incident.ID("notice", n.ID, receiver), incident.ID("notice", first, receiver)
-	return n
+// notices returns the notices of the group's latest transition for some receivers.
+func (g Group) notices(about []incident.Incident, receivers []string, now time.Time) (all []notice.Notice) {
+	latest := g.Notified[len(g.Notified)-1]
+	for _, name := range receivers {
+		all = append(all, notice.Notice{
+			ID: incident.ID("notice", latest.Notice, name), First: incident.ID("notice", g.Notified[0].Notice, name),
+			Receiver: name, Namespace: g.Namespace, Group: g.ID, Became: latest.State, Made: now,
+			Incidents: about[:min(Most, len(about))], More: max(0, len(about)-Most),
+		})
+	}
+	return all
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/group"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -81,6 +82,9 @@ func in(i incident.Incident, states ...incident.State) incident.Incident {
 	return i
 }
 
+// everybody is the one receiver of all incidents.
+func everybody(incident.Incident) []string { return []string{"team"} }
+
 // notified are the notices of a group whose members are in states, one set after the other.
 func notified(t *testing.T, steps ...[]incident.Incident) []string {
 	t.Helper()
@@ -88,12 +92,12 @@ func notified(t *testing.T, steps ...[]incident.Incident) []string {
 	var got []string
 	for n, members := range steps {
 		now := at(40 + n)
-		next, notices := group.Decide(g, members, now)
-		again, repeated := group.Decide(g, members, now)
+		next, notices := group.Decide(g, members, everybody, now)
+		again, repeated := group.Decide(g, members, everybody, now)
 		if diff := cmp.Diff(next, again); diff != "" || len(repeated) != len(notices) {
 			t.Errorf("the same decision differs: %s", diff)
 		}
-		if after, more := group.Decide(next, members, now); len(more) > 0 || !cmp.Equal(after, next) {
+		if after, more := group.Decide(next, members, everybody, now); len(more) > 0 || !cmp.Equal(after, next) {
 			t.Errorf("step %d: a decision after it has %d notices", n, len(more))
 		}
 		g = next
@@ -160,19 +164,85 @@ func TestPeopleHearOnceOfEachTransitionOfAGroup(t *testing.T) {
 
 func TestTheIDsOfANoticeFollowFromGroupTransitionAndReceiver(t *testing.T) {
 	a := change("train", "rate", 20, "", "")
-	g, first := group.Decide(group.Group{Namespace: "perf", ID: "g"}, []incident.Incident{in(a, incident.Firing)}, at(40))
-	_, second := group.Decide(g, []incident.Incident{in(a, incident.Firing, incident.Resolved)}, at(41))
-	one, other := group.For(first[0], "slack"), group.For(first[0], "email")
-	end := group.For(second[0], "slack")
+	both := func(incident.Incident) []string { return []string{"slack", "email"} }
+	g, first := group.Decide(group.Group{Namespace: "perf", ID: "g"}, []incident.Incident{in(a, incident.Firing)}, both, at(40))
+	_, second := group.Decide(g, []incident.Incident{in(a, incident.Firing, incident.Resolved)}, both, at(41))
+	if len(first) != 2 || len(second) != 2 {
+		t.Fatalf("%d and %d notices", len(first), len(second))
+	}
+	other, one, end := first[0], first[1], second[1]
+	if one.Receiver != "slack" || other.Receiver != "email" || end.Receiver != "slack" {
+		t.Errorf("for %s, %s and %s", one.Receiver, other.Receiver, end.Receiver)
+	}
 	if one.ID == other.ID || one.ID == end.ID || one.First != one.ID || end.First != one.ID || len(one.ID) != 26 {
 		t.Errorf("%s %s %s, first %s and %s", one.ID, other.ID, end.ID, one.First, end.First)
 	}
 }
 
+func TestEachReceiverHearsOfTheGroupsThatItsIncidentsFireIn(t *testing.T) {
+	own := func(i incident.Incident) []string { return []string{i.Series.Task + "-team"} }
+	train, infer := change("train", "rate", 20, "1.0", "1.1"), change("infer", "rate", 21, "1.0", "1.1")
+	silent := in(infer, incident.Firing)
+	silent.Silent = true
+	const (
+		firing   = incident.Firing
+		acked    = incident.Acknowledged
+		resolved = incident.Resolved
+	)
+	type members = []incident.Incident
+	for name, tt := range map[string]struct {
+		steps []members
+		want  []string
+	}{
+		"both fire": {[]members{{in(train, firing), in(infer, firing)}}, []string{"firing: infer-team train-team"}},
+		"a team whose incident joins later": {
+			[]members{{in(train, firing)}, {in(train, firing), in(infer, firing)}},
+			[]string{"firing: train-team", "firing: infer-team"},
+		},
+		"a team whose incident is silent":           {[]members{{in(train, firing), silent}}, []string{"firing: train-team"}},
+		"a team whose incident is only a suspicion": {[]members{{in(train, firing), in(infer, incident.Suspected)}}, []string{"firing: train-team"}},
+		"a team whose incident is over": {
+			[]members{{in(train, firing), in(infer, firing, resolved)}}, []string{"firing: train-team"},
+		},
+		"the end goes to those who know of the beginning": {
+			[]members{{in(train, firing)}, {in(train, firing, resolved), in(infer, firing, resolved)}},
+			[]string{"firing: train-team", "resolved: train-team"},
+		},
+		"the end goes to all of them": {
+			[]members{{in(train, firing), in(infer, firing)}, {in(train, firing, acked), in(infer, firing)}, {in(train, firing, resolved), in(infer, firing, resolved)}},
+			[]string{"firing: infer-team train-team", "resolved: infer-team train-team"},
+		},
+		"an end is that of the last beginning": {
+			[]members{{in(train, firing)}, {in(train, firing, resolved)}, {in(train, firing, resolved), in(infer, firing)}, {in(train, firing, resolved), in(infer, firing, resolved)}},
+			[]string{"firing: train-team", "resolved: train-team", "firing: infer-team", "resolved: infer-team"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group.Group{Namespace: "perf", ID: "g"}
+			var got []string
+			for n, members := range tt.steps {
+				var notices []notice.Notice
+				g, notices = group.Decide(g, members, own, at(40+n))
+				if len(notices) == 0 {
+					continue
+				}
+				text := string(notices[0].Became) + ":"
+				for _, one := range notices {
+					text += " " + one.Receiver
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
 	a, b := in(change("train", "rate", 20, "", ""), incident.Firing), in(change("train", "latency", 21, "", ""), incident.Firing)
-	one, n1 := group.Decide(group.Group{ID: "g"}, []incident.Incident{a, b}, at(40))
-	two, n2 := group.Decide(group.Group{ID: "g"}, []incident.Incident{b, a}, at(40))
+	one, n1 := group.Decide(group.Group{ID: "g"}, []incident.Incident{a, b}, everybody, at(40))
+	two, n2 := group.Decide(group.Group{ID: "g"}, []incident.Incident{b, a}, everybody, at(40))
 	if diff := cmp.Diff(one, two) + cmp.Diff(n1, n2); diff != "" {
 		t.Error(diff)
 	}
