@@ -29,7 +29,7 @@ func TestAFileOfWindowsAndStandardInputHaveTheSameChanges(t *testing.T) {
 
 func TestAFileOfAHeaderAloneHasNoSeries(t *testing.T) {
 	for args, want := range map[string]string{
-		"-o json":        "{\n  \"method\": \"segments/1\",\n  \"series\": []\n}\n",
+		"-o json":        "{\n  \"method\": \"segments/2\",\n  \"series\": []\n}\n",
 		"-o jsonl":       "",
 		"--replay":       "0 series, 0 rows, 0 changes\n",
 		"-o name --fail": "",

@@ -29,9 +29,9 @@ func (p *Platform) SetComparison(c *baiv1.CompareRunsResponse) {
 	p.analyses.comparisons[[2]string{c.GetOld().GetOperand(), c.GetNew().GetOperand()}] = c
 }
 
-// SetHistory sets the answer to QueryHistory for a task, whose method is "segments/1".
+// SetHistory sets the answer to QueryHistory for a task, whose method is "segments/2".
 func (p *Platform) SetHistory(task string, h *baiv1.QueryHistoryResponse) {
-	h.Method = "segments/1"
+	h.Method = "segments/2"
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.analyses.histories[task] = h

@@ -895,7 +895,7 @@ type QueryHistoryResponse struct {
 	Excluded int32 `protobuf:"varint,3,opt,name=excluded,proto3" json:"excluded,omitempty"`
 	// There are older runs than these.
 	Truncated bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// How changes are found, such as "segments/1": another method may find others.
+	// How changes are found, such as "segments/2": another method may find others.
 	Method        string `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

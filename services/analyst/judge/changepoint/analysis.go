@@ -109,7 +109,8 @@ func (d Detector) find(values []float64) (all []found, notes []string) {
 		flat = minus(z, trend)
 		ranked = flat
 	}
-	starts, _ = newModel(scores(ranked)).eliminate(starts, rankPenalty)
+	byRank := model{z: scores(ranked)} // a short segment costs no more: few rows have few ranks, however clear they are
+	starts, _ = byRank.eliminate(starts, rankPenalty)
 	e := estimator{
 		model: newModel(flat), wide: scaled(wide, center, scale, trend), starts: starts,
 		trend: trend, center: center, scale: scale, confidence: d.confidence,

@@ -23,7 +23,7 @@ const (
 )
 
 // Method names the rules by which changes are found. It changes when other changes are found.
-const Method = "segments/1"
+const Method = "segments/2"
 
 // A Kind is the form of a change.
 type Kind string

@@ -67,6 +67,33 @@ func TestSpikesAreNoChange(t *testing.T) {
 	}
 }
 
+func TestALargeStepAtTheEndIsSaidWithItsFifthRow(t *testing.T) {
+	t.Parallel()
+	for _, before := range []int{13, 20, 50, 200} {
+		for _, by := range []float64{-100, -25, 25, 100} {
+			values := stepped(before+4, 11, by, before)
+			if a := analyse(t, values); len(a.Changes) != 0 {
+				t.Errorf("%d rows, then four that are %v higher: found %+v", before, by, a.Changes)
+			}
+			values = stepped(before+5, 11, by, before)
+			if c := only(t, analyse(t, values)); c.Index != before {
+				t.Errorf("%d rows, then five that are %v higher: found at %d", before, by, c.Index)
+			}
+		}
+	}
+}
+
+func TestRowsAtTheEndThatDifferFromEachOtherAreSpikes(t *testing.T) {
+	t.Parallel()
+	values := noise(60, 12)
+	for i, by := range []float64{20, 90, 40, 70, 30, 110} {
+		values[54+i] += by
+	}
+	if a := analyse(t, values); len(a.Changes) != 0 {
+		t.Errorf("found %+v", a.Changes)
+	}
+}
+
 func TestASlowTrendIsNoChangeAndIsNoted(t *testing.T) {
 	t.Parallel()
 	values := noise(200, 5)

@@ -6,8 +6,8 @@ import (
 )
 
 // The filter of spikes is Hampel's: values are compared with the running median of
-// medianWidth rows, so that fewer than half of them in a row are never a level. A
-// deviation counts up to clipAt scales, less and less from taperFrom on, and nothing
+// medianWidth rows, so that fewer than half of them in a row are no level, unless they are
+// the first or the last ones of the series. A deviation counts up to clipAt scales, less and less from taperFrom on, and nothing
 // from taperTo on (Hampel et al. 1986, Robust Statistics, 2.6).
 const (
 	medianWidth = 13
@@ -29,6 +29,7 @@ func withoutSpikes(values []float64) (clean, wide []float64, spikes int) {
 	sorted := slices.Clone(deviations)
 	slices.Sort(sorted)
 	scale := scaleOf(sorted)
+	levelEnds(values, medians, deviations, scale)
 	clean, wide = slices.Clone(values), slices.Clone(values)
 	for i, m := range medians {
 		if deviations[i] <= clipAt*scale {
@@ -41,6 +42,35 @@ func withoutSpikes(values []float64) (clean, wide []float64, spikes int) {
 		clean[i] = m + math.Copysign(scale*counted(deviations[i]/scale), values[i]-m)
 	}
 	return clean, wide, spikes
+}
+
+// levelEnds makes MinSide rows or more at an end of the series a level of its own, where all
+// of them are as far from the running median as spikes, on one side of it, and as near to
+// each other as other rows are: so many in a row are no burst. Within the series, the rows
+// behind them say whether they are.
+func levelEnds(values, medians, deviations []float64, scale float64) {
+	n := len(values)
+	far := func(i, as int) bool {
+		return deviations[i] >= taperTo*scale && (values[i] > medians[i]) == (values[as] > medians[as])
+	}
+	head, tail := 0, n
+	for head < min(medianWidth/2, n) && far(head, 0) {
+		head++
+	}
+	for tail > max(n-medianWidth/2, head) && far(tail-1, n-1) {
+		tail--
+	}
+	for _, rows := range [...][2]int{{0, head}, {tail, n}} {
+		level := slices.Clone(values[rows[0]:rows[1]])
+		slices.Sort(level)
+		if len(level) < MinSide || level[len(level)-1]-level[0] > taperTo*scale {
+			continue
+		}
+		for i := rows[0]; i < rows[1]; i++ {
+			medians[i] = middle(level)
+			deviations[i] = math.Abs(values[i] - medians[i])
+		}
+	}
 }
 
 // scaleOf returns the spread of sorted deviations: of those that are not 0, unless they

@@ -24,13 +24,14 @@ const (
 // (Chakar et al. 2017, A robust approach for estimating change-points in the mean of an
 // AR(1) process, Bernoulli 23).
 type model struct {
-	z []float64
+	z     []float64
+	short float64 // what a segment of fewer rows than shortSegment costs more
 
 	levels             []float64
 	diagonal, off, rhs []float64 // of the normal equations, which are tridiagonal
 }
 
-func newModel(z []float64) *model { return &model{z: z} }
+func newModel(z []float64) *model { return &model{z: z, short: shortPenalty} }
 
 // criterion is twice the negative logarithm of the likelihood, but for a constant, plus
 // the penalties for changes at starts. Smaller is better.
@@ -42,7 +43,7 @@ func (m *model) criterion(starts []int, each float64) float64 {
 	for k := range len(starts) + 1 {
 		to := m.end(starts, k)
 		if to-from < shortSegment {
-			c += shortPenalty
+			c += m.short
 		}
 		from = to
 	}
