@@ -26,7 +26,7 @@ func Key(path string) ([]byte, error) {
 		}
 	}
 	if len(key) < minKey {
-		return nil, fmt.Errorf("read the secret of the webhook: %s has %d bytes, want %d or more", path, len(key), minKey)
+		return nil, fmt.Errorf("read the secret of the webhook: %s has %d bytes, want %d or more (head -c 32 /dev/urandom | base64 makes one)", path, len(key), minKey)
 	}
 	return key, nil
 }

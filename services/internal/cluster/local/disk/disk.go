@@ -114,7 +114,7 @@ func (f Folder) Binary(from string) (string, error) {
 	b, err := os.ReadFile(from)
 	ship, err2 := os.ReadFile(from + pod.ShipSuffix)
 	if err := errors.Join(err, err2); err != nil {
-		return "", fmt.Errorf("bring the pod binary: %w", err)
+		return "", fmt.Errorf("the programs of pods belong beside bai, where make build puts them: %w", err)
 	}
 	sum := sha256.Sum256(slices.Concat(b, ship))
 	path := filepath.Join(f.Dir, "bin", "bai-pod-"+hex.EncodeToString(sum[:8]))
