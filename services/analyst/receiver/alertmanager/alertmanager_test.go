@@ -64,6 +64,7 @@ func open(t *testing.T, trusted receivertest.Trust, now func() time.Time) receiv
 	}, show)
 	file := receivertest.Secret(t, "one")
 	s := server.Suite()
+	s.IncidentsOnly = true
 	to, err := alertmanager.New(post.Settings{URL: server.URL + "/prefix/", CAFile: server.CAFile, TokenFile: file}, now)
 	if err != nil {
 		t.Fatal(err)
