@@ -1,8 +1,11 @@
 package descriptors
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// Submitter is the name in Alarm.Notify of whoever submitted the run.
+// Submitter is the name, among those to notify, of whoever submitted the run.
 const Submitter = "submitter"
 
 // A Condition is when an alarm opens an incident.
@@ -44,6 +47,17 @@ func (a Alarm) Limit() float64 {
 	return 0
 }
 
+// Confirmable reports whether runs can confirm the condition: it is about values.
+func (c Condition) Confirmable() bool { return c != OnFailed && c != OnMissing }
+
+// Runs returns how many runs are made at most to confirm an incident.
+func (c Confirm) Runs() int {
+	if c.MaxRuns != nil {
+		return *c.MaxRuns
+	}
+	return 3 * c.Pairs
+}
+
 // Consecutive returns how many consecutive runs open an incident.
 func (a Alarm) Consecutive() int {
 	switch {
@@ -59,7 +73,7 @@ func (a Alarm) Consecutive() int {
 
 // Read returns the alarm without the values of keys that it does not read.
 func (a Alarm) Read() Alarm {
-	read := Alarm{When: a.When, Above: a.Above, Below: a.Below, Beyond: a.Beyond, For: a.For, Notify: a.Notify}
+	read := Alarm{When: a.When, Above: a.Above, Below: a.Below, Beyond: a.Beyond, For: a.For, Notify: a.Notify, Confirm: a.Confirm}
 	for key, set := range map[string]func(){
 		"metric":     func() { read.Metric = a.Metric },
 		"min_change": func() { read.MinChange = a.MinChange },
@@ -96,16 +110,67 @@ func (a Alarm) Unread(key string) bool {
 	return false
 }
 
-// PlatformDirection returns the direction of a metric that the platform measures itself. The
-// times of runs are better if they are shorter; other metrics have none.
+// Images returns the images that the descriptor names, each once.
+func (d Descriptor) Images() []string {
+	images := []string{d.Env.DockerImage}
+	for _, r := range d.Roles {
+		images = append(images, r.DockerImage)
+	}
+	for _, s := range d.Steps {
+		images = append(images, s.Image)
+	}
+	if d.Server != nil {
+		images = append(images, d.Server.Env.DockerImage)
+	}
+	slices.Sort(images)
+	return slices.DeleteFunc(slices.Compact(images), func(name string) bool { return name == "" })
+}
+
+// Metrics that the platform computes for each run, and the beginnings of those that it computes
+// for each metric in Cost.Per.
+const (
+	CostAmount    = "cost.amount"   // in the currency of the machines' prices
+	EnergyJoules  = "energy.joules" // J
+	CostPer       = "cost.per."
+	EnergyPer     = "energy.per."
+	EnergyUnit    = "J"
+	durationUnit  = "s"
+	systemMetrics = "system."
+)
+
+// PlatformDirection returns the direction of a metric that the platform measures itself. Times,
+// cost and energy of runs are better if they are less; other metrics have none.
 func PlatformDirection(metric string) Direction {
-	if metric == "run.duration" || metric == "run.queued" {
+	switch {
+	case metric == "run.duration", metric == "run.queued", ofCost(metric), ofEnergy(metric):
 		return Lower
 	}
 	return ""
 }
 
+// ofCost reports whether a metric is money.
+func ofCost(metric string) bool {
+	return metric == CostAmount || strings.HasPrefix(metric, CostPer)
+}
+
+// ofEnergy reports whether a metric is energy.
+func ofEnergy(metric string) bool {
+	return metric == EnergyJoules || strings.HasPrefix(metric, EnergyPer)
+}
+
+// PlatformUnit returns the unit of a metric that the platform measures itself, "" if it is not
+// known before a run: that of money is the currency of a price.
+func PlatformUnit(metric string) string {
+	switch {
+	case ofEnergy(metric):
+		return EnergyUnit
+	case ofCost(metric), PlatformDirection(metric) == "":
+		return ""
+	}
+	return durationUnit
+}
+
 // OfPlatform reports whether the platform measures a metric itself.
 func OfPlatform(metric string) bool {
-	return PlatformDirection(metric) != "" || strings.HasPrefix(metric, "system.")
+	return PlatformDirection(metric) != "" || strings.HasPrefix(metric, systemMetrics)
 }

@@ -110,6 +110,8 @@ type Reference struct {
 	Name string
 
 	Pull bool // the Secret only opens the registry of an image
+
+	Line, Column int // in the manifest, if the path is ManifestKey
 }
 
 // References are the objects of the cluster that d names, in the order of the
@@ -124,7 +126,7 @@ func (d *Descriptor) References() []Reference {
 	if d.Server != nil {
 		all = append(all, d.Server.Env.references("server.env")...)
 	}
-	return all
+	return append(all, d.manifestReferences()...)
 }
 
 func (h Hardware) references() []Reference {

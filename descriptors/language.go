@@ -46,6 +46,9 @@ type Descriptor struct {
 	// after it. A run with steps has one pod. See docs/steps.md.
 	Steps []Step `toml:"steps"`
 
+	// Manifest has the objects of a run of strategy manifest. See docs/manifests.md.
+	Manifest *Manifest `toml:"manifest"`
+
 	// Data are the files that lie on the benchmark's disk before it starts.
 	Data Data `toml:"data"`
 
@@ -74,6 +77,9 @@ type Descriptor struct {
 	// Alarms watch metrics of the task from run to run, and open incidents. The alarms of a
 	// task are those of its newest run. See docs/incidents.md.
 	Alarms []Alarm `toml:"alarms"`
+
+	// Cost relates what a run costs, and its energy, to the work that it did. See docs/cost.md.
+	Cost Cost `toml:"cost"`
 
 	// Sweep makes a set of runs of the descriptor: a cell for each combination of values,
 	// and in each cell some repetitions.
@@ -111,6 +117,10 @@ type Info struct {
 	// Labels are attached to the run and to its objects. Runs are found and compared by
 	// them.
 	Labels map[string]string `toml:"labels" kind:"labels"`
+
+	// Notify names the receivers of a notice of the end of the run, as those of alarms;
+	// submitter is whoever submitted it. For a sweep the notice is that of the end of the set.
+	Notify []string `toml:"notify" kind:"receivers" example:"[\"submitter\"]"`
 }
 
 // SingleRun is the scheduling of a descriptor that is run once.
@@ -125,10 +135,14 @@ type Hardware struct {
 	// cpus, memory or node_selector describe the machine.
 	InstanceType string `toml:"instance_type" kind:"name"`
 
+	// PricePerHour is what one machine of the run costs in an hour. It wins over the price that
+	// the platform's settings give the instance type. See docs/cost.md.
+	PricePerHour string `toml:"price_per_hour" kind:"price" example:"\"3.06 USD\""`
+
 	// Strategy is the number of pods of a run and their roles: one pod; equal pods that
 	// communicate by MPI (also called horovod); a client and its server (also called
-	// client_server).
-	Strategy Strategy `toml:"strategy" default:"single_node" one:"single_node mpi=horovod inference=client_server"`
+	// client_server); or those of the objects of the table manifest.
+	Strategy Strategy `toml:"strategy" default:"single_node" one:"single_node mpi=horovod inference=client_server manifest"`
 
 	// AWSZoneID is the zone to run in by its account-independent ID. The local
 	// cluster has no zones and does not read it; on any other the platform
@@ -216,6 +230,9 @@ const (
 	SingleNode Strategy = "single_node"
 	MPI        Strategy = "mpi"
 	Inference  Strategy = "inference"
+
+	// FromManifest is the strategy of a run whose objects the descriptor gives itself.
+	FromManifest Strategy = "manifest"
 
 	// OwnRoles is the strategy of a descriptor with [[roles]]. No file says it.
 	OwnRoles Strategy = "roles"
@@ -340,6 +357,35 @@ type Role struct {
 	// roles then. If there is no such role, the last one of the file ends the run. A pod
 	// that fails ends the run at once, whatever its role.
 	EndsRun *bool `toml:"ends_run" kind:"switch" example:"true"`
+}
+
+// A Manifest is the objects of a run of strategy manifest, and when they have ended.
+type Manifest struct {
+	// Objects are Kubernetes objects as YAML documents, with a line --- between two of them.
+	// The platform lists the kinds that it takes (executor.pods.manifests); Job, ConfigMap and
+	// Service are always among them. The run ends when all objects of kinds that end have
+	// ended: it has succeeded if all have, and failed as soon as one has failed.
+	//
+	// Names get the run's ID in front, so that runs do not meet. Where a pod template names a
+	// ConfigMap, a claim or a Service of the manifest, it gets the new name; programs find the
+	// beginning of all names in the variable BAI_OBJECTS: NAME of the manifest is
+	// $(BAI_OBJECTS)-NAME. In known kinds each pod gets what pods of runs have: labels,
+	// variables, data, volumes and the collector. Its measured container has what env, ml and
+	// hardware say where it says nothing itself.
+	Objects string `toml:"objects" need:"yes" kind:"manifest" also:"object" example:"\"{apiVersion: batch/v1, kind: Job, …}\""`
+
+	// Copies is how many times the objects are made, from 1 to 100. All copies must succeed.
+	// BAI_COPY has the number of the copy, from 0 on.
+	Copies int `toml:"copies" default:"1" kind:"copies" example:"3"`
+
+	// Succeeded says when an object of a kind that the platform does not know has succeeded,
+	// as kubectl wait does: condition=TYPE, or jsonpath={.status.phase}=VALUE, with | between
+	// several values.
+	Succeeded string `toml:"succeeded" kind:"condition" example:"\"condition=Ready\""`
+
+	// Failed says when such an object has failed. Without it only limits.deadline or a cancel
+	// ends a run whose object never succeeds.
+	Failed string `toml:"failed" kind:"condition" example:"\"jsonpath={.status.phase}=Failed|Error\""`
 }
 
 // When says whether a step runs before the benchmark or after it.
@@ -1085,8 +1131,9 @@ const (
 // when, above, below and beyond says what.
 type Alarm struct {
 	// Metric names the metric: one of output, one that the benchmark emits or a parser finds,
-	// run.duration, run.queued, or one of system.*. Each combination of labels, and each cell of
-	// a sweep, is watched by itself. Only when = "failed" has no metric.
+	// run.duration, run.queued, cost.amount, energy.joules, cost.per.NAME, energy.per.NAME, or
+	// one of system.*. Each combination of labels, and each cell of a sweep, is watched by
+	// itself. Only when = "failed" has no metric.
 	Metric string `toml:"metric" kind:"metric name" example:"\"throughput\""`
 
 	// When is the condition: the metric has changed to the worse (regression) or at all
@@ -1129,4 +1176,46 @@ type Alarm struct {
 	// submitter is whoever submitted the run. Without it the settings say who is notified for
 	// the namespace.
 	Notify []string `toml:"notify" kind:"receivers" example:"[\"perf-team\"]"`
+
+	// Confirm has runs of the last good and the first bad edition made, one after the other,
+	// before anyone is notified. An alarm with it needs a condition that has values.
+	Confirm *Confirm `toml:"confirm"`
 }
+
+// Confirm says how many runs may be made to confirm an incident. They wait for slots as other
+// runs do, count against the limits of the team, and are no part of the history.
+type Confirm struct {
+	// Pairs is how many pairs of runs are compared: one of the old edition and one of the new
+	// one, in random order. Fewer are made if their answer stands earlier.
+	Pairs int `toml:"pairs" default:"5" kind:"pairs"`
+
+	// MaxRuns is how many runs are made at most, those that fail included. Without it these are
+	// three for each pair.
+	MaxRuns *int `toml:"max_runs" kind:"confirmation runs" example:"12"`
+
+	// Deadline is how long the runs may take in all. After it the incident is judged without
+	// them.
+	Deadline time.Duration `toml:"deadline" default:"24h" kind:"duration"`
+}
+
+// Cost relates what a run costs, and its energy, to the work that it did.
+type Cost struct {
+	// Per names metrics that count the work of a run: images, tokens, requests. A run has
+	// cost.per.NAME and energy.per.NAME for each, if the metric and the cost or the energy are
+	// known.
+	Per []string `toml:"per" kind:"cost metrics" example:"[\"images\"]"`
+
+	// Count says how the samples of these metrics make a number: the last one, for a metric
+	// that counts up, or the sum of all, for one that says how much was done since the sample
+	// before. Series of the metric with different labels add up.
+	Count Count `toml:"count" default:"last" one:"last sum" example:"\"sum\""`
+}
+
+// A Count says how samples make a number of things.
+type Count string
+
+// The counts.
+const (
+	LastSample   Count = "last"
+	SumOfSamples Count = "sum"
+)

@@ -21,7 +21,7 @@ func (d *Descriptor) PodRoles() []Role {
 		return []Role{{Name: "client", Replicas: 1, StartsAfter: []string{"server"}, EndsRun: &ends}, {Name: "server", Replicas: 1}}
 	case OwnRoles:
 		return d.Roles
-	case SingleNode:
+	case SingleNode, FromManifest:
 	}
 	return []Role{{Name: "benchmark", Replicas: 1, EndsRun: &ends}}
 }

@@ -37,6 +37,7 @@ func (c check) all() {
 	c.ml()
 	c.roles()
 	c.steps()
+	c.manifest()
 	c.command()
 	c.variables()
 	c.sources("data.sources", c.d.Data.Sources)
@@ -44,6 +45,8 @@ func (c check) all() {
 	c.references()
 	c.output("output", c.d.Output)
 	c.destinations()
+	c.receivers("info.notify", c.d.Info.Notify)
+	c.cost()
 	c.alarms()
 	c.secretFiles("", c.d.Env, c.d.Output)
 	c.server()
@@ -315,12 +318,12 @@ func (c check) references() {
 	for _, r := range c.d.References() {
 		message, remedy := c.parser.Allow.Refusal(namespace, r)
 		switch {
-		case message == "" || c.parser.Accepted || c.r.HasError(r.Path):
+		case message == "" || c.parser.Accepted || c.r.HasError(r.Path) && r.Path != descriptors.ManifestKey:
 		case r.Reserved():
-			c.r.Fault(r.Path, fault.PlatformObject, message, remedy)
+			c.faultOf(r, fault.PlatformObject, message, remedy)
 		case c.parser.Allow == nil || c.parser.OneMachine && (r.Pull || r.Kind != descriptors.RefSecret):
 		default:
-			c.r.Fault(r.Path, refusalCode(r.Kind), message, remedy)
+			c.faultOf(r, refusalCode(r.Kind), message, remedy)
 		}
 	}
 }

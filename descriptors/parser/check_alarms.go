@@ -27,10 +27,12 @@ func (c check) alarms() {
 			continue
 		}
 		c.alarmMetric(at, *a)
+		c.alarmCost(at, *a)
 		c.alarmLimit(at, *a)
 		c.due(at, *a)
 		c.unreadAlarmKeys(at, *a)
 		c.receivers(at+".notify", a.Notify)
+		c.confirmation(at+".confirm", *a)
 		if c.r.HasErrorBelow(at) {
 			continue
 		}
@@ -118,7 +120,10 @@ func (c check) alarmMetric(at string, a descriptors.Alarm) {
 
 // namesOf are the names of metrics that the output gives.
 func (c check) namesOf(out descriptors.Output) []string {
-	names := []string{"run.duration", "run.queued"}
+	names := []string{"run.duration", "run.queued", descriptors.CostAmount, descriptors.EnergyJoules}
+	for _, name := range c.d.Cost.Per {
+		names = append(names, descriptors.CostPer+name, descriptors.EnergyPer+name)
+	}
 	for _, m := range out.Metrics {
 		names = append(names, m.Name)
 	}
@@ -158,8 +163,8 @@ func (c check) alarmLimit(at string, a descriptors.Alarm) {
 			}
 		}
 	}
-	if descriptors.PlatformDirection(a.Metric) != "" {
-		unit = "s"
+	if of := descriptors.PlatformUnit(a.Metric); of != "" {
+		unit = of
 	}
 	if unit == "" || unit == a.Unit || units.Convertible(a.Unit, unit) {
 		return
@@ -186,17 +191,56 @@ func (c check) unreadAlarmKeys(at string, a descriptors.Alarm) {
 
 // receivers finds those that the platform does not have for the descriptor's namespace.
 func (c check) receivers(at string, names []string) {
-	if c.parser.Receivers == nil || c.parser.Accepted || c.r.HasErrorBelow(at) {
+	if c.r.HasErrorBelow(at) {
 		return
 	}
-	usable, namespace := c.usable(c.parser.Receivers)
-	usable = append(usable, descriptors.Submitter)
 	for i, name := range names {
-		if !slices.Contains(usable, name) {
-			c.r.Fault(fmt.Sprintf("%s[%d]", at, i), fault.NoReceiver,
-				fmt.Sprintf("this platform has no receiver %q for the namespace %q", name, namespace), "use one of "+strings.Join(usable, ", "))
+		if message, remedy, unknown := c.parser.UnknownReceiver(name); unknown {
+			c.r.Fault(fmt.Sprintf("%s[%d]", at, i), fault.NoReceiver, message, remedy)
 		}
 	}
+}
+
+// UnknownReceiver reports whether the platform has no receiver of a name for the namespace, and
+// says so.
+func (p Parser) UnknownReceiver(name string) (message, remedy string, unknown bool) {
+	if p.Receivers == nil || p.Accepted {
+		return "", "", false
+	}
+	usable, namespace := p.usable(p.Receivers)
+	usable = append(usable, descriptors.Submitter)
+	return fmt.Sprintf("this platform has no receiver %q for the namespace %q", name, namespace), "use one of " + strings.Join(usable, ", "),
+		!slices.Contains(usable, name)
+}
+
+// confirmation finds confirmations that cannot be made.
+func (c check) confirmation(at string, a descriptors.Alarm) {
+	if a.Confirm == nil || c.r.HasErrorBelow(at) {
+		return
+	}
+	if !a.When.Confirmable() {
+		c.r.Fault(at, fault.NothingToConfirm, fmt.Sprintf("an alarm with when = %q has no values that runs could confirm", a.When), "leave it out")
+		return
+	}
+	if n := a.Confirm.MaxRuns; n != nil && *n < 2*a.Confirm.Pairs {
+		c.r.Fault(at+".max_runs", fault.FewRuns, fmt.Sprintf("%d pairs need %d runs, and %d are allowed", a.Confirm.Pairs, 2*a.Confirm.Pairs, *n),
+			fmt.Sprintf("write max_runs = %d or more, or fewer pairs", 2*a.Confirm.Pairs))
+	}
+	for _, image := range unpinnedImages(*c.d) {
+		c.r.Fault(at, fault.NotRepeatable, fmt.Sprintf("the image %q is one of several, and a tag may name another one when the run is repeated", image),
+			"name it by its digest: NAME@sha256:…")
+		return
+	}
+}
+
+// unpinnedImages returns the images of a descriptor that are named by tags, if it has several images: which of them a digest of a run
+// belongs to is not known.
+func unpinnedImages(d descriptors.Descriptor) []string {
+	images := d.Images()
+	if len(images) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(images, func(name string) bool { return strings.Contains(name, "@sha256:") })
 }
 
 // alarmKey is the same for alarms that watch the same. Receivers do not matter.

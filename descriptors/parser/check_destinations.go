@@ -39,7 +39,7 @@ func (c check) destination(at string, d descriptors.Destination) {
 	if c.parser.Destinations == nil || c.parser.Accepted || !c.r.IsValid(at+".name") {
 		return
 	}
-	usable, namespace := c.usable(c.parser.Destinations)
+	usable, namespace := c.parser.usable(c.parser.Destinations)
 	if slices.Contains(usable, d.Name) {
 		return
 	}
@@ -52,8 +52,8 @@ func (c check) destination(at string, d descriptors.Destination) {
 
 // usable returns those of all, which have the namespaces whose descriptors may name each, that
 // the descriptor's namespace may name, in order.
-func (c check) usable(all map[string][]string) (names []string, namespace string) {
-	namespace = cmp.Or(c.parser.Namespace, "default")
+func (p Parser) usable(all map[string][]string) (names []string, namespace string) {
+	namespace = cmp.Or(p.Namespace, "default")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if in := all[name]; len(in) == 0 || slices.Contains(in, namespace) {
 			names = append(names, name)

@@ -67,7 +67,7 @@ func TestTheFirstDescriptorOfTheReadmeIsOne(t *testing.T) {
 // No file has a strategy and roles: those are in a file of their own.
 func TestTheExamplesWithEveryKeyHaveEveryKey(t *testing.T) {
 	has := map[string]bool{}
-	for _, name := range []string{"../examples/every-key.toml", "../examples/roles.toml", "../examples/stop-when.toml", "../examples/steps.toml", "../examples/network.toml"} {
+	for _, name := range []string{"../examples/every-key.toml", "../examples/roles.toml", "../examples/stop-when.toml", "../examples/steps.toml", "../examples/network.toml", "../examples/manifest.toml"} {
 		var tree map[string]any
 		if _, err := toml.DecodeFile(name, &tree); err != nil {
 			t.Fatal(err)
@@ -108,10 +108,10 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 	}
 	i := slices.IndexFunc(keys, func(k parser.Key) bool { return k.Path == "hardware.strategy" })
 	want := parser.Key{
-		Path: "hardware.strategy", Type: "string", Default: "single_node", Values: []string{"single_node", "mpi", "inference"},
+		Path: "hardware.strategy", Type: "string", Default: "single_node", Values: []string{"single_node", "mpi", "inference", "manifest"},
 		Aliases: []string{"horovod", "client_server"},
-		Doc:     "strategy is the number of pods of a run and their roles: one pod; equal pods that communicate by MPI (also called horovod); a client and its server (also called client_server).",
-		Schema:  map[string]any{"type": "string", "enum": []any{"single_node", "mpi", "inference", "horovod", "client_server"}},
+		Doc:     "strategy is the number of pods of a run and their roles: one pod; equal pods that communicate by MPI (also called horovod); a client and its server (also called client_server); or those of the objects of the table manifest.",
+		Schema:  map[string]any{"type": "string", "enum": []any{"single_node", "mpi", "inference", "manifest", "horovod", "client_server"}},
 	}
 	if diff := cmp.Diff(want, keys[i]); diff != "" {
 		t.Error(diff)

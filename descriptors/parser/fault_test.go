@@ -122,6 +122,10 @@ func read(t *testing.T, code, example string) parser.Faults {
 	if code == "BAI0198" {
 		p.Receivers = map[string][]string{"perf-team": nil}
 	}
+	if code == "BAI0221" {
+		p.Manifests = []string{}
+	}
+	p.OneMachine = code == "BAI0224"
 	if code == "BAI0130" {
 		p.Destinations = map[string][]string{"lake": nil}
 	}

@@ -300,7 +300,7 @@ func TestAFaultOfAnOverrideIsInTheOverrideAndOthersAreInTheText(t *testing.T) {
 				`BAI0012 f.toml:1:1: hardware: is missing (add the table [hardware])`,
 				`BAI0012 f.toml:1:1: env: is missing (add the table [env])`,
 				`BAI0011 f.toml:2:15: info.description: must be a string, not a whole number (write "1")`,
-				`BAI0010 --set spec:1:1: spec: unknown key (its keys are spec_version, info, hardware, network, env, ml, roles, steps, data, volumes, output, server, custom_params, limits, schedule, alarms or sweep)`,
+				`BAI0010 --set spec:1:1: spec: unknown key (its keys are spec_version, info, hardware, network, env, ml, roles, steps, manifest, data, volumes, output, server, custom_params, limits, schedule, alarms, cost or sweep)`,
 			},
 		},
 		"faults of both": {
@@ -315,7 +315,7 @@ func TestAFaultOfAnOverrideIsInTheOverrideAndOthersAreInTheText(t *testing.T) {
 		"a path that is none": {
 			set: []string{"info..x=1", "=1", "a[x]=1", `a."b=1`, "a b.c=1"},
 			want: []string{
-				`BAI0010 --set a b.c:1:1: "a b": unknown key (its keys are spec_version, info, hardware, network, env, ml, roles, steps, data, volumes, output, server, custom_params, limits, schedule, alarms or sweep)`,
+				`BAI0010 --set a b.c:1:1: "a b": unknown key (its keys are spec_version, info, hardware, network, env, ml, roles, steps, manifest, data, volumes, output, server, custom_params, limits, schedule, alarms, cost or sweep)`,
 				`BAI0008 --set info..x:1:1: "info..x" is not the path of a key (write a key here, as in info.labels.team)`,
 				`BAI0008 --set :1:1: "" is not the path of a key (write a key here, as in info.labels.team)`,
 				`BAI0008 --set a[x]:1:1: "a[x]" is not the path of a key (write the number of an element, from 0, as in output.metrics[0].units)`,

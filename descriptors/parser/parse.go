@@ -62,10 +62,15 @@ type Parser struct {
 	// descriptor may name any.
 	Destinations map[string][]string
 
-	// Receivers are those of the platform that alarms may notify, with the namespaces whose
+	// Receivers are those of the platform that a descriptor may notify, with the namespaces whose
 	// descriptors may name each; no namespaces means all. Nil means that nothing is known of
 	// them: a descriptor may name any.
 	Receivers map[string][]string
+
+	// Manifests are the kinds that manifests may have beside those of every platform, as
+	// Workflow.v1alpha1.argoproj.io. Nil means that nothing is known of them: a manifest may
+	// have any.
+	Manifests []string
 
 	// Namespace is the team that the descriptor belongs to; empty means default.
 	Namespace string

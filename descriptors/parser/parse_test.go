@@ -33,6 +33,7 @@ func TestWhatAFileDoesNotSayHasItsDefault(t *testing.T) {
 		Network:  descriptors.Network{SSHPort: 2222},
 		Env:      descriptors.Env{DockerImage: "alpine:3", ExtendedShm: true},
 		Schedule: descriptors.Schedule{Concurrency: descriptors.Allow, Missed: descriptors.LatestMissed, MissedWindow: time.Hour, History: 20},
+		Cost:     descriptors.Cost{Count: descriptors.LastSample},
 	}
 	if diff := cmp.Diff(want, parse(t, minimal(nil))); diff != "" {
 		t.Error(diff)
@@ -50,9 +51,10 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			Description: "Every key of the language", TaskName: "every-key", ExecutionEngine: "kubernetes",
 			Scheduling: "*/30 6-18 * * 1-5", Timezone: "America/New_York",
 			Labels: map[string]string{"task_name": "every-key", "team": ""},
+			Notify: []string{"submitter", "perf-team"},
 		},
 		Hardware: descriptors.Hardware{
-			InstanceType: "p3.8xlarge", Strategy: descriptors.Inference, AWSZoneID: "use1-az1", AvailabilityZone: "us-east-1a",
+			InstanceType: "p3.8xlarge", PricePerHour: "12.24 USD", Strategy: descriptors.Inference, AWSZoneID: "use1-az1", AvailabilityZone: "us-east-1a",
 			Distributed: descriptors.Distributed{NumInstances: 4, ProcessesPerInstance: descriptors.Processes{Number: 2}},
 			GPUs:        seconds(2), CPUs: "3500m", Memory: "24Gi", GPUResource: "nvidia.com/gpu",
 			Requests:     map[string]string{"ephemeral-storage": "5Gi"},
@@ -113,7 +115,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 		},
 		Server: &descriptors.Server{
 			Hardware: descriptors.Hardware{
-				InstanceType: "c5.xlarge", AWSZoneID: "use1-az1", AvailabilityZone: "us-east-1a",
+				InstanceType: "c5.xlarge", PricePerHour: "0.17 USD", AWSZoneID: "use1-az1", AvailabilityZone: "us-east-1a",
 				GPUs: seconds(0), CPUs: "4", Memory: "8Gi", GPUResource: "amd.com/gpu",
 				Requests: map[string]string{"ephemeral-storage": "1Gi"}, Limits: map[string]string{"intel.com/sriov": "1"},
 				NodeSelector: map[string]string{"disk": "ssd"}, AvoidControlPlane: true,
@@ -121,7 +123,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			},
 			Env: descriptors.ServerEnv{
 				Env: descriptors.Env{
-					DockerImage: "docker.io/library/nginx:1.27", Vars: map[string]string{"WORKERS": "2"}, VarOrder: []string{"WORKERS"},
+					DockerImage: "docker.io/library/nginx@sha256:0b970013351304af46f322da1263516b188318682b2ab1091862497591189ff1", Vars: map[string]string{"WORKERS": "2"}, VarOrder: []string{"WORKERS"},
 					Secrets:     map[string]descriptors.SecretRef{"CERT": {Name: "tls", Key: "cert.pem"}},
 					SecretFiles: map[string]descriptors.SecretRef{"/etc/nginx/tls.key": {Name: "tls", Key: "key.pem"}}, ImagePullSecret: "registry-login", PullPolicy: descriptors.PullIfNotPresent,
 				},
@@ -160,8 +162,9 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 			Concurrency: descriptors.Forbid, Missed: descriptors.AllMissed, MissedWindow: 6 * time.Hour, Jitter: 5 * time.Minute,
 			Suspend: new(false), History: 50, Start: "2026-12-01", End: "2027-12-01T03:00:00Z",
 		},
+		Cost: descriptors.Cost{Per: []string{"questions"}, Count: descriptors.SumOfSamples},
 		Alarms: []descriptors.Alarm{
-			{Metric: "latency", When: descriptors.OnRegression, MinChange: 0.02, Statistic: "p95", Notify: []string{"perf-team", "submitter"}},
+			{Metric: "latency", When: descriptors.OnRegression, MinChange: 0.02, Statistic: "p95", Notify: []string{"perf-team", "submitter"}, Confirm: &descriptors.Confirm{Pairs: 8, MaxRuns: seconds(20), Deadline: 6 * time.Hour}},
 			{Metric: "latency", When: descriptors.OnAbove, Above: limit(0.25), Unit: "s", For: seconds(3), Statistic: descriptors.Median},
 			{Metric: "latency", When: descriptors.OnBelow, Below: limit(0.001), Unit: "s", Statistic: descriptors.Median},
 			{Metric: "latency", When: descriptors.OnBeyond, Beyond: 0.05, Baseline: "main", Statistic: descriptors.Median},

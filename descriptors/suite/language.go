@@ -23,6 +23,7 @@ type table struct {
 	Timezone    string               `toml:"timezone" default:"UTC" kind:"time zone"`
 	Schedule    descriptors.Schedule `toml:"schedule"`
 	Labels      map[string]string    `toml:"labels" kind:"labels"`
+	Notify      []string             `toml:"notify" kind:"receivers"`
 	Entries     []entry              `toml:"entries" need:"yes"`
 	Descriptors []text               `toml:"descriptors"`
 }

@@ -144,3 +144,12 @@ func ownRuns(text []byte, own descriptors.Sweep, suite table) (repetitions, warm
 	}
 	return repetitions, warmup
 }
+
+// receivers finds the receivers of the suite that the platform does not have.
+func (m *members) receivers() {
+	for i, name := range m.doc.suite.Notify {
+		if message, remedy, unknown := m.parser.UnknownReceiver(name); unknown {
+			m.fault(fmt.Sprintf("suite.notify[%d]", i), fault.NoReceiver, message, remedy)
+		}
+	}
+}

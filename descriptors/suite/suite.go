@@ -50,6 +50,7 @@ func Parse(p parser.Parser, file string, text []byte) (*descriptors.Descriptor, 
 		return nil, nil, faults
 	}
 	m := newMembers(p, doc)
+	m.receivers()
 	m.read()
 	faults = slices.Concat(faults, m.faults)
 	if len(faults.Errors()) > 0 {
@@ -58,7 +59,7 @@ func Parse(p parser.Parser, file string, text []byte) (*descriptors.Descriptor, 
 	plan := sweep.Join(doc.sweep(), m.all)
 	d := *m.first
 	d.Info.Description, d.Info.Scheduling, d.Info.Timezone = doc.suite.Description, doc.suite.Scheduling, doc.suite.Timezone
-	d.Info.Labels, d.Schedule = doc.labels(), doc.suite.Schedule
+	d.Info.Labels, d.Info.Notify, d.Schedule = doc.labels(), doc.suite.Notify, doc.suite.Schedule
 	table := plan.Sweep()
 	d.Sweep = &table
 	return &d, plan, faults

@@ -291,3 +291,15 @@ func TestTheExampleIsASuite(t *testing.T) {
 		t.Fatal(faults)
 	}
 }
+
+func TestASuiteNotifiesTheReceiversThatThePlatformHas(t *testing.T) {
+	text := complete(t, head+"notify = [\"submitter\", \"perf\"]\n"+entry("a", "plain.toml"))
+	d, _, faults := suite.Parse(parser.Parser{Receivers: map[string][]string{"perf": nil}}, "suite.toml", text)
+	if d == nil || fmt.Sprint(d.Info.Notify) != "[submitter perf]" {
+		t.Errorf("%+v, %v", d, faults)
+	}
+	_, _, faults = suite.Parse(parser.Parser{Receivers: map[string][]string{"perf": {"other"}}}, "suite.toml", text)
+	if len(faults.Errors()) != 1 || faults[0].Path != "suite.notify[1]" || faults[0].Code != "BAI0198" {
+		t.Errorf("faults are %v", faults)
+	}
+}

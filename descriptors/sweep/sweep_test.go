@@ -348,3 +348,31 @@ func TestASweepIsRefusedForTheTextOfItsCellsAndNotForItsOwn(t *testing.T) {
 		t.Errorf("cells of 20 kB: %v", faults)
 	}
 }
+
+func TestParametersStandInTheObjectsOfAManifest(t *testing.T) {
+	const text = `spec_version = "1.0"
+[info]
+description = "x"
+[hardware]
+cpus = 1
+strategy = "manifest"
+[env]
+docker_image = "alpine:3"
+[manifest]
+objects = '''
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: flow}
+spec: {arguments: {parameters: [{name: size, value: "{{size}}"}, {name: own, value: "{{{{workflow.name}}"}]}}
+'''
+[sweep.product]
+size = [1, 2]
+`
+	p := read(t, text)
+	for i := range p.Cells() {
+		cell := string(p.Descriptor(i))
+		if want := fmt.Sprintf(`value: "%d"}, {name: own, value: "{{workflow.name}}"`, i+1); !strings.Contains(cell, want) {
+			t.Errorf("cell %d: %s", i, cell)
+		}
+	}
+}

@@ -43,6 +43,17 @@ func both(from, to string) (a, b unit, ok bool) {
 	return a, b, okFrom && okTo && a.of == b.of
 }
 
+// IsRate reports whether a unit is an amount per time, as images/s or Gbps.
+func IsRate(text string) bool {
+	text = strings.TrimSpace(text)
+	if u, ok := unitOf(text); ok {
+		return strings.HasSuffix(u.of, "/s") || u.of == "Hz"
+	}
+	_, per, _ := strings.Cut(text, "/")
+	u, ok := unitOf(per)
+	return ok && u.of == "ns"
+}
+
 // unit is a multiple of a base unit. The base unit is the smallest known one, so that all factors are whole.
 type unit struct {
 	of     string

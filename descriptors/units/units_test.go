@@ -43,3 +43,14 @@ func TestANumberIsConvertedToTheUnitThatIsWanted(t *testing.T) {
 		})
 	}
 }
+
+func TestAUnitPerTimeIsARate(t *testing.T) {
+	for unit, want := range map[string]bool{
+		"images/s": true, "Gbps": true, "MB/s": true, "op/s": true, "tokens/min": true, "requests/h": true, "Hz": true, " images/s ": true, "images/sec": true,
+		"images": false, "": false, "s": false, "J/image": false, "USD": false, "s/op": false, "%": false,
+	} {
+		if units.IsRate(unit) != want {
+			t.Errorf("%q: %t", unit, !want)
+		}
+	}
+}

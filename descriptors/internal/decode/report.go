@@ -26,7 +26,10 @@ type Report struct {
 }
 
 // location is where a key is, and where its value.
-type location struct{ key, value syntax.Position }
+type location struct {
+	key, value syntax.Position
+	node       *syntax.Node // the value; nil for an item of a list
+}
 
 func newReport() *Report {
 	return &Report{locations: map[string]location{}, order: map[string][]string{}, invalid: map[string]bool{}}
@@ -51,6 +54,15 @@ func (r *Report) Order(path string) []string { return r.order[path] }
 // the nearest table around it in the file.
 func (r *Report) Fault(path, code, message, remedy string) {
 	r.add(Fault{At: r.value(path), Path: path, Code: code, Message: message, Remedy: remedy})
+}
+
+// FaultInside reports an error at a line and a column of the content of the string at path.
+func (r *Report) FaultInside(path string, line, column int, code, message, remedy string) {
+	at := r.value(path)
+	if node := r.locations[path].node; node != nil {
+		at = node.InsideLines(line, column)
+	}
+	r.add(Fault{At: at, Path: path, Code: code, Message: message, Remedy: remedy})
 }
 
 // Warn reports a probable mistake in the key at path.

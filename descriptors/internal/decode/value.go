@@ -142,7 +142,7 @@ func (v Value) Items(want string) iter.Seq2[int, Value] {
 		}
 		for i, item := range v.Node.Items {
 			path := v.Path + "[" + strconv.Itoa(i) + "]"
-			v.report.locations[path] = location{item.At, item.At}
+			v.report.locations[path] = location{key: item.At, value: item.At}
 			if !yield(i, Value{item, path, v.report}) {
 				return
 			}
@@ -151,7 +151,7 @@ func (v Value) Items(want string) iter.Seq2[int, Value] {
 }
 
 func (r *Report) enter(table, path string, e syntax.Entry) {
-	r.locations[path] = location{e.At, e.Value.At}
+	r.locations[path] = location{e.At, e.Value.At, e.Value}
 	r.order[table] = append(r.order[table], e.Name)
 }
 

@@ -183,4 +183,28 @@ const (
 	BadReceiver    = "BAI0197"
 	NoReceiver     = "BAI0198"
 	NoDueTime      = "BAI0199"
+
+	// [alarms.confirm].
+	NothingToConfirm = "BAI0200"
+	NotRepeatable    = "BAI0201"
+	FewRuns          = "BAI0202"
+
+	// Prices, and [cost].
+	BadPrice   = "BAI0205"
+	NoCurrency = "BAI0206"
+	BadPer     = "BAI0207"
+	NoPer      = "BAI0208"
+
+	// [manifest].
+	BadManifest      = "BAI0215"
+	ObjectIdentity   = "BAI0216"
+	SameObject       = "BAI0217"
+	ObjectNamespace  = "BAI0218"
+	PodRule          = "BAI0219"
+	ObjectName       = "BAI0220"
+	OtherKind        = "BAI0221"
+	NoObjectEnds     = "BAI0222"
+	ManifestConflict = "BAI0223"
+	OneMachineOnly   = "BAI0224"
+	BadCondition     = "BAI0225"
 )

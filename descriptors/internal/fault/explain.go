@@ -17,7 +17,7 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), steps(), suites(), parsers(), network(), alarms())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), steps(), suites(), parsers(), network(), alarms(), costs(), manifests())
 }
 
 func file() []Explanation {

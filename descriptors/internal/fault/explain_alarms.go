@@ -63,5 +63,23 @@ func alarms() []Explanation {
 			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"missing\"",
 			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"missing\"\nwithin = \"26h\"",
 		},
+		{
+			NothingToConfirm, "a confirmation of an alarm without values",
+			"Runs confirm an incident by their values: those of the old edition are compared with those of the new one. An alarm with when = \"failed\" or \"missing\" has no values to compare.",
+			"[[alarms]]\nwhen = \"failed\"\n[alarms.confirm]\npairs = 5",
+			"[[alarms]]\nwhen = \"failed\"",
+		},
+		{
+			NotRepeatable, "a confirmation of a benchmark that cannot be repeated",
+			"Runs that confirm an incident repeat runs as they were. The platform knows the digest of the image that ran where a descriptor has one image; where it has several, a tag may name another image by then.",
+			metric + "[[steps]]\nname = \"warm\"\nwhen = \"before\"\ncommand = \"warm\"\nimage = \"debian:12\"\n[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\n[alarms.confirm]",
+			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\n[alarms.confirm]",
+		},
+		{
+			FewRuns, "a confirmation with fewer runs than its pairs need",
+			"A pair is a run of the old edition and one of the new edition, so max_runs is at least twice pairs. Runs that fail count, and another pair takes their place.",
+			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\n[alarms.confirm]\npairs = 8\nmax_runs = 12",
+			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\n[alarms.confirm]\npairs = 8\nmax_runs = 20",
+		},
 	}
 }

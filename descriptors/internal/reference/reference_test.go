@@ -268,7 +268,7 @@ func TestTheSchemaAgreesWithTheParserOnGeneratedDescriptors(t *testing.T) {
 		text, _ := descriptors.Template(kind)
 		texts = append(texts, string(text))
 	}
-	texts = append(texts, string(read(t, "../../examples/every-key.toml")), string(read(t, "../../examples/minimal.toml")), string(read(t, "../../examples/roles.toml")), string(read(t, "../../examples/steps.toml")))
+	texts = append(texts, string(read(t, "../../examples/every-key.toml")), string(read(t, "../../examples/minimal.toml")), string(read(t, "../../examples/roles.toml")), string(read(t, "../../examples/steps.toml")), string(read(t, "../../examples/manifest.toml")))
 	rapid.Check(t, func(t *rapid.T) {
 		lines := strings.SplitAfter(rapid.SampledFrom(texts).Draw(t, "text"), "\n")
 		for range rapid.IntRange(0, 2).Draw(t, "lines less") {

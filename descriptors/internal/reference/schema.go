@@ -184,6 +184,7 @@ func alarm() []schema {
 		when(need("beyond"), need("baseline")),
 		{"anyOf": []schema{need("metric"), one("when", "failed")}},
 	}
+	rules = append(rules, when(schema{"anyOf": []schema{one("when", "failed"), one("when", "missing")}}, schema{"not": need("confirm")}))
 	for _, limit := range []string{"above", "below", "beyond"} {
 		rules = append(rules, when(one("when", limit), need(limit)), when(schema{"required": []string{"when", limit}}, one("when", limit)))
 	}

@@ -160,6 +160,23 @@ func (n *Node) Inside(offset int) Position {
 	return Position{n.At.Line, n.At.Column + quote + utf8.RuneCountInString(n.Text[:offset])}
 }
 
+// InsideLines is the place of a line and a column of a String's content, both from 1 on. It is
+// the place of the String itself where the lines of the file are not those of the content.
+func (n *Node) InsideLines(line, column int) Position {
+	const quotes = 3
+	first, same := n.At.Line, strings.Count(n.source, "\n")-strings.Count(n.Text, "\n")
+	if len(n.source) < 2*quotes || n.source[0] != n.source[1] || n.source[1] != n.source[2] || same < 0 || same > 1 {
+		return n.At
+	}
+	if same == 1 { // the first line's end is not part of the content
+		return Position{first + line, column}
+	}
+	if line == 1 {
+		column += n.At.Column + quotes - 1
+	}
+	return Position{first + line - 1, column}
+}
+
 // indexed is the number of entries from which on a table is searched by an
 // index.
 const indexed = 8

@@ -16,16 +16,22 @@ const (
 	maxConsecutive = 100 // runs that an alarm waits for
 	maxReceivers   = 10
 
+	// A test of fewer pairs cannot show a difference at its level; one of more is not computed.
+	minPairs, maxPairs = 5, 20
+	maxConfirmations   = 60 // runs that confirm an incident
+
 	baselinePattern = `^[a-z0-9.-]{1,63}$`
 )
 
 // alarms are the types of the table alarms.
 func alarms() decode.ValueTypes {
 	return decode.ValueTypes{
-		"share":       {Type: "string", Rule: "a percentage above 0, at most 1000: `2%`, `0.5%`", Read: share},
-		"limit":       {Type: "number", Rule: "a finite number", Read: limit},
-		"consecutive": between(1, maxConsecutive),
-		"baseline":    text("1 to 63 of `a` to `z`, `0` to `9`, `-` and `.`", baseline),
+		"share":             {Type: "string", Rule: "a percentage above 0, at most 1000: `2%`, `0.5%`", Read: share},
+		"limit":             {Type: "number", Rule: "a finite number", Read: limit},
+		"consecutive":       between(1, maxConsecutive),
+		"pairs":             between(minPairs, maxPairs),
+		"confirmation runs": between(2*minPairs, maxConfirmations),
+		"baseline":          text("1 to 63 of `a` to `z`, `0` to `9`, `-` and `.`", baseline),
 		"receivers": {
 			Type: "list of strings", Rule: fmt.Sprintf("1 to %d names of receivers, none twice", maxReceivers), Read: receivers,
 		},

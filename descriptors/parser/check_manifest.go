@@ -1,0 +1,88 @@
+package parser
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/internal/fault"
+	"github.com/benchmark-ai/bai/descriptors/manifest"
+)
+
+// manifest checks the table manifest, and what a run of strategy manifest cannot have.
+func (c check) manifest() {
+	const at, strategy = "manifest", "hardware.strategy"
+	mine := c.d.Hardware.Strategy == descriptors.FromManifest
+	switch {
+	case c.r.HasError(strategy) || !c.r.Has("hardware"):
+		return
+	case !mine && c.r.Has(at):
+		c.r.Fault(at, fault.ManifestConflict, c.strategy()+" does not make these objects", `write strategy = "manifest" in [hardware], or leave the table out`)
+		return
+	case !mine:
+		return
+	case c.parser.OneMachine && !c.parser.Accepted:
+		c.r.Fault(strategy, fault.OneMachineOnly, "the local cluster has no controllers that run objects of a manifest", "run it on a platform with Kubernetes, or write another strategy")
+	}
+	if !c.r.Has(at) && !c.damaged {
+		c.r.Fault(strategy, fault.ManifestConflict, "strategy manifest needs the objects", "add [manifest] with objects")
+	}
+	for _, table := range []string{"roles", "steps", "server", "network"} {
+		if c.r.Has(table) {
+			c.r.Fault(table, fault.ManifestConflict, "is for pods that the platform makes; with strategy manifest the objects make them", "write it into the manifest")
+		}
+	}
+	if c.r.IsValid(descriptors.ManifestKey) {
+		c.objects()
+	}
+}
+
+// objects checks the objects of the manifest.
+func (c check) objects() {
+	documents, problems := c.d.ReadManifest()
+	for _, p := range problems {
+		c.r.FaultInside(descriptors.ManifestKey, p.Line, p.Column, p.Code, p.Message, p.Remedy)
+	}
+	if len(problems) > 0 {
+		return
+	}
+	own, ends, unknown := c.d.Manifest.Succeeded != "", false, false
+	for _, d := range documents {
+		ends = ends || d.Ends(own)
+		if _, known := manifest.Find(d.APIVersion(), d.Kind()); !known && !d.OfPlatform() {
+			unknown = true
+		}
+		c.kind(d)
+	}
+	if !ends && !c.r.Has("manifest.succeeded") {
+		c.r.Fault(descriptors.ManifestKey, fault.NoObjectEnds, "none of the objects is of a kind whose end is known, so that the run would never end",
+			`add succeeded = "condition=TYPE" or "jsonpath={.status.phase}=VALUE"`)
+	}
+	for _, key := range []string{"manifest.succeeded", "manifest.failed"} {
+		if c.r.Has(key) && !unknown {
+			c.r.Warn(key, fault.NotRead, "the platform knows how objects of these kinds end", "leave it out")
+		}
+	}
+}
+
+// kind finds a kind that the platform does not take.
+func (c check) kind(d manifest.Document) {
+	kinds, name := c.parser.Manifests, d.ResourceKind()
+	if kinds == nil || c.parser.Accepted || d.OfPlatform() || slices.Contains(kinds, name) {
+		return
+	}
+	others := slices.Concat([]string{"Job.v1.batch", "ConfigMap.v1", "Service.v1"}, kinds)
+	c.r.FaultInside(descriptors.ManifestKey, d.Line, d.Column, fault.OtherKind, fmt.Sprintf("this platform takes no %s", name),
+		"its kinds are "+strings.Join(others, ", ")+"; the platform's settings list them (executor.pods.manifests)")
+}
+
+// faultOf reports a reference that the platform refuses, at its place in the manifest if it is
+// from there.
+func (c check) faultOf(r descriptors.Reference, code, message, remedy string) {
+	if r.Path == descriptors.ManifestKey {
+		c.r.FaultInside(r.Path, r.Line, r.Column, code, message, remedy)
+		return
+	}
+	c.r.Fault(r.Path, code, message, remedy)
+}
