@@ -87,7 +87,9 @@ type Incident struct {
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,29,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// ID of the group: incidents of a team with the same change of version or the same
 	// firing of a schedule have one notice.
-	GroupId       string `protobuf:"bytes,30,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	GroupId string `protobuf:"bytes,30,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	// What runs say that were made to confirm it; absent if none were to be.
+	Confirmation  *IncidentConfirmation `protobuf:"bytes,31,opt,name=confirmation,proto3" json:"confirmation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -332,6 +334,13 @@ func (x *Incident) GetGroupId() string {
 	return ""
 }
 
+func (x *Incident) GetConfirmation() *IncidentConfirmation {
+	if x != nil {
+		return x.Confirmation
+	}
+	return nil
+}
+
 // AlarmRule is a table [[alarms]] of the newest descriptor of a task.
 type AlarmRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -352,7 +361,9 @@ type AlarmRule struct {
 	// Consecutive points that must be over the limit.
 	ForPoints int32 `protobuf:"varint,8,opt,name=for_points,json=forPoints,proto3" json:"for_points,omitempty"`
 	// Receivers; empty means those that the settings give the team.
-	Notify        []string `protobuf:"bytes,9,rep,name=notify,proto3" json:"notify,omitempty"`
+	Notify []string `protobuf:"bytes,9,rep,name=notify,proto3" json:"notify,omitempty"`
+	// Pairs of runs that confirm an incident before it fires; 0 for none.
+	ConfirmPairs  int32 `protobuf:"varint,10,opt,name=confirm_pairs,json=confirmPairs,proto3" json:"confirm_pairs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -450,6 +461,187 @@ func (x *AlarmRule) GetNotify() []string {
 	return nil
 }
 
+func (x *AlarmRule) GetConfirmPairs() int32 {
+	if x != nil {
+		return x.ConfirmPairs
+	}
+	return 0
+}
+
+// IncidentConfirmation is what runs say of an incident: the last good and the first bad
+// edition, each repeated as it was, one after the other.
+type IncidentConfirmation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Run of the last good edition.
+	OldRunId string `protobuf:"bytes,1,opt,name=old_run_id,json=oldRunId,proto3" json:"old_run_id,omitempty"`
+	// Run of the first bad edition.
+	NewRunId string `protobuf:"bytes,2,opt,name=new_run_id,json=newRunId,proto3" json:"new_run_id,omitempty"`
+	// One of confirmed, noise, environment and insufficient; empty while the runs go on.
+	Verdict string `protobuf:"bytes,3,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// A sentence that says why.
+	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// The runs that were made, the first one first.
+	Runs []*ConfirmationRun `protobuf:"bytes,5,rep,name=runs,proto3" json:"runs,omitempty"`
+	// What may differ from the runs that are repeated.
+	Gaps          []string `protobuf:"bytes,6,rep,name=gaps,proto3" json:"gaps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IncidentConfirmation) Reset() {
+	*x = IncidentConfirmation{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IncidentConfirmation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IncidentConfirmation) ProtoMessage() {}
+
+func (x *IncidentConfirmation) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IncidentConfirmation.ProtoReflect.Descriptor instead.
+func (*IncidentConfirmation) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *IncidentConfirmation) GetOldRunId() string {
+	if x != nil {
+		return x.OldRunId
+	}
+	return ""
+}
+
+func (x *IncidentConfirmation) GetNewRunId() string {
+	if x != nil {
+		return x.NewRunId
+	}
+	return ""
+}
+
+func (x *IncidentConfirmation) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *IncidentConfirmation) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *IncidentConfirmation) GetRuns() []*ConfirmationRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *IncidentConfirmation) GetGaps() []string {
+	if x != nil {
+		return x.Gaps
+	}
+	return nil
+}
+
+// ConfirmationRun is a run that confirms an incident.
+type ConfirmationRun struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Number of its pair, from 1. Pairs of which a run failed do not count.
+	Pair int32 `protobuf:"varint,2,opt,name=pair,proto3" json:"pair,omitempty"`
+	// Edition that it repeats: old or new.
+	Side string `protobuf:"bytes,3,opt,name=side,proto3" json:"side,omitempty"`
+	// One of running, succeeded and failed.
+	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	// Its value of the metric; absent as long as it has none.
+	Value         *float64 `protobuf:"fixed64,5,opt,name=value,proto3,oneof" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmationRun) Reset() {
+	*x = ConfirmationRun{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmationRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmationRun) ProtoMessage() {}
+
+func (x *ConfirmationRun) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmationRun.ProtoReflect.Descriptor instead.
+func (*ConfirmationRun) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ConfirmationRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ConfirmationRun) GetPair() int32 {
+	if x != nil {
+		return x.Pair
+	}
+	return 0
+}
+
+func (x *ConfirmationRun) GetSide() string {
+	if x != nil {
+		return x.Side
+	}
+	return ""
+}
+
+func (x *ConfirmationRun) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ConfirmationRun) GetValue() float64 {
+	if x != nil && x.Value != nil {
+		return *x.Value
+	}
+	return 0
+}
+
 // IncidentPoint is the value of a run.
 type IncidentPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -467,7 +659,7 @@ type IncidentPoint struct {
 
 func (x *IncidentPoint) Reset() {
 	*x = IncidentPoint{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[2]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +671,7 @@ func (x *IncidentPoint) String() string {
 func (*IncidentPoint) ProtoMessage() {}
 
 func (x *IncidentPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[2]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +684,7 @@ func (x *IncidentPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IncidentPoint.ProtoReflect.Descriptor instead.
 func (*IncidentPoint) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{2}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *IncidentPoint) GetRunId() string {
@@ -540,7 +732,7 @@ type IncidentTransition struct {
 
 func (x *IncidentTransition) Reset() {
 	*x = IncidentTransition{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[3]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +744,7 @@ func (x *IncidentTransition) String() string {
 func (*IncidentTransition) ProtoMessage() {}
 
 func (x *IncidentTransition) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[3]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +757,7 @@ func (x *IncidentTransition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IncidentTransition.ProtoReflect.Descriptor instead.
 func (*IncidentTransition) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{3}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *IncidentTransition) GetState() string {
@@ -618,7 +810,7 @@ type IncidentAck struct {
 
 func (x *IncidentAck) Reset() {
 	*x = IncidentAck{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[4]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +822,7 @@ func (x *IncidentAck) String() string {
 func (*IncidentAck) ProtoMessage() {}
 
 func (x *IncidentAck) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[4]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +835,7 @@ func (x *IncidentAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IncidentAck.ProtoReflect.Descriptor instead.
 func (*IncidentAck) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{4}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *IncidentAck) GetUser() string {
@@ -714,7 +906,7 @@ type Mute struct {
 
 func (x *Mute) Reset() {
 	*x = Mute{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[5]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +918,7 @@ func (x *Mute) String() string {
 func (*Mute) ProtoMessage() {}
 
 func (x *Mute) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[5]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +931,7 @@ func (x *Mute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mute.ProtoReflect.Descriptor instead.
 func (*Mute) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{5}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Mute) GetId() string {
@@ -807,14 +999,14 @@ type Notice struct {
 	Receiver string `protobuf:"bytes,2,opt,name=receiver,proto3" json:"receiver,omitempty"`
 	// Team of the incidents.
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// State of the incidents that it is about: firing, resolved or dismissed; empty for a
-	// test.
+	// State of the incidents that it is about: firing, resolved or dismissed; ended for a
+	// notice of the end of a run or a set.
 	Became string `protobuf:"bytes,4,opt,name=became,proto3" json:"became,omitempty"`
 	// IDs of the incidents, the worst first, ten at most.
 	IncidentIds []string `protobuf:"bytes,5,rep,name=incident_ids,json=incidentIds,proto3" json:"incident_ids,omitempty"`
 	// How many more incidents it is about.
 	More int32 `protobuf:"varint,6,opt,name=more,proto3" json:"more,omitempty"`
-	// A sentence that says what the worst incident is.
+	// A sentence that says what the worst incident is; empty for ends.
 	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
 	// waiting, sent, refused, muted, or summed: a later notice, a digest, has it.
 	Status string `protobuf:"bytes,8,opt,name=status,proto3" json:"status,omitempty"`
@@ -831,14 +1023,16 @@ type Notice struct {
 	// It is a test that somebody asked for.
 	Test bool `protobuf:"varint,14,opt,name=test,proto3" json:"test,omitempty"`
 	// IDs of the notices that this one sums up, because the receiver is over its rate.
-	DigestIds     []string `protobuf:"bytes,15,rep,name=digest_ids,json=digestIds,proto3" json:"digest_ids,omitempty"`
+	DigestIds []string `protobuf:"bytes,15,rep,name=digest_ids,json=digestIds,proto3" json:"digest_ids,omitempty"`
+	// IDs of the runs and sets whose ends it is about, ten at most.
+	EndedIds      []string `protobuf:"bytes,16,rep,name=ended_ids,json=endedIds,proto3" json:"ended_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[6]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +1044,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[6]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +1057,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{6}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Notice) GetId() string {
@@ -971,6 +1165,13 @@ func (x *Notice) GetDigestIds() []string {
 	return nil
 }
 
+func (x *Notice) GetEndedIds() []string {
+	if x != nil {
+		return x.EndedIds
+	}
+	return nil
+}
+
 // ListIncidentsRequest selects incidents.
 type ListIncidentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -994,7 +1195,7 @@ type ListIncidentsRequest struct {
 
 func (x *ListIncidentsRequest) Reset() {
 	*x = ListIncidentsRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[7]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1207,7 @@ func (x *ListIncidentsRequest) String() string {
 func (*ListIncidentsRequest) ProtoMessage() {}
 
 func (x *ListIncidentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[7]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1220,7 @@ func (x *ListIncidentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIncidentsRequest.ProtoReflect.Descriptor instead.
 func (*ListIncidentsRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{7}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListIncidentsRequest) GetPageSize() int32 {
@@ -1084,7 +1285,7 @@ type ListIncidentsResponse struct {
 
 func (x *ListIncidentsResponse) Reset() {
 	*x = ListIncidentsResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[8]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1297,7 @@ func (x *ListIncidentsResponse) String() string {
 func (*ListIncidentsResponse) ProtoMessage() {}
 
 func (x *ListIncidentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[8]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1310,7 @@ func (x *ListIncidentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIncidentsResponse.ProtoReflect.Descriptor instead.
 func (*ListIncidentsResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{8}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListIncidentsResponse) GetIncidents() []*Incident {
@@ -1140,7 +1341,7 @@ type GetIncidentRequest struct {
 
 func (x *GetIncidentRequest) Reset() {
 	*x = GetIncidentRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[9]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1152,7 +1353,7 @@ func (x *GetIncidentRequest) String() string {
 func (*GetIncidentRequest) ProtoMessage() {}
 
 func (x *GetIncidentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[9]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1165,7 +1366,7 @@ func (x *GetIncidentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIncidentRequest.ProtoReflect.Descriptor instead.
 func (*GetIncidentRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{9}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetIncidentRequest) GetIncident() string {
@@ -1193,7 +1394,7 @@ type GetIncidentResponse struct {
 
 func (x *GetIncidentResponse) Reset() {
 	*x = GetIncidentResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[10]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1406,7 @@ func (x *GetIncidentResponse) String() string {
 func (*GetIncidentResponse) ProtoMessage() {}
 
 func (x *GetIncidentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[10]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1419,7 @@ func (x *GetIncidentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIncidentResponse.ProtoReflect.Descriptor instead.
 func (*GetIncidentResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{10}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetIncidentResponse) GetIncident() *Incident {
@@ -1250,7 +1451,7 @@ type AckIncidentRequest struct {
 
 func (x *AckIncidentRequest) Reset() {
 	*x = AckIncidentRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[11]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +1463,7 @@ func (x *AckIncidentRequest) String() string {
 func (*AckIncidentRequest) ProtoMessage() {}
 
 func (x *AckIncidentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[11]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +1476,7 @@ func (x *AckIncidentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckIncidentRequest.ProtoReflect.Descriptor instead.
 func (*AckIncidentRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{11}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AckIncidentRequest) GetIncident() string {
@@ -1331,7 +1532,7 @@ type AckIncidentResponse struct {
 
 func (x *AckIncidentResponse) Reset() {
 	*x = AckIncidentResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[12]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1544,7 @@ func (x *AckIncidentResponse) String() string {
 func (*AckIncidentResponse) ProtoMessage() {}
 
 func (x *AckIncidentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[12]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1557,7 @@ func (x *AckIncidentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckIncidentResponse.ProtoReflect.Descriptor instead.
 func (*AckIncidentResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{12}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AckIncidentResponse) GetIncident() *Incident {
@@ -1387,7 +1588,7 @@ type CreateMuteRequest struct {
 
 func (x *CreateMuteRequest) Reset() {
 	*x = CreateMuteRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[13]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1600,7 @@ func (x *CreateMuteRequest) String() string {
 func (*CreateMuteRequest) ProtoMessage() {}
 
 func (x *CreateMuteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[13]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1613,7 @@ func (x *CreateMuteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMuteRequest.ProtoReflect.Descriptor instead.
 func (*CreateMuteRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{13}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CreateMuteRequest) GetNamespace() string {
@@ -1468,7 +1669,7 @@ type CreateMuteResponse struct {
 
 func (x *CreateMuteResponse) Reset() {
 	*x = CreateMuteResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[14]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1681,7 @@ func (x *CreateMuteResponse) String() string {
 func (*CreateMuteResponse) ProtoMessage() {}
 
 func (x *CreateMuteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[14]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1694,7 @@ func (x *CreateMuteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMuteResponse.ProtoReflect.Descriptor instead.
 func (*CreateMuteResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{14}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateMuteResponse) GetMute() *Mute {
@@ -1520,7 +1721,7 @@ type ListMutesRequest struct {
 
 func (x *ListMutesRequest) Reset() {
 	*x = ListMutesRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[15]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1733,7 @@ func (x *ListMutesRequest) String() string {
 func (*ListMutesRequest) ProtoMessage() {}
 
 func (x *ListMutesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[15]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1746,7 @@ func (x *ListMutesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMutesRequest.ProtoReflect.Descriptor instead.
 func (*ListMutesRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{15}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListMutesRequest) GetPageSize() int32 {
@@ -1589,7 +1790,7 @@ type ListMutesResponse struct {
 
 func (x *ListMutesResponse) Reset() {
 	*x = ListMutesResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[16]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1601,7 +1802,7 @@ func (x *ListMutesResponse) String() string {
 func (*ListMutesResponse) ProtoMessage() {}
 
 func (x *ListMutesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[16]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1614,7 +1815,7 @@ func (x *ListMutesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMutesResponse.ProtoReflect.Descriptor instead.
 func (*ListMutesResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{16}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListMutesResponse) GetMutes() []*Mute {
@@ -1645,7 +1846,7 @@ type DeleteMuteRequest struct {
 
 func (x *DeleteMuteRequest) Reset() {
 	*x = DeleteMuteRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[17]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1858,7 @@ func (x *DeleteMuteRequest) String() string {
 func (*DeleteMuteRequest) ProtoMessage() {}
 
 func (x *DeleteMuteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[17]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1871,7 @@ func (x *DeleteMuteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMuteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMuteRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{17}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteMuteRequest) GetMute() string {
@@ -1698,7 +1899,7 @@ type DeleteMuteResponse struct {
 
 func (x *DeleteMuteResponse) Reset() {
 	*x = DeleteMuteResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[18]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1710,7 +1911,7 @@ func (x *DeleteMuteResponse) String() string {
 func (*DeleteMuteResponse) ProtoMessage() {}
 
 func (x *DeleteMuteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[18]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1723,7 +1924,7 @@ func (x *DeleteMuteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMuteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMuteResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{18}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteMuteResponse) GetExisted() bool {
@@ -1755,7 +1956,7 @@ type ListNoticesRequest struct {
 
 func (x *ListNoticesRequest) Reset() {
 	*x = ListNoticesRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[19]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +1968,7 @@ func (x *ListNoticesRequest) String() string {
 func (*ListNoticesRequest) ProtoMessage() {}
 
 func (x *ListNoticesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[19]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +1981,7 @@ func (x *ListNoticesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNoticesRequest.ProtoReflect.Descriptor instead.
 func (*ListNoticesRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{19}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListNoticesRequest) GetPageSize() int32 {
@@ -1838,7 +2039,7 @@ type ListNoticesResponse struct {
 
 func (x *ListNoticesResponse) Reset() {
 	*x = ListNoticesResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[20]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +2051,7 @@ func (x *ListNoticesResponse) String() string {
 func (*ListNoticesResponse) ProtoMessage() {}
 
 func (x *ListNoticesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[20]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1863,7 +2064,7 @@ func (x *ListNoticesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNoticesResponse.ProtoReflect.Descriptor instead.
 func (*ListNoticesResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{20}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListNoticesResponse) GetNotices() []*Notice {
@@ -1880,11 +2081,260 @@ func (x *ListNoticesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Receiver takes notices: a chat, mailboxes, a program.
+type Receiver struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name in the settings, which descriptors use.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Receiver) Reset() {
+	*x = Receiver{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Receiver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Receiver) ProtoMessage() {}
+
+func (x *Receiver) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Receiver.ProtoReflect.Descriptor instead.
+func (*Receiver) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Receiver) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ListReceiversRequest selects receivers.
+type ListReceiversRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Team; empty means "default".
+	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReceiversRequest) Reset() {
+	*x = ListReceiversRequest{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReceiversRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReceiversRequest) ProtoMessage() {}
+
+func (x *ListReceiversRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReceiversRequest.ProtoReflect.Descriptor instead.
+func (*ListReceiversRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListReceiversRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+// ListReceiversResponse has all receivers of a team.
+type ListReceiversResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Receivers     []*Receiver `protobuf:"bytes,1,rep,name=receivers,proto3" json:"receivers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReceiversResponse) Reset() {
+	*x = ListReceiversResponse{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReceiversResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReceiversResponse) ProtoMessage() {}
+
+func (x *ListReceiversResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReceiversResponse.ProtoReflect.Descriptor instead.
+func (*ListReceiversResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListReceiversResponse) GetReceivers() []*Receiver {
+	if x != nil {
+		return x.Receivers
+	}
+	return nil
+}
+
+// TestReceiverRequest asks for a test of a receiver.
+type TestReceiverRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the receiver in the settings.
+	Receiver string `protobuf:"bytes,1,opt,name=receiver,proto3" json:"receiver,omitempty"`
+	// Team; empty means "default".
+	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Chosen by the caller, at most 128 bytes: calls with the same key are the same test.
+	// Empty means a new one.
+	IdempotencyKey string `protobuf:"bytes,3,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *TestReceiverRequest) Reset() {
+	*x = TestReceiverRequest{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestReceiverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestReceiverRequest) ProtoMessage() {}
+
+func (x *TestReceiverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestReceiverRequest.ProtoReflect.Descriptor instead.
+func (*TestReceiverRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *TestReceiverRequest) GetReceiver() string {
+	if x != nil {
+		return x.Receiver
+	}
+	return ""
+}
+
+func (x *TestReceiverRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *TestReceiverRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+// TestReceiverResponse says what became of a test.
+type TestReceiverResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its status is sent, refused, or waiting while there is no answer.
+	Notice        *Notice `protobuf:"bytes,1,opt,name=notice,proto3" json:"notice,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestReceiverResponse) Reset() {
+	*x = TestReceiverResponse{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestReceiverResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestReceiverResponse) ProtoMessage() {}
+
+func (x *TestReceiverResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestReceiverResponse.ProtoReflect.Descriptor instead.
+func (*TestReceiverResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TestReceiverResponse) GetNotice() *Notice {
+	if x != nil {
+		return x.Notice
+	}
+	return nil
+}
+
 var File_bai_v1_alarm_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1abai/v1/alarm_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xef\b\n" +
+	"\x1abai/v1/alarm_service.proto\x12\x06bai.v1\x1a\x1bbai/v1/result_service.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb1\t\n" +
 	"\bIncident\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -1919,13 +2369,14 @@ const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"\topen_time\x18\x1c \x01(\v2\x1a.google.protobuf.TimestampR\bopenTime\x12;\n" +
 	"\vupdate_time\x18\x1d \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x19\n" +
-	"\bgroup_id\x18\x1e \x01(\tR\agroupId\x1a9\n" +
+	"\bgroup_id\x18\x1e \x01(\tR\agroupId\x12@\n" +
+	"\fconfirmation\x18\x1f \x01(\v2\x1c.bai.v1.IncidentConfirmationR\fconfirmation\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\f\n" +
 	"\n" +
 	"_magnitudeB\x04\n" +
-	"\x02_p\"\xe9\x01\n" +
+	"\x02_p\"\x8e\x02\n" +
 	"\tAlarmRule\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04when\x18\x02 \x01(\tR\x04when\x12\x1c\n" +
@@ -1937,7 +2388,25 @@ const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"min_change\x18\a \x01(\x01R\tminChange\x12\x1d\n" +
 	"\n" +
 	"for_points\x18\b \x01(\x05R\tforPoints\x12\x16\n" +
-	"\x06notify\x18\t \x03(\tR\x06notify\"\x86\x01\n" +
+	"\x06notify\x18\t \x03(\tR\x06notify\x12#\n" +
+	"\rconfirm_pairs\x18\n" +
+	" \x01(\x05R\fconfirmPairs\"\xc7\x01\n" +
+	"\x14IncidentConfirmation\x12\x1c\n" +
+	"\n" +
+	"old_run_id\x18\x01 \x01(\tR\boldRunId\x12\x1c\n" +
+	"\n" +
+	"new_run_id\x18\x02 \x01(\tR\bnewRunId\x12\x18\n" +
+	"\averdict\x18\x03 \x01(\tR\averdict\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12+\n" +
+	"\x04runs\x18\x05 \x03(\v2\x17.bai.v1.ConfirmationRunR\x04runs\x12\x12\n" +
+	"\x04gaps\x18\x06 \x03(\tR\x04gaps\"\x8b\x01\n" +
+	"\x0fConfirmationRun\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04pair\x18\x02 \x01(\x05R\x04pair\x12\x12\n" +
+	"\x04side\x18\x03 \x01(\tR\x04side\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x19\n" +
+	"\x05value\x18\x05 \x01(\x01H\x00R\x05value\x88\x01\x01B\b\n" +
+	"\x06_value\"\x86\x01\n" +
 	"\rIncidentPoint\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
@@ -1967,7 +2436,7 @@ const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xef\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8c\x04\n" +
 	"\x06Notice\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\breceiver\x18\x02 \x01(\tR\breceiver\x12\x1c\n" +
@@ -1988,7 +2457,8 @@ const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"retry_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tretryTime\x12\x12\n" +
 	"\x04test\x18\x0e \x01(\bR\x04test\x12\x1d\n" +
 	"\n" +
-	"digest_ids\x18\x0f \x03(\tR\tdigestIds\"\xc8\x01\n" +
+	"digest_ids\x18\x0f \x03(\tR\tdigestIds\x12\x1b\n" +
+	"\tended_ids\x18\x10 \x03(\tR\bendedIds\"\xc8\x01\n" +
 	"\x14ListIncidentsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -2051,7 +2521,19 @@ const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"\bstatuses\x18\x06 \x03(\tR\bstatuses\"g\n" +
 	"\x13ListNoticesResponse\x12(\n" +
 	"\anotices\x18\x01 \x03(\v2\x0e.bai.v1.NoticeR\anotices\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x80\x04\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x1e\n" +
+	"\bReceiver\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"4\n" +
+	"\x14ListReceiversRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"G\n" +
+	"\x15ListReceiversResponse\x12.\n" +
+	"\treceivers\x18\x01 \x03(\v2\x10.bai.v1.ReceiverR\treceivers\"x\n" +
+	"\x13TestReceiverRequest\x12\x1a\n" +
+	"\breceiver\x18\x01 \x01(\tR\breceiver\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12'\n" +
+	"\x0fidempotency_key\x18\x03 \x01(\tR\x0eidempotencyKey\">\n" +
+	"\x14TestReceiverResponse\x12&\n" +
+	"\x06notice\x18\x01 \x01(\v2\x0e.bai.v1.NoticeR\x06notice2\x99\x05\n" +
 	"\fAlarmService\x12L\n" +
 	"\rListIncidents\x12\x1c.bai.v1.ListIncidentsRequest\x1a\x1d.bai.v1.ListIncidentsResponse\x12F\n" +
 	"\vGetIncident\x12\x1a.bai.v1.GetIncidentRequest\x1a\x1b.bai.v1.GetIncidentResponse\x12F\n" +
@@ -2061,7 +2543,9 @@ const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"\tListMutes\x12\x18.bai.v1.ListMutesRequest\x1a\x19.bai.v1.ListMutesResponse\x12C\n" +
 	"\n" +
 	"DeleteMute\x12\x19.bai.v1.DeleteMuteRequest\x1a\x1a.bai.v1.DeleteMuteResponse\x12F\n" +
-	"\vListNotices\x12\x1a.bai.v1.ListNoticesRequest\x1a\x1b.bai.v1.ListNoticesResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
+	"\vListNotices\x12\x1a.bai.v1.ListNoticesRequest\x1a\x1b.bai.v1.ListNoticesResponse\x12L\n" +
+	"\rListReceivers\x12\x1c.bai.v1.ListReceiversRequest\x1a\x1d.bai.v1.ListReceiversResponse\x12I\n" +
+	"\fTestReceiver\x12\x1b.bai.v1.TestReceiverRequest\x1a\x1c.bai.v1.TestReceiverResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
 
 var (
 	file_bai_v1_alarm_service_proto_rawDescOnce sync.Once
@@ -2075,86 +2559,101 @@ func file_bai_v1_alarm_service_proto_rawDescGZIP() []byte {
 	return file_bai_v1_alarm_service_proto_rawDescData
 }
 
-var file_bai_v1_alarm_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_bai_v1_alarm_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_bai_v1_alarm_service_proto_goTypes = []any{
 	(*Incident)(nil),              // 0: bai.v1.Incident
 	(*AlarmRule)(nil),             // 1: bai.v1.AlarmRule
-	(*IncidentPoint)(nil),         // 2: bai.v1.IncidentPoint
-	(*IncidentTransition)(nil),    // 3: bai.v1.IncidentTransition
-	(*IncidentAck)(nil),           // 4: bai.v1.IncidentAck
-	(*Mute)(nil),                  // 5: bai.v1.Mute
-	(*Notice)(nil),                // 6: bai.v1.Notice
-	(*ListIncidentsRequest)(nil),  // 7: bai.v1.ListIncidentsRequest
-	(*ListIncidentsResponse)(nil), // 8: bai.v1.ListIncidentsResponse
-	(*GetIncidentRequest)(nil),    // 9: bai.v1.GetIncidentRequest
-	(*GetIncidentResponse)(nil),   // 10: bai.v1.GetIncidentResponse
-	(*AckIncidentRequest)(nil),    // 11: bai.v1.AckIncidentRequest
-	(*AckIncidentResponse)(nil),   // 12: bai.v1.AckIncidentResponse
-	(*CreateMuteRequest)(nil),     // 13: bai.v1.CreateMuteRequest
-	(*CreateMuteResponse)(nil),    // 14: bai.v1.CreateMuteResponse
-	(*ListMutesRequest)(nil),      // 15: bai.v1.ListMutesRequest
-	(*ListMutesResponse)(nil),     // 16: bai.v1.ListMutesResponse
-	(*DeleteMuteRequest)(nil),     // 17: bai.v1.DeleteMuteRequest
-	(*DeleteMuteResponse)(nil),    // 18: bai.v1.DeleteMuteResponse
-	(*ListNoticesRequest)(nil),    // 19: bai.v1.ListNoticesRequest
-	(*ListNoticesResponse)(nil),   // 20: bai.v1.ListNoticesResponse
-	nil,                           // 21: bai.v1.Incident.LabelsEntry
-	nil,                           // 22: bai.v1.Mute.LabelsEntry
-	nil,                           // 23: bai.v1.CreateMuteRequest.LabelsEntry
-	(*Interval)(nil),              // 24: bai.v1.Interval
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*IncidentConfirmation)(nil),  // 2: bai.v1.IncidentConfirmation
+	(*ConfirmationRun)(nil),       // 3: bai.v1.ConfirmationRun
+	(*IncidentPoint)(nil),         // 4: bai.v1.IncidentPoint
+	(*IncidentTransition)(nil),    // 5: bai.v1.IncidentTransition
+	(*IncidentAck)(nil),           // 6: bai.v1.IncidentAck
+	(*Mute)(nil),                  // 7: bai.v1.Mute
+	(*Notice)(nil),                // 8: bai.v1.Notice
+	(*ListIncidentsRequest)(nil),  // 9: bai.v1.ListIncidentsRequest
+	(*ListIncidentsResponse)(nil), // 10: bai.v1.ListIncidentsResponse
+	(*GetIncidentRequest)(nil),    // 11: bai.v1.GetIncidentRequest
+	(*GetIncidentResponse)(nil),   // 12: bai.v1.GetIncidentResponse
+	(*AckIncidentRequest)(nil),    // 13: bai.v1.AckIncidentRequest
+	(*AckIncidentResponse)(nil),   // 14: bai.v1.AckIncidentResponse
+	(*CreateMuteRequest)(nil),     // 15: bai.v1.CreateMuteRequest
+	(*CreateMuteResponse)(nil),    // 16: bai.v1.CreateMuteResponse
+	(*ListMutesRequest)(nil),      // 17: bai.v1.ListMutesRequest
+	(*ListMutesResponse)(nil),     // 18: bai.v1.ListMutesResponse
+	(*DeleteMuteRequest)(nil),     // 19: bai.v1.DeleteMuteRequest
+	(*DeleteMuteResponse)(nil),    // 20: bai.v1.DeleteMuteResponse
+	(*ListNoticesRequest)(nil),    // 21: bai.v1.ListNoticesRequest
+	(*ListNoticesResponse)(nil),   // 22: bai.v1.ListNoticesResponse
+	(*Receiver)(nil),              // 23: bai.v1.Receiver
+	(*ListReceiversRequest)(nil),  // 24: bai.v1.ListReceiversRequest
+	(*ListReceiversResponse)(nil), // 25: bai.v1.ListReceiversResponse
+	(*TestReceiverRequest)(nil),   // 26: bai.v1.TestReceiverRequest
+	(*TestReceiverResponse)(nil),  // 27: bai.v1.TestReceiverResponse
+	nil,                           // 28: bai.v1.Incident.LabelsEntry
+	nil,                           // 29: bai.v1.Mute.LabelsEntry
+	nil,                           // 30: bai.v1.CreateMuteRequest.LabelsEntry
+	(*Interval)(nil),              // 31: bai.v1.Interval
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
 }
 var file_bai_v1_alarm_service_proto_depIdxs = []int32{
-	21, // 0: bai.v1.Incident.labels:type_name -> bai.v1.Incident.LabelsEntry
+	28, // 0: bai.v1.Incident.labels:type_name -> bai.v1.Incident.LabelsEntry
 	1,  // 1: bai.v1.Incident.rule:type_name -> bai.v1.AlarmRule
-	24, // 2: bai.v1.Incident.interval:type_name -> bai.v1.Interval
-	2,  // 3: bai.v1.Incident.last_good:type_name -> bai.v1.IncidentPoint
-	2,  // 4: bai.v1.Incident.first_bad:type_name -> bai.v1.IncidentPoint
-	2,  // 5: bai.v1.Incident.range_first:type_name -> bai.v1.IncidentPoint
-	2,  // 6: bai.v1.Incident.range_last:type_name -> bai.v1.IncidentPoint
-	2,  // 7: bai.v1.Incident.recent:type_name -> bai.v1.IncidentPoint
-	3,  // 8: bai.v1.Incident.transitions:type_name -> bai.v1.IncidentTransition
-	4,  // 9: bai.v1.Incident.ack:type_name -> bai.v1.IncidentAck
-	25, // 10: bai.v1.Incident.open_time:type_name -> google.protobuf.Timestamp
-	25, // 11: bai.v1.Incident.update_time:type_name -> google.protobuf.Timestamp
-	25, // 12: bai.v1.IncidentPoint.time:type_name -> google.protobuf.Timestamp
-	25, // 13: bai.v1.IncidentTransition.time:type_name -> google.protobuf.Timestamp
-	25, // 14: bai.v1.IncidentAck.time:type_name -> google.protobuf.Timestamp
-	25, // 15: bai.v1.IncidentAck.until:type_name -> google.protobuf.Timestamp
-	22, // 16: bai.v1.Mute.labels:type_name -> bai.v1.Mute.LabelsEntry
-	25, // 17: bai.v1.Mute.create_time:type_name -> google.protobuf.Timestamp
-	25, // 18: bai.v1.Mute.until:type_name -> google.protobuf.Timestamp
-	25, // 19: bai.v1.Notice.create_time:type_name -> google.protobuf.Timestamp
-	25, // 20: bai.v1.Notice.status_time:type_name -> google.protobuf.Timestamp
-	25, // 21: bai.v1.Notice.retry_time:type_name -> google.protobuf.Timestamp
-	0,  // 22: bai.v1.ListIncidentsResponse.incidents:type_name -> bai.v1.Incident
-	0,  // 23: bai.v1.GetIncidentResponse.incident:type_name -> bai.v1.Incident
-	25, // 24: bai.v1.AckIncidentRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 25: bai.v1.AckIncidentResponse.incident:type_name -> bai.v1.Incident
-	23, // 26: bai.v1.CreateMuteRequest.labels:type_name -> bai.v1.CreateMuteRequest.LabelsEntry
-	25, // 27: bai.v1.CreateMuteRequest.until:type_name -> google.protobuf.Timestamp
-	5,  // 28: bai.v1.CreateMuteResponse.mute:type_name -> bai.v1.Mute
-	5,  // 29: bai.v1.ListMutesResponse.mutes:type_name -> bai.v1.Mute
-	6,  // 30: bai.v1.ListNoticesResponse.notices:type_name -> bai.v1.Notice
-	7,  // 31: bai.v1.AlarmService.ListIncidents:input_type -> bai.v1.ListIncidentsRequest
-	9,  // 32: bai.v1.AlarmService.GetIncident:input_type -> bai.v1.GetIncidentRequest
-	11, // 33: bai.v1.AlarmService.AckIncident:input_type -> bai.v1.AckIncidentRequest
-	13, // 34: bai.v1.AlarmService.CreateMute:input_type -> bai.v1.CreateMuteRequest
-	15, // 35: bai.v1.AlarmService.ListMutes:input_type -> bai.v1.ListMutesRequest
-	17, // 36: bai.v1.AlarmService.DeleteMute:input_type -> bai.v1.DeleteMuteRequest
-	19, // 37: bai.v1.AlarmService.ListNotices:input_type -> bai.v1.ListNoticesRequest
-	8,  // 38: bai.v1.AlarmService.ListIncidents:output_type -> bai.v1.ListIncidentsResponse
-	10, // 39: bai.v1.AlarmService.GetIncident:output_type -> bai.v1.GetIncidentResponse
-	12, // 40: bai.v1.AlarmService.AckIncident:output_type -> bai.v1.AckIncidentResponse
-	14, // 41: bai.v1.AlarmService.CreateMute:output_type -> bai.v1.CreateMuteResponse
-	16, // 42: bai.v1.AlarmService.ListMutes:output_type -> bai.v1.ListMutesResponse
-	18, // 43: bai.v1.AlarmService.DeleteMute:output_type -> bai.v1.DeleteMuteResponse
-	20, // 44: bai.v1.AlarmService.ListNotices:output_type -> bai.v1.ListNoticesResponse
-	38, // [38:45] is the sub-list for method output_type
-	31, // [31:38] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	31, // 2: bai.v1.Incident.interval:type_name -> bai.v1.Interval
+	4,  // 3: bai.v1.Incident.last_good:type_name -> bai.v1.IncidentPoint
+	4,  // 4: bai.v1.Incident.first_bad:type_name -> bai.v1.IncidentPoint
+	4,  // 5: bai.v1.Incident.range_first:type_name -> bai.v1.IncidentPoint
+	4,  // 6: bai.v1.Incident.range_last:type_name -> bai.v1.IncidentPoint
+	4,  // 7: bai.v1.Incident.recent:type_name -> bai.v1.IncidentPoint
+	5,  // 8: bai.v1.Incident.transitions:type_name -> bai.v1.IncidentTransition
+	6,  // 9: bai.v1.Incident.ack:type_name -> bai.v1.IncidentAck
+	32, // 10: bai.v1.Incident.open_time:type_name -> google.protobuf.Timestamp
+	32, // 11: bai.v1.Incident.update_time:type_name -> google.protobuf.Timestamp
+	2,  // 12: bai.v1.Incident.confirmation:type_name -> bai.v1.IncidentConfirmation
+	3,  // 13: bai.v1.IncidentConfirmation.runs:type_name -> bai.v1.ConfirmationRun
+	32, // 14: bai.v1.IncidentPoint.time:type_name -> google.protobuf.Timestamp
+	32, // 15: bai.v1.IncidentTransition.time:type_name -> google.protobuf.Timestamp
+	32, // 16: bai.v1.IncidentAck.time:type_name -> google.protobuf.Timestamp
+	32, // 17: bai.v1.IncidentAck.until:type_name -> google.protobuf.Timestamp
+	29, // 18: bai.v1.Mute.labels:type_name -> bai.v1.Mute.LabelsEntry
+	32, // 19: bai.v1.Mute.create_time:type_name -> google.protobuf.Timestamp
+	32, // 20: bai.v1.Mute.until:type_name -> google.protobuf.Timestamp
+	32, // 21: bai.v1.Notice.create_time:type_name -> google.protobuf.Timestamp
+	32, // 22: bai.v1.Notice.status_time:type_name -> google.protobuf.Timestamp
+	32, // 23: bai.v1.Notice.retry_time:type_name -> google.protobuf.Timestamp
+	0,  // 24: bai.v1.ListIncidentsResponse.incidents:type_name -> bai.v1.Incident
+	0,  // 25: bai.v1.GetIncidentResponse.incident:type_name -> bai.v1.Incident
+	32, // 26: bai.v1.AckIncidentRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 27: bai.v1.AckIncidentResponse.incident:type_name -> bai.v1.Incident
+	30, // 28: bai.v1.CreateMuteRequest.labels:type_name -> bai.v1.CreateMuteRequest.LabelsEntry
+	32, // 29: bai.v1.CreateMuteRequest.until:type_name -> google.protobuf.Timestamp
+	7,  // 30: bai.v1.CreateMuteResponse.mute:type_name -> bai.v1.Mute
+	7,  // 31: bai.v1.ListMutesResponse.mutes:type_name -> bai.v1.Mute
+	8,  // 32: bai.v1.ListNoticesResponse.notices:type_name -> bai.v1.Notice
+	23, // 33: bai.v1.ListReceiversResponse.receivers:type_name -> bai.v1.Receiver
+	8,  // 34: bai.v1.TestReceiverResponse.notice:type_name -> bai.v1.Notice
+	9,  // 35: bai.v1.AlarmService.ListIncidents:input_type -> bai.v1.ListIncidentsRequest
+	11, // 36: bai.v1.AlarmService.GetIncident:input_type -> bai.v1.GetIncidentRequest
+	13, // 37: bai.v1.AlarmService.AckIncident:input_type -> bai.v1.AckIncidentRequest
+	15, // 38: bai.v1.AlarmService.CreateMute:input_type -> bai.v1.CreateMuteRequest
+	17, // 39: bai.v1.AlarmService.ListMutes:input_type -> bai.v1.ListMutesRequest
+	19, // 40: bai.v1.AlarmService.DeleteMute:input_type -> bai.v1.DeleteMuteRequest
+	21, // 41: bai.v1.AlarmService.ListNotices:input_type -> bai.v1.ListNoticesRequest
+	24, // 42: bai.v1.AlarmService.ListReceivers:input_type -> bai.v1.ListReceiversRequest
+	26, // 43: bai.v1.AlarmService.TestReceiver:input_type -> bai.v1.TestReceiverRequest
+	10, // 44: bai.v1.AlarmService.ListIncidents:output_type -> bai.v1.ListIncidentsResponse
+	12, // 45: bai.v1.AlarmService.GetIncident:output_type -> bai.v1.GetIncidentResponse
+	14, // 46: bai.v1.AlarmService.AckIncident:output_type -> bai.v1.AckIncidentResponse
+	16, // 47: bai.v1.AlarmService.CreateMute:output_type -> bai.v1.CreateMuteResponse
+	18, // 48: bai.v1.AlarmService.ListMutes:output_type -> bai.v1.ListMutesResponse
+	20, // 49: bai.v1.AlarmService.DeleteMute:output_type -> bai.v1.DeleteMuteResponse
+	22, // 50: bai.v1.AlarmService.ListNotices:output_type -> bai.v1.ListNoticesResponse
+	25, // 51: bai.v1.AlarmService.ListReceivers:output_type -> bai.v1.ListReceiversResponse
+	27, // 52: bai.v1.AlarmService.TestReceiver:output_type -> bai.v1.TestReceiverResponse
+	44, // [44:53] is the sub-list for method output_type
+	35, // [35:44] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_alarm_service_proto_init() }
@@ -2164,13 +2663,14 @@ func file_bai_v1_alarm_service_proto_init() {
 	}
 	file_bai_v1_result_service_proto_init()
 	file_bai_v1_alarm_service_proto_msgTypes[0].OneofWrappers = []any{}
+	file_bai_v1_alarm_service_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_alarm_service_proto_rawDesc), len(file_bai_v1_alarm_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

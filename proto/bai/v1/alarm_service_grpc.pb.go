@@ -26,6 +26,8 @@ const (
 	AlarmService_ListMutes_FullMethodName     = "/bai.v1.AlarmService/ListMutes"
 	AlarmService_DeleteMute_FullMethodName    = "/bai.v1.AlarmService/DeleteMute"
 	AlarmService_ListNotices_FullMethodName   = "/bai.v1.AlarmService/ListNotices"
+	AlarmService_ListReceivers_FullMethodName = "/bai.v1.AlarmService/ListReceivers"
+	AlarmService_TestReceiver_FullMethodName  = "/bai.v1.AlarmService/TestReceiver"
 )
 
 // AlarmServiceClient is the client API for AlarmService service.
@@ -54,6 +56,12 @@ type AlarmServiceClient interface {
 	DeleteMute(ctx context.Context, in *DeleteMuteRequest, opts ...grpc.CallOption) (*DeleteMuteResponse, error)
 	// ListNotices returns the log of notices, the newest first.
 	ListNotices(ctx context.Context, in *ListNoticesRequest, opts ...grpc.CallOption) (*ListNoticesResponse, error)
+	// ListReceivers returns the receivers that a team may use, by name.
+	ListReceivers(ctx context.Context, in *ListReceiversRequest, opts ...grpc.CallOption) (*ListReceiversResponse, error)
+	// TestReceiver sends a notice that is marked as a test to a receiver, and waits up to
+	// 20 s for the answer. The same key again sends nothing: it waits for the answer to the
+	// first.
+	TestReceiver(ctx context.Context, in *TestReceiverRequest, opts ...grpc.CallOption) (*TestReceiverResponse, error)
 }
 
 type alarmServiceClient struct {
@@ -134,6 +142,26 @@ func (c *alarmServiceClient) ListNotices(ctx context.Context, in *ListNoticesReq
 	return out, nil
 }
 
+func (c *alarmServiceClient) ListReceivers(ctx context.Context, in *ListReceiversRequest, opts ...grpc.CallOption) (*ListReceiversResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListReceiversResponse)
+	err := c.cc.Invoke(ctx, AlarmService_ListReceivers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *alarmServiceClient) TestReceiver(ctx context.Context, in *TestReceiverRequest, opts ...grpc.CallOption) (*TestReceiverResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TestReceiverResponse)
+	err := c.cc.Invoke(ctx, AlarmService_TestReceiver_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AlarmServiceServer is the server API for AlarmService service.
 // All implementations must embed UnimplementedAlarmServiceServer
 // for forward compatibility.
@@ -160,6 +188,12 @@ type AlarmServiceServer interface {
 	DeleteMute(context.Context, *DeleteMuteRequest) (*DeleteMuteResponse, error)
 	// ListNotices returns the log of notices, the newest first.
 	ListNotices(context.Context, *ListNoticesRequest) (*ListNoticesResponse, error)
+	// ListReceivers returns the receivers that a team may use, by name.
+	ListReceivers(context.Context, *ListReceiversRequest) (*ListReceiversResponse, error)
+	// TestReceiver sends a notice that is marked as a test to a receiver, and waits up to
+	// 20 s for the answer. The same key again sends nothing: it waits for the answer to the
+	// first.
+	TestReceiver(context.Context, *TestReceiverRequest) (*TestReceiverResponse, error)
 	mustEmbedUnimplementedAlarmServiceServer()
 }
 
@@ -190,6 +224,12 @@ func (UnimplementedAlarmServiceServer) DeleteMute(context.Context, *DeleteMuteRe
 }
 func (UnimplementedAlarmServiceServer) ListNotices(context.Context, *ListNoticesRequest) (*ListNoticesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListNotices not implemented")
+}
+func (UnimplementedAlarmServiceServer) ListReceivers(context.Context, *ListReceiversRequest) (*ListReceiversResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListReceivers not implemented")
+}
+func (UnimplementedAlarmServiceServer) TestReceiver(context.Context, *TestReceiverRequest) (*TestReceiverResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method TestReceiver not implemented")
 }
 func (UnimplementedAlarmServiceServer) mustEmbedUnimplementedAlarmServiceServer() {}
 func (UnimplementedAlarmServiceServer) testEmbeddedByValue()                      {}
@@ -338,6 +378,42 @@ func _AlarmService_ListNotices_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AlarmService_ListReceivers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListReceiversRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AlarmServiceServer).ListReceivers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AlarmService_ListReceivers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AlarmServiceServer).ListReceivers(ctx, req.(*ListReceiversRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AlarmService_TestReceiver_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TestReceiverRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AlarmServiceServer).TestReceiver(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AlarmService_TestReceiver_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AlarmServiceServer).TestReceiver(ctx, req.(*TestReceiverRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AlarmService_ServiceDesc is the grpc.ServiceDesc for AlarmService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -372,6 +448,14 @@ var AlarmService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListNotices",
 			Handler:    _AlarmService_ListNotices_Handler,
+		},
+		{
+			MethodName: "ListReceivers",
+			Handler:    _AlarmService_ListReceivers_Handler,
+		},
+		{
+			MethodName: "TestReceiver",
+			Handler:    _AlarmService_TestReceiver_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

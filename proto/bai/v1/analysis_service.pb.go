@@ -1628,7 +1628,9 @@ type PlanPowerResponse struct {
 	// By cell, metric, unit and labels.
 	Series []*SeriesPower `protobuf:"bytes,1,rep,name=series,proto3" json:"series,omitempty"`
 	// Median of the times that the runs took, in s; 0 where none is known.
-	RunSeconds    float64 `protobuf:"fixed64,2,opt,name=run_seconds,json=runSeconds,proto3" json:"run_seconds,omitempty"`
+	RunSeconds float64 `protobuf:"fixed64,2,opt,name=run_seconds,json=runSeconds,proto3" json:"run_seconds,omitempty"`
+	// What a run costs, by the newest level of cost.amount; absent where that is not known.
+	RunCost       *RunCost `protobuf:"bytes,3,opt,name=run_cost,json=runCost,proto3" json:"run_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1677,6 +1679,77 @@ func (x *PlanPowerResponse) GetRunSeconds() float64 {
 	return 0
 }
 
+func (x *PlanPowerResponse) GetRunCost() *RunCost {
+	if x != nil {
+		return x.RunCost
+	}
+	return nil
+}
+
+// RunCost is what a run of a task costs.
+type RunCost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Median.
+	Amount float64 `protobuf:"fixed64,1,opt,name=amount,proto3" json:"amount,omitempty"`
+	// Code of the currency, such as "USD".
+	Currency string `protobuf:"bytes,2,opt,name=currency,proto3" json:"currency,omitempty"`
+	// Number of the runs by which it is known.
+	Runs          int32 `protobuf:"varint,3,opt,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunCost) Reset() {
+	*x = RunCost{}
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunCost) ProtoMessage() {}
+
+func (x *RunCost) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunCost.ProtoReflect.Descriptor instead.
+func (*RunCost) Descriptor() ([]byte, []int) {
+	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RunCost) GetAmount() float64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *RunCost) GetCurrency() string {
+	if x != nil {
+		return x.Currency
+	}
+	return ""
+}
+
+func (x *RunCost) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
 // SeriesPower is what runs can show in one series.
 type SeriesPower struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1707,7 +1780,7 @@ type SeriesPower struct {
 
 func (x *SeriesPower) Reset() {
 	*x = SeriesPower{}
-	mi := &file_bai_v1_analysis_service_proto_msgTypes[17]
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1792,7 @@ func (x *SeriesPower) String() string {
 func (*SeriesPower) ProtoMessage() {}
 
 func (x *SeriesPower) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_analysis_service_proto_msgTypes[17]
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1805,7 @@ func (x *SeriesPower) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesPower.ProtoReflect.Descriptor instead.
 func (*SeriesPower) Descriptor() ([]byte, []int) {
-	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{17}
+	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SeriesPower) GetMetric() string {
@@ -1819,7 +1892,7 @@ type DetectableChange struct {
 
 func (x *DetectableChange) Reset() {
 	*x = DetectableChange{}
-	mi := &file_bai_v1_analysis_service_proto_msgTypes[18]
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1904,7 @@ func (x *DetectableChange) String() string {
 func (*DetectableChange) ProtoMessage() {}
 
 func (x *DetectableChange) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_analysis_service_proto_msgTypes[18]
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1917,7 @@ func (x *DetectableChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetectableChange.ProtoReflect.Descriptor instead.
 func (*DetectableChange) Descriptor() ([]byte, []int) {
-	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{18}
+	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DetectableChange) GetRunsASide() int32 {
@@ -1877,7 +1950,7 @@ type NeededRuns struct {
 
 func (x *NeededRuns) Reset() {
 	*x = NeededRuns{}
-	mi := &file_bai_v1_analysis_service_proto_msgTypes[19]
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +1962,7 @@ func (x *NeededRuns) String() string {
 func (*NeededRuns) ProtoMessage() {}
 
 func (x *NeededRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_analysis_service_proto_msgTypes[19]
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +1975,7 @@ func (x *NeededRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NeededRuns.ProtoReflect.Descriptor instead.
 func (*NeededRuns) Descriptor() ([]byte, []int) {
-	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{19}
+	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NeededRuns) GetRunsASide() int32 {
@@ -1922,6 +1995,337 @@ func (x *NeededRuns) GetLow() int32 {
 func (x *NeededRuns) GetHigh() int32 {
 	if x != nil {
 		return x.High
+	}
+	return 0
+}
+
+// RankRunsRequest selects runs and what they are grouped by.
+type RankRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A side of CompareRunsRequest, or task:TASK: all runs of a task.
+	Runs string `protobuf:"bytes,1,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Attribute of runs: "hardware.instance_type", "machine", "node", "version", "image",
+	// "data", "code", "descriptor", "platform", "cell", or "label.KEY".
+	By string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	// Only metrics with these names; none means all but system.*. Metrics without a
+	// direction are not ranked.
+	Metrics []string `protobuf:"bytes,3,rep,name=metrics,proto3" json:"metrics,omitempty"`
+	// Owner of the names of runs and sets; empty means the caller.
+	Owner string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Team of tasks and baselines; empty means "default".
+	Namespace     string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankRunsRequest) Reset() {
+	*x = RankRunsRequest{}
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankRunsRequest) ProtoMessage() {}
+
+func (x *RankRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankRunsRequest.ProtoReflect.Descriptor instead.
+func (*RankRunsRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RankRunsRequest) GetRuns() string {
+	if x != nil {
+		return x.Runs
+	}
+	return ""
+}
+
+func (x *RankRunsRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *RankRunsRequest) GetMetrics() []string {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
+func (x *RankRunsRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *RankRunsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+// RankRunsResponse is the order of the groups in each series.
+type RankRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By metric, unit and labels.
+	Series []*SeriesRanking `protobuf:"bytes,1,rep,name=series,proto3" json:"series,omitempty"`
+	// Number of runs that count.
+	Runs int32 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Number of runs that do not count, such as failed ones.
+	Excluded int32 `protobuf:"varint,3,opt,name=excluded,proto3" json:"excluded,omitempty"`
+	// Limits of the ranking, for people.
+	Notes         []string `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankRunsResponse) Reset() {
+	*x = RankRunsResponse{}
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankRunsResponse) ProtoMessage() {}
+
+func (x *RankRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankRunsResponse.ProtoReflect.Descriptor instead.
+func (*RankRunsResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RankRunsResponse) GetSeries() []*SeriesRanking {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+func (x *RankRunsResponse) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *RankRunsResponse) GetExcluded() int32 {
+	if x != nil {
+		return x.Excluded
+	}
+	return 0
+}
+
+func (x *RankRunsResponse) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+// SeriesRanking is the order of the groups in one series.
+type SeriesRanking struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the metric.
+	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
+	// May be empty.
+	Unit string `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
+	// The benchmark's own.
+	Labels map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// "higher" or "lower".
+	Direction string `protobuf:"bytes,4,opt,name=direction,proto3" json:"direction,omitempty"`
+	// The best first, by their medians; groups with too few runs come last.
+	Groups []*RankedGroup `protobuf:"bytes,5,rep,name=groups,proto3" json:"groups,omitempty"`
+	// Runs of each group from which on groups can be told apart.
+	Needed        int32 `protobuf:"varint,6,opt,name=needed,proto3" json:"needed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeriesRanking) Reset() {
+	*x = SeriesRanking{}
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeriesRanking) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeriesRanking) ProtoMessage() {}
+
+func (x *SeriesRanking) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeriesRanking.ProtoReflect.Descriptor instead.
+func (*SeriesRanking) Descriptor() ([]byte, []int) {
+	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SeriesRanking) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *SeriesRanking) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *SeriesRanking) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *SeriesRanking) GetDirection() string {
+	if x != nil {
+		return x.Direction
+	}
+	return ""
+}
+
+func (x *SeriesRanking) GetGroups() []*RankedGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *SeriesRanking) GetNeeded() int32 {
+	if x != nil {
+		return x.Needed
+	}
+	return 0
+}
+
+// RankedGroup is the runs with one value of the attribute.
+type RankedGroup struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The value.
+	Value string `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
+	// Values of its runs.
+	Values *SideValues `protobuf:"bytes,2,opt,name=values,proto3" json:"values,omitempty"`
+	// It is the first one, or cannot be told from it.
+	Best bool `protobuf:"varint,3,opt,name=best,proto3" json:"best,omitempty"`
+	// Groups that cannot be told from this one, by their places in groups, from 0. Groups
+	// with too few runs are compared with none.
+	Alike []int32 `protobuf:"varint,4,rep,packed,name=alike,proto3" json:"alike,omitempty"`
+	// Runs without which it is not compared.
+	Lacking       int32 `protobuf:"varint,5,opt,name=lacking,proto3" json:"lacking,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RankedGroup) Reset() {
+	*x = RankedGroup{}
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RankedGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RankedGroup) ProtoMessage() {}
+
+func (x *RankedGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_analysis_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RankedGroup.ProtoReflect.Descriptor instead.
+func (*RankedGroup) Descriptor() ([]byte, []int) {
+	return file_bai_v1_analysis_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RankedGroup) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *RankedGroup) GetValues() *SideValues {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *RankedGroup) GetBest() bool {
+	if x != nil {
+		return x.Best
+	}
+	return false
+}
+
+func (x *RankedGroup) GetAlike() []int32 {
+	if x != nil {
+		return x.Alike
+	}
+	return nil
+}
+
+func (x *RankedGroup) GetLacking() int32 {
+	if x != nil {
+		return x.Lacking
 	}
 	return 0
 }
@@ -2076,11 +2480,16 @@ const file_bai_v1_analysis_service_proto_rawDesc = "" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x18\n" +
 	"\ametrics\x18\x03 \x03(\tR\ametrics\x12\x12\n" +
 	"\x04runs\x18\x04 \x03(\x05R\x04runs\x12\x16\n" +
-	"\x06effect\x18\x05 \x01(\x01R\x06effect\"a\n" +
+	"\x06effect\x18\x05 \x01(\x01R\x06effect\"\x8d\x01\n" +
 	"\x11PlanPowerResponse\x12+\n" +
 	"\x06series\x18\x01 \x03(\v2\x13.bai.v1.SeriesPowerR\x06series\x12\x1f\n" +
 	"\vrun_seconds\x18\x02 \x01(\x01R\n" +
-	"runSeconds\"\x8d\x03\n" +
+	"runSeconds\x12*\n" +
+	"\brun_cost\x18\x03 \x01(\v2\x0f.bai.v1.RunCostR\arunCost\"Q\n" +
+	"\aRunCost\x12\x16\n" +
+	"\x06amount\x18\x01 \x01(\x01R\x06amount\x12\x1a\n" +
+	"\bcurrency\x18\x02 \x01(\tR\bcurrency\x12\x12\n" +
+	"\x04runs\x18\x03 \x01(\x05R\x04runs\"\x8d\x03\n" +
 	"\vSeriesPower\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x127\n" +
@@ -2105,11 +2514,39 @@ const file_bai_v1_analysis_service_proto_rawDesc = "" +
 	"NeededRuns\x12\x1e\n" +
 	"\vruns_a_side\x18\x01 \x01(\x05R\trunsASide\x12\x10\n" +
 	"\x03low\x18\x02 \x01(\x05R\x03low\x12\x12\n" +
-	"\x04high\x18\x03 \x01(\x05R\x04high2\xe6\x01\n" +
+	"\x04high\x18\x03 \x01(\x05R\x04high\"\x83\x01\n" +
+	"\x0fRankRunsRequest\x12\x12\n" +
+	"\x04runs\x18\x01 \x01(\tR\x04runs\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x18\n" +
+	"\ametrics\x18\x03 \x03(\tR\ametrics\x12\x14\n" +
+	"\x05owner\x18\x04 \x01(\tR\x05owner\x12\x1c\n" +
+	"\tnamespace\x18\x05 \x01(\tR\tnamespace\"\x87\x01\n" +
+	"\x10RankRunsResponse\x12-\n" +
+	"\x06series\x18\x01 \x03(\v2\x15.bai.v1.SeriesRankingR\x06series\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x05R\x04runs\x12\x1a\n" +
+	"\bexcluded\x18\x03 \x01(\x05R\bexcluded\x12\x14\n" +
+	"\x05notes\x18\x04 \x03(\tR\x05notes\"\x94\x02\n" +
+	"\rSeriesRanking\x12\x16\n" +
+	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
+	"\x04unit\x18\x02 \x01(\tR\x04unit\x129\n" +
+	"\x06labels\x18\x03 \x03(\v2!.bai.v1.SeriesRanking.LabelsEntryR\x06labels\x12\x1c\n" +
+	"\tdirection\x18\x04 \x01(\tR\tdirection\x12+\n" +
+	"\x06groups\x18\x05 \x03(\v2\x13.bai.v1.RankedGroupR\x06groups\x12\x16\n" +
+	"\x06needed\x18\x06 \x01(\x05R\x06needed\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x01\n" +
+	"\vRankedGroup\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\tR\x05value\x12*\n" +
+	"\x06values\x18\x02 \x01(\v2\x12.bai.v1.SideValuesR\x06values\x12\x12\n" +
+	"\x04best\x18\x03 \x01(\bR\x04best\x12\x14\n" +
+	"\x05alike\x18\x04 \x03(\x05R\x05alike\x12\x18\n" +
+	"\alacking\x18\x05 \x01(\x05R\alacking2\xa5\x02\n" +
 	"\x0fAnalysisService\x12F\n" +
 	"\vCompareRuns\x12\x1a.bai.v1.CompareRunsRequest\x1a\x1b.bai.v1.CompareRunsResponse\x12I\n" +
 	"\fQueryHistory\x12\x1b.bai.v1.QueryHistoryRequest\x1a\x1c.bai.v1.QueryHistoryResponse\x12@\n" +
-	"\tPlanPower\x12\x18.bai.v1.PlanPowerRequest\x1a\x19.bai.v1.PlanPowerResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
+	"\tPlanPower\x12\x18.bai.v1.PlanPowerRequest\x1a\x19.bai.v1.PlanPowerResponse\x12=\n" +
+	"\bRankRuns\x12\x17.bai.v1.RankRunsRequest\x1a\x18.bai.v1.RankRunsResponseB0Z.github.com/benchmark-ai/bai/proto/bai/v1;baiv1b\x06proto3"
 
 var (
 	file_bai_v1_analysis_service_proto_rawDescOnce sync.Once
@@ -2123,7 +2560,7 @@ func file_bai_v1_analysis_service_proto_rawDescGZIP() []byte {
 	return file_bai_v1_analysis_service_proto_rawDescData
 }
 
-var file_bai_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_bai_v1_analysis_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_bai_v1_analysis_service_proto_goTypes = []any{
 	(*CompareRunsRequest)(nil),    // 0: bai.v1.CompareRunsRequest
 	(*CompareRunsResponse)(nil),   // 1: bai.v1.CompareRunsResponse
@@ -2142,15 +2579,21 @@ var file_bai_v1_analysis_service_proto_goTypes = []any{
 	(*HistoryChange)(nil),         // 14: bai.v1.HistoryChange
 	(*PlanPowerRequest)(nil),      // 15: bai.v1.PlanPowerRequest
 	(*PlanPowerResponse)(nil),     // 16: bai.v1.PlanPowerResponse
-	(*SeriesPower)(nil),           // 17: bai.v1.SeriesPower
-	(*DetectableChange)(nil),      // 18: bai.v1.DetectableChange
-	(*NeededRuns)(nil),            // 19: bai.v1.NeededRuns
-	nil,                           // 20: bai.v1.SeriesComparison.LabelsEntry
-	nil,                           // 21: bai.v1.QueryHistoryRequest.LabelsEntry
-	nil,                           // 22: bai.v1.SeriesHistory.LabelsEntry
-	nil,                           // 23: bai.v1.SeriesPower.LabelsEntry
-	(*Interval)(nil),              // 24: bai.v1.Interval
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*RunCost)(nil),               // 17: bai.v1.RunCost
+	(*SeriesPower)(nil),           // 18: bai.v1.SeriesPower
+	(*DetectableChange)(nil),      // 19: bai.v1.DetectableChange
+	(*NeededRuns)(nil),            // 20: bai.v1.NeededRuns
+	(*RankRunsRequest)(nil),       // 21: bai.v1.RankRunsRequest
+	(*RankRunsResponse)(nil),      // 22: bai.v1.RankRunsResponse
+	(*SeriesRanking)(nil),         // 23: bai.v1.SeriesRanking
+	(*RankedGroup)(nil),           // 24: bai.v1.RankedGroup
+	nil,                           // 25: bai.v1.SeriesComparison.LabelsEntry
+	nil,                           // 26: bai.v1.QueryHistoryRequest.LabelsEntry
+	nil,                           // 27: bai.v1.SeriesHistory.LabelsEntry
+	nil,                           // 28: bai.v1.SeriesPower.LabelsEntry
+	nil,                           // 29: bai.v1.SeriesRanking.LabelsEntry
+	(*Interval)(nil),              // 30: bai.v1.Interval
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
 }
 var file_bai_v1_analysis_service_proto_depIdxs = []int32{
 	2,  // 0: bai.v1.CompareRunsResponse.old:type_name -> bai.v1.ComparedSide
@@ -2158,42 +2601,49 @@ var file_bai_v1_analysis_service_proto_depIdxs = []int32{
 	4,  // 2: bai.v1.CompareRunsResponse.series:type_name -> bai.v1.SeriesComparison
 	7,  // 3: bai.v1.CompareRunsResponse.differences:type_name -> bai.v1.SideDifference
 	3,  // 4: bai.v1.ComparedSide.excluded:type_name -> bai.v1.ExcludedRun
-	20, // 5: bai.v1.SeriesComparison.labels:type_name -> bai.v1.SeriesComparison.LabelsEntry
+	25, // 5: bai.v1.SeriesComparison.labels:type_name -> bai.v1.SeriesComparison.LabelsEntry
 	5,  // 6: bai.v1.SeriesComparison.old:type_name -> bai.v1.SideValues
 	5,  // 7: bai.v1.SeriesComparison.new:type_name -> bai.v1.SideValues
 	6,  // 8: bai.v1.SeriesComparison.change:type_name -> bai.v1.Difference
-	24, // 9: bai.v1.SideValues.interval:type_name -> bai.v1.Interval
-	24, // 10: bai.v1.Difference.interval:type_name -> bai.v1.Interval
-	25, // 11: bai.v1.QueryHistoryRequest.since:type_name -> google.protobuf.Timestamp
-	25, // 12: bai.v1.QueryHistoryRequest.until:type_name -> google.protobuf.Timestamp
-	21, // 13: bai.v1.QueryHistoryRequest.labels:type_name -> bai.v1.QueryHistoryRequest.LabelsEntry
+	30, // 9: bai.v1.SideValues.interval:type_name -> bai.v1.Interval
+	30, // 10: bai.v1.Difference.interval:type_name -> bai.v1.Interval
+	31, // 11: bai.v1.QueryHistoryRequest.since:type_name -> google.protobuf.Timestamp
+	31, // 12: bai.v1.QueryHistoryRequest.until:type_name -> google.protobuf.Timestamp
+	26, // 13: bai.v1.QueryHistoryRequest.labels:type_name -> bai.v1.QueryHistoryRequest.LabelsEntry
 	11, // 14: bai.v1.QueryHistoryResponse.series:type_name -> bai.v1.SeriesHistory
 	10, // 15: bai.v1.QueryHistoryResponse.runs:type_name -> bai.v1.HistoryRun
-	25, // 16: bai.v1.HistoryRun.time:type_name -> google.protobuf.Timestamp
-	22, // 17: bai.v1.SeriesHistory.labels:type_name -> bai.v1.SeriesHistory.LabelsEntry
+	31, // 16: bai.v1.HistoryRun.time:type_name -> google.protobuf.Timestamp
+	27, // 17: bai.v1.SeriesHistory.labels:type_name -> bai.v1.SeriesHistory.LabelsEntry
 	12, // 18: bai.v1.SeriesHistory.points:type_name -> bai.v1.HistoryPoint
 	13, // 19: bai.v1.SeriesHistory.levels:type_name -> bai.v1.HistoryLevel
 	14, // 20: bai.v1.SeriesHistory.changes:type_name -> bai.v1.HistoryChange
-	24, // 21: bai.v1.HistoryPoint.interval:type_name -> bai.v1.Interval
-	25, // 22: bai.v1.HistoryChange.time:type_name -> google.protobuf.Timestamp
-	24, // 23: bai.v1.HistoryChange.interval:type_name -> bai.v1.Interval
-	24, // 24: bai.v1.HistoryChange.shift_interval:type_name -> bai.v1.Interval
-	17, // 25: bai.v1.PlanPowerResponse.series:type_name -> bai.v1.SeriesPower
-	23, // 26: bai.v1.SeriesPower.labels:type_name -> bai.v1.SeriesPower.LabelsEntry
-	18, // 27: bai.v1.SeriesPower.detectable:type_name -> bai.v1.DetectableChange
-	19, // 28: bai.v1.SeriesPower.needed:type_name -> bai.v1.NeededRuns
-	6,  // 29: bai.v1.DetectableChange.change:type_name -> bai.v1.Difference
-	0,  // 30: bai.v1.AnalysisService.CompareRuns:input_type -> bai.v1.CompareRunsRequest
-	8,  // 31: bai.v1.AnalysisService.QueryHistory:input_type -> bai.v1.QueryHistoryRequest
-	15, // 32: bai.v1.AnalysisService.PlanPower:input_type -> bai.v1.PlanPowerRequest
-	1,  // 33: bai.v1.AnalysisService.CompareRuns:output_type -> bai.v1.CompareRunsResponse
-	9,  // 34: bai.v1.AnalysisService.QueryHistory:output_type -> bai.v1.QueryHistoryResponse
-	16, // 35: bai.v1.AnalysisService.PlanPower:output_type -> bai.v1.PlanPowerResponse
-	33, // [33:36] is the sub-list for method output_type
-	30, // [30:33] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	30, // 21: bai.v1.HistoryPoint.interval:type_name -> bai.v1.Interval
+	31, // 22: bai.v1.HistoryChange.time:type_name -> google.protobuf.Timestamp
+	30, // 23: bai.v1.HistoryChange.interval:type_name -> bai.v1.Interval
+	30, // 24: bai.v1.HistoryChange.shift_interval:type_name -> bai.v1.Interval
+	18, // 25: bai.v1.PlanPowerResponse.series:type_name -> bai.v1.SeriesPower
+	17, // 26: bai.v1.PlanPowerResponse.run_cost:type_name -> bai.v1.RunCost
+	28, // 27: bai.v1.SeriesPower.labels:type_name -> bai.v1.SeriesPower.LabelsEntry
+	19, // 28: bai.v1.SeriesPower.detectable:type_name -> bai.v1.DetectableChange
+	20, // 29: bai.v1.SeriesPower.needed:type_name -> bai.v1.NeededRuns
+	6,  // 30: bai.v1.DetectableChange.change:type_name -> bai.v1.Difference
+	23, // 31: bai.v1.RankRunsResponse.series:type_name -> bai.v1.SeriesRanking
+	29, // 32: bai.v1.SeriesRanking.labels:type_name -> bai.v1.SeriesRanking.LabelsEntry
+	24, // 33: bai.v1.SeriesRanking.groups:type_name -> bai.v1.RankedGroup
+	5,  // 34: bai.v1.RankedGroup.values:type_name -> bai.v1.SideValues
+	0,  // 35: bai.v1.AnalysisService.CompareRuns:input_type -> bai.v1.CompareRunsRequest
+	8,  // 36: bai.v1.AnalysisService.QueryHistory:input_type -> bai.v1.QueryHistoryRequest
+	15, // 37: bai.v1.AnalysisService.PlanPower:input_type -> bai.v1.PlanPowerRequest
+	21, // 38: bai.v1.AnalysisService.RankRuns:input_type -> bai.v1.RankRunsRequest
+	1,  // 39: bai.v1.AnalysisService.CompareRuns:output_type -> bai.v1.CompareRunsResponse
+	9,  // 40: bai.v1.AnalysisService.QueryHistory:output_type -> bai.v1.QueryHistoryResponse
+	16, // 41: bai.v1.AnalysisService.PlanPower:output_type -> bai.v1.PlanPowerResponse
+	22, // 42: bai.v1.AnalysisService.RankRuns:output_type -> bai.v1.RankRunsResponse
+	39, // [39:43] is the sub-list for method output_type
+	35, // [35:39] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_analysis_service_proto_init() }
@@ -2208,7 +2658,7 @@ func file_bai_v1_analysis_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_analysis_service_proto_rawDesc), len(file_bai_v1_analysis_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	AnalysisService_CompareRuns_FullMethodName  = "/bai.v1.AnalysisService/CompareRuns"
 	AnalysisService_QueryHistory_FullMethodName = "/bai.v1.AnalysisService/QueryHistory"
 	AnalysisService_PlanPower_FullMethodName    = "/bai.v1.AnalysisService/PlanPower"
+	AnalysisService_RankRuns_FullMethodName     = "/bai.v1.AnalysisService/RankRuns"
 )
 
 // AnalysisServiceClient is the client API for AnalysisService service.
@@ -46,6 +47,9 @@ type AnalysisServiceClient interface {
 	// PlanPower says which change of a metric runs can show, by the spread of its
 	// history.
 	PlanPower(ctx context.Context, in *PlanPowerRequest, opts ...grpc.CallOption) (*PlanPowerResponse, error)
+	// RankRuns groups runs by an attribute, and ranks the groups by metrics. The run is
+	// the unit of replication.
+	RankRuns(ctx context.Context, in *RankRunsRequest, opts ...grpc.CallOption) (*RankRunsResponse, error)
 }
 
 type analysisServiceClient struct {
@@ -86,6 +90,16 @@ func (c *analysisServiceClient) PlanPower(ctx context.Context, in *PlanPowerRequ
 	return out, nil
 }
 
+func (c *analysisServiceClient) RankRuns(ctx context.Context, in *RankRunsRequest, opts ...grpc.CallOption) (*RankRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RankRunsResponse)
+	err := c.cc.Invoke(ctx, AnalysisService_RankRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AnalysisServiceServer is the server API for AnalysisService service.
 // All implementations must embed UnimplementedAnalysisServiceServer
 // for forward compatibility.
@@ -108,6 +122,9 @@ type AnalysisServiceServer interface {
 	// PlanPower says which change of a metric runs can show, by the spread of its
 	// history.
 	PlanPower(context.Context, *PlanPowerRequest) (*PlanPowerResponse, error)
+	// RankRuns groups runs by an attribute, and ranks the groups by metrics. The run is
+	// the unit of replication.
+	RankRuns(context.Context, *RankRunsRequest) (*RankRunsResponse, error)
 	mustEmbedUnimplementedAnalysisServiceServer()
 }
 
@@ -126,6 +143,9 @@ func (UnimplementedAnalysisServiceServer) QueryHistory(context.Context, *QueryHi
 }
 func (UnimplementedAnalysisServiceServer) PlanPower(context.Context, *PlanPowerRequest) (*PlanPowerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PlanPower not implemented")
+}
+func (UnimplementedAnalysisServiceServer) RankRuns(context.Context, *RankRunsRequest) (*RankRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RankRuns not implemented")
 }
 func (UnimplementedAnalysisServiceServer) mustEmbedUnimplementedAnalysisServiceServer() {}
 func (UnimplementedAnalysisServiceServer) testEmbeddedByValue()                         {}
@@ -202,6 +222,24 @@ func _AnalysisService_PlanPower_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AnalysisService_RankRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RankRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AnalysisServiceServer).RankRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AnalysisService_RankRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AnalysisServiceServer).RankRuns(ctx, req.(*RankRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AnalysisService_ServiceDesc is the grpc.ServiceDesc for AnalysisService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -220,6 +258,10 @@ var AnalysisService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PlanPower",
 			Handler:    _AnalysisService_PlanPower_Handler,
+		},
+		{
+			MethodName: "RankRuns",
+			Handler:    _AnalysisService_RankRuns_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -96,7 +96,10 @@ type GetSummariesResponse struct {
 	// How the numbers are made, for people.
 	Method string `protobuf:"bytes,7,opt,name=method,proto3" json:"method,omitempty"`
 	// What is not in them and why, for people.
-	Notes         []string `protobuf:"bytes,8,rep,name=notes,proto3" json:"notes,omitempty"`
+	Notes []string `protobuf:"bytes,8,rep,name=notes,proto3" json:"notes,omitempty"`
+	// Metrics that the platform computes for each run, as cost.amount, and that are not
+	// known for this one.
+	Unknown       []*UnknownMetric `protobuf:"bytes,9,rep,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -187,6 +190,68 @@ func (x *GetSummariesResponse) GetNotes() []string {
 	return nil
 }
 
+func (x *GetSummariesResponse) GetUnknown() []*UnknownMetric {
+	if x != nil {
+		return x.Unknown
+	}
+	return nil
+}
+
+// UnknownMetric is a metric without a value.
+type UnknownMetric struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the metric.
+	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
+	// Why it is not known, for people.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnknownMetric) Reset() {
+	*x = UnknownMetric{}
+	mi := &file_bai_v1_result_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnknownMetric) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnknownMetric) ProtoMessage() {}
+
+func (x *UnknownMetric) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_result_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnknownMetric.ProtoReflect.Descriptor instead.
+func (*UnknownMetric) Descriptor() ([]byte, []int) {
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *UnknownMetric) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *UnknownMetric) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // MetricSummary is what the samples of one metric, with one unit and one set of
 // labels, come to. Where none is a number all values are NaN.
 type MetricSummary struct {
@@ -232,7 +297,7 @@ type MetricSummary struct {
 
 func (x *MetricSummary) Reset() {
 	*x = MetricSummary{}
-	mi := &file_bai_v1_result_service_proto_msgTypes[2]
+	mi := &file_bai_v1_result_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -244,7 +309,7 @@ func (x *MetricSummary) String() string {
 func (*MetricSummary) ProtoMessage() {}
 
 func (x *MetricSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_result_service_proto_msgTypes[2]
+	mi := &file_bai_v1_result_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -257,7 +322,7 @@ func (x *MetricSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricSummary.ProtoReflect.Descriptor instead.
 func (*MetricSummary) Descriptor() ([]byte, []int) {
-	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{2}
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MetricSummary) GetMetric() string {
@@ -394,7 +459,7 @@ type Interval struct {
 
 func (x *Interval) Reset() {
 	*x = Interval{}
-	mi := &file_bai_v1_result_service_proto_msgTypes[3]
+	mi := &file_bai_v1_result_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +471,7 @@ func (x *Interval) String() string {
 func (*Interval) ProtoMessage() {}
 
 func (x *Interval) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_result_service_proto_msgTypes[3]
+	mi := &file_bai_v1_result_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +484,7 @@ func (x *Interval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interval.ProtoReflect.Descriptor instead.
 func (*Interval) Descriptor() ([]byte, []int) {
-	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{3}
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Interval) GetLow() float64 {
@@ -456,7 +521,7 @@ type GetEnvironmentRequest struct {
 
 func (x *GetEnvironmentRequest) Reset() {
 	*x = GetEnvironmentRequest{}
-	mi := &file_bai_v1_result_service_proto_msgTypes[4]
+	mi := &file_bai_v1_result_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +533,7 @@ func (x *GetEnvironmentRequest) String() string {
 func (*GetEnvironmentRequest) ProtoMessage() {}
 
 func (x *GetEnvironmentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_result_service_proto_msgTypes[4]
+	mi := &file_bai_v1_result_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +546,7 @@ func (x *GetEnvironmentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvironmentRequest.ProtoReflect.Descriptor instead.
 func (*GetEnvironmentRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{4}
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetEnvironmentRequest) GetRun() string {
@@ -511,7 +576,7 @@ type GetEnvironmentResponse struct {
 
 func (x *GetEnvironmentResponse) Reset() {
 	*x = GetEnvironmentResponse{}
-	mi := &file_bai_v1_result_service_proto_msgTypes[5]
+	mi := &file_bai_v1_result_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -523,7 +588,7 @@ func (x *GetEnvironmentResponse) String() string {
 func (*GetEnvironmentResponse) ProtoMessage() {}
 
 func (x *GetEnvironmentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_result_service_proto_msgTypes[5]
+	mi := &file_bai_v1_result_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -536,7 +601,7 @@ func (x *GetEnvironmentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvironmentResponse.ProtoReflect.Descriptor instead.
 func (*GetEnvironmentResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{5}
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetEnvironmentResponse) GetRunId() string {
@@ -574,7 +639,7 @@ type Environment struct {
 
 func (x *Environment) Reset() {
 	*x = Environment{}
-	mi := &file_bai_v1_result_service_proto_msgTypes[6]
+	mi := &file_bai_v1_result_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -586,7 +651,7 @@ func (x *Environment) String() string {
 func (*Environment) ProtoMessage() {}
 
 func (x *Environment) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_result_service_proto_msgTypes[6]
+	mi := &file_bai_v1_result_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -599,7 +664,7 @@ func (x *Environment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Environment.ProtoReflect.Descriptor instead.
 func (*Environment) Descriptor() ([]byte, []int) {
-	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{6}
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Environment) GetFingerprint() string {
@@ -667,7 +732,7 @@ type PodEnvironment struct {
 
 func (x *PodEnvironment) Reset() {
 	*x = PodEnvironment{}
-	mi := &file_bai_v1_result_service_proto_msgTypes[7]
+	mi := &file_bai_v1_result_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +744,7 @@ func (x *PodEnvironment) String() string {
 func (*PodEnvironment) ProtoMessage() {}
 
 func (x *PodEnvironment) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_result_service_proto_msgTypes[7]
+	mi := &file_bai_v1_result_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +757,7 @@ func (x *PodEnvironment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodEnvironment.ProtoReflect.Descriptor instead.
 func (*PodEnvironment) Descriptor() ([]byte, []int) {
-	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{7}
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PodEnvironment) GetRole() string {
@@ -811,7 +876,7 @@ type Machine struct {
 
 func (x *Machine) Reset() {
 	*x = Machine{}
-	mi := &file_bai_v1_result_service_proto_msgTypes[8]
+	mi := &file_bai_v1_result_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -823,7 +888,7 @@ func (x *Machine) String() string {
 func (*Machine) ProtoMessage() {}
 
 func (x *Machine) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_result_service_proto_msgTypes[8]
+	mi := &file_bai_v1_result_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -836,7 +901,7 @@ func (x *Machine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Machine.ProtoReflect.Descriptor instead.
 func (*Machine) Descriptor() ([]byte, []int) {
-	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{8}
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Machine) GetNode() string {
@@ -994,7 +1059,7 @@ type Gpu struct {
 
 func (x *Gpu) Reset() {
 	*x = Gpu{}
-	mi := &file_bai_v1_result_service_proto_msgTypes[9]
+	mi := &file_bai_v1_result_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1071,7 @@ func (x *Gpu) String() string {
 func (*Gpu) ProtoMessage() {}
 
 func (x *Gpu) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_result_service_proto_msgTypes[9]
+	mi := &file_bai_v1_result_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1084,7 @@ func (x *Gpu) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gpu.ProtoReflect.Descriptor instead.
 func (*Gpu) Descriptor() ([]byte, []int) {
-	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{9}
+	return file_bai_v1_result_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Gpu) GetModel() string {
@@ -1050,7 +1115,7 @@ const file_bai_v1_result_service_proto_rawDesc = "" +
 	"\x1bbai/v1/result_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\"=\n" +
 	"\x13GetSummariesRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner\"\xfa\x01\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\"\xab\x02\n" +
 	"\x14GetSummariesResponse\x123\n" +
 	"\tsummaries\x18\x01 \x03(\v2\x15.bai.v1.MetricSummaryR\tsummaries\x12\x18\n" +
 	"\apending\x18\x02 \x01(\bR\apending\x12\x1a\n" +
@@ -1059,7 +1124,11 @@ const file_bai_v1_result_service_proto_rawDesc = "" +
 	"\aattempt\x18\x05 \x01(\x05R\aattempt\x12\x18\n" +
 	"\asamples\x18\x06 \x01(\x03R\asamples\x12\x16\n" +
 	"\x06method\x18\a \x01(\tR\x06method\x12\x14\n" +
-	"\x05notes\x18\b \x03(\tR\x05notes\"\xec\x03\n" +
+	"\x05notes\x18\b \x03(\tR\x05notes\x12/\n" +
+	"\aunknown\x18\t \x03(\v2\x15.bai.v1.UnknownMetricR\aunknown\"?\n" +
+	"\rUnknownMetric\x12\x16\n" +
+	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xec\x03\n" +
 	"\rMetricSummary\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x129\n" +
@@ -1159,41 +1228,43 @@ func file_bai_v1_result_service_proto_rawDescGZIP() []byte {
 	return file_bai_v1_result_service_proto_rawDescData
 }
 
-var file_bai_v1_result_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_bai_v1_result_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_bai_v1_result_service_proto_goTypes = []any{
 	(*GetSummariesRequest)(nil),    // 0: bai.v1.GetSummariesRequest
 	(*GetSummariesResponse)(nil),   // 1: bai.v1.GetSummariesResponse
-	(*MetricSummary)(nil),          // 2: bai.v1.MetricSummary
-	(*Interval)(nil),               // 3: bai.v1.Interval
-	(*GetEnvironmentRequest)(nil),  // 4: bai.v1.GetEnvironmentRequest
-	(*GetEnvironmentResponse)(nil), // 5: bai.v1.GetEnvironmentResponse
-	(*Environment)(nil),            // 6: bai.v1.Environment
-	(*PodEnvironment)(nil),         // 7: bai.v1.PodEnvironment
-	(*Machine)(nil),                // 8: bai.v1.Machine
-	(*Gpu)(nil),                    // 9: bai.v1.Gpu
-	nil,                            // 10: bai.v1.MetricSummary.LabelsEntry
-	nil,                            // 11: bai.v1.PodEnvironment.ToolsEntry
-	(*DataSet)(nil),                // 12: bai.v1.DataSet
+	(*UnknownMetric)(nil),          // 2: bai.v1.UnknownMetric
+	(*MetricSummary)(nil),          // 3: bai.v1.MetricSummary
+	(*Interval)(nil),               // 4: bai.v1.Interval
+	(*GetEnvironmentRequest)(nil),  // 5: bai.v1.GetEnvironmentRequest
+	(*GetEnvironmentResponse)(nil), // 6: bai.v1.GetEnvironmentResponse
+	(*Environment)(nil),            // 7: bai.v1.Environment
+	(*PodEnvironment)(nil),         // 8: bai.v1.PodEnvironment
+	(*Machine)(nil),                // 9: bai.v1.Machine
+	(*Gpu)(nil),                    // 10: bai.v1.Gpu
+	nil,                            // 11: bai.v1.MetricSummary.LabelsEntry
+	nil,                            // 12: bai.v1.PodEnvironment.ToolsEntry
+	(*DataSet)(nil),                // 13: bai.v1.DataSet
 }
 var file_bai_v1_result_service_proto_depIdxs = []int32{
-	2,  // 0: bai.v1.GetSummariesResponse.summaries:type_name -> bai.v1.MetricSummary
-	10, // 1: bai.v1.MetricSummary.labels:type_name -> bai.v1.MetricSummary.LabelsEntry
-	3,  // 2: bai.v1.MetricSummary.interval:type_name -> bai.v1.Interval
-	6,  // 3: bai.v1.GetEnvironmentResponse.environment:type_name -> bai.v1.Environment
-	12, // 4: bai.v1.Environment.data:type_name -> bai.v1.DataSet
-	7,  // 5: bai.v1.Environment.pods:type_name -> bai.v1.PodEnvironment
-	8,  // 6: bai.v1.PodEnvironment.machine:type_name -> bai.v1.Machine
-	11, // 7: bai.v1.PodEnvironment.tools:type_name -> bai.v1.PodEnvironment.ToolsEntry
-	9,  // 8: bai.v1.Machine.gpus:type_name -> bai.v1.Gpu
-	0,  // 9: bai.v1.ResultService.GetSummaries:input_type -> bai.v1.GetSummariesRequest
-	4,  // 10: bai.v1.ResultService.GetEnvironment:input_type -> bai.v1.GetEnvironmentRequest
-	1,  // 11: bai.v1.ResultService.GetSummaries:output_type -> bai.v1.GetSummariesResponse
-	5,  // 12: bai.v1.ResultService.GetEnvironment:output_type -> bai.v1.GetEnvironmentResponse
-	11, // [11:13] is the sub-list for method output_type
-	9,  // [9:11] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	3,  // 0: bai.v1.GetSummariesResponse.summaries:type_name -> bai.v1.MetricSummary
+	2,  // 1: bai.v1.GetSummariesResponse.unknown:type_name -> bai.v1.UnknownMetric
+	11, // 2: bai.v1.MetricSummary.labels:type_name -> bai.v1.MetricSummary.LabelsEntry
+	4,  // 3: bai.v1.MetricSummary.interval:type_name -> bai.v1.Interval
+	7,  // 4: bai.v1.GetEnvironmentResponse.environment:type_name -> bai.v1.Environment
+	13, // 5: bai.v1.Environment.data:type_name -> bai.v1.DataSet
+	8,  // 6: bai.v1.Environment.pods:type_name -> bai.v1.PodEnvironment
+	9,  // 7: bai.v1.PodEnvironment.machine:type_name -> bai.v1.Machine
+	12, // 8: bai.v1.PodEnvironment.tools:type_name -> bai.v1.PodEnvironment.ToolsEntry
+	10, // 9: bai.v1.Machine.gpus:type_name -> bai.v1.Gpu
+	0,  // 10: bai.v1.ResultService.GetSummaries:input_type -> bai.v1.GetSummariesRequest
+	5,  // 11: bai.v1.ResultService.GetEnvironment:input_type -> bai.v1.GetEnvironmentRequest
+	1,  // 12: bai.v1.ResultService.GetSummaries:output_type -> bai.v1.GetSummariesResponse
+	6,  // 13: bai.v1.ResultService.GetEnvironment:output_type -> bai.v1.GetEnvironmentResponse
+	12, // [12:14] is the sub-list for method output_type
+	10, // [10:12] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_result_service_proto_init() }
@@ -1208,7 +1279,7 @@ func file_bai_v1_result_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_result_service_proto_rawDesc), len(file_bai_v1_result_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -595,7 +595,9 @@ type Lineage struct {
 	// The time that it fired for.
 	FiringTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=firing_time,json=firingTime,proto3" json:"firing_time,omitempty"`
 	// The run that was asked for again.
-	RerunOf       string `protobuf:"bytes,7,opt,name=rerun_of,json=rerunOf,proto3" json:"rerun_of,omitempty"`
+	RerunOf string `protobuf:"bytes,7,opt,name=rerun_of,json=rerunOf,proto3" json:"rerun_of,omitempty"`
+	// The incident that the run was made to confirm: it is no part of the history of its task.
+	Confirms      string `protobuf:"bytes,8,opt,name=confirms,proto3" json:"confirms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -675,6 +677,13 @@ func (x *Lineage) GetFiringTime() *timestamppb.Timestamp {
 func (x *Lineage) GetRerunOf() string {
 	if x != nil {
 		return x.RerunOf
+	}
+	return ""
+}
+
+func (x *Lineage) GetConfirms() string {
+	if x != nil {
+		return x.Confirms
 	}
 	return ""
 }
@@ -1821,7 +1830,7 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\"4\n" +
 	"\x06Script\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\"\xe5\x01\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"\x81\x02\n" +
 	"\aLineage\x12\x15\n" +
 	"\x06set_id\x18\x01 \x01(\tR\x05setId\x12\x12\n" +
 	"\x04cell\x18\x02 \x01(\tR\x04cell\x12\x1e\n" +
@@ -1833,7 +1842,8 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"scheduleId\x12;\n" +
 	"\vfiring_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"firingTime\x12\x19\n" +
-	"\brerun_of\x18\a \x01(\tR\arerunOf\"\xa6\n" +
+	"\brerun_of\x18\a \x01(\tR\arerunOf\x12\x1a\n" +
+	"\bconfirms\x18\b \x01(\tR\bconfirms\"\xa6\n" +
 	"\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
