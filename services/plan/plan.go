@@ -68,6 +68,7 @@ func (p Planner) Parser() parser.Parser {
 		Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), Allow: p.allowed(), Destinations: p.Destinations, Receivers: p.Receivers,
 	}
 	if !parser.OneMachine {
+		parser.Manifests = append([]string{}, slices.Sorted(maps.Keys(p.Pods.Manifests))...)
 		if len(p.Pods.Placements) > 0 {
 			parser.Placements = p.Pods.Placements
 		}

@@ -180,6 +180,9 @@ func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheck
 		return time.Time{}, err
 	}
 	v := verdict.Decide(s)
+	if v.Phase == event.PhaseFinished {
+		s.Occupancy = w.observeNodes(ctx)
+	}
 	events := verdict.EventsFor(m.doc.Launched, v, s)
 	if v.Phase == event.PhaseFinished {
 		if recheckAt, err := w.awaitLogs(ctx, m, s); err != nil || !recheckAt.IsZero() {
@@ -238,6 +241,17 @@ func (w *watcher) observeNodeWait(ctx context.Context, a attempt, m *tracked, s 
 	s.NodeWait, err = w.docs.updateNodeWait(ctx, a, waits, began, s.Now)
 	m.doc.NodeWait = s.NodeWait
 	return err
+}
+
+// observeNodes returns the nodes of the cluster, for the types of the machines that an attempt used. An end waits for no answer: without one
+// the types are those that the pods asked for.
+func (w *watcher) observeNodes(ctx context.Context) cluster.Occupancy {
+	all, err := w.deps.Cluster.Occupancy(ctx)
+	if err != nil {
+		w.deps.Log.Debug("the types of the nodes are not known now", zap.Error(err))
+		return cluster.Occupancy{}
+	}
+	return cluster.Occupancy{Nodes: all.Nodes}
 }
 
 // heard returns the last snapshot of the watch, if it shows the Job with that UID, and the last in which the attempt had a job or pods.

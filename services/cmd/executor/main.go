@@ -8,6 +8,7 @@ import (
 	"github.com/benchmark-ai/bai/services/cmd/internal/pods"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/plan"
@@ -25,7 +26,7 @@ type settings struct {
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Registry.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator))
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Registry.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests))
 }
 
 // executor returns the executor's settings for the configured cluster.

@@ -30,7 +30,7 @@ type Plan struct {
 	Scope   string        `json:"scope,omitempty"`
 	Job     string        `json:"job,omitempty"`
 	Objects []planObject  `json:"objects,omitempty"`
-	Jobs    int           `json:"jobs,omitempty"` // number of Jobs among the objects; an MPIJob counts once per role
+	Jobs    int           `json:"jobs,omitempty"` // number of Jobs among the objects, and of others that end; an MPIJob counts once per role
 
 	// Images are the registry answers that the objects were made from. Later attempts
 	// use the same answers.
@@ -54,12 +54,14 @@ func (p Plan) Ref() cluster.Ref {
 	return cluster.Ref{Run: p.Run.Run, Attempt: p.Run.Attempt, Scope: p.Scope, Job: p.Job}
 }
 
-// isMainJob reports whether an object is the Job or MPIJob whose end ends the run,
-// which has the name of the plan's Job.
+// isMainJob reports whether an object is the Job, MPIJob or object of a manifest whose end
+// ends the run, which has the name of the plan's Job.
 func (p Plan) isMainJob(o cluster.Object) bool {
 	switch o.(type) {
 	case *batchv1.Job, *mpijob.Job:
 		return o.GetName() == p.Job
+	case *unstructured.Unstructured:
+		return o.GetName() == p.Job && o.GetAnnotations()[cluster.AnnotationSucceeded] != ""
 	}
 	return false
 }
@@ -73,6 +75,10 @@ func newPlan(run event.Fetched, p transpile.Workload) Plan {
 			doc.Jobs++
 		case *mpijob.Job:
 			doc.Jobs += len(o.Spec.ReplicaSpecs)
+		case *unstructured.Unstructured:
+			if o.GetAnnotations()[cluster.AnnotationSucceeded] != "" {
+				doc.Jobs++
+			}
 		}
 		doc.Objects = append(doc.Objects, planObject{o})
 	}

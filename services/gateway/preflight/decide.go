@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/benchmark-ai/bai/descriptors/manifest"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -140,6 +141,8 @@ func checkKinds(s cluster.Survey) []Check {
 			c.Remedy = "install what brings it, or take the platform's setting away that asks for it (executor.pods.scheduler, executor.pods.queue, executor.pods.mpi_operator), or hardware.queue out of the descriptor"
 			if k == networkKind() {
 				c.Remedy = "install Multus, or take network.attachment out of the descriptor"
+			} else if known, ok := manifest.Find(k.GroupVersion().String(), k.Kind); ok && known.Operator != "" {
+				c.Remedy = known.Operator + " brings it: install it, or write another kind into the manifest"
 			}
 		}
 		if !s.LocalMachine {

@@ -9,8 +9,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/benchmark-ai/bai/descriptors/manifest"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -80,6 +83,7 @@ type role struct {
 	replicas int64
 	spec     corev1.PodSpec
 	network  string // of Multus, in place of the pod network; empty for none
+	measured string // name of the measured container, if it is another one than in other pods
 }
 
 func rolesOf(objects []cluster.Object) []role {
@@ -88,12 +92,15 @@ func rolesOf(objects []cluster.Object) []role {
 		switch o := o.(type) {
 		case *batchv1.Job:
 			r := role{name: cmp.Or(o.Labels[cluster.LabelRole], o.Name), replicas: 1, spec: o.Spec.Template.Spec, network: o.Spec.Template.Annotations[cluster.AnnotationNetwork]}
+			r.measured = o.Spec.Template.Annotations[cluster.AnnotationContainer]
 			if o.Spec.Parallelism != nil {
 				r.replicas = int64(*o.Spec.Parallelism)
 			}
 			all = append(all, r)
 		case *mpijob.Job:
 			all = append(all, mpiRoles(o)...)
+		case *unstructured.Unstructured:
+			all = append(all, objectRoles(o)...)
 		}
 	}
 	return all
@@ -113,10 +120,25 @@ func mpiRoles(j *mpijob.Job) []role {
 	return all
 }
 
+// objectRoles returns the groups of pods of an object of a manifest, as far as they are known.
+func objectRoles(o *unstructured.Unstructured) []role {
+	kind, _ := manifest.Find(o.GetAPIVersion(), o.GetKind())
+	var all []role
+	for _, group := range kind.Pods(o.Object) {
+		var template corev1.PodTemplateSpec
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(group.Template, &template) == nil {
+			all = append(all, role{
+				name: cmp.Or(template.Labels[cluster.LabelRole], o.GetName()), replicas: int64(group.Count), spec: template.Spec, measured: template.Annotations[cluster.AnnotationContainer],
+			})
+		}
+	}
+	return all
+}
+
 // benchmark returns the container of a role that runs the user's image.
 func (r role) benchmark() corev1.Container {
 	for _, c := range r.spec.Containers {
-		if c.Name == cluster.ContainerBenchmark {
+		if c.Name == cmp.Or(r.measured, cluster.ContainerBenchmark) {
 			return c
 		}
 	}
@@ -151,10 +173,10 @@ func rights(objects []cluster.Object, s Settings) []cluster.Permission {
 		case kind.Group == "" && kind.Kind == "ConfigMap":
 			add(s.Executor, "", "configmaps", "create", "delete", "get", "list")
 		case kind.Group == "batch" && kind.Kind == "Job":
-		case kind.Kind == mpijob.Kind:
+		case kind.Kind == mpijob.Kind || o.GetAnnotations()[cluster.AnnotationSucceeded] != "":
 			plural, _ := meta.UnsafeGuessKindToResource(kind)
-			add(s.Executor, kind.Group, plural.Resource, "create", "delete", "get", "list")
-			add(s.Watcher, kind.Group, plural.Resource, "get", "list", "watch")
+			add(s.Executor, kind.Group, plural.Resource, "create", "delete", "list")
+			add(s.Watcher, kind.Group, plural.Resource, "list", "watch")
 		default:
 			plural, _ := meta.UnsafeGuessKindToResource(kind)
 			add(s.Executor, kind.Group, plural.Resource, "create", "delete", "list")
@@ -163,7 +185,7 @@ func rights(objects []cluster.Object, s Settings) []cluster.Permission {
 	add(s.Watcher, "batch", "jobs", "get", "list", "watch")
 	add(s.Watcher, "", "pods", "list", "watch")
 	add(s.Watcher, "", "events", "list", "watch")
-	if slices.ContainsFunc(rolesOf(objects), runsEntrypoint) {
+	if slices.ContainsFunc(rolesOf(objects), runsEntrypoint) || slices.ContainsFunc(objects, isFollowed) {
 		add(s.Watcher, "", "pods/log", "get")
 	}
 	return all
@@ -172,13 +194,20 @@ func rights(objects []cluster.Object, s Settings) []cluster.Permission {
 // runsEntrypoint reports whether a role runs the entrypoint of its image.
 func runsEntrypoint(r role) bool { return len(r.benchmark().Command) == 0 }
 
+// isFollowed reports whether the logs of the pods of an object are followed: those of a kind
+// without pod templates, whose pods have the labels of the run.
+func isFollowed(o cluster.Object) bool {
+	kind, _ := manifest.Find(o.GetObjectKind().GroupVersionKind().GroupVersion().String(), o.GetObjectKind().GroupVersionKind().Kind)
+	return kind.PodMetadata != ""
+}
+
 // kinds returns the kinds of objects that not every cluster has.
 func kinds(objects []cluster.Object) []schema.GroupVersionKind {
 	var all []schema.GroupVersionKind
 	for _, o := range objects {
 		kind := o.GetObjectKind().GroupVersionKind()
 		if _, queued := o.GetLabels()[cluster.LabelKueueQueue]; queued {
-			kind = schema.GroupVersionKind{Group: "kueue.x-k8s.io", Kind: "LocalQueue"}
+			all = union(all, []schema.GroupVersionKind{{Group: "kueue.x-k8s.io", Kind: "LocalQueue"}})
 		}
 		if kind.Group != "" && kind.Group != "batch" && !slices.Contains(all, kind) {
 			all = append(all, kind)

@@ -339,7 +339,7 @@ func TestAnMPIJobIsHeldAgainstTheClusterAsItsJobsWouldBe(t *testing.T) {
 	}
 	for _, r := range []cluster.Permission{
 		{Account: "e", Verb: "create", Group: "kubeflow.org", Resource: "mpijobs"},
-		{Account: "e", Verb: "get", Group: "kubeflow.org", Resource: "mpijobs"},
+		{Account: "e", Verb: "list", Group: "kubeflow.org", Resource: "mpijobs"},
 		{Account: "w", Verb: "watch", Group: "kubeflow.org", Resource: "mpijobs"},
 	} {
 		if !slices.Contains(mpi.Permissions, r) {

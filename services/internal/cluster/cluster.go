@@ -43,6 +43,19 @@ const (
 	EndFree    = "free"    // it may come at any time, with exit code 0
 )
 
+// LabelCopy of an object of a manifest and of its pods is the number of the copy, from 0 on.
+const LabelCopy = "benchmark-ai.dev/copy"
+
+// Annotations of the objects of a manifest, and of their pods. An object that has
+// AnnotationSucceeded ends the run; the conditions are written as package manifest of
+// descriptors reads them.
+const (
+	AnnotationSucceeded = "benchmark-ai.dev/succeeded"
+	AnnotationFailed    = "benchmark-ai.dev/failed"
+	AnnotationUnseen    = "benchmark-ai.dev/unseen"    // of an object whose pods have no labels of the run, so that snapshots lack them
+	AnnotationContainer = "benchmark-ai.dev/container" // of a pod: the measured container, which snapshots call ContainerBenchmark
+)
+
 // AnnotationNetwork of a pod names the network of Multus that takes the place of its pod network (Multus CNI, "Specifying the default
 // network"). A name without a namespace is one of NetworksNamespace, unless Multus is set up with another.
 const (
@@ -52,6 +65,9 @@ const (
 
 // AnnotationMTU of a pod is the MTU of its link to the network of its run on the local cluster.
 const AnnotationMTU = "benchmark-ai.dev/mtu"
+
+// AnnotationPrice of a pod is what its machine costs in an hour, as the descriptor gives it, for the record of the run.
+const AnnotationPrice = "benchmark-ai.dev/price-per-hour"
 
 // Containers that surround the benchmark in its pod.
 const (

@@ -29,6 +29,10 @@
 // them, so that it needs no options. If the settings use Kubeflow's MPI operator, one
 // MPIJob replaces the two Jobs and the Service; its pods are the same.
 //
+// # Strategy manifest
+//
+// The only role is benchmark. All pods of the objects of the manifest have it.
+//
 // # Files of the user
 //
 // The data of a run are those of the descriptor's sources, then the server's models, in
@@ -131,7 +135,7 @@ func (in Input) all() ([]Role, error) {
 		return nil, err
 	}
 	switch in.Descriptor.Hardware.Strategy {
-	case descriptors.SingleNode:
+	case descriptors.SingleNode, descriptors.FromManifest:
 		return []Role{r}, nil
 	case descriptors.Inference:
 		return inference(in, r)
@@ -141,8 +145,8 @@ func (in Input) all() ([]Role, error) {
 	}
 	return nil, &refusal.Error{
 		Reason: event.StrategyUnknown,
-		Message: fmt.Sprintf("hardware.strategy is %q, which this platform does not launch: it launches %s, %s, %s",
-			in.Descriptor.Hardware.Strategy, descriptors.SingleNode, descriptors.MPI, descriptors.Inference),
+		Message: fmt.Sprintf("hardware.strategy is %q, which this platform does not launch: it launches %s, %s, %s, %s",
+			in.Descriptor.Hardware.Strategy, descriptors.SingleNode, descriptors.MPI, descriptors.Inference, descriptors.FromManifest),
 	}
 }
 

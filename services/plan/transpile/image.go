@@ -35,7 +35,7 @@ type entrypointImage struct {
 }
 
 func entrypointImages(d *descriptors.Descriptor, s Settings) []entrypointImage {
-	if s.OneMachine || d.Hardware.Strategy == descriptors.MPI {
+	if s.OneMachine || d.Hardware.Strategy == descriptors.MPI || d.Hardware.Strategy == descriptors.FromManifest {
 		return nil
 	}
 	var all []entrypointImage
@@ -76,13 +76,16 @@ func descriptorsOfPods(d *descriptors.Descriptor) []*descriptors.Descriptor {
 
 // checkParsers refuses parsers of a role whose image is run as it is, because nothing reads
 // its output in the container then. A manifest has no answers of registries.
-func checkParsers(r roles.Role, answers []cluster.Image, s Settings) error {
+func checkParsers(in Input, r roles.Role, s Settings) error {
+	if in.Descriptor.Hardware.Strategy == descriptors.FromManifest { // whose containers may have commands of their own
+		return nil
+	}
 	if len(r.Parsers) == 0 || len(r.Command) > 0 || r.Image.Digest != "" {
 		return nil
 	}
 	image := r.Env.DockerImage
 	asked := !s.NoRegistry && s.pullPolicy(r.Env) != corev1.PullNever
-	if asked && !slices.ContainsFunc(answers, func(i cluster.Image) bool { return i.Name == image }) {
+	if asked && !slices.ContainsFunc(in.Images, func(i cluster.Image) bool { return i.Name == image }) {
 		return nil
 	}
 	return refusal.Descriptor("output.parsers read the output of a command, and no registry tells the entrypoint of image %q: write the command into the descriptor", image)

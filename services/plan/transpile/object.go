@@ -53,6 +53,9 @@ func (b builder) podMeta() metav1.ObjectMeta {
 	m.Annotations[cluster.AnnotationGrace] = strconv.FormatInt(int64(b.benchmarkGrace()/time.Second), 10)
 	b.annotatePodGroup(m.Annotations)
 	b.annotateNetwork(m.Annotations)
+	if price := b.role.Hardware.PricePerHour; price != "" {
+		m.Annotations[cluster.AnnotationPrice] = price
+	}
 	return metav1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
 }
 

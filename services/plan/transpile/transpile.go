@@ -40,6 +40,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/inject"
 	"github.com/benchmark-ai/bai/services/plan/refusal"
 	"github.com/benchmark-ai/bai/services/plan/roles"
 	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
@@ -83,6 +84,10 @@ type Settings struct {
 
 	Allow map[string]descriptors.Allowlist `toml:"allow"` // objects that descriptors may name, by namespace; "*" is any; none without an entry
 
+	AnyManifests bool `toml:"-"` // nothing is known of the kinds of manifests: they may have any
+
+	Manifests map[string]inject.Kind `toml:"manifests"` // kinds that manifests may have beside Job, ConfigMap and Service, as PyTorchJob.v1.kubeflow.org; kubernetes.kinds has to name them too
+
 	Shared Shared `toml:"shared"` // data that all pods of a role have in common
 	Unpack Unpack `toml:"unpack"` // what archives may hold that pods unpack
 	// MPIOperator says that the cluster has Kubeflow's MPI operator: a run of
@@ -114,7 +119,7 @@ func (s Settings) Validate(name string) error {
 	if err := descriptors.Allowlists(s.Allow).Check(); err != nil {
 		errs = append(errs, fmt.Errorf("%s.allow: %w", name, err))
 	}
-	errs = append(errs, s.checkRights(name), placement.Check(name, s.NodeSelector, s.Tolerations))
+	errs = append(errs, s.checkRights(name), inject.CheckKinds(name, s.Manifests), placement.Check(name, s.NodeSelector, s.Tolerations))
 	for i, p := range s.Placements {
 		if !slices.Contains(placement.All(), p) {
 			errs = append(errs, fmt.Errorf("%s.placements[%d]: %q: use %s", name, i, p, strings.Join(placement.All(), ", ")))
@@ -193,6 +198,11 @@ func Objects(in Input, s Settings) (Workload, error) {
 		p.Objects = append(p.Objects, b.prerequisites()...)
 		p.Pods += b.role.Replicas
 	}
+	own, pods, err := ofManifest(builders)
+	if err != nil {
+		return Workload{}, err
+	}
+	p.Pods = max(p.Pods, pods)
 	if n := isolationPolicy(builders, p.Pods); n != nil {
 		p.Objects = append(p.Objects, n)
 	}
@@ -204,7 +214,10 @@ func Objects(in Input, s Settings) (Workload, error) {
 	if g := podGroup(builders, p.Pods); g != nil {
 		p.Objects = append(p.Objects, g)
 	}
-	p.Objects = append(p.Objects, jobs(builders)...)
+	if own == nil {
+		own = jobs(builders)
+	}
+	p.Objects = append(p.Objects, own...)
 	p.Job = jobName(in.Run.Run, in.Run.Attempt)
 	return p, nil
 }
@@ -258,7 +271,10 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 		if _, err := s.selector(r.Hardware, zone); err != nil {
 			return nil, err
 		}
-		if err := s.checkRole(r, in.Images); err != nil {
+		if err := s.checkRole(r); err != nil {
+			return nil, err
+		}
+		if err := checkParsers(in, r, s); err != nil {
 			return nil, err
 		}
 		builders = append(builders, builder{in: in, settings: s, role: r, names: names, zone: zone})
@@ -266,19 +282,15 @@ func buildersOf(in Input, s Settings) ([]builder, error) {
 	return builders, nil
 }
 
-// checkRole refuses a role whose container the settings do not allow, or whose parsers read
-// nothing.
-func (s Settings) checkRole(r roles.Role, images []cluster.Image) error {
+// checkRole refuses a role whose container the settings do not allow.
+func (s Settings) checkRole(r roles.Role) error {
 	if err := s.checkPullPolicy(r.Env); err != nil {
 		return err
 	}
 	if r.Env.Privileged && s.Security == Restricted {
 		return refusal.Descriptor("env.privileged is true, and this platform's pods keep to the level restricted of Pod Security")
 	}
-	if err := s.checkNetwork(r.PodNetwork); err != nil {
-		return err
-	}
-	return checkParsers(r, images, s)
+	return s.checkNetwork(r.PodNetwork)
 }
 
 // checkVolumes refuses volumes that the Pod Security level restricted does not allow.

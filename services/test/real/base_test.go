@@ -27,7 +27,7 @@ func TestTheBaseIsWhatTheAPIServerAccepts(t *testing.T) {
 	})
 	testCluster.Run(t, "apply", "-f", base+"/namespaces.yaml")
 	t.Log(testCluster.Run(t, "apply", "-k", base, "--dry-run=server", "--validate=strict"))
-	for _, components := range [][]string{{"fetch-jobs"}, {"s3"}, {"elasticsearch"}, {"mpi-operator"}, {"networks"}} {
+	for _, components := range [][]string{{"fetch-jobs"}, {"s3"}, {"elasticsearch"}, {"mpi-operator"}, {"networks"}, {"manifests"}} {
 		for i, c := range components {
 			components[i] = base + "/../" + c
 		}

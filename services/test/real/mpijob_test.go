@@ -32,7 +32,14 @@ import (
 // that of its service.
 func grantMPIJobs(t *testing.T, testCluster *testbed.Cluster, scope, account string, services ...string) *rbacv1.Role {
 	t.Helper()
-	objects, err := manifest.Read("../../../deploy/kubernetes/mpi-operator/rbac.yaml")
+	return grantComponent(t, testCluster, "mpi-operator", scope, account, services...)
+}
+
+// grantComponent gives an account the roles that a component of deploy adds, and returns that
+// of its service.
+func grantComponent(t *testing.T, testCluster *testbed.Cluster, component, scope, account string, services ...string) *rbacv1.Role {
+	t.Helper()
+	objects, err := manifest.Read("../../../deploy/kubernetes/" + component + "/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

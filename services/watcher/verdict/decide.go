@@ -22,7 +22,7 @@ type Observation struct {
 	Canceled  bool             // the run has a cancel mark
 	Now       time.Time
 
-	Occupancy cluster.Occupancy // where the pods of runs are; empty unless the attempt lacks room for a pod
+	Occupancy cluster.Occupancy // where the pods of runs are; empty unless the attempt lacks room for a pod, or has ended
 	NodeWait  NodeWait          // its wait for other runs; zero unless the attempt lacks room for a pod
 
 	// PendingDeadline is how long the attempt may wait for an event that may never come.
@@ -63,6 +63,7 @@ func Decide(s Observation) Verdict {
 		canceling,
 		complete,
 		failed,
+		copyFailed,
 		nodeLost,
 		endedEarly,
 		endedUnready,
@@ -161,6 +162,9 @@ func complete(s Observation) (Verdict, bool) {
 			c = other
 		}
 	}
+	if ofManifest(s.Seen.Job) { // whose object decides, whatever became of its pods
+		return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "all objects of the manifest have succeeded" + lostOutput(s), Since: c.LastTransitionTime.Time}, true
+	}
 	if v, bad := benchmarkFails(mainPodsOnly(s)); bad { // other pods may be ending
 		return v, true
 	}
@@ -178,6 +182,7 @@ func failed(s Observation) (Verdict, bool) {
 	if len(s.Seen.Pods) == 0 {
 		s.Seen.Pods = s.LastSeen.Pods
 	}
+	s.Seen.Pods = podsOfCopy(s.Seen.Job, s.Seen.Pods)
 	for _, cause := range []check{
 		deadlinePassed,
 		platformStopped,
@@ -196,6 +201,9 @@ func failed(s Observation) (Verdict, bool) {
 			}
 			return v, true
 		}
+	}
+	if ofManifest(s.Seen.Job) {
+		return objectFailure(s, c), true
 	}
 	message := "its job failed: " + joinReasonMessage(c.Reason, c.Message)
 	if len(s.Seen.Pods) == 0 {

@@ -23,11 +23,11 @@ func EventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
 	case v.Class == event.ClassInfra && l.Retries > 0:
 		h := at(l.Cause("retried", ""), v.Since)
 		h.Attempt++
-		return []event.Event{event.Retried{Header: h, Class: v.Class, Reason: v.Reason, Message: v.Message, Collectors: collectors(s)}}
+		return []event.Event{event.Retried{Header: h, Class: v.Class, Reason: v.Reason, Message: v.Message, Collectors: collectors(s), Machines: machines(s, v.Since)}}
 	}
 	f := event.Finished{
 		Header: at(l.Cause("finished", ""), v.Since), Outcome: v.Outcome, Class: v.Class, Reason: v.Reason, Message: v.Message,
-		Collectors: collectors(s), Images: imageDigests(s),
+		Collectors: collectors(s), Images: imageDigests(s), Machines: machines(s, v.Since),
 	}
 	f.Started, f.Ended, f.ExitCode = processTimes(s)
 	return []event.Event{f}

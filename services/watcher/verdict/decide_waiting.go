@@ -49,6 +49,9 @@ func podMissing(s Observation) (Verdict, bool) {
 		}
 		return refusedVerdict(s, r, class, message), true
 	}
+	if s.Seen.Job.Annotations[cluster.AnnotationUnseen] != "" {
+		return Verdict{Phase: event.PhaseRunning, Message: "running the objects of the manifest, whose pods the platform does not see", Since: since}, true
+	}
 	if hadPods(s) { // the pods are gone, and the job's status is about to show the result
 		return Verdict{}, true
 	}

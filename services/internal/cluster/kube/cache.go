@@ -21,7 +21,6 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
-	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
 
 // byAttempt is the index of jobs and pods by their attempt.
@@ -33,7 +32,7 @@ type clusterCache struct {
 	log    *zap.Logger
 	jobs   cache.SharedIndexInformer
 	pods   cache.SharedIndexInformer
-	mpis   cache.SharedIndexInformer // of the Jobs in the status of MPIJobs; nil if there is no operator
+	others []cache.SharedIndexInformer // of objects of operators, as the Jobs that they stand for
 	events *eventCache
 
 	mu         sync.Mutex
@@ -86,15 +85,7 @@ func (k *clusterCache) build(c *Cluster) error {
 		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.core.Pods(scope).Watch(ctx, o)
 		}))
-	if c.hasMPIOperator() {
-		k.mpis = k.informer(mpiPrototype(), runListWatch(k, "mpijobs",
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return c.objects.Resource(mpiResource()).Namespace(scope).List(ctx, o)
-			},
-			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return c.objects.Resource(mpiResource()).Namespace(scope).Watch(ctx, o)
-			}))
-	}
+	k.others = k.objectInformers(c)
 	for _, i := range k.informers() {
 		if err := i.SetTransform(stripUnused); err != nil {
 			return fmt.Errorf("watch the cluster: %w", err)
@@ -110,11 +101,7 @@ func (k *clusterCache) build(c *Cluster) error {
 
 // informers returns the informers of the objects of runs.
 func (k *clusterCache) informers() []cache.SharedIndexInformer {
-	all := []cache.SharedIndexInformer{k.jobs, k.pods}
-	if k.mpis != nil {
-		all = append(all, k.mpis)
-	}
-	return all
+	return append([]cache.SharedIndexInformer{k.jobs, k.pods}, k.others...)
 }
 
 func (k *clusterCache) informer(example runtime.Object, lw *cache.ListWatch) cache.SharedIndexInformer { //nolint:ireturn // there is no other type of it
@@ -235,20 +222,25 @@ func (k *clusterCache) onObjectChange(o any) {
 
 // onEvent notifies all watchers of an event about a run's job or pod.
 func (k *clusterCache) onEvent(e *corev1.Event) {
-	about := map[string]cache.SharedIndexInformer{"Job": k.jobs, "Pod": k.pods, mpijob.Kind: k.mpis}[e.InvolvedObject.Kind]
-	if about == nil {
-		return
+	about := k.others
+	switch e.InvolvedObject.Kind {
+	case "Job":
+		about = []cache.SharedIndexInformer{k.jobs}
+	case "Pod":
+		about = []cache.SharedIndexInformer{k.pods}
 	}
-	if o, ok, err := about.GetStore().GetByKey(e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name); err == nil && ok {
-		k.onObjectChange(o)
+	for _, i := range about {
+		if o, ok, err := i.GetStore().GetByKey(e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name); err == nil && ok {
+			k.onObjectChange(o)
+		}
 	}
 }
 
 // snapshot returns the cached state of an attempt, and whether there is any.
 func (k *clusterCache) snapshot(at attempt, ref *cluster.Ref) (cluster.Snapshot, bool) {
 	jobs, pods := objectsOf[*batchv1.Job](k.jobs, at), objectsOf[*corev1.Pod](k.pods, at)
-	if k.mpis != nil {
-		jobs = append(jobs, objectsOf[*batchv1.Job](k.mpis, at)...)
+	for _, i := range k.others {
+		jobs = append(jobs, objectsOf[*batchv1.Job](i, at)...)
 	}
 	if ref != nil && mainJob(ref, jobs) == nil && mainJob(nil, jobs) != nil && mainJob(nil, jobs).Name == ref.Job {
 		ref = nil // made anew under its name
@@ -286,13 +278,18 @@ func (k *clusterCache) attempts() []attempt {
 	return all
 }
 
-// stripUnused removes unused and large fields from a job or pod. It replaces an MPIJob by the Job that represents it.
+// stripUnused removes unused and large fields from a job or pod. It replaces an object of an operator by the Job
+// that it stands for, if it stands for one, and gives the measured container of each pod its name.
 func stripUnused(o any) (any, error) {
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
-		j, err := jobFromMPIJob(o)
+		j, err := jobFromObject(o)
 		if err != nil {
 			return nil, err
+		}
+		if j == nil {
+			o.SetManagedFields(nil)
+			return o, nil
 		}
 		j.ManagedFields = nil
 		return j, nil
@@ -301,6 +298,7 @@ func stripUnused(o any) (any, error) {
 		stripPodSpec(&o.Spec.Template.Spec)
 	case *corev1.Pod:
 		o.ManagedFields = nil
+		nameMeasured(o)
 		stripPodSpec(&o.Spec)
 	}
 	return o, nil

@@ -2,13 +2,16 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/benchmark-ai/bai/descriptors/manifest"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -39,7 +42,7 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 		o.SetUID(was.UID)
 	}
 	if err != nil {
-		return createError(object, err)
+		return c.explain(ctx, kind, createError(object, err))
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, o); err != nil {
 		return fmt.Errorf("read %s, which was created: %w", object, err)
@@ -56,4 +59,21 @@ func (c *Cluster) validatePlacement(object string, o cluster.Object) *cluster.Re
 		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: fmt.Sprintf("it is for the namespace %q, and the platform watches %q only: set both to the same", o.GetNamespace(), c.settings.Scope())}
 	}
 	return nil
+}
+
+// explain adds to the refusal of an object that the cluster does not have its kind, and what brings that.
+func (c *Cluster) explain(ctx context.Context, kind schema.GroupVersionKind, err error) error {
+	refused, ok := errors.AsType[*cluster.RefusedError](err)
+	if !ok || kind.Group == "" {
+		return err
+	}
+	if served := c.servesKind(kind); served.Yes || served.UnknownReason != "" || ctx.Err() != nil {
+		return err
+	}
+	brings := "install the operator that brings it"
+	if known, ok := manifest.Find(kind.GroupVersion().String(), kind.Kind); ok && known.Operator != "" {
+		brings = known.Operator + " brings it"
+	}
+	refused.Message = fmt.Sprintf("the cluster has no kind %s of %s: %s (%s)", kind.Kind, kind.GroupVersion(), brings, refused.Message)
+	return refused
 }

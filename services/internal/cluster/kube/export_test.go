@@ -5,6 +5,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -37,3 +38,5 @@ func (b EventCache) EventsFor(uids ...types.UID) []corev1.Event { return b.event
 func (b EventCache) Count() int { return b.count }
 
 type PermissionError = deniedError
+
+func JobFromObject(o *unstructured.Unstructured) (*batchv1.Job, error) { return jobFromObject(o) }

@@ -38,7 +38,7 @@ type Settings struct {
 	// has no use for them.
 	MainOnly bool `toml:"-"`
 	// Kinds is kinds of the objects of runs beside Jobs, Pods, Services, ConfigMaps
-	// and Secrets, each as mpijobs.v2beta1.kubeflow.org.
+	// and Secrets, each as mpijobs.v2beta1.kubeflow.org. All but podgroups are watched.
 	Kinds []string `toml:"kinds"`
 }
 

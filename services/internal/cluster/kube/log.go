@@ -14,7 +14,7 @@ import (
 
 // Log implements cluster.Logger. Lines that the node rotated away are missing.
 func (c *Cluster) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, error) {
-	options := &corev1.PodLogOptions{Container: l.Container, Follow: true, Timestamps: true}
+	options := &corev1.PodLogOptions{Container: c.containerOf(l), Follow: true, Timestamps: true}
 	if !l.Since.IsZero() {
 		since := metav1.NewTime(l.Since)
 		options.SinceTime = &since

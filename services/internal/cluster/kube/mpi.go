@@ -7,7 +7,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 )
@@ -18,22 +17,6 @@ func (s Settings) ValidateOperator(mpi bool) error {
 		return fmt.Errorf("executor.pods.mpi_operator: kubernetes.kinds does not name %q, so that nobody would see what becomes of an MPIJob", mpijob.Resource)
 	}
 	return nil
-}
-
-// hasMPIOperator reports whether runs may have MPIJobs.
-func (c *Cluster) hasMPIOperator() bool { return slices.Contains(c.settings.Kinds, mpijob.Resource) }
-
-func mpiResource() schema.GroupVersionResource {
-	gvr, _ := schema.ParseResourceArg(mpijob.Resource) // the name is valid
-	return *gvr
-}
-
-// mpiPrototype returns the example object for an informer of MPIJobs.
-func mpiPrototype() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion(mpijob.APIVersion)
-	u.SetKind(mpijob.Kind)
-	return u
 }
 
 // jobFromMPIJob returns the Job that an MPIJob stands for.

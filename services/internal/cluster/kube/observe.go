@@ -32,6 +32,9 @@ func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot,
 	if err != nil {
 		return cluster.Snapshot{}, wrapError("look for the pods of job "+r.Job, err)
 	}
+	for i := range list.Items {
+		nameMeasured(&list.Items[i])
+	}
 	seen, found := snapshotOf(at, &r, jobs, pointers(list.Items))
 	if !found {
 		return cluster.Snapshot{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
@@ -42,39 +45,35 @@ func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot,
 	return seen, nil
 }
 
-// listJobs returns the Job in r, and the Jobs of the attempt's other roles unless MainOnly is set.
+// listJobs returns the Job in r, and the Jobs of the attempt's other roles unless MainOnly is set. Objects of operators count as the Jobs
+// that they stand for.
 func (c *Cluster) listJobs(ctx context.Context, at attempt, r cluster.Ref) ([]*batchv1.Job, error) {
 	var jobs []*batchv1.Job
-	switch job, err := c.getJob(ctx, r); {
+	job, err := c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
+	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, err
 	case err == nil:
 		if owner, ok := attemptOf(job); ok && owner == at {
 			jobs = append(jobs, job)
 		}
+		if c.settings.MainOnly {
+			return jobs, nil
+		}
+	}
+	objects, err := c.listObjects(ctx, at)
+	if err != nil {
+		return nil, err
 	}
 	if c.settings.MainOnly {
-		return jobs, nil
+		return slices.DeleteFunc(objects, func(j *batchv1.Job) bool { return j.Name != r.Job }), nil
 	}
 	list, err := c.batch.Jobs(r.Scope).List(ctx, metav1.ListOptions{LabelSelector: at.selector()})
 	if err != nil {
 		return nil, err
 	}
 	others := slices.DeleteFunc(pointers(list.Items), func(j *batchv1.Job) bool { return j.Name == r.Job })
-	return append(jobs, others...), nil
-}
-
-// getJob returns the Job in r, or the one that represents an MPIJob of that name.
-func (c *Cluster) getJob(ctx context.Context, r cluster.Ref) (*batchv1.Job, error) {
-	job, err := c.batch.Jobs(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) || !c.hasMPIOperator() {
-		return job, err
-	}
-	o, err := c.objects.Resource(mpiResource()).Namespace(r.Scope).Get(ctx, r.Job, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return jobFromMPIJob(o)
+	return slices.Concat(jobs, objects, others), nil
 }
 
 func pointers[T any](values []T) []*T {
