@@ -31,7 +31,6 @@ const (
 const (
 	LabelVersion     = "version"      // what is measured, for people
 	LabelVersionTime = "version_time" // time of RFC 3339 of what is measured
-	LabelConfirms    = "confirms"     // incident that the run confirms
 )
 
 // Counts reports whether a run has values: it succeeded, and is no warm-up. A warm-up was
@@ -40,8 +39,8 @@ const (
 func Counts(r store.Run) bool { return !r.Warmup && r.Outcome == event.Succeeded }
 
 // Confirms reports whether a run was made to confirm an incident: such runs are no points
-// of a history.
-func Confirms(r store.Run) bool { return r.Labels[LabelConfirms] != "" }
+// of a history. Only the gateway makes such runs; a label says nothing.
+func Confirms(r store.Run) bool { return r.Confirms != "" }
 
 // timeOf returns the time by which a run is ordered among others: that of its firing, else of
 // its label version_time, else of its submission. A label that is no time of RFC 3339, or
@@ -137,12 +136,12 @@ func exclusion(r store.Run, imported bool) store.Exclusion {
 	switch {
 	case r.Warmup:
 		return store.ExcludedWarmup
+	case Confirms(r):
+		return store.ExcludedConfirmation
 	case r.Outcome == event.Canceled:
 		return store.ExcludedCanceled
 	case r.Outcome != event.Succeeded:
 		return store.ExcludedFailed
-	case Confirms(r):
-		return store.ExcludedConfirmation
 	case imported:
 		return store.ExcludedImport
 	}

@@ -74,7 +74,7 @@ func TestTheValuesOfARun(t *testing.T) {
 		"a run that failed has those of its samples":                 {change: func(r *store.Run) { r.Outcome = event.Failed }, all: summaries(loss), want: "loss=7"},
 		"a run that failed without samples has none":                 {change: func(r *store.Run) { r.Outcome = event.Failed }, want: ""},
 		"a warm-up has those of its samples":                         {change: func(r *store.Run) { r.Warmup = true }, all: summaries(loss), want: "loss=7"},
-		"a run that confirms an incident has the values of any run":  {change: func(r *store.Run) { r.Labels[points.LabelConfirms] = "i" }, all: summaries(loss), want: "loss=7 run.duration=9s run.queued=2s"},
+		"a run that confirms an incident has the values of any run":  {change: func(r *store.Run) { r.Confirms = "i" }, all: summaries(loss), want: "loss=7 run.duration=9s run.queued=2s"},
 		"a metric with the name of a time and labels is another one": {all: summaries(store.Summary{Metric: "run.queued", Unit: "s", Labels: map[string]string{"k": "v"}}), want: "run.queued=0s run.duration=9s run.queued=2s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,9 @@ func TestRunsThatAreNoPointsSayWhy(t *testing.T) {
 		"a run that failed is none":                     {change: func(r *store.Run) { r.Outcome = event.Failed }, want: store.ExcludedFailed},
 		"a run that was canceled is none":               {change: func(r *store.Run) { r.Outcome = event.Canceled }, want: store.ExcludedCanceled},
 		"a warm-up that failed is none, as a warm-up":   {change: func(r *store.Run) { r.Warmup, r.Outcome = true, event.Failed }, want: store.ExcludedWarmup},
-		"a run that confirms an incident is none":       {change: func(r *store.Run) { r.Labels[points.LabelConfirms] = "i" }, want: store.ExcludedConfirmation},
+		"a run that confirms an incident is none":       {change: func(r *store.Run) { r.Confirms = "i" }, want: store.ExcludedConfirmation},
+		"one that failed does so all the same":          {change: func(r *store.Run) { r.Confirms, r.Outcome = "i", event.Failed }, want: store.ExcludedConfirmation},
+		"a label makes none of a run":                   {change: func(r *store.Run) { r.Labels["confirms"] = "i" }},
 		"an import is none":                             {imported: true, want: store.ExcludedImport},
 		"an import of a run that failed is one of that": {change: func(r *store.Run) { r.Outcome = event.Failed }, imported: true, want: store.ExcludedFailed},
 	} {
@@ -200,5 +202,24 @@ func TestRunsThatCount(t *testing.T) {
 		if got := points.Counts(tt.run); got != tt.want {
 			t.Errorf("%s: got %v", name, got)
 		}
+	}
+}
+
+func TestTheInstanceTypeOfARunIsThatOfItsMachinesElseThatOfItsDescriptor(t *testing.T) {
+	use := func(types ...string) (all []event.MachineUse) {
+		for _, name := range types {
+			all = append(all, event.MachineUse{InstanceType: name})
+		}
+		return all
+	}
+	for want, machines := range map[string]map[int][]event.MachineUse{
+		"t3.small": nil, "a1, p3": {1: use("p3", "a1", "p3")}, "p3": {1: use("", "p3")},
+	} {
+		if got := points.InstanceType(newRun(func(r *store.Run) { r.Machines = machines })); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := points.InstanceType(newRun(func(r *store.Run) { r.Descriptor = "?" })); got != "" {
+		t.Errorf("%q", got)
 	}
 }

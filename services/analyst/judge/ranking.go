@@ -35,6 +35,11 @@ type RankedCell struct {
 	// first cell and for cells that are not compared.
 	P float64
 
+	// Alike are the places in Ranking.Cells, in ascending order, of the cells that the
+	// tests do not tell from this one. Of more than 100 cells only the comparisons with the
+	// first are made, and no other pair is listed.
+	Alike []int
+
 	// Lacking is the number of repetitions without which the cell is not compared.
 	Lacking int
 }
@@ -64,10 +69,26 @@ func (j Judge) Rank(direction Direction, cells [][]float64) (Ranking, error) {
 		return r, nil
 	}
 	ranked[0].Best = true
-	for i, p := range adjusted(j.pValues(ranked[:compared], cells), tests)[:compared-1] {
+	ps := adjusted(j.pValues(ranked[:compared], cells), tests)
+	for i, p := range ps[:compared-1] {
 		ranked[i+1].P, ranked[i+1].Best = p, !within(p, j.alpha)
 	}
+	j.markAlike(ranked[:compared], ps)
 	return r, nil
+}
+
+// markAlike notes the pairs of cells that the tests, whose p-values are in the order of
+// pValues, do not tell apart.
+func (j Judge) markAlike(ranked []RankedCell, ps []float64) {
+	at := 0
+	for a := range ranked {
+		for b := a + 1; b < len(ranked) && at < len(ps); b++ {
+			if !within(ps[at], j.alpha) {
+				ranked[a].Alike, ranked[b].Alike = append(ranked[a].Alike, b), append(ranked[b].Alike, a)
+			}
+			at++
+		}
+	}
 }
 
 // order returns the cells in their order, and the number of those that are compared.

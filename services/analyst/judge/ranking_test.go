@@ -151,3 +151,27 @@ func TestManyCellsAreRankedByComparisonsWithTheFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryPairOfCellsThatCannotBeToldApartIsNamed(t *testing.T) {
+	j, err := judge.New(judge.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := func(median float64) (values []float64) {
+		for i := range 20 {
+			values = append(values, median+float64(i))
+		}
+		return values
+	}
+	r, err := j.Rank(judge.Lower, [][]float64{many(500), many(101), many(100), {1}, many(501)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var alike [][]int
+	for _, c := range r.Cells {
+		alike = append(alike, c.Alike)
+	}
+	if diff := cmp.Diff([][]int{{1}, {0}, {3}, {2}, nil}, alike); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -20,8 +20,11 @@ type taskRuns struct {
 	since, until time.Time // until is the zero time for no end
 }
 
-// baselinePrefix begins the operand of a baseline.
-const baselinePrefix = "baseline:"
+// Beginnings of operands: that of a baseline, and that of all runs of a task.
+const (
+	baselinePrefix = "baseline:"
+	taskPrefix     = "task:"
+)
 
 // maxOperand is the maximum number of bytes of an operand.
 const maxOperand = 512
@@ -34,6 +37,10 @@ func parseOperand(field, text string, now time.Time) (operand, error) {
 	if name, ok := strings.CutPrefix(text, baselinePrefix); ok {
 		return operand{baseline: name}, checkName(field, name)
 	}
+	if task, ok := strings.CutPrefix(text, taskPrefix); ok && task != "" && !strings.Contains(task, "@") {
+		return operand{tasks: &taskRuns{task: task}}, nil
+	}
+	text = strings.TrimPrefix(text, taskPrefix)
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 {
 		return operand{ref: text}, nil
@@ -49,7 +56,7 @@ func parseOperand(field, text string, now time.Time) (operand, error) {
 }
 
 const (
-	operandRemedy = "give a run, a set, baseline:NAME or TASK@RANGE"
+	operandRemedy = "give a run, a set, baseline:NAME, task:TASK or TASK@RANGE"
 	rangeRemedy   = "write TASK@-14d, or TASK@2026-03-01..2026-03-08"
 )
 

@@ -14,8 +14,11 @@ func planPower(p power.Planner, h History, req PowerRequest) Power {
 	if len(runs) == 0 {
 		runs = []int{3, 5, 10, 20}
 	}
-	out := Power{Duration: h.duration()}
+	out := Power{Duration: h.duration(), Cost: h.cost()}
 	for _, s := range h.Series {
+		if len(req.Metrics) > 0 && !slices.Contains(req.Metrics, s.Metric) {
+			continue // it was read for the cost
+		}
 		newest := s.lastLevel()
 		one := SeriesPower{Series: s.Series, Cell: s.Cell, History: p.History(s.Values()[newest.First : newest.Last+1])}
 		one.Points = nil

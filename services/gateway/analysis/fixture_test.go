@@ -101,6 +101,7 @@ type spec struct {
 	image     string
 	labels    map[string]string
 	direction string
+	costs     float64 // USD; 0 is unknown
 	change    func(*store.Run)
 
 	unsummarised bool
@@ -153,6 +154,9 @@ func (w *fixture) addResults(run store.Run, s spec) {
 			one.Labels = map[string]string{"i": fmt.Sprint(i)}
 		}
 		all.Summaries = append(all.Summaries, one)
+	}
+	if s.costs > 0 {
+		all.Summaries = append(all.Summaries, store.Summary{Metric: "cost.amount", Unit: "USD", Median: store.Float(s.costs), Direction: event.Lower})
 	}
 	var err error
 	if !s.unsummarised {

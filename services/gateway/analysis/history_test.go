@@ -104,7 +104,7 @@ func TestTheHistoryOfATask(t *testing.T) {
 		"runs that confirm an incident are left out": {
 			store: func(w *fixture) {
 				w.addAll("a", around(100, 3), spec{})
-				w.addAll("b", around(90, 3), spec{labels: map[string]string{"confirms": "i"}})
+				w.addAll("b", around(90, 3), spec{change: func(r *store.Run) { r.Confirms = "i" }})
 			},
 			want: "3 runs, 0 excluded, truncated false\nrate: 0-2 at 100\n3 rows have a value: at least 10 are needed to say that something changed",
 		},

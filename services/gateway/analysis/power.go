@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/analyst/judge/power"
 	"github.com/benchmark-ai/bai/services/gateway/series"
 )
@@ -23,6 +24,7 @@ type PowerRequest struct {
 type Power struct {
 	Series   []SeriesPower // by cell, metric, unit and labels
 	Duration time.Duration // median of the times that the runs took; 0 where none is known
+	Cost     *RunCost      // nil where it is not known
 }
 
 // SeriesPower is what runs can show in one series.
@@ -48,7 +50,11 @@ func (a *Analyses) Power(ctx context.Context, req PowerRequest) (Power, error) {
 	if err != nil {
 		return Power{}, fmt.Errorf("plan: %w", err)
 	}
-	h, err := a.History(ctx, HistoryRequest{Task: req.Task, Namespace: req.Namespace, Metrics: req.Metrics})
+	read := slices.Clone(req.Metrics)
+	if len(read) > 0 {
+		read = append(read, descriptors.CostAmount)
+	}
+	h, err := a.History(ctx, HistoryRequest{Task: req.Task, Namespace: req.Namespace, Metrics: read})
 	if err != nil {
 		return Power{}, err
 	}

@@ -189,12 +189,26 @@ func addDetails(run *store.Run, ev event.Event, late bool) {
 		run.Data = slices.Clone(ev.Data)
 	case event.Retried:
 		run.Collectors = union(run.Collectors, ev.Collectors)
+		addMachines(run, ev.Attempt-1, ev.Machines)
 	case event.Finished:
 		if !late {
+			addMachines(run, ev.Attempt, ev.Machines)
 			run.Collectors = union(run.Collectors, ev.Collectors)
 			run.Images = maps.Clone(ev.Images)
 		}
 	}
+}
+
+// addMachines adds the machines that an attempt used, if they are known. A run is a value: the
+// map of the run before stays as it is.
+func addMachines(run *store.Run, attempt int, uses []event.MachineUse) {
+	if uses == nil {
+		return
+	}
+	all := make(map[int][]event.MachineUse, len(run.Machines)+1)
+	maps.Copy(all, run.Machines)
+	all[attempt] = slices.Clone(uses)
+	run.Machines = all
 }
 
 // enterPhase moves a run to the phase or attempt of a fact.

@@ -370,3 +370,29 @@ func TestPhasesDoNotGoBackWithinAnAttempt(t *testing.T) {
 		}
 	})
 }
+
+func TestARunKnowsTheMachinesOfEachAttemptInAnyOrderOfEvents(t *testing.T) {
+	use := func(node string) []event.MachineUse { return []event.MachineUse{{Node: node}} }
+	again, end := retried(2, 3), finished(2, 9, event.Succeeded)
+	again.Machines, end.Machines = use("a"), use("b")
+	none := finished(1, 9, event.Canceled)
+	want := map[int][]event.MachineUse{1: use("a"), 2: use("b")}
+	for name, tt := range map[string]struct {
+		events []event.Event
+		want   map[int][]event.MachineUse
+	}{
+		"in order":                                {[]event.Event{submitted(), again, end}, want},
+		"the retry comes last":                    {[]event.Event{submitted(), end, again}, want},
+		"a second end changes nothing":            {[]event.Event{submitted(), again, end, finished(2, 10, event.Failed)}, want},
+		"an end without them leaves them unknown": {[]event.Event{submitted(), none}, nil},
+	} {
+		var run *store.Run
+		for _, ev := range tt.events {
+			next, _, _ := projection.Apply(run, ev)
+			run = &next
+		}
+		if diff := cmp.Diff(tt.want, run.Machines); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

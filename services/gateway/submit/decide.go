@@ -68,6 +68,7 @@ type Request struct {
 	Script     string            // digest of the code that is sent along, in hex; empty for none
 	Firing     *Firing           // firing of a schedule that this request makes; nil for none
 	Cell       *CellRun          // place in a set of the run that this request makes; nil for none
+	Confirms   *ConfirmingRun    // incident that the run of this request is to confirm; nil for none
 }
 
 // Firing is a firing of a schedule. Under one key it is one run, or one set, even if the
@@ -84,6 +85,13 @@ type CellRun struct {
 	Cell       string // name of the cell
 	Repetition int    // from 1, within the cell
 	Warmup     bool
+}
+
+// ConfirmingRun is a run that is to confirm an incident. Under one key of its confirmation it is one
+// run, even if the content of the request changes. No user can submit one.
+type ConfirmingRun struct {
+	Confirmation string // ID of the request of the analyst
+	Incident     string
 }
 
 // Submission is the plan for a valid request.
@@ -140,6 +148,9 @@ func header(req Request, run string, at time.Time) event.Header {
 	}
 	if c := req.Cell; c != nil {
 		h.Set, h.Cell, h.Repetition, h.Warmup = c.Set, c.Cell, c.Repetition, c.Warmup
+	}
+	if req.Confirms != nil {
+		h.Confirms = req.Confirms.Incident
 	}
 	return h
 }
@@ -257,13 +268,16 @@ func scriptNotFound(digest string) error {
 func deriveKey(owner, key string) string { return event.Derive("key", owner, key) }
 
 // keyOf returns deriveKey for a request. The firings of each schedule have keys of their
-// own, and so have the runs of each set.
+// own, and so have the runs of each set and of each confirmation.
 func keyOf(req Request) string {
 	if req.Cell != nil {
 		return event.Derive("cell", req.Cell.Set, req.Key)
 	}
 	if req.Firing != nil {
 		return event.Derive("firing", req.Firing.Schedule, req.Key)
+	}
+	if req.Confirms != nil {
+		return event.Derive("confirmation", req.Confirms.Confirmation, req.Key)
 	}
 	return deriveKey(req.Owner, req.Key)
 }

@@ -254,7 +254,7 @@ func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Subm
 	if err != nil {
 		return claim{}, &UnavailableError{Err: err}
 	}
-	if first.Digest != plan.Digest && req.Firing == nil && req.Cell == nil {
+	if first.Digest != plan.Digest && req.Firing == nil && req.Cell == nil && req.Confirms == nil {
 		return claim{}, &NotUniqueError{Field: "idempotency_key", Value: req.Key, Run: first.Run}
 	}
 	return first, nil
@@ -461,6 +461,12 @@ func (in *Submitter) RunOfFiring(ctx context.Context, schedule, key string) (str
 // store.ErrNotFound if there is none.
 func (in *Submitter) RunOfCell(ctx context.Context, set, key string) (string, error) {
 	c, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(Request{Key: key, Cell: &CellRun{Set: set}}))
+	return c.Run, err
+}
+
+// RunToConfirm returns the run that a confirmation has made, or will make, under a key. The error is store.ErrNotFound if there is none.
+func (in *Submitter) RunToConfirm(ctx context.Context, confirmation, key string) (string, error) {
+	c, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(Request{Key: key, Confirms: &ConfirmingRun{Confirmation: confirmation}}))
 	return c.Run, err
 }
 

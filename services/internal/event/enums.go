@@ -83,6 +83,7 @@ const (
 	StepFailed        Reason = "StepFailed"        // a step before or after the benchmark failed, or took too long
 	NonZeroExit       Reason = "NonZeroExit"       // the benchmark reported a failure
 	NoResults         Reason = "NoResults"         // the benchmark ended well, and its output has no result for a parser
+	ObjectFailed      Reason = "ObjectFailed"      // an object of the manifest says that it failed, and no pod shows why
 	Signaled          Reason = "Signaled"          // the benchmark was ended by a signal
 	OOMKilled         Reason = "OOMKilled"         // the benchmark ran out of memory (OOM)
 	Evicted           Reason = "Evicted"           // the node needed the room

@@ -179,6 +179,17 @@ type Retried struct {
 	Reason     Reason   `json:"reason"`
 	Message    string   `json:"message"`              // why the attempt before failed
 	Collectors []string `json:"collectors,omitempty"` // UIDs of that attempt's pods whose data are awaited, and their Followers
+
+	Machines []MachineUse `json:"machines,omitzero"` // of that attempt; nil if they are not known
+}
+
+// MachineUse is the use of one machine by an attempt of a run: a node of the cluster.
+type MachineUse struct {
+	Node         string    `json:"node"`
+	InstanceType string    `json:"instance_type,omitempty"`  // empty if it is not known
+	PricePerHour string    `json:"price_per_hour,omitempty"` // as the descriptor gives it; empty if it does not
+	From         time.Time `json:"from"`                     // when the first pod was bound to the node
+	Until        time.Time `json:"until"`                    // when the last pod there ended
 }
 
 // Topic implements Event.
@@ -234,6 +245,8 @@ type Finished struct {
 	// Images are the digests of the images of the last attempt's pods, by UID, as the
 	// cluster reports them, or NoImage.
 	Images map[string]string `json:"images,omitempty"`
+
+	Machines []MachineUse `json:"machines,omitzero"` // of the last attempt; nil if they are not known
 }
 
 // NoImage stands for the image where a cluster runs this machine's own programs.

@@ -35,6 +35,7 @@ type Lineage struct {
 	Schedule   string     `json:"schedule,omitempty"`   // the schedule that fired
 	Firing     *time.Time `json:"firing,omitempty"`     // the time it fired for; not the time in the run's ID
 	RerunOf    string     `json:"rerun_of,omitempty"`   // the run that was asked for again
+	Confirms   string     `json:"confirms,omitempty"`   // the incident that it was made to confirm: only the gateway makes such runs
 }
 
 // NewHeader returns the header of something that follows from no event: a

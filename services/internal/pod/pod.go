@@ -158,6 +158,8 @@ const (
 	// Descriptor where a collector that is outside its pod's network is given sockets of
 	// it; empty means that it is inside.
 	EnvSockets  = "BAI_SOCKETS"
+	EnvObjects  = "BAI_OBJECTS"                     // beginning of the names of a manifest's objects
+	EnvCopy     = "BAI_COPY"                        // number of the copy of a manifest, from 0 on
 	EnvScripts  = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
 	EnvBackend  = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
 	EnvFile     = "BENCHMARK_AI_FILE"               // the metrics file

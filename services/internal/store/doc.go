@@ -49,9 +49,11 @@ const (
 	KindRuleState          Kind = "rulestate"    // analyst: namespace, rule, series → the incidents of the rule in the series, and why it cannot be applied
 	KindIncident           Kind = "incident"     // analyst: namespace, incident → the incident
 	KindOpenIncident       Kind = "openincident" // analyst: namespace, incident → it is open, or ended a short time ago
+	KindConfirmation       Kind = "confirmation" // analyst: namespace, request → the runs that are to confirm incidents
+	KindConfirmationRuns   Kind = "confirming"   // gateway, under a lease: namespace, request → those that were submitted
 	KindIncidentGroup      Kind = "incidents"    // analyst: namespace, group → its incidents, and the transitions that have notices
-	KindDelivery           Kind = "notice"       // analyst: receiver, notice → what became of the notice
-	KindUnsentNotice       Kind = "unsent"       // analyst: receiver, notice → the notice is waiting
+	KindDelivery           Kind = "notice"       // analyst, and gateway for tests and ends of sets: receiver, notice → what became of the notice
+	KindUnsentNotice       Kind = "unsent"       // likewise: receiver, notice → the notice is waiting
 	KindAck                Kind = "ack"          // gateway: namespace, incident → what a user said of it
 	KindMute               Kind = "mute"         // gateway: namespace, mute → whose notices are not sent, and until when
 	KindLease              Kind = "lease"        // any service: name → its holder

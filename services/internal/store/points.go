@@ -59,10 +59,10 @@ type Exclusion string
 // Reasons, in the order in which they are looked for.
 const (
 	ExcludedWarmup       Exclusion = "warm-up"
+	ExcludedConfirmation Exclusion = "confirmation" // it was made to confirm an incident
 	ExcludedFailed       Exclusion = "failed"
 	ExcludedCanceled     Exclusion = "canceled"
-	ExcludedConfirmation Exclusion = "confirmation" // it was made to confirm an incident
-	ExcludedImport       Exclusion = "import"       // it ran on another platform
+	ExcludedImport       Exclusion = "import" // it ran on another platform
 )
 
 // RunPoints are the values of one run, one for each series that it has a value in.

@@ -42,6 +42,9 @@ type Run struct {
 	Images     map[string]string `json:"images,omitempty"`     // digests of the images in the last attempt's pods, by UID
 	Revision   int64             `json:"revision"`             // number of changes, from 1, without a gap
 
+	// Machines are the machines that each attempt used, by its number. An attempt that is missing used unknown ones.
+	Machines map[int][]event.MachineUse `json:"machines,omitempty"`
+
 	Overrides   []event.Override  `json:"overrides,omitempty"`   // part of Descriptor already
 	Origination *event.Provenance `json:"origination,omitempty"` // of the descriptor; nil for a file of the user's
 

@@ -14,7 +14,16 @@ type Summaries struct {
 	Samples   int64     `json:"samples"`  // that are summarised
 	Method    string    `json:"method"`   // of the numbers, for people
 	Summaries []Summary `json:"summaries"`
-	Notes     []string  `json:"notes,omitempty"` // samples that are not summarised, and why, for people
+	Notes     []string  `json:"notes,omitempty"` // samples that are not summarised, and why, and limits of the others, for people
+
+	Unknown []UnknownMetric   `json:"unknown,omitempty"` // metrics that the platform computes for each run, and could not
+	Prices  map[string]string `json:"prices,omitempty"`  // per hour, by instance type, that the cost of the run was computed with
+}
+
+// UnknownMetric is a metric without a value.
+type UnknownMetric struct {
+	Metric string `json:"metric"`
+	Reason string `json:"reason"` // for people
 }
 
 // Summary is the summary of the samples of one metric, with one unit and one set of labels. Without any number, its values are NaN.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise/cost"
 )
 
 // Bounds of one run's summaries.
@@ -41,6 +42,7 @@ type accumulator struct {
 	text       int
 	skipped    map[string]int64 // samples that are not summarised, by why
 	labels     labelTexts
+	meter      cost.Meter
 }
 
 // seriesValues are the samples of one metric, with one unit and one set of labels.
@@ -65,6 +67,7 @@ func newAccumulator(attempt int) *accumulator {
 func (t *accumulator) add(samples []store.Sample) {
 	t.read += int64(len(samples))
 	for i := range samples {
+		t.meter.Add(&samples[i])
 		if s := &samples[i]; s.Origin.Attempt == t.attempt {
 			t.addSample(&s.Sample)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/descriptors/price"
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -89,8 +90,9 @@ type sampleReader interface {
 
 // Deps are the dependencies of the service.
 type Deps struct {
-	Bus   Bus
-	Store Store
+	Bus    Bus
+	Store  Store
+	Prices price.Table // of machines, by instance type; may be empty
 	// Summarised is called with each run that has its last summaries, before the run is forgotten; it may be called again for the same run.
 	// While it fails, the run is not forgotten. Nil calls nothing.
 	Summarised func(ctx context.Context, r store.Run) error
@@ -105,7 +107,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	runs := queue.New(d.Log, queue.Settings[string]{First: firstPause, Max: slowPollFactor * s.PollInterval, Fields: func(run string) []zap.Field {
 		return []zap.Field{zap.String("run", run)}
 	}})
-	w := &worker{settings: s, bus: d.Bus, pointStorer: pointStorer{d.Store, d.Log}, summarised: d.Summarised, now: d.Now, queue: runs, tracked: make(map[string]bool)}
+	w := &worker{settings: s, prices: d.Prices, bus: d.Bus, pointStorer: pointStorer{d.Store, d.Log}, summarised: d.Summarised, now: d.Now, queue: runs, tracked: make(map[string]bool)}
 	return map[string]service.Runnable{
 		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Batch(maxEvents, w.finished)),
 		"metrics-pusher/summarise/work":     w.work,

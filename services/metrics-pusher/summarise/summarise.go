@@ -9,10 +9,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/descriptors/price"
 	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise/cost"
 )
 
 const (
@@ -29,6 +31,7 @@ type worker struct {
 	pointStorer
 
 	settings   Settings
+	prices     price.Table
 	bus        Bus
 	summarised func(ctx context.Context, r store.Run) error // nil calls nothing
 	now        func() time.Time
@@ -213,16 +216,50 @@ func (l *runCheck) do(ctx context.Context, complete bool) error {
 
 // finish stores the summaries of all samples, unless there are none, and the points.
 func (l *runCheck) finish(ctx context.Context, all *accumulator) error {
-	if all.read == 0 {
+	next, err := l.priced(ctx, all, true)
+	if err != nil {
+		return err
+	}
+	if of := next(nil); all.read == 0 && len(of.Summaries) == 0 && len(of.Unknown) == 0 {
 		if err := l.putPoints(ctx); err != nil {
 			return err
 		}
 		return l.forgetRun(ctx)
 	}
-	if err := l.put(ctx, all.summaries(l.run.ID, true)); err != nil {
+	if err := l.put(ctx, next); err != nil {
 		return err
 	}
 	return l.remove(ctx)
+}
+
+// priced returns a function that makes summaries of samples, with the cost and the energy of the run; used are the prices of earlier
+// summaries.
+func (l *runCheck) priced(ctx context.Context, all *accumulator, complete bool) (func(used map[string]string) store.Summaries, error) {
+	nodes, err := l.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	base := all.summaries(l.run.ID, complete)
+	return func(used map[string]string) store.Summaries {
+		of := cost.Of(cost.Input{Run: l.run, Prices: l.prices, Used: used, Meter: &all.meter, Nodes: nodes, Counts: all.count})
+		if all.read == 0 && !of.Wanted && len(of.Values) == 0 {
+			of.Unknown = nil // nobody asked for it, and a run without samples has no summary
+		}
+		return of.Into(base)
+	}, nil
+}
+
+// nodes returns the nodes of the run's pods, by UID.
+func (l *runCheck) nodes(ctx context.Context) (map[string]string, error) {
+	found, _, _, err := store.Find[store.RunEnvironment](ctx, l.store, store.KindEnvironment, l.run.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the environment of run %s: %w", l.run.ID, err)
+	}
+	nodes := make(map[string]string, len(found.Pods))
+	for _, p := range found.Pods {
+		nodes[p.Origin.Pod] = p.Machine.Node
+	}
+	return nodes, nil
 }
 
 // summarisePart stores the summaries of the stored samples, and waits for others.
@@ -238,7 +275,11 @@ func (l *runCheck) summarisePart(ctx context.Context, all *accumulator) (err err
 		}
 		return nil
 	}
-	if err := l.put(ctx, all.summaries(l.run.ID, false)); err != nil {
+	next, err := l.priced(ctx, all, false)
+	if err != nil {
+		return err
+	}
+	if err := l.put(ctx, next); err != nil {
 		return err
 	}
 	l.due.Summed = &all.read
@@ -287,9 +328,10 @@ func (l *runCheck) read(ctx context.Context) (*accumulator, error) {
 }
 
 // put stores summaries, in place of earlier ones that are no better, and then the points that follow from them.
-func (l *runCheck) put(ctx context.Context, all store.Summaries) error {
+func (l *runCheck) put(ctx context.Context, next func(used map[string]string) store.Summaries) error {
 	write := false
-	_, err := store.Update(ctx, l.store, store.KindSummary, all.Run, func(before store.Summaries, found bool) (store.Summaries, bool, error) {
+	all, err := store.Update(ctx, l.store, store.KindSummary, l.run.ID, func(before store.Summaries, found bool) (store.Summaries, bool, error) {
+		all := next(before.Prices)
 		write = !found || better(all, before) && !equal(all, before)
 		return all, write, nil
 	})

@@ -28,6 +28,7 @@ type Meter struct {
 	groups         groups
 	root           int // process whose tree is the benchmark
 	last           reading
+	zones          []raplZone
 }
 
 // reading is the state of the counters at one time.
@@ -44,7 +45,7 @@ type reading struct {
 // NewMeter returns a Meter of the benchmark whose process is root.
 func NewMeter(f Files, root int) *Meter {
 	m := &Meter{files: f, root: root, groups: f.groups("/proc/self/cgroup")}
-	m.groupExclusive = m.isGroupExclusive()
+	m.groupExclusive, m.zones = m.isGroupExclusive(), f.raplZones()
 	m.last = m.read()
 	return m
 }
