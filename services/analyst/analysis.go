@@ -141,15 +141,7 @@ func (a *analysis) write(ctx context.Context, t target, had []versioned, all []i
 				return err
 			}
 		}
-		var version int64
-		if at := slices.IndexFunc(had, func(h versioned) bool { return h.ID == i.ID }); at >= 0 {
-			version = had[at].version
-		}
-		err := put(ctx, a.store, store.KindIncident, documentKey(a.namespace, i.ID), version, i)
-		if errors.Is(err, store.ErrExists) { // the next decision has to know it
-			a.found[t.key()] = append(a.found[t.key()], i.ID)
-		}
-		if err != nil {
+		if err := a.put(ctx, t, had, i); err != nil {
 			return err
 		}
 		a.groups[i.Group] = append(a.groups[i.Group], i.ID)
@@ -158,6 +150,22 @@ func (a *analysis) write(ctx context.Context, t target, had []versioned, all []i
 			zap.String("metric", i.Series.Metric), zap.String("group", i.Group), zap.Bool("silent", i.Silent))
 	}
 	return nil
+}
+
+// put stores an incident, and then asks for the runs that it needs.
+func (a *analysis) put(ctx context.Context, t target, had []versioned, i incident.Incident) error {
+	var version int64
+	if at := slices.IndexFunc(had, func(h versioned) bool { return h.ID == i.ID }); at >= 0 {
+		version = had[at].version
+	}
+	err := put(ctx, a.store, store.KindIncident, documentKey(a.namespace, i.ID), version, i)
+	if errors.Is(err, store.ErrExists) { // the next decision has to know it
+		a.found[t.key()] = append(a.found[t.key()], i.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return a.request(ctx, i)
 }
 
 // assign puts an incident that has no group into one.

@@ -22,7 +22,7 @@ const visibility = time.Minute
 // analyst gathers, decides and acts.
 type analyst struct {
 	store     Store
-	receivers func(namespace string, names []string) []string
+	receivers func(namespace, owner string, names []string) []string
 	decide    func(rule.Input) rule.Output // rule.Decide but in tests
 	wake      func()                       // has the dispatcher look for new notices
 	now       func() time.Time
@@ -31,7 +31,7 @@ type analyst struct {
 
 func newAnalyst(d Deps) *analyst {
 	if d.Receivers == nil {
-		d.Receivers = func(_ string, names []string) []string { return names }
+		d.Receivers = func(_, _ string, names []string) []string { return names }
 	}
 	if d.Wake == nil {
 		d.Wake = func() {}
@@ -60,13 +60,16 @@ func (a *analyst) onPoints(ctx context.Context, ev event.Summarised) error {
 		return err
 	}
 	if len(all) > 0 && all[0].Revision >= ev.Revision {
+		if err := a.notifyOfEnd(ctx, r, all[0]); err != nil {
+			return err
+		}
 		return a.onRun(ctx, r, all[0])
 	}
 	if age := a.now().Sub(ev.PublishedAt); age >= 0 && age < visibility {
 		return errors.New("its points are not visible yet")
 	}
 	a.log.Warn("the points of a run are missing", zap.String("run", ev.Run), zap.Int64("revision", ev.Revision))
-	return nil
+	return a.notifyOfEnd(ctx, r, points.Of(r, points.Results{}))
 }
 
 // finished looks at a run that failed: rules about failures need no points.
@@ -92,6 +95,9 @@ func (a *analyst) finished(ctx context.Context, ev event.Finished) ([]event.Even
 
 // onRun looks at all that may follow from a run that has ended.
 func (a *analyst) onRun(ctx context.Context, r store.Run, p store.RunPoints) error {
+	if points.Confirms(r) {
+		return a.confirmed(ctx, r)
+	}
 	if p.Task == "" {
 		return nil
 	}

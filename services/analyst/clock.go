@@ -20,15 +20,20 @@ const (
 	failPause = time.Second
 )
 
-// ticker looks for what no event says: values that did not come, what users said of incidents, and the end of that.
+// ticker looks for what no event says: values that did not come, what users said of incidents, and the end of that, and what
+// runs say of incidents that they confirm.
 type ticker struct {
 	*analyst
 
 	leader *control.Leader
+	meter  Meter
 }
 
 func newTicker(s Settings, d Deps, a *analyst) *ticker {
-	return &ticker{analyst: a, leader: control.NewLeader(d.Store, leaseName, rand.Text(), s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log})}
+	if d.Meter == nil {
+		d.Meter = noMeter{}
+	}
+	return &ticker{analyst: a, meter: d.Meter, leader: control.NewLeader(d.Store, leaseName, rand.Text(), s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log})}
 }
 
 // loop returns the runnable of the ticker.
@@ -47,17 +52,19 @@ func (t *ticker) loop(every time.Duration, log *zap.Logger) service.Runnable {
 func (t *ticker) tick(ctx context.Context) (time.Duration, error) {
 	_, err := t.leader.Hold(ctx)
 	if errors.Is(err, store.ErrHeld) {
+		t.meter.RecordIncidents(nil)
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return 0, errors.Join(t.review(ctx), t.missing(ctx))
+	return 0, errors.Join(t.review(ctx), t.missing(ctx), t.confirmations(ctx))
 }
 
 // review looks at the incidents that are open, or ended a short time ago: it completes what a process left when it was killed, applies what
 // users said of them, and forgets that they were open. An event would come again; what the ticker does has none.
 func (t *ticker) review(ctx context.Context) error {
+	states := map[string]int{}
 	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
 		if err != nil && d.Key == "" {
 			return err
@@ -70,6 +77,7 @@ func (t *ticker) review(ctx context.Context) error {
 		case err != nil:
 			return err
 		case found:
+			states[string(i.State)]++
 			if err := errors.Join(t.resume(ctx, i), t.acknowledge(ctx, i)); err != nil {
 				return fmt.Errorf("review incident %s: %w", d.Key, err)
 			}
@@ -78,6 +86,7 @@ func (t *ticker) review(ctx context.Context) error {
 			return err
 		}
 	}
+	t.meter.RecordIncidents(states)
 	return nil
 }
 

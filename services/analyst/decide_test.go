@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -268,6 +269,43 @@ func TestHowLongAnIncidentIsListedAsOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := outdated(tt.incident, tt.found, midnight, midnight.Add(tt.after)); got != tt.want {
 				t.Errorf("outdated %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheHeadlinesOfARun(t *testing.T) {
+	summary := func(names ...string) (all []store.Summary) {
+		for _, name := range names {
+			all = append(all, store.Summary{Metric: name})
+		}
+		return all
+	}
+	d := &descriptors.Descriptor{
+		Alarms: []descriptors.Alarm{{Metric: "p99"}}, Output: &descriptors.Output{Metrics: []descriptors.Metric{{Name: "rate"}, {Name: "loss"}}},
+	}
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = fmt.Sprintf("m%02d", i)
+	}
+	for name, tt := range map[string]struct {
+		all  []store.Summary
+		of   *descriptors.Descriptor
+		want string
+	}{
+		"what alarms watch, what is declared, others, times": {summary("run.queued", "run.duration", "a", "loss", "rate", "p99"), d, "p99 rate loss a run.duration run.queued +0"},
+		"what the machine did is left out":                   {summary("system.cpu", "rate"), d, "rate +0"},
+		"ten at most":                                        {summary(many...), &descriptors.Descriptor{}, "m00 m01 m02 m03 m04 m05 m06 m07 m08 m09 +2"},
+		"none":                                               {nil, &descriptors.Descriptor{}, " +0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			numbers, more := headlines(tt.all, tt.of)
+			var names []string
+			for _, n := range numbers {
+				names = append(names, n.Metric)
+			}
+			if got := fmt.Sprintf("%s +%d", strings.Join(names, " "), more); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}

@@ -11,29 +11,23 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/incident/rule"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // Limits of what a decision looks at.
 const (
-	maxRuns   = 50   // of the task, the newest
+	maxRuns   = 100  // of the task, the newest, those that confirm incidents included
 	seriesOf  = 200  // series that are listed at once
 	maxSeries = 2000 // of one metric of a task
 )
 
 // input returns what a rule needs to be applied to a series.
 func (a *analysis) input(ctx context.Context, t target, had []versioned) (in rule.Input, err error) {
-	in = rule.Input{Rule: t.rule, Series: t.series, Acks: make(map[string]incident.Ack), Removed: t.removed, Now: a.now().UTC()}
+	in = rule.Input{Rule: t.rule, Series: t.series, Acks: make(map[string]incident.Ack), Confirmations: make(map[string]incident.Confirmation), Removed: t.removed, Now: a.now().UTC()}
 	for _, i := range had {
 		in.Incidents = append(in.Incidents, i.Incident)
-		if i.State.Over() {
-			continue
-		}
-		ack, _, found, err := store.Find[incident.Ack](ctx, a.store, store.KindAck, documentKey(a.namespace, i.ID))
-		if err != nil {
+		if err := a.statements(ctx, i.Incident, &in); err != nil {
 			return in, err
-		}
-		if found {
-			in.Acks[i.ID] = ack
 		}
 	}
 	switch t.rule.When {
@@ -51,6 +45,31 @@ func (a *analysis) input(ctx context.Context, t target, had []versioned) (in rul
 	}
 	in.Points, err = a.pointsOf(ctx, t.series)
 	return in, err
+}
+
+// statements adds what a user and what runs say of an incident. Runs are asked for if a kill came before that.
+func (a *analysis) statements(ctx context.Context, i incident.Incident, in *rule.Input) error {
+	if i.State.Over() {
+		return nil
+	}
+	ack, _, found, err := store.Find[incident.Ack](ctx, a.store, store.KindAck, documentKey(a.namespace, i.ID))
+	if err != nil {
+		return err
+	}
+	if found {
+		in.Acks[i.ID] = ack
+	}
+	if !confirming(i) {
+		return nil
+	}
+	if err := a.request(ctx, i); err != nil {
+		return err
+	}
+	c, found, err := a.evidence(ctx, i)
+	if found {
+		in.Confirmations[i.ID] = c
+	}
+	return err
 }
 
 // pointsOf returns the newest points of a series, the oldest first. It keeps those of one series.
@@ -82,16 +101,28 @@ func (a *analysis) taskRuns(ctx context.Context) ([]store.Run, error) {
 		if r.Phase == event.PhaseFinished {
 			continue
 		}
-		now, err := a.store.Run(ctx, r.ID)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, fmt.Errorf("read run %s: %w", r.ID, err)
+		now, found, err := a.runOf(ctx, r.ID)
+		if err != nil {
+			return nil, err
 		}
-		if err == nil {
+		if found {
 			runs[i] = now
 		}
 	}
-	a.runs, a.listed = withRun(runs, a.freshRun), true
+	a.runs, a.listed = slices.DeleteFunc(withRun(runs, a.freshRun), points.Confirms), true
 	return a.runs, nil
+}
+
+// runOf returns a run; found is false if it does not exist, or not yet.
+func (a *analyst) runOf(ctx context.Context, id string) (r store.Run, found bool, err error) {
+	r, err = a.store.Run(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return r, false, nil
+	case err != nil:
+		return r, false, fmt.Errorf("read run %s: %w", id, err)
+	}
+	return r, true, nil
 }
 
 // gatherMissing adds what a rule about missing values needs.

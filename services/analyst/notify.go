@@ -41,8 +41,16 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 	for i := range stored {
 		all[i] = stored[i].Incident
 	}
-	next, notices := group.Decide(is, all, func(i incident.Incident) []string { return a.receivers(a.namespace, i.Rule.Notify) }, a.now().UTC())
+	owners, err := a.submitters(ctx, all)
+	if err != nil {
+		return err
+	}
+	receivers := func(i incident.Incident) []string { return a.receivers(a.namespace, owners[i.ID], i.Rule.Notify) }
+	next, notices := group.Decide(is, all, receivers, a.now().UTC())
 	for _, n := range notices {
+		if n.Labels, err = a.labelsOf(ctx, n); err != nil {
+			return err
+		}
 		if err := notice.Enqueue(ctx, a.store, n, n.Made); err != nil {
 			return err
 		}

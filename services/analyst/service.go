@@ -62,19 +62,33 @@ type runReader interface {
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
 }
 
+// Meter counts incidents.
+type Meter interface {
+	// RecordIncidents notes how many incidents are in each state, of those that are open or ended less than three days ago. Nil means that
+	// another process counts them.
+	RecordIncidents(states map[string]int)
+}
+
+// noMeter counts nothing.
+type noMeter struct{}
+
+// RecordIncidents implements Meter.
+func (noMeter) RecordIncidents(map[string]int) {}
+
 // Deps are the dependencies of the service.
 type Deps struct {
 	Bus   Bus
 	Store Store
-	// Receivers returns the names of the receivers of a namespace's notices: those that a rule names, or the namespace's own if it names
-	// none. Nil means those that the rule names.
-	Receivers func(namespace string, names []string) []string
+	// Receivers returns the names of the receivers of a namespace's notices: those that a rule or a descriptor names, with those of an owner in
+	// place of submitter, or the namespace's own if it names none. Nil means those that are named.
+	Receivers func(namespace, owner string, names []string) []string
 	// Dispatch sends the deliveries that are waiting, and updates their documents. Nil sends none.
 	Dispatch service.Runnable
 	// Wake has the dispatcher look for new deliveries at once. Nil leaves them until it looks by itself.
-	Wake func()
-	Now  func() time.Time // time.Now but in tests
-	Log  *zap.Logger
+	Wake  func()
+	Meter Meter            // counts incidents; nil counts none
+	Now   func() time.Time // time.Now but in tests
+	Log   *zap.Logger
 }
 
 // New returns the parts of the service, by name. The names are unique among all

@@ -88,7 +88,7 @@ func TestARuleThatIsGoneEndsItsIncidents(t *testing.T) {
 func TestConfirmationsAndImportsAndOlderRunsChangeNoRules(t *testing.T) {
 	w := newFixture(t).listen()
 	w.run(descriptor(tooSlow), 120)
-	w.run(descriptor(), 120, func(r *store.Run) { r.Labels["confirms"] = "an incident" })
+	w.run(descriptor(), 120, func(r *store.Run) { r.Confirms = "an incident" })
 	w.run(descriptor(), 120, func(r *store.Run) { r.Created = begin.Add(-time.Hour) })
 	for key, s := range docs[incident.RuleSet](w, store.KindRuleSet) {
 		if len(s.Rules) != 1 || !s.Newest.Equal(begin) {
@@ -479,7 +479,7 @@ func TestSettings(t *testing.T) {
 func TestTheReceiversOfARuleThatNamesNoneAreThoseOfTheNamespace(t *testing.T) {
 	w := newFixture(t)
 	d := w.deps(w.store)
-	d.Receivers = func(namespace string, names []string) []string {
+	d.Receivers = func(namespace, _ string, names []string) []string {
 		if len(names) == 0 {
 			return []string{"team-" + namespace}
 		}
@@ -529,5 +529,25 @@ func TestIncidentsThatEndedLongAgoCostTheClockNothing(t *testing.T) {
 	tick()
 	if got := tick(); got != before {
 		t.Errorf("%d reads after a month, %d before any incident", got, before)
+	}
+}
+
+// fakeMeter is a meter that keeps what it was given last.
+type fakeMeter struct{ states map[string]int }
+
+// RecordIncidents implements analyst.Meter.
+func (m *fakeMeter) RecordIncidents(states map[string]int) { m.states = states }
+
+func TestIncidentsAreCountedByState(t *testing.T) {
+	w, m := newFixture(t).listen(), &fakeMeter{}
+	w.slow()
+	w.run(descriptor(tooSlow, fails), 0, failed)
+	d := w.deps(w.store)
+	d.Meter = m
+	if err := analyst.Tick(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"firing": 2}, m.states); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

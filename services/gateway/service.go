@@ -4,8 +4,8 @@
 // It has these packages: submit (a request → bai.submitted), projection (events → runs
 // in the store), catalog, artifact and bundle (stored descriptors, files of runs, code
 // of users), schedule (repeated runs), set (runs of a sweep), analysis
-// (comparisons, histories, baselines), alarm (incidents, mutes, notices), archive (export and import of runs), api and data (the
-// handlers of gRPC), rpc (the server that calls them) and rest (the same over HTTP, on the same port).
+// (comparisons, histories, baselines), alarm (incidents, mutes, notices), confirmation (runs that confirm
+// incidents), archive (export and import of runs), api and data (the handlers of gRPC), rpc (the server that calls them) and rest (the same over HTTP, on the same port).
 package gateway
 
 import (
@@ -27,6 +27,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
+	"github.com/benchmark-ai/bai/services/gateway/confirmation"
 	"github.com/benchmark-ai/bai/services/gateway/data"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
@@ -101,6 +102,7 @@ type Deps struct {
 	StorageFull  func() string                    // returns the reason why no run can be stored now, or ""; nil: there is always room
 	Sync         func(ctx context.Context) error  // returns when earlier writes survive a power cut; nil: they always do
 	Entropy      io.Reader                        // crypto/rand.Reader except in tests
+	Receivers    set.Receivers                    // receivers of notices of ends; nil: there are none
 	Ready        func(ctx context.Context) error  // returns an error with the reason why calls would fail now; nil: they never fail
 	Notes        func(ctx context.Context) string // returns a note for the readiness response, or ""; nil: there is no note
 	Version      rpc.Version
@@ -128,7 +130,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: ids, StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
 	setDeps := set.Deps{
 		Store: d.Store, Submitter: submitter, Parser: d.Parser, NewID: ids.New, StorageFull: d.StorageFull, Sync: d.Sync,
-		Holder: rand.Text(), Now: time.Now, Log: d.Log,
+		Receivers: d.Receivers, Holder: rand.Text(), Now: time.Now, Log: d.Log,
 	}
 	setRunner := set.NewRunner(s.Sets, setDeps)
 	sets := set.New(setDeps, setRunner)
@@ -136,6 +138,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		Store: d.Store, Submitter: submitter, Sets: sets, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log,
 	}
 	scheduleRunner := schedule.NewRunner(s.Schedules, scheduleDeps)
+	confirmations := confirmation.NewRunner(confirmation.Deps{Store: d.Store, Submitter: submitter, Holder: rand.Text(), Now: time.Now, Log: d.Log})
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
 		Submitter: submitter, Store: d.Store, Catalog: catalog.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
@@ -143,7 +146,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		Archiver: archive.New(archive.Deps{Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter, Version: d.Version.Version, Now: time.Now}),
 		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, scheduleRunner.Wake), Sets: sets,
 		Analyses: analysis.New(analysis.Deps{Store: d.Store, Sets: sets, RunByName: submitter.RunByName, Now: time.Now}),
-		Alarms:   alarm.New(alarm.Deps{Store: d.Store, Now: time.Now}),
+		Alarms:   alarm.New(alarm.Deps{Store: d.Store, Receivers: d.Parser.Receivers, Now: time.Now}),
 		Ready:    d.Ready, Version: d.Version, Log: d.Log,
 	})
 	http2, others, split := rest.Split(s.REST, d.Listener)
@@ -157,7 +160,12 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		"gateway/api":       server.Serve(http2, inProcess),
 		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inProcess, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready, Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log}, others),
 	}
-	for _, step := range projection.NewProjector(d.Store, setRunner.RunEnded).Steps() {
+	parts["gateway/confirmations"] = confirmations.Run
+	ended := func(run store.Run) {
+		setRunner.RunEnded(run)
+		confirmations.RunEnded(run)
+	}
+	for _, step := range projection.NewProjector(d.Store, ended).Steps() {
 		parts["gateway/record/"+step.Topic] = d.Bus.Consume("gateway", step)
 	}
 	return parts

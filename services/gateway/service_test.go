@@ -176,7 +176,7 @@ func TestARunThatNobodyTakesIsGivenUp(t *testing.T) {
 func TestTheServiceHasItsParts(t *testing.T) {
 	parts := gateway.New(gateway.Settings{}, gateway.Deps{Bus: eventtest.NewBus(t), Store: open(t), Log: zap.NewNop()})
 	want := []string{
-		"gateway/api", "gateway/outbox", "gateway/port", "gateway/reconcile", "gateway/record/bai.commands", "gateway/record/bai.fetched",
+		"gateway/api", "gateway/confirmations", "gateway/outbox", "gateway/port", "gateway/reconcile", "gateway/record/bai.commands", "gateway/record/bai.fetched",
 		"gateway/record/bai.finished", "gateway/record/bai.launched", "gateway/record/bai.retried", "gateway/record/bai.status",
 		"gateway/record/bai.submitted", "gateway/rest", "gateway/schedules", "gateway/sets",
 	}

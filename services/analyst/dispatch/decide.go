@@ -23,6 +23,9 @@ const perHour = time.Hour
 // keepFor is how long the document of a notice stays after its end. The group of its incidents knows that it was made, so nobody makes it again.
 const keepFor = 90 * 24 * time.Hour
 
+// testLife is how long after its request a test is sent.
+const testLife = 10 * time.Minute
+
 // digestSize is how many incidents a digest has.
 const digestSize = 10
 
@@ -136,6 +139,16 @@ func (o observation) budget() (left int, more time.Time) {
 	return 0, sent[len(sent)-o.rules.Rate].Add(perHour)
 }
 
+// oldest returns when the oldest notice that waits was made; zero if none does.
+func (o observation) oldest() (at time.Time) {
+	for _, d := range o.deliveries {
+		if d.Status == notice.Waiting {
+			at = earliest(at, d.Notice.Made)
+		}
+	}
+	return at
+}
+
 // lastSend returns when the receiver last answered.
 func (o observation) lastSend() (last time.Time) {
 	for _, d := range o.deliveries {
@@ -184,9 +197,13 @@ func (o observation) settle(waiting []notice.Delivery) (settled []notice.Deliver
 func (o observation) verdict(n notice.Notice, firstMuted bool) (notice.Status, string) {
 	ends := n.Became == incident.Resolved || n.Became == incident.Dismissed
 	switch {
+	case n.Test && o.now.Sub(n.Made) > testLife:
+		return notice.Refused, "the test was not sent: nobody waits for it any more"
 	case n.Test || len(n.Digest) > 0:
 	case !o.rules.Allows(n.Namespace):
 		return notice.Refused, "the settings do not let namespace " + n.Namespace + " use this receiver"
+	case o.rules.SkipEnds && n.Became == notice.Ended:
+		return notice.Muted, "this receiver gets no ends of runs"
 	case o.rules.SkipResolved && ends:
 		return notice.Muted, "this receiver gets no ends of incidents"
 	case ends && firstMuted:
@@ -206,11 +223,23 @@ func (o observation) small(n notice.Notice) bool {
 	})
 }
 
-// muted reports whether all incidents of a notice are muted.
+// muted reports whether the tasks of all incidents and ends of a notice are muted.
 func (o observation) muted(n notice.Notice) bool {
-	return len(n.Incidents) > 0 && !slices.ContainsFunc(n.Incidents, func(i incident.Incident) bool {
-		return !slices.ContainsFunc(o.mutes, func(m incident.Mute) bool { return o.matches(m, n.Namespace, i.Rule.Task) })
+	tasks := tasksOf(n)
+	return len(tasks) > 0 && !slices.ContainsFunc(tasks, func(task string) bool {
+		return !slices.ContainsFunc(o.mutes, func(m incident.Mute) bool { return o.matches(m, n.Namespace, task) })
 	})
+}
+
+// tasksOf returns the task of each incident and end of a notice.
+func tasksOf(n notice.Notice) (tasks []string) {
+	for _, i := range n.Incidents {
+		tasks = append(tasks, i.Rule.Task)
+	}
+	for _, e := range n.Ends {
+		tasks = append(tasks, e.Task)
+	}
+	return tasks
 }
 
 // matches reports whether a mute is for the incidents of a task now.
@@ -277,12 +306,19 @@ func digestOf(of []notice.Delivery, now time.Time) *notice.Delivery {
 		for _, i := range d.Notice.Incidents {
 			incidents[i.ID] = i
 		}
+		n.Ends = append(n.Ends, d.Notice.Ends...)
 	}
 	n.ID = incident.ID(append(ids, n.Digest...)...)
 	n.First = n.ID
 	n.Incidents = slices.SortedFunc(maps.Values(incidents), incident.ByWorst)
-	if slices.ContainsFunc(n.Incidents, func(i incident.Incident) bool { return !i.State.Over() }) {
+	switch {
+	case len(n.Incidents) == 0:
+		n.Became = notice.Ended
+	case slices.ContainsFunc(n.Incidents, func(i incident.Incident) bool { return !i.State.Over() }):
 		n.Became = incident.Firing
+	}
+	if over := len(n.Ends) - digestSize; over > 0 {
+		n.Ends, n.More = n.Ends[:digestSize], n.More+over
 	}
 	if over := len(n.Incidents) - digestSize; over > 0 {
 		n.Incidents, n.More = n.Incidents[:digestSize], n.More+over

@@ -55,6 +55,12 @@ func failed(times int, next time.Duration) func(*notice.Delivery) {
 	}
 }
 
+// ended makes a notice that of the end of a run.
+func ended(d *notice.Delivery) {
+	d.Notice.Became, d.Notice.Incidents, d.Notice.Group = notice.Ended, nil, ""
+	d.Notice.Ends = []notice.End{{ID: "r-" + d.Notice.ID, Task: "sums"}}
+}
+
 func isTest(d *notice.Delivery) { d.Notice.Test = true }
 
 // inWords returns an action as a sentence.
@@ -69,7 +75,11 @@ func inWords(p action) string {
 		}
 		return strings.Join(all, ". ")
 	case p.digest != nil:
-		return fmt.Sprintf("digest of %v, %d incidents, %d more", p.digest.Notice.Digest, len(p.digest.Notice.Incidents), p.digest.Notice.More)
+		ends := ""
+		if n := len(p.digest.Notice.Ends); n > 0 {
+			ends = fmt.Sprintf("%d ends, ", n)
+		}
+		return fmt.Sprintf("digest of %v, %d incidents, %s%d more", p.digest.Notice.Digest, len(p.digest.Notice.Incidents), ends, p.digest.Notice.More)
 	case p.send != nil:
 		return "send " + p.send.Notice.ID
 	case len(p.repeat) > 0:
@@ -113,6 +123,11 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"a mute of another namespace mutes nothing":            {observation{mutes: []incident.Mute{{Namespace: "ops", Until: noon.Add(1)}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
 		"a mute by labels needs all of them":                   {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "b"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
 		"a mute by labels is by those of the newest run":       {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "a", "x": "y"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
+
+		"the end of a run is sent":                           {observation{rules: receiver.Rules{MinChange: 0.2, SkipResolved: true}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "send n1"},
+		"the end of a run of a muted task is muted":          {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "n1 is muted: muted"},
+		"ends are left out where incidents alone are wanted": {observation{rules: receiver.Rules{SkipEnds: true}, deliveries: []notice.Delivery{waiting("n1", 0, ended), waiting("n2", 0)}}, "n1 is muted: this receiver gets no ends of runs"},
+		"ends that wait are in a digest":                     {observation{rules: receiver.Rules{Rate: 1}, deliveries: []notice.Delivery{waiting("n1", 0, ended), waiting("n2", 0, ended), waiting("n3", 0)}}, "digest of [n1 n2 n3], 1 incidents, 2 ends, 0 more"},
 
 		"nothing is sent in quiet hours":                       {observation{rules: receiver.Rules{Quiet: quiet}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "wait 1h0m0s"},
 		"a test passes quiet hours, mutes, rate and namespace": {observation{rules: receiver.Rules{Quiet: quiet, Rate: 1, Namespaces: []string{"ops"}}, mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n0", time.Hour, sent(time.Minute)), waiting("t1", 0, isTest)}}, "send t1"},

@@ -8,8 +8,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/analyst/receiver"
 	"github.com/benchmark-ai/bai/services/analyst/receiver/open"
-	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -31,12 +28,11 @@ type Store interface {
 
 // Dispatcher sends the notices that wait.
 type Dispatcher struct {
-	settings open.Settings
-	workers  map[string]*worker
-	store    Store
-	now      func() time.Time
-	log      *zap.Logger
-	close    func() error
+	workers map[string]*worker
+	store   Store
+	now     func() time.Time
+	log     *zap.Logger
+	close   func() error
 }
 
 // New returns a dispatcher for the receivers in the settings. It reads their secrets, to fail at once if there are none, and waits for no
@@ -47,7 +43,7 @@ func New(s open.Settings, st Store, now func() time.Time, log *zap.Logger) (*Dis
 		return nil, err
 	}
 	d := Over(channels, st, now, log)
-	d.close, d.settings = end, s
+	d.close = end
 	return d, nil
 }
 
@@ -72,53 +68,11 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return d.close()
 }
 
-// Receivers returns the receivers of an alarm of a namespace: those of the names in its notify that the settings have for the namespace, or the
-// defaults of the namespace if it names none. Others are logged.
-func (d *Dispatcher) Receivers(namespace string, notify []string) []string {
-	names, err := d.settings.For(namespace, notify)
-	if err != nil {
-		d.log.Warn("an alarm names a receiver that it cannot use", zap.String("namespace", namespace), zap.Error(err))
-	}
-	return names
-}
-
 // Wake has the dispatcher look for new notices at once. It never blocks. New notices are found without it too, a few seconds later.
 func (d *Dispatcher) Wake() {
 	for _, w := range d.workers {
 		w.loop.Wake()
 	}
-}
-
-// ErrUnknown means that the settings have no receiver of a name for a namespace.
-var ErrUnknown = errors.New("the settings have no receiver of this name for the namespace")
-
-// testPoll is the time between two looks at the document of a test.
-const testPoll = 100 * time.Millisecond
-
-// Test sends a notice that is marked as a test the way that others go, but past quiet hours, rate and mutes, and returns the answer of the
-// receiver. It waits until a process that runs a dispatcher has sent it. The error says why the receiver did not take it, and is ErrUnknown if
-// the namespace has no such receiver.
-func (d *Dispatcher) Test(ctx context.Context, name, namespace, by string) (answer string, err error) {
-	w, ok := d.workers[name]
-	if !ok || !w.channel.Rules.Allows(namespace) {
-		return "", fmt.Errorf("receiver %q: %w", name, ErrUnknown)
-	}
-	n := notice.NewTest(name, namespace, by, d.now())
-	if err := notice.Enqueue(ctx, d.store, n, n.Made); err != nil {
-		return "", fmt.Errorf("test receiver %q: %w", name, err)
-	}
-	for d.Wake(); control.Sleep(ctx, testPoll); {
-		got, _, err := store.Get[notice.Delivery](ctx, d.store, store.KindDelivery, key(n))
-		switch {
-		case err != nil:
-			return "", fmt.Errorf("look at the test of receiver %q: %w", name, err)
-		case got.Status == notice.Sent:
-			return got.Answer, nil
-		case got.Status != notice.Waiting:
-			return "", fmt.Errorf("receiver %q did not take the test: %s", name, got.Answer)
-		}
-	}
-	return "", fmt.Errorf("wait for the answer of receiver %q: %w", name, ctx.Err())
 }
 
 // key is the key of the document of a notice.

@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/analyst/receiver"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/hours"
 	"github.com/benchmark-ai/bai/services/analyst/receiver/open"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -206,23 +207,39 @@ func TestAReceiverThatIsAwayDelaysNoOther(t *testing.T) {
 	}
 }
 
-func TestATestGoesTheSameWayAndSaysWhatTheReceiverAnswers(t *testing.T) {
+func TestATestGoesTheSameWayPastRateAndQuietHours(t *testing.T) {
 	s := openStore(t)
+	now := start
+	quiet, err := hours.Parse("00:00-23:59", "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	to, no := &fakeReceiver{}, &fakeReceiver{send: func(context.Context, notice.Notice) error { return errors.New("no such chat") }}
 	d := dispatch.Over([]receiver.Channel{
-		{Name: "team", Receiver: to, Rules: receiver.Rules{Namespaces: []string{"perf"}}}, channel("gone", no),
-	}, s, time.Now, zap.NewNop())
-	run(t, d)
-	if answer, err := d.Test(t.Context(), "team", "perf", "ann"); err != nil || answer != "thanks" || len(to.took) != 1 || !to.took[0].Test {
-		t.Errorf("Test: %q, %v", answer, err)
-	}
-	if _, err := d.Test(t.Context(), "gone", "perf", "ann"); err == nil || !strings.Contains(err.Error(), "no such chat") {
-		t.Errorf("Test of a receiver that refuses: %v", err)
-	}
-	for _, tt := range [][2]string{{"other", "perf"}, {"team", "ops"}} {
-		if _, err := d.Test(t.Context(), tt[0], tt[1], "ann"); !errors.Is(err, dispatch.ErrUnknown) {
-			t.Errorf("Test of %s for %s: %v", tt[0], tt[1], err)
+		{Name: "team", Receiver: to, Rules: receiver.Rules{Rate: 1, Quiet: quiet}}, channel("gone", no),
+	}, s, func() time.Time { return now }, zap.NewNop())
+	test := func(name, key string) notice.Delivery {
+		t.Helper()
+		n := notice.NewTest(name, "perf", "ann", key, start)
+		if err := notice.Enqueue(t.Context(), s, n, start); err != nil {
+			t.Fatal(err)
 		}
+		if _, err := d.Round(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		return delivery(t, s, name+"/"+n.ID)
+	}
+	for _, key := range []string{"1", "2"} {
+		if got := test("team", key); got.Status != notice.Sent || got.Answer != "thanks" {
+			t.Errorf("test %s is %s: %s", key, got.Status, got.Answer)
+		}
+	}
+	if got := test("gone", "1"); got.Status != notice.Refused || got.Answer != "no such chat" || got.Attempts != 1 {
+		t.Errorf("the test of a receiver that refuses is %s: %s", got.Status, got.Answer)
+	}
+	now = now.Add(time.Hour)
+	if got := test("team", "3"); got.Status != notice.Refused || len(to.took) != 2 {
+		t.Errorf("a test that nobody waits for any more is %s: %s", got.Status, got.Answer)
 	}
 }
 
@@ -414,5 +431,55 @@ func TestANoticeThatDoesNotWaitLeavesTheQueue(t *testing.T) {
 	}
 	if len(left) != 1 || left[0] != "other/n1" || len(to.took) != 1 {
 		t.Errorf("the queue has %q; %d arrived", left, len(to.took))
+	}
+}
+
+// fakeMeter is a meter that notes what it is given.
+type fakeMeter struct{ notes []string }
+
+// RecordNotice implements dispatch.Meter.
+func (m *fakeMeter) RecordNotice(receiver, became string) {
+	m.notes = append(m.notes, receiver+" "+became)
+}
+
+// RecordWaiting implements dispatch.Meter.
+func (m *fakeMeter) RecordWaiting(receiver string, age time.Duration) {
+	m.notes = append(m.notes, fmt.Sprintf("%s %s", receiver, age))
+}
+
+func TestNoticesAndTheAgeOfTheOldestOneAreCounted(t *testing.T) {
+	s, now, m := openStore(t), start, &fakeMeter{}
+	away := true
+	to := &fakeReceiver{send: func(_ context.Context, n notice.Notice) error {
+		if away {
+			return errors.New("no route")
+		}
+		if n.ID == "n2" {
+			return &receiver.RejectedError{Err: errors.New("too long")}
+		}
+		return nil
+	}}
+	d := dispatch.Over([]receiver.Channel{channel("team", to)}, s, func() time.Time { return now }, zap.NewNop()).Count(m)
+	create(t, s, "team", "n1", start)
+	create(t, s, "team", "n2", start.Add(time.Second))
+	round := func(after time.Duration) string {
+		t.Helper()
+		m.notes = nil
+		now = now.Add(after)
+		if _, err := d.Round(t.Context(), "team"); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(m.notes, ", ")
+	}
+	for _, tt := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{time.Minute, "team 1m0s, team 1m0s"}, {time.Second, "team 1m1s"}, {time.Hour, "team 1h1m1s, team refused, team sent, team 0s"}, {time.Second, "team 0s"},
+	} {
+		if got := round(tt.after); got != tt.want {
+			t.Errorf("after %s: %s, want %s", tt.after, got, tt.want)
+		}
+		away = tt.after != time.Second
 	}
 }

@@ -41,12 +41,15 @@ type worker struct {
 	repeated map[string]time.Time
 	late     bool // the log has said that a notice waits for longAway
 
+	meter  Meter
+	oldest time.Time // when the oldest notice was made that waits; zero if none does
+
 	queue []string  // IDs of the notices that waited when there was nothing left to do
 	due   time.Time // when there is something to do with the same queue; zero if that is not known
 }
 
 func newWorker(c receiver.Channel, st Store, holder string, now func() time.Time, log *zap.Logger) *worker {
-	w := &worker{channel: c, store: st, now: now, log: log, repeated: map[string]time.Time{}}
+	w := &worker{channel: c, store: st, now: now, log: log, repeated: map[string]time.Time{}, meter: noMeter{}}
 	w.leader = control.NewLeader(st, "receiver/"+c.Name, holder, leaseTime, control.LeaderSettings{Now: now, Log: log})
 	w.loop = control.NewLoop("dispatch to "+c.Name, lookEvery, log, w.round, control.LoopSettings{
 		Backoff: control.Backoff{First: time.Second, Max: 30 * time.Second}, Failing: "cannot read or write notices, retrying", Working: "reads and writes notices again",
@@ -56,7 +59,10 @@ func newWorker(c receiver.Channel, st Store, holder string, now func() time.Time
 
 // run works whenever this process has the lease of the receiver.
 func (w *worker) run(ctx context.Context) {
-	_ = w.leader.Lead(ctx, func(ctx context.Context, _ int64) error { return w.loop.Run(ctx) }) // it returns nil
+	_ = w.leader.Lead(ctx, func(ctx context.Context, _ int64) error { // it returns nil
+		defer w.meter.RecordWaiting(w.channel.Name, -1)
+		return w.loop.Run(ctx)
+	})
 }
 
 // round does what is due, and returns the time until more is. All notices of the receiver are read only if the queue is not what it was, or
@@ -67,6 +73,7 @@ func (w *worker) round(ctx context.Context) (next time.Duration, err error) {
 		return 0, err
 	}
 	if w.now().Before(w.due) && slices.Equal(queue, w.queue) {
+		w.recordWaiting()
 		return w.wait(w.due), nil
 	}
 	w.due = time.Time{}
@@ -75,6 +82,8 @@ func (w *worker) round(ctx context.Context) (next time.Duration, err error) {
 		return 0, err
 	}
 	w.noteLate(o)
+	w.oldest = o.oldest()
+	w.recordWaiting()
 	for begin := o.now; ctx.Err() == nil; o.now = w.now() {
 		if o.now.Sub(begin) > lookEvery {
 			return -1, nil
@@ -97,7 +106,8 @@ func (w *worker) round(ctx context.Context) (next time.Duration, err error) {
 
 // rest notes that there is nothing to do until a time, or until the queue changes.
 func (w *worker) rest(o observation, at time.Time) {
-	w.queue, w.due = nil, o.now.Add(readEvery)
+	w.queue, w.due, w.oldest = nil, o.now.Add(readEvery), o.oldest()
+	w.recordWaiting()
 	if !at.IsZero() && at.Before(w.due) {
 		w.due = at
 	}
@@ -213,14 +223,14 @@ func (w *worker) readLabels(ctx context.Context, o observation) error {
 		if d.Status != notice.Waiting || !labelled[d.Notice.Namespace] {
 			continue
 		}
-		for _, i := range d.Notice.Incidents {
-			name := d.Notice.Namespace + "/" + i.Rule.Task
+		for _, task := range tasksOf(d.Notice) {
+			name := d.Notice.Namespace + "/" + task
 			if _, ok := o.labels[name]; ok {
 				continue
 			}
 			set, _, _, err := store.Find[incident.RuleSet](ctx, w.store, store.KindRuleSet, name)
 			if err != nil {
-				return fmt.Errorf("read the labels of task %q: %w", i.Rule.Task, err)
+				return fmt.Errorf("read the labels of task %q: %w", task, err)
 			}
 			o.labels[name] = set.Labels
 		}
@@ -240,6 +250,7 @@ func (w *worker) act(ctx context.Context, o *observation, versions map[string]in
 		if err := w.replace(ctx, o, versions, d); err != nil {
 			return true, at, err
 		}
+		w.meter.RecordNotice(w.channel.Name, string(d.Status))
 		w.log.Info("a notice is not sent", zap.String("notice", d.Notice.ID), zap.String("namespace", d.Notice.Namespace),
 			zap.String("status", string(d.Status)), zap.String("why", d.Answer))
 	}
@@ -366,6 +377,7 @@ func (w *worker) noteFailure(err error, wait time.Duration) {
 
 // noteAnswer logs what became of a notice.
 func (w *worker) noteAnswer(d notice.Delivery) {
+	w.meter.RecordNotice(w.channel.Name, string(d.Status))
 	fields := []zap.Field{
 		zap.String("notice", d.Notice.ID), zap.String("namespace", d.Notice.Namespace), zap.String("became", string(d.Notice.Became)),
 		zap.Int("attempts", d.Attempts), zap.String("answer", d.Answer),

@@ -63,10 +63,10 @@ func ByWorst(a, b Incident) int {
 }
 
 // WithID returns the rule with the ID that follows from what it watches. Neither receivers nor
-// Since are part of it.
+// Since nor Confirm are part of it.
 func (r Rule) WithID() Rule {
 	key := r
-	key.ID, key.Notify, key.Since = "", nil, time.Time{}
+	key.ID, key.Notify, key.Since, key.Confirm = "", nil, time.Time{}, nil
 	text, _ := json.Marshal(key) // numbers of rules are finite
 	sum := sha256.Sum256(text)
 	r.ID = hex.EncodeToString(sum[:16])

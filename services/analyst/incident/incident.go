@@ -57,6 +57,16 @@ type Rule struct {
 	Within    time.Duration // of Missing: how long a value may take; 0 means what the schedule says
 	Notify    []string      // names of receivers; empty means those that settings give the namespace
 	Since     time.Time     // time of the first run whose descriptor has the rule: what is older is shown, and nobody is told
+
+	// Confirm says how runs confirm an incident before anybody is notified; nil for none.
+	Confirm *Confirm `json:",omitempty"` // IDs of rules without it stay as they were
+}
+
+// Confirm is the table [alarms.confirm] of a rule.
+type Confirm struct {
+	Pairs    int           // of runs that are compared
+	MaxRuns  int           // that are made at most, those that fail included
+	Deadline time.Duration // after which the incident is judged without further ones
 }
 
 // A RuleSet has the rules of the newest descriptor of a task.
@@ -129,7 +139,50 @@ type Incident struct {
 	Opened  time.Time // when it was first seen
 	Updated time.Time // when it last changed
 	Acked   *Ack      // nil unless somebody acknowledged it
+
+	Confirmation *Confirmation `json:",omitempty"` // nil if no runs were to confirm it
 }
+
+// A Confirmation is what runs say of an incident: pairs of the last good and the first bad
+// edition, each repeated as it was.
+type Confirmation struct {
+	ID      string      // of the request for the runs; incidents of one change share it. Empty until the runs are asked for
+	Old     string      // run of the last good edition
+	New     string      // run of the first bad edition
+	Verdict Verdict     // empty as long as the runs go on
+	Why     string      // one sentence
+	Runs    []RunOfPair // in the order in which they were made
+	Gaps    []string    // what may differ from the runs that are repeated
+}
+
+// RunOfPair is a run that confirms an incident.
+type RunOfPair struct {
+	Run   string
+	Pair  int // from 1
+	Side  Side
+	State string       // running, succeeded or failed
+	Value *store.Float // nil as long as it has none
+}
+
+// Side is the edition that a run repeats.
+type Side string
+
+// Sides.
+const (
+	SideOld Side = "old"
+	SideNew Side = "new"
+)
+
+// Verdict is what runs say of an incident.
+type Verdict string
+
+// Verdicts.
+const (
+	VerdictConfirmed    Verdict = "confirmed"    // the new edition differs from the old one
+	VerdictNoise        Verdict = "noise"        // it does not
+	VerdictEnvironment  Verdict = "environment"  // it does not, and both have the values of the new one: something outside has changed
+	VerdictInsufficient Verdict = "insufficient" // the runs do not tell
+)
 
 // Point is what an incident keeps of a point.
 type Point struct {

@@ -7,9 +7,10 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
-// NewTest returns a notice that is marked as a test, of an incident that does not exist. Tests of different times have different IDs.
-func NewTest(receiver, namespace, by string, now time.Time) Notice {
-	id := incident.ID("test", receiver, namespace, by, now.UTC().Format(time.RFC3339Nano))
+// NewTest returns a notice that is marked as a test, of an incident that does not exist. The same user's tests with the same key have the same
+// ID.
+func NewTest(receiver, namespace, by, key string, now time.Time) Notice {
+	id := incident.ID("test", receiver, namespace, by, key)
 	change := store.Float(0.1)
 	return Notice{
 		ID: id, Receiver: receiver, Namespace: namespace, Became: incident.Firing, First: id, Test: true, Made: now,

@@ -1,5 +1,5 @@
-// Package notice is what receivers are told: one transition of one incident, or of a group
-// of incidents with the same change, for one receiver.
+// Package notice is what receivers get: one transition of one incident, or of a group
+// of incidents with the same change, or the end of a run or a set, for one receiver.
 package notice
 
 import (
@@ -14,9 +14,11 @@ type Notice struct {
 	Receiver  string // its name in settings
 	Namespace string
 	Group     string              // of the incidents; empty for a test
-	Became    incident.State      // firing, resolved or dismissed
+	Became    incident.State      // firing, resolved or dismissed; Ended for that of a run or a set
 	Incidents []incident.Incident // worst first, ten at most
-	More      int                 // how many more there are
+	Ends      []End               `json:",omitempty"` // of runs and sets: one, or several in a digest, ten at most
+	More      int                 // how many more incidents and ends there are
+	Labels    map[string]string   `json:",omitempty"` // commit, repository and pull_request of the run that it is about: see labels.go
 	First     string              // ID of the first notice of the same group to this receiver; ID for that one itself
 	Digest    []string            // IDs of the notices that this one sums up, because the receiver is over its rate; empty for others
 	Test      bool                // marked as a test

@@ -21,6 +21,7 @@ type Rules struct {
 	Quiet        hours.Range   // nothing is sent then
 	MinChange    float64       // changes that are smaller are left out; a share
 	SkipResolved bool          // ends of incidents are left out
+	SkipEnds     bool          // ends of runs and sets are left out
 	Pause        time.Duration // between two notices
 	Repeat       time.Duration // after which a notice of incidents that go on is sent again; 0 means never
 }

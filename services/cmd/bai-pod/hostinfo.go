@@ -105,6 +105,7 @@ func (o *hostRecorder) recordUsage(ctx context.Context, pid int) {
 		case <-ctx.Done():
 			gpus.Wait()
 			if file != nil {
+				keep(meter.Energy()) // up to the end
 				_ = file.Close()
 			}
 			return
@@ -114,7 +115,7 @@ func (o *hostRecorder) recordUsage(ctx context.Context, pid int) {
 			gpus.Go(func() { hostinfo.GPUs(ctx, o.every, keep) })
 		}
 		if line := meter.Measure(); line != nil {
-			keep(line)
+			keep(append(line, meter.Energy()...))
 		}
 	}
 }

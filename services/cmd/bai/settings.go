@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchmark-ai/bai/descriptors/price"
 	"github.com/benchmark-ai/bai/services/analyst"
 	receivers "github.com/benchmark-ai/bai/services/analyst/receiver/open"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
@@ -58,6 +59,7 @@ type settings struct {
 	Index    index.Settings  `toml:"metrics-pusher"`
 
 	Summaries summarise.Settings
+	Prices    price.Table   // of machines: money per hour by instance type, such as "p3.2xlarge" = "3.06 USD"; without one of its machines, a run has no cost
 	Sinks     open.Settings // receivers of copies of samples
 	Analyst   analyst.Settings
 	Receivers receivers.Settings // places for notices of incidents, which descriptors name
@@ -82,7 +84,7 @@ func (s *settings) Validate() error {
 	if len(s.Elasticsearch.Addresses) > 0 {
 		outside = append(outside, s.Elasticsearch.Validate())
 	}
-	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Analyst.Validate(), s.Receivers.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), s.Telemetry.Validate())
+	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Prices.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Analyst.Validate(), s.Receivers.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests), s.Telemetry.Validate())
 }
 
 // load returns the settings: the defaults for one machine, overridden by the file, and

@@ -379,6 +379,7 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 		Preflight: flight,
 		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source, Parser: planner.Parser(), Renderer: planner,
 		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().RefusalReason, Sync: syncOf(p.sqlite), Version: rpc.Version{Version: version}, Log: p.log,
+		Receivers: p.settings.Receivers.Resolver(p.log),
 	}), nil
 }
 
@@ -496,7 +497,7 @@ func (p *platform) index() (map[string]service.Runnable, error) {
 	})
 	maps.Copy(parts, deliverer.Runnables())
 	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{
-		Bus: p.bus, Store: p.store, Summarised: deliverer.Owe, Now: time.Now, Log: p.log,
+		Bus: p.bus, Store: p.store, Prices: p.settings.Prices, Summarised: deliverer.Owe, Now: time.Now, Log: p.log,
 	}))
 	sinks, end, err := open.Runnables(context.Background(), p.settings.Sinks, sink.Deps{Bus: p.bus, Meter: p.telemetry, Now: time.Now, Log: p.log})
 	p.onClose(end)
@@ -510,7 +511,7 @@ func (p *platform) analyst() (map[string]service.Runnable, error) {
 		return nil, err
 	}
 	return analyst.New(p.settings.Analyst, analyst.Deps{
-		Bus: p.bus, Store: p.store, Receivers: d.Receivers, Dispatch: d.Run, Wake: d.Wake, Now: time.Now, Log: p.log,
+		Bus: p.bus, Store: p.store, Receivers: p.settings.Receivers.Resolver(p.log), Dispatch: d.Count(p.telemetry).Run, Meter: p.telemetry, Wake: d.Wake, Now: time.Now, Log: p.log,
 	}), nil
 }
 

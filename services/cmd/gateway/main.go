@@ -66,6 +66,7 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	deps := gateway.Deps{
 		Bus: c.Bus, Store: c.Store, Parser: planner.Parser(), Renderer: planner, Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
 		Entropy: rand.Reader, Ready: c.Bus.Ready, Notes: c.Bus.UnsignedWarning, Version: rpc.Version{Version: version}, Log: c.Log,
+		Receivers: s.Receivers.Resolver(c.Log),
 	}
 	s.Fetcher.Sources.ObjectStoreURL = s.Objects.URL
 	source, err := wiring.NewSource(s.Fetcher.Sources, s.Buckets)

@@ -1,10 +1,11 @@
 // Package alarm shows the incidents and notices of the analyst, takes what users say of
-// incidents, and keeps mutes.
+// incidents, keeps mutes, and asks for tests of receivers.
 //
 // Incidents and notices are documents of the analyst, and are only read here.
 // Acknowledgements and mutes are documents of this package: the analyst reads them, and
 // changes its incidents. Until it has, an incident is shown as its acknowledgement will
-// make it (incident.go). Rules are in decide.go.
+// make it (incident.go). A test is a notice that waits, as the analyst makes them: a process
+// that has the receivers sends it. Rules are in decide.go.
 package alarm
 
 import (
@@ -21,8 +22,9 @@ type Store interface {
 
 // Deps are the dependencies of Alarms.
 type Deps struct {
-	Store Store
-	Now   func() time.Time
+	Store     Store
+	Receivers map[string][]string // names of receivers, with the teams that may use each; none means all
+	Now       func() time.Time
 }
 
 // Alarms answers requests. Several goroutines may use it.

@@ -13,14 +13,15 @@ import (
 
 // Limits of requests.
 const (
-	minPrefix = 6 // characters of an ID
-	maxPrefix = 26
-	maxReason = 1024 // bytes
-	maxText   = 256  // bytes of a task, or of a key or value of a label
-	maxLabels = 32
-	maxMutes  = 1000 // of a team that have not ended
-	maxMuted  = 366 * 24 * time.Hour
-	keepEnded = 30 * 24 * time.Hour // so long an ended mute is kept
+	minPrefix  = 6 // characters of an ID
+	maxPrefix  = 26
+	maxReason  = 1024 // bytes
+	maxText    = 256  // bytes of a task, or of a key or value of a label
+	maxLabels  = 32
+	maxMutes   = 1000 // of a team that have not ended
+	maxMuted   = 366 * 24 * time.Hour
+	keepEnded  = 30 * 24 * time.Hour // so long an ended mute is kept
+	maxTestKey = 128                 // bytes
 )
 
 // checkRef returns an ID, or the beginning of one, in lower case.
@@ -192,4 +193,31 @@ func checkWords[W ~string](field string, words []string, known []W) error {
 		}
 	}
 	return nil
+}
+
+// usable returns the names of the receivers that a team may use, sorted.
+func usable(receivers map[string][]string, namespace string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(receivers)) {
+		if teams := receivers[name]; len(teams) == 0 || slices.Contains(teams, namespace) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// checkTest refuses the test of a receiver that is not among those that its team may use.
+func checkTest(r TestRequest, names []string) error {
+	switch {
+	case r.Receiver == "":
+		return &FieldError{Field: "receiver", Message: "is missing", Remedy: "name a receiver of the settings"}
+	case len(r.Key) > maxTestKey:
+		return &FieldError{Field: "idempotency_key", Message: fmt.Sprintf("has %d bytes", len(r.Key)), Remedy: fmt.Sprintf("take at most %d", maxTestKey)}
+	case slices.Contains(names, r.Receiver):
+		return nil
+	}
+	remedy := "it may use " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		remedy = "it may use none: the settings of the platform have receivers"
+	}
+	return &MissingError{Message: fmt.Sprintf("receiver %.64q does not exist for team %s: %s", r.Receiver, r.Namespace, remedy)}
 }

@@ -36,7 +36,9 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	w := &fixture{t: t, store: storetest.NewMemory(), now: start().AddDate(0, 0, 10)}
-	w.Alarms = alarm.New(alarm.Deps{Store: w.store, Now: func() time.Time { return w.now }})
+	w.Alarms = alarm.New(alarm.Deps{
+		Store: w.store, Receivers: map[string][]string{"chat": nil, "mail": {"other"}}, Now: func() time.Time { return w.now },
+	})
 	w.putIncident(rateID, "rates", "rate", incident.Firing, 0)
 	w.putIncident(latencyID, "rates", "latency", incident.Suspected, 1)
 	w.putIncident(failedID, "sums", "", incident.Resolved, 2)

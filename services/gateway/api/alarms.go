@@ -123,6 +123,24 @@ func (s *alarmServer) ListNotices(ctx context.Context, req *baiv1.ListNoticesReq
 	return resp, nil
 }
 
+// ListReceivers implements bai.v1.AlarmService.
+func (s *alarmServer) ListReceivers(_ context.Context, req *baiv1.ListReceiversRequest) (*baiv1.ListReceiversResponse, error) {
+	resp := &baiv1.ListReceiversResponse{}
+	for _, name := range s.alarms.Receivers(namespaceOf(req)) {
+		resp.Receivers = append(resp.Receivers, &baiv1.Receiver{Name: name})
+	}
+	return resp, nil
+}
+
+// TestReceiver implements bai.v1.AlarmService.
+func (s *alarmServer) TestReceiver(ctx context.Context, req *baiv1.TestReceiverRequest) (*baiv1.TestReceiverResponse, error) {
+	d, err := s.alarms.Test(ctx, alarm.TestRequest{Namespace: namespaceOf(req), Receiver: req.GetReceiver(), Key: req.GetIdempotencyKey(), By: caller(ctx)})
+	if err != nil {
+		return nil, err
+	}
+	return &baiv1.TestReceiverResponse{Notice: noticeOf(d)}, nil
+}
+
 // alarmPage returns the page that a request asks for.
 func alarmPage(req interface {
 	GetPageSize() int32
@@ -159,6 +177,7 @@ func incidentOf(i incident.Incident) *baiv1.Incident {
 		Cause: string(i.Cause), Reasons: i.Reasons, LastGood: incidentPointOf(i.LastGood), FirstBad: incidentPointOf(i.FirstBad),
 		RangeFirst: incidentPointOf(i.First), RangeLast: incidentPointOf(i.Last), OpenTime: timeOf(i.Opened), UpdateTime: timeOf(i.Updated), GroupId: i.Group,
 	}
+	out.Confirmation = confirmationOf(i.Confirmation)
 	if i.Magnitude != nil {
 		out.Magnitude = new(float64(*i.Magnitude))
 	}
@@ -178,14 +197,33 @@ func incidentOf(i incident.Incident) *baiv1.Incident {
 	return out
 }
 
+func confirmationOf(c *incident.Confirmation) *baiv1.IncidentConfirmation {
+	if c == nil {
+		return nil
+	}
+	out := &baiv1.IncidentConfirmation{OldRunId: c.Old, NewRunId: c.New, Verdict: string(c.Verdict), Message: c.Why, Gaps: c.Gaps}
+	for _, r := range c.Runs {
+		one := &baiv1.ConfirmationRun{RunId: r.Run, Pair: int32Of(r.Pair), Side: string(r.Side), State: r.State}
+		if r.Value != nil {
+			one.Value = new(float64(*r.Value))
+		}
+		out.Runs = append(out.Runs, one)
+	}
+	return out
+}
+
 // changeLevel is the level of the intervals of changes.
 const changeLevel = 0.95
 
 func alarmRuleOf(r incident.Rule) *baiv1.AlarmRule {
-	return &baiv1.AlarmRule{
+	out := &baiv1.AlarmRule{
 		Id: r.ID, When: string(r.When), Statistic: string(r.Statistic), Limit: r.Limit, Unit: r.Unit, Baseline: r.Baseline, MinChange: r.MinChange,
 		ForPoints: int32Of(r.For), Notify: r.Notify,
 	}
+	if r.Confirm != nil {
+		out.ConfirmPairs = int32Of(r.Confirm.Pairs)
+	}
+	return out
 }
 
 func incidentPointOf(p *incident.Point) *baiv1.IncidentPoint {
@@ -209,6 +247,9 @@ func noticeOf(d notice.Delivery) *baiv1.Notice {
 	}
 	for _, i := range n.Incidents {
 		out.IncidentIds = append(out.IncidentIds, i.ID)
+	}
+	for _, e := range n.Ends {
+		out.EndedIds = append(out.EndedIds, e.ID)
 	}
 	if len(n.Incidents) > 0 {
 		out.Message = n.Incidents[0].Message

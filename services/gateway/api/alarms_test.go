@@ -174,3 +174,39 @@ func TestTheLogOfNoticesHasTheAnswersOfReceivers(t *testing.T) {
 	_, err = alarms.ListNotices(t.Context(), &baiv1.ListNoticesRequest{Statuses: []string{"lost"}})
 	checkRefused(t, err, codes.InvalidArgument, "lost")
 }
+
+func TestATeamSeesAndTestsItsReceivers(t *testing.T) {
+	w := newFixture(t, options{})
+	alarms := baiv1.NewAlarmServiceClient(w.conn)
+	ann := metadata.AppendToOutgoingContext(t.Context(), baiv1.UserMetadata, "ann")
+	all, err := alarms.ListReceivers(ann, &baiv1.ListReceiversRequest{})
+	if diff := cmp.Diff([]*baiv1.Receiver{{Name: "chat"}}, all.GetReceivers(), protocmp.Transform()); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	at := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
+	n := notice.NewTest("chat", "default", "ann", "k", at)
+	d := notice.Delivery{Notice: n, Status: notice.Sent, Attempts: 1, Answer: "ok", At: at}
+	if err := store.Create(t.Context(), w.store, store.KindDelivery, notice.Key("chat", n.ID), d); err != nil {
+		t.Fatal(err)
+	}
+	got, err := alarms.TestReceiver(ann, &baiv1.TestReceiverRequest{Receiver: "chat", IdempotencyKey: "k"})
+	if err != nil || got.GetNotice().GetStatus() != "sent" || got.GetNotice().GetAnswer() != "ok" || !got.GetNotice().GetTest() {
+		t.Errorf("%v, %v", got, err)
+	}
+	_, err = alarms.TestReceiver(ann, &baiv1.TestReceiverRequest{Receiver: "mail"})
+	checkRefused(t, err, codes.NotFound, "it may use chat")
+	_, err = alarms.TestReceiver(ann, &baiv1.TestReceiverRequest{})
+	checkRefused(t, err, codes.InvalidArgument, "receiver")
+}
+
+func TestTheLogHasTheRunsWhoseEndsItIsAbout(t *testing.T) {
+	w := newFixture(t, options{})
+	n := notice.NewEnd("chat", notice.End{ID: "r1", Namespace: "default", Ended: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)})
+	if err := notice.Enqueue(t.Context(), w.store, n, n.Made); err != nil {
+		t.Fatal(err)
+	}
+	got, err := baiv1.NewAlarmServiceClient(w.conn).ListNotices(t.Context(), &baiv1.ListNoticesRequest{})
+	if err != nil || len(got.GetNotices()) != 1 || got.GetNotices()[0].GetBecame() != "ended" || got.GetNotices()[0].GetEndedIds()[0] != "r1" {
+		t.Errorf("%v, %v", got, err)
+	}
+}

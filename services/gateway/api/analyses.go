@@ -42,13 +42,13 @@ func (s *analysisServer) CompareRuns(ctx context.Context, req *baiv1.CompareRuns
 	for _, d := range c.Differences {
 		resp.Differences = append(resp.Differences, &baiv1.SideDifference{Subject: d.Subject, Old: d.Old, New: d.New, Incomparable: d.Incomparable})
 	}
-	return resp, checkSize(resp, "series", len(resp.GetSeries()))
+	return resp, checkSize(resp, len(resp.GetSeries()))
 }
 
-// checkSize refuses a response that is too large to be sent.
-func checkSize(resp proto.Message, what string, n int) error {
+// checkSize refuses a response with n series that is too large to be sent.
+func checkSize(resp proto.Message, n int) error {
 	if size := proto.Size(resp); size > rpc.MaxResponse {
-		return status.Error(codes.FailedPrecondition, fmt.Sprintf("the %d %s have %d bytes, %d at most (name the metrics that you want, or take fewer runs)", n, what, size, rpc.MaxResponse))
+		return status.Error(codes.FailedPrecondition, fmt.Sprintf("the %d series have %d bytes, %d at most (name the metrics that you want, or take fewer runs)", n, size, rpc.MaxResponse))
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (s *analysisServer) QueryHistory(ctx context.Context, req *baiv1.QueryHisto
 		}
 		resp.Series = append(resp.Series, one)
 	}
-	return resp, checkSize(resp, "series", len(resp.GetSeries()))
+	return resp, checkSize(resp, len(resp.GetSeries()))
 }
 
 func historyRunOf(r *analysis.HistoryRun) *baiv1.HistoryRun {
@@ -181,10 +181,13 @@ func (s *analysisServer) PlanPower(ctx context.Context, req *baiv1.PlanPowerRequ
 		return nil, err
 	}
 	resp := &baiv1.PlanPowerResponse{RunSeconds: p.Duration.Seconds()}
+	if c := p.Cost; c != nil {
+		resp.RunCost = &baiv1.RunCost{Amount: c.Amount, Currency: c.Currency, Runs: int32Of(c.Runs)}
+	}
 	for i := range p.Series {
 		resp.Series = append(resp.Series, seriesPowerOf(&p.Series[i]))
 	}
-	return resp, checkSize(resp, "series", len(resp.GetSeries()))
+	return resp, checkSize(resp, len(resp.GetSeries()))
 }
 
 func seriesPowerOf(s *analysis.SeriesPower) *baiv1.SeriesPower {
@@ -201,6 +204,38 @@ func seriesPowerOf(s *analysis.SeriesPower) *baiv1.SeriesPower {
 	}
 	if n := s.Needed; n != nil {
 		out.Needed = &baiv1.NeededRuns{RunsASide: int32Of(n.Runs), Low: int32Of(n.Low), High: int32Of(n.High)}
+	}
+	return out
+}
+
+// RankRuns implements bai.v1.AnalysisService.
+func (s *analysisServer) RankRuns(ctx context.Context, req *baiv1.RankRunsRequest) (*baiv1.RankRunsResponse, error) {
+	r, err := s.analyses.Rank(ctx, analysis.RankRequest{
+		Runs: req.GetRuns(), By: req.GetBy(), Scope: analysis.Scope{Owner: owner(ctx, req), Namespace: namespaceOf(req)}, Metrics: req.GetMetrics(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp := &baiv1.RankRunsResponse{Runs: int32Of(r.Runs), Excluded: int32Of(r.Excluded), Notes: r.Notes}
+	for i := range r.Series {
+		resp.Series = append(resp.Series, seriesRankingOf(&r.Series[i]))
+	}
+	return resp, checkSize(resp, len(resp.GetSeries()))
+}
+
+func seriesRankingOf(s *analysis.SeriesRanking) *baiv1.SeriesRanking {
+	out := &baiv1.SeriesRanking{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Needed: int32Of(s.Needed)}
+	for _, g := range s.Groups {
+		one := &baiv1.RankedGroup{Value: g.Value, Best: g.Best, Lacking: int32Of(g.Lacking), Values: &baiv1.SideValues{
+			N: int32Of(g.Summary.N), Excluded: int32Of(g.Summary.Excluded), Median: g.Summary.Median, Samples: g.Samples, Values: g.Values,
+		}}
+		if g.Summary.Interval != nil {
+			one.Values.Interval = intervalOf(*g.Summary.Interval)
+		}
+		for _, place := range g.Alike {
+			one.Alike = append(one.Alike, int32Of(place))
+		}
+		out.Groups = append(out.Groups, one)
 	}
 	return out
 }

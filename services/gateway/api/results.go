@@ -45,6 +45,9 @@ func summariesOf(all store.Summaries) *baiv1.GetSummariesResponse {
 	out := &baiv1.GetSummariesResponse{
 		Complete: all.Complete, RunId: all.Run, Attempt: int32Of(all.Attempt), Samples: all.Samples, Method: all.Method, Notes: all.Notes,
 	}
+	for _, u := range all.Unknown {
+		out.Unknown = append(out.Unknown, &baiv1.UnknownMetric{Metric: u.Metric, Reason: u.Reason})
+	}
 	for i := range all.Summaries {
 		s := &all.Summaries[i]
 		m := &baiv1.MetricSummary{

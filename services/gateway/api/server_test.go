@@ -104,7 +104,7 @@ func newFixture(t *testing.T, o options) *fixture {
 		Archiver:  archiver,
 		Submitter: in, Store: w.store, Catalog: catalog.New(catalog.Settings{}, w.store, o.source, o.parser, time.Now), Parser: o.parser, Renderer: upperRenderer{}, Artifacts: w.files, Scripts: scripts,
 		Analyses:  analysis.New(analysis.Deps{Store: w.store, Sets: noSets{}, RunByName: in.RunByName, Now: time.Now}),
-		Alarms:    alarm.New(alarm.Deps{Store: w.store, Now: time.Now}),
+		Alarms:    alarm.New(alarm.Deps{Store: w.store, Receivers: map[string][]string{"chat": nil, "mail": {"other"}}, Now: time.Now}),
 		Preflight: o.preflight, Ready: o.ready, Version: rpc.Version{Version: "v1.2.3", Commit: "abc"}, Log: zap.NewNop(),
 	})
 

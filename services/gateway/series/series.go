@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/points"
@@ -20,7 +21,7 @@ const systemPrefix = "system."
 // OfPlatform reports whether a metric is measured by the platform, for each run: it says how the
 // benchmark ran, and no benchmark is about it.
 func OfPlatform(metric string) bool {
-	return metric == points.DurationMetric || metric == points.QueuedMetric || strings.HasPrefix(metric, systemPrefix)
+	return descriptors.OfPlatform(metric)
 }
 
 // Estimates of the bytes of the message of a series.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -329,7 +330,7 @@ func (s Set) resume(now time.Time) (next Set, changed bool, err error) {
 func (s Set) rerun(req Rerun, id string, now time.Time) Set {
 	next := Set{
 		ID: id, Namespace: s.Namespace, Owner: req.Owner, Key: req.Key, Digest: rerunDigest(s.ID, req.Failed), RerunOf: s.ID,
-		SetRetention: store.SetRetention{Script: s.Script}, Labels: s.Labels, File: s.File, Description: s.Description,
+		SetRetention: store.SetRetention{Script: s.Script}, Labels: s.Labels, Notify: s.Notify, File: s.File, Description: s.Description,
 		Entries: s.Entries, Cells: s.Cells, Runs: s.Runs, Repetitions: s.Repetitions, Warmup: s.Warmup, Order: s.Order, MaxParallel: s.MaxParallel, OnFailure: s.OnFailure,
 		StopWhen: s.StopWhen, State: StateRunning, Created: now, Updated: now,
 	}
@@ -337,6 +338,20 @@ func (s Set) rerun(req Rerun, id string, now time.Time) Set {
 		next.StopWhen = nil
 	}
 	return next
+}
+
+// endOf returns the end of a finished set, for notices.
+func endOf(s Set) notice.End {
+	message := s.Message
+	if message == "" && len(s.Failures) > 0 {
+		message = "the first failure is in cell " + s.Failures[0].Cell + ": " + s.Failures[0].Message
+	}
+	return notice.End{
+		ID: s.ID, Name: s.Name, Namespace: s.Namespace, Task: s.Labels[store.LabelTask], Owner: s.Owner, Labels: notice.LabelsOf(s.Labels),
+		Outcome: s.Outcome, Message: message,
+		Submitted: s.Created, Ended: s.Updated, Set: true,
+		Runs: notice.Counts{Succeeded: s.Counts.Succeeded, Failed: s.Counts.Failed, Canceled: s.Counts.Canceled},
+	}
 }
 
 // clip returns the first bytes of a message, without a partial character.

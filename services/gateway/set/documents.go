@@ -31,6 +31,7 @@ type Set struct {
 	Firing   time.Time `json:"firing,omitzero"`    // the time it fired for
 
 	Labels      map[string]string `json:"labels,omitempty"`
+	Notify      []string          `json:"notify,omitempty"` // names of receivers of a notice of the end
 	File        string            `json:"file,omitempty"`
 	Description string            `json:"description,omitempty"`
 

@@ -159,7 +159,8 @@ func (w *fixture) newGateway(m set.Store, bus submit.Publisher) *gateway {
 	ids := submit.NewIDs(rand.Reader)
 	full := func() string { return w.full }
 	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: bus, Scripts: w.scripts, IDs: ids, StorageFull: full, Now: w.clock, Log: zap.NewNop()})
-	deps := set.Deps{Store: m, Submitter: in, NewID: ids.New, StorageFull: full, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}
+	receivers := func(_, owner string, notify []string) []string { return append([]string{"to-" + owner}, notify...) }
+	deps := set.Deps{Store: m, Receivers: receivers, Submitter: in, NewID: ids.New, StorageFull: full, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}
 	runner := set.NewRunner(set.Settings{}, deps)
 	return &gateway{Sets: set.New(deps, runner), Runner: runner, w: w, submitter: in}
 }

@@ -33,6 +33,9 @@ func (p pass) reconcile(ctx context.Context, id string) (more bool, err error) {
 		return false, err
 	}
 	if !found || s.State == StateFinished {
+		if err := p.notify(ctx, s); err != nil {
+			return false, err
+		}
 		if closed, err := p.docs.close(ctx, id, p.now); err != nil || !closed {
 			return false, err
 		}

@@ -56,7 +56,7 @@ func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, e
 	s := Set{
 		ID: id, Name: req.Name, Namespace: namespace, Owner: req.Owner, Key: req.Key, Digest: asked.Digest,
 		SetRetention: store.SetRetention{Script: strings.ToLower(req.Script)},
-		Labels:       submit.MergeLabels(asked.Descriptor, req.Labels), File: req.File, Description: asked.Descriptor.Info.Description,
+		Labels:       submit.MergeLabels(asked.Descriptor, req.Labels), Notify: asked.Descriptor.Info.Notify, File: req.File, Description: asked.Descriptor.Info.Description,
 		Entries: plan.Entries(), Cells: plan.Cells(), Runs: plan.Runs(), Repetitions: table.Repetitions, Warmup: table.Warmup, Order: string(table.Order),
 		MaxParallel: table.MaxParallel, OnFailure: table.OnFailure, StopWhen: stopWhenOf(table), State: StateRunning, Created: now, Updated: now,
 	}

@@ -27,6 +27,7 @@ type Runner struct {
 	submitter Submitter
 	plans     *planCache
 	changes   *broadcast
+	receivers Receivers
 	now       func() time.Time
 	log       *zap.Logger
 
@@ -35,6 +36,8 @@ type Runner struct {
 	lease  store.Lease
 	values map[string]map[int]*measuredCell // of open cells, by set and cell
 	full   time.Time                        // when the last pass began that read all active runs; zero after a failed pass
+
+	notified map[string]bool // finished sets whose notices this process has stored
 
 	mu     sync.Mutex
 	opened map[string]bool // sets that this process has opened, which a list of the store may not show yet
@@ -46,9 +49,9 @@ func NewRunner(s Settings, d Deps) *Runner {
 	s.Interval, s.Lease = cmp.Or(s.Interval, defaultInterval), cmp.Or(s.Lease, defaultLease)
 	docs := documents{d.Store}
 	r := &Runner{
-		settings: s, docs: docs, store: d.Store, submitter: d.Submitter, plans: newPlanCache(docs, d.Parser), changes: newBroadcast(), now: d.Now, log: d.Log,
-		leader: control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
-		opened: make(map[string]bool), noted: make(map[string]bool), values: make(map[string]map[int]*measuredCell),
+		settings: s, docs: docs, store: d.Store, submitter: d.Submitter, plans: newPlanCache(docs, d.Parser), changes: newBroadcast(), receivers: d.Receivers, now: d.Now, log: d.Log,
+		leader:   control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
+		notified: make(map[string]bool), opened: make(map[string]bool), noted: make(map[string]bool), values: make(map[string]map[int]*measuredCell),
 	}
 	r.loop = control.NewLoop("sets", s.Interval, d.Log, r.work, control.LoopSettings{Eager: true, Failing: "sets wait", Working: "sets go on"})
 	return r
@@ -173,6 +176,7 @@ func (r *Runner) forget(id string) {
 	defer r.mu.Unlock()
 	delete(r.opened, id)
 	delete(r.values, id)
+	delete(r.notified, id)
 }
 
 // broadcast tells all who wait that something has changed. Several goroutines may use it.

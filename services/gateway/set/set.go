@@ -103,10 +103,14 @@ type Deps struct {
 	NewID       func(at time.Time) (string, error)
 	StorageFull func() string                   // returns the reason why no run can be stored now, or ""; nil: there is always room
 	Sync        func(ctx context.Context) error // returns when earlier writes survive a power cut; nil: they always do
+	Receivers   Receivers                       // of notices of ends; nil: there are none
 	Holder      string                          // name of this process as holder of the lease
 	Now         func() time.Time
 	Log         *zap.Logger
 }
+
+// Receivers returns the names of the receivers that notices go to, of those that a descriptor names.
+type Receivers func(namespace, owner string, notify []string) []string
 
 // Sets creates, cancels and resumes sets. Several goroutines may use it, and so may several
 // processes on one store.

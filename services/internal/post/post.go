@@ -115,9 +115,11 @@ var ErrUnanswered = errors.New("no answer came")
 
 // Request is what Send sends.
 type Request struct {
+	Method  string // empty means POST
 	URL     string // empty means that of the settings; it is in no error
 	Body    []byte
 	Headers map[string]string
+	Limit   int64 // bytes of the answer that are read; zero means 1,000
 }
 
 // Post posts body. It returns a *PermanentError if the place will never take body; an operator may be able to remove the cause of any other
@@ -130,13 +132,13 @@ func (c *Client) Post(ctx context.Context, body []byte, headers map[string]strin
 	return err
 }
 
-// Send posts a request once, and returns the first 1,000 bytes of an answer that means success. The error is a *PermanentError if the place
+// Send sends a request once, and returns the first bytes of an answer that means success. The error is a *PermanentError if the place
 // will never take the body, a *TemporaryError after any other answer, and wraps ErrUnanswered if the place may have handled the request
 // although no answer came.
 func (c *Client) Send(ctx context.Context, r Request) (answer string, err error) {
 	sent := false
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent = true }})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(r.URL, c.settings.URL), bytes.NewReader(r.Body))
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodPost), cmp.Or(r.URL, c.settings.URL), bytes.NewReader(r.Body))
 	if err != nil {
 		return "", withoutURL(err)
 	}
@@ -154,7 +156,7 @@ func (c *Client) Send(ctx context.Context, r Request) (answer string, err error)
 		}
 		return "", err
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, cmp.Or(r.Limit, 1000)))
 	if err = errors.Join(err, resp.Body.Close()); err != nil && resp.StatusCode/100 != 2 {
 		return "", fmt.Errorf("read the answer, of status %d: %w", resp.StatusCode, err)
 	}
@@ -179,13 +181,16 @@ func verdict(resp *http.Response, text string) (answer string, err error) {
 // maxRetryAfter is the longest wait that a place can ask for.
 const maxRetryAfter = time.Hour
 
-// retryAfter returns the wait that an answer asks for, in seconds or as a time.
+// retryAfter returns the wait that an answer asks for, in seconds or as a time, or by the end of a limit of requests that is used up.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 	}
 	at, err := http.ParseTime(text)
+	if reset, errReset := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64); text == "" && errReset == nil && h.Get("X-Ratelimit-Remaining") == "0" {
+		at, err = time.Unix(reset, 0), nil
+	}
 	now, errNow := http.ParseTime(h.Get("Date"))
 	if err != nil || errNow != nil {
 		return 0

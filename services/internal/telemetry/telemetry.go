@@ -62,6 +62,7 @@ type Telemetry struct {
 	refused   *prometheus.CounterVec
 	lag       *prometheus.GaugeVec
 	copied    *prometheus.CounterVec
+	notice    noticeStats
 
 	lagMu sync.Mutex
 	lags  map[[2]string][]int // partitions of a group and topic that lag names
@@ -95,6 +96,7 @@ func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Tel
 	}
 	t.registry.MustRegister(t.consumed, t.failures, t.published, t.retries, t.refused, t.duration, t.lag, t.copied,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.notice = newNoticeStats(t.registry)
 	if s.Traces == "" {
 		return t, nil
 	}

@@ -36,6 +36,12 @@ func TestPrometheusReadsWhatWentThrough(t *testing.T) {
 	tell.RecordLag("executor", "bai.submitted", map[int]int64{5: 13})
 	tell.RecordLag("fetcher", "bai.submitted", map[int]int64{4: 17}) // the other partition moved away
 	tell.Copied("folder", 5, 1)
+	tell.RecordIncidents(map[string]int{"suspected": 1})
+	tell.RecordIncidents(map[string]int{"firing": 2})
+	tell.RecordNotice("perf-team", "sent")
+	tell.RecordWaiting("perf-team", time.Minute)
+	tell.RecordWaiting("oncall", time.Minute)
+	tell.RecordWaiting("oncall", -1) // another process sends to it now
 	counted := tell.Store(failingStore{storetest.Open(t)})
 	tell.Runs(counted)
 	putRuns(t, counted)
@@ -50,6 +56,7 @@ func TestPrometheusReadsWhatWentThrough(t *testing.T) {
 		`bai_consumer_lag{group="fetcher",partition="4",topic="bai.submitted"} 17`, `bai_consumer_lag{group="executor",partition="5",topic="bai.submitted"} 13`,
 		`bai_handling_seconds_bucket{group="fetcher",topic="bai.submitted",le="0.002"} 1`,
 		`bai_sink_copied_total{became="taken",sink="folder"} 5`, `bai_sink_copied_total{became="refused",sink="folder"} 1`,
+		`bai_incidents{state="firing"} 2`, `bai_notices_total{became="sent",receiver="perf-team"} 1`, `bai_notice_waiting_seconds{receiver="perf-team"} 60`,
 		`bai_store_errors_total{kind="away",verb="get"} 1`, `bai_store_errors_total{kind="refused",verb="append samples"} 1`,
 		`bai_store_seconds_count{verb="put run"} 3`, `bai_runs{phase="queued"} 1`, `bai_runs{phase="running"} 0`, `bai_runs{phase="finished"} 1`,
 		`bai_runs_ended{outcome="failed"} 1`, `bai_runs_ended{outcome="succeeded"} 0`,
@@ -59,8 +66,10 @@ func TestPrometheusReadsWhatWentThrough(t *testing.T) {
 			t.Errorf("metrics lack %s", want)
 		}
 	}
-	if gone := `bai_consumer_lag{group="fetcher",partition="5"`; strings.Contains(answer.Body.String(), gone) {
-		t.Errorf("metrics still have %s", gone)
+	for _, gone := range []string{`bai_consumer_lag{group="fetcher",partition="5"`, `state="suspected"`, `receiver="oncall"`} {
+		if strings.Contains(answer.Body.String(), gone) {
+			t.Errorf("metrics still have %s", gone)
+		}
 	}
 	if err := tell.Close(t.Context()); err != nil {
 		t.Error(err)

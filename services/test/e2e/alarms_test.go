@@ -63,14 +63,14 @@ type webhook struct {
 
 const webhookSecret = "a secret of at least 24 bytes"
 
-// startWebhook starts a webhook, and returns a file of settings in which it is the receiver perf.
-func startWebhook(t *testing.T) (hook *webhook, config string) {
+// startWebhook starts a webhook, and returns a file of settings in which it is the receiver perf, with further keys.
+func startWebhook(t *testing.T, keys ...string) (hook *webhook, config string) {
 	t.Helper()
 	hook = &webhook{}
 	hook.Server = httptest.NewServer(hook)
 	t.Cleanup(hook.Close)
 	secret := writeTemp(t, webhookSecret)
-	return hook, writeTemp(t, fmt.Sprintf("[receivers.perf]\nkind = \"webhook\"\nurl = %q\nsecret_file = %q\n", hook.URL, secret))
+	return hook, writeTemp(t, fmt.Sprintf("[receivers.perf]\nkind = \"webhook\"\nurl = %q\nsecret_file = %q\n%s\n", hook.URL, secret, strings.Join(keys, "\n")))
 }
 
 // ServeHTTP implements http.Handler.

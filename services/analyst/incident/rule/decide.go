@@ -51,6 +51,12 @@ func Watches(r incident.Rule, k store.SeriesKey) bool {
 // points of which no more remains, if the shift is at least two standard deviations; or by 10
 // points on other machines.
 //
+// A rule with Confirm asks for runs as soon as an incident is there, however sure it is: it is
+// confirming until they give a verdict. Then it fires if they confirm it, or if they say that the
+// environment has changed; it is dismissed for good if they say that it is noise; and if they do not
+// tell, it is judged by the points alone, as that of a rule without Confirm. What is silent asks
+// for no runs.
+//
 // Above, Below and Beyond fire with For consecutive values over the limit, by their intervals
 // where they have one, and are resolved by three consecutive ones within it. Failed fires with For
 // consecutive failures, and is resolved by as many successes. Missing fires when a value is
@@ -105,6 +111,9 @@ func newDecision(in Input) *decision {
 		w.was = append(w.was, i)
 		if a, ok := in.Acks[i.ID]; ok {
 			i = incident.WithAck(i, a)
+		}
+		if c, ok := in.Confirmations[i.ID]; ok && i.State == incident.Confirming {
+			i.Confirmation = &c
 		}
 		w.is = append(w.is, i)
 	}
@@ -280,6 +289,9 @@ func (w *decision) open(e episode) {
 	i := incident.Incident{ID: id, Series: w.in.Series, Silent: silent, Opened: w.in.Now}
 	i = w.facts(i, e)
 	i.Worst = i.Size()
+	if e.end >= 0 && i.Rule.Confirm != nil { // it passed before runs could confirm it
+		return
+	}
 	i = w.begin(i, e)
 	if e.end >= 0 {
 		i = i.With(w.transition(incident.Resolved, e.why))
@@ -290,6 +302,10 @@ func (w *decision) open(e episode) {
 
 // begin brings an incident into its first state.
 func (w *decision) begin(i incident.Incident, e episode) incident.Incident {
+	if w.asksForRuns(i, e) {
+		i.Confirmation = &incident.Confirmation{Old: w.rows[e.first-1].Run, New: w.rows[e.last].Run}
+		return i.With(w.transition(incident.Confirming, "runs of both editions have to show it"))
+	}
 	if e.sure {
 		return i.With(w.transition(incident.Firing, i.Message))
 	}
@@ -347,11 +363,13 @@ func (w *decision) returns(i incident.Incident, e episode) incident.Incident {
 // still returns an incident that goes on.
 func (w *decision) still(i incident.Incident, e episode) incident.Incident {
 	switch i.State {
-	case incident.Suspected, incident.Confirming:
-		if e.sure {
+	case incident.Suspected:
+		if e.sure || w.asksForRuns(i, e) {
 			i.Worst = i.Size()
-			return i.With(w.transition(incident.Firing, i.Message))
+			return w.begin(i, e)
 		}
+	case incident.Confirming:
+		return w.confirmed(i, e)
 	case incident.Firing:
 		i.Worst = max(i.Worst, i.Size())
 	case incident.Acknowledged:
@@ -377,10 +395,10 @@ func (w *decision) again(i incident.Incident) incident.Incident {
 	return i.With(w.transition(incident.Firing, why))
 }
 
-// passed reports whether an incident ended by what the points say, and not by what somebody said:
-// it goes on if later points say something else.
+// passed reports whether an incident ended by what the points say, and not by what a user or runs
+// said: it goes on if later points say something else.
 func passed(i incident.Incident) bool {
-	return i.State.Over() && (i.Acked == nil || !i.Acked.Wrong && !i.Acked.Accept)
+	return i.State.Over() && (i.Acked == nil || !i.Acked.Wrong && !i.Acked.Accept) && verdictOf(i) != incident.VerdictNoise
 }
 
 // negligible reports whether a change is less than half of what the rule asks for: an incident
@@ -443,6 +461,7 @@ func (w *decision) facts(i incident.Incident, e episode) incident.Incident {
 	} else {
 		i.Cause, i.Reasons = incident.CauseInsufficient, []string{"there is no point before it"}
 	}
+	i.Cause, i.Reasons = cause.Confirmed(i.Cause, i.Reasons, i.Confirmation)
 	i.Message = w.message(i, e)
 	return i
 }

@@ -22,6 +22,9 @@ func Of(namespace string, d *descriptors.Descriptor, since time.Time) []incident
 			Unit: a.Unit, Limit: a.Limit(), Baseline: a.Baseline, MinChange: a.MinChange, For: a.Consecutive(), Within: a.Within,
 			Notify: a.Notify, Since: since,
 		}
+		if a.Confirm != nil {
+			r.Confirm = &incident.Confirm{Pairs: a.Confirm.Pairs, MaxRuns: a.Confirm.Runs(), Deadline: a.Confirm.Deadline}
+		}
 		all = append(all, r.WithID())
 	}
 	return all

@@ -77,6 +77,15 @@ func valueOf(s store.Summary, of incident.Statistic) float64 {
 	return float64(s.Median)
 }
 
+// Value returns the statistic of a run's samples in a series, as a rule judges it: NaN if a percentile
+// needs more samples.
+func Value(s store.Summary, of incident.Statistic) float64 {
+	if s.N < fewestSamples(of) {
+		return math.NaN()
+	}
+	return valueOf(s, of)
+}
+
 // rowsOf returns the points that count, in order, each run once, and says which do not.
 func rowsOf(in Input) (rows []row, notes []string) {
 	incomplete, few := 0, 0

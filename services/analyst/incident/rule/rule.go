@@ -32,6 +32,9 @@ type Input struct {
 	// Acks are what users said, by the IDs of incidents.
 	Acks map[string]incident.Ack
 
+	// Confirmations are what runs say of the incidents that are confirming, by their IDs.
+	Confirmations map[string]incident.Confirmation
+
 	// Baseline has the points of the baseline's runs in the series. Only Beyond needs it.
 	Baseline []store.Point
 

@@ -19,13 +19,13 @@ import (
 type Message struct {
 	Title   string   // at most 140 characters
 	Remarks []string // that it is a test, that it may have come before, that it sums up others
-	Entries []Entry  // one for each incident of the notice
-	More    string   // how many incidents the notice leaves out; empty for none
+	Entries []Entry  // one for each incident and each end of the notice
+	More    string   // how many of them the notice leaves out; empty for none
 	URL     string   // from the settings; empty without one
 	Footer  string
 }
 
-// Entry is the text of one incident.
+// Entry is the text of one incident or one end.
 type Entry struct {
 	Headline string
 	Lines    []string
@@ -51,6 +51,9 @@ func Of(n notice.Notice) Message {
 	}
 	for _, i := range n.Incidents {
 		m.Entries = append(m.Entries, Entry{Headline: Headline(i), Lines: lines(i)})
+	}
+	for _, e := range n.Ends {
+		m.Entries = append(m.Entries, Entry{Headline: EndHeadline(e), Lines: endLines(e)})
 	}
 	if n.More > 0 {
 		m.More = fmt.Sprintf("and %d more", n.More)
@@ -81,10 +84,13 @@ func (m Message) Text() string {
 
 func title(n notice.Notice) string {
 	what := "notice without an incident"
-	if len(n.Incidents) > 0 {
+	switch {
+	case len(n.Incidents) > 0:
 		what = Headline(n.Incidents[0])
+	case len(n.Ends) > 0:
+		what = EndHeadline(n.Ends[0])
 	}
-	others := len(n.Incidents) - 1 + n.More
+	others := len(n.Incidents) + len(n.Ends) - 1 + n.More
 	tail := ""
 	if others > 0 {
 		tail = fmt.Sprintf(" and %d more", others)
@@ -162,6 +168,9 @@ func lines(i incident.Incident) []string {
 	}
 	if i.Cause != "" {
 		all = append(all, "cause "+Clean(string(i.Cause)))
+	}
+	if i.Confirmation != nil && i.Confirmation.Verdict == incident.VerdictConfirmed {
+		all = append(all, "runs of both editions confirm it")
 	}
 	for _, r := range i.Reasons[:min(len(i.Reasons), 10)] {
 		all = append(all, Clean(r))

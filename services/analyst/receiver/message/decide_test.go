@@ -34,6 +34,19 @@ func TestAHeadlineSaysWhatIsTheMatterAndInWhichDirection(t *testing.T) {
 	}
 }
 
+func TestANoticeSaysThatRunsConfirmItsIncidentAndHowToRepeatThem(t *testing.T) {
+	const again = "both again: baictl rerun old && baictl rerun new"
+	i := incident.Incident{Rule: incident.Rule{When: incident.Regression}, Reasons: []string{again}, Confirmation: &incident.Confirmation{Verdict: incident.VerdictConfirmed}}
+	text := Of(notice.Notice{Became: incident.Firing, Incidents: []incident.Incident{i}}).Text()
+	if !strings.Contains(text, "  runs of both editions confirm it\n") || !strings.Contains(text, again) {
+		t.Error(text)
+	}
+	i.Confirmation.Verdict = incident.VerdictInsufficient
+	if text := Of(notice.Notice{Incidents: []incident.Incident{i}}).Text(); strings.Contains(text, "confirm it") {
+		t.Error(text)
+	}
+}
+
 func TestATitleSaysHowManyMoreThereAre(t *testing.T) {
 	i := incident.Incident{Rule: incident.Rule{When: incident.Failed, Task: strings.Repeat("long", 100)}}
 	n := notice.Notice{Became: incident.Resolved, Incidents: []incident.Incident{i, i}, More: 3, Test: true}

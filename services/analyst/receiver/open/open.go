@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/receiver"
 	"github.com/benchmark-ai/bai/services/analyst/receiver/alertmanager"
 	"github.com/benchmark-ai/bai/services/analyst/receiver/email"
+	"github.com/benchmark-ai/bai/services/analyst/receiver/github"
 	"github.com/benchmark-ai/bai/services/analyst/receiver/hours"
 	"github.com/benchmark-ai/bai/services/analyst/receiver/slack"
 	"github.com/benchmark-ai/bai/services/analyst/receiver/webhook"
@@ -29,31 +30,35 @@ const (
 	kindSlack        = "slack"
 	kindEmail        = "email"
 	kindAlertmanager = "alertmanager"
+	kindGitHub       = "github"
 )
 
 // ReceiverSettings are those of a place for notices, which descriptors name. Secrets are in files, which are read for each notice. The gateway
 // needs the names and namespaces alone.
 type ReceiverSettings struct {
-	Kind       string   `toml:"kind"`       // webhook: signed JSON; slack: an incoming webhook of Slack, Mattermost or Rocket.Chat; email: mails by SMTP; alertmanager: alerts of Prometheus' Alertmanager
+	Kind       string   `toml:"kind"`       // webhook: signed JSON; slack: an incoming webhook of Slack, Mattermost or Rocket.Chat; email: mails by SMTP; alertmanager: alerts of Prometheus' Alertmanager; github: statuses of commits and comments of pull requests
 	Namespaces []string `toml:"namespaces"` // whose descriptors may name it; empty means all
+	Owners     []string `toml:"owners"`     // whose runs and alarms it gets the notices of where a descriptor notifies submitter; * is whoever no other receiver names
 	Default    bool     `toml:"default"`    // true: it gets the notices of alarms without notify, in its namespaces
 
-	Rate      int    `toml:"rate"`       // notices an hour, the last of which is a digest of all that wait; zero means no limit; not of kind alertmanager, which groups alerts itself
+	Rate      int    `toml:"rate"`       // notices an hour, the last of which is a digest of all that wait; zero means no limit; not of kinds alertmanager, which groups alerts itself, and github
 	Quiet     string `toml:"quiet"`      // hours of the day in which nothing is sent, such as 22:00-07:00; not of kind alertmanager
 	TimeZone  string `toml:"time_zone"`  // of quiet, such as Europe/Berlin; empty means UTC
 	MinChange string `toml:"min_change"` // changes that are smaller are not sent, such as 5%; empty means all are
 	Resolved  *bool  `toml:"resolved"`   // false: ends of incidents are not sent; true without the key; not of kind alertmanager
 
-	URL          string        `toml:"url"`           // of kinds webhook and alertmanager: http:// or https:// address, without a password
+	URL          string        `toml:"url"`           // of kinds webhook and alertmanager: http:// or https:// address, without a password; of kind github: that of the API of GitHub Enterprise, such as https://github.example.com/api/v3
 	URLFile      string        `toml:"url_file"`      // of kind slack: file with the address of the incoming webhook, which is a secret
 	SecretFile   string        `toml:"secret_file"`   // of kind webhook: file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
 	Address      string        `toml:"address"`       // of kind email: host:port of the SMTP server
 	TLS          string        `toml:"tls"`           // of kind email: starttls, tls, or none for loopback addresses; empty means starttls
 	From         string        `toml:"from"`          // of kind email: address of the sender
 	To           []string      `toml:"to"`            // of kind email: addresses of the recipients
-	Username     string        `toml:"username"`      // for authentication; not of kind slack
+	Username     string        `toml:"username"`      // for authentication; not of kind slack; of kind github: the account of the token, whose comments are edited
 	PasswordFile string        `toml:"password_file"` // file with that user's password
-	TokenFile    string        `toml:"token_file"`    // of kinds webhook and alertmanager: file with a bearer token, instead of a user
+	TokenFile    string        `toml:"token_file"`    // of kinds webhook and alertmanager: file with a bearer token, instead of a user; of kind github: file with the token
+	Repositories []string      `toml:"repositories"`  // of kind github: OWNER/NAME of those that are written to; label repository of a run is the NAME of one, and need not be there if there is one only
+	Always       bool          `toml:"always"`        // of kind github: comment on the end of each run, not of those that failed alone
 	CAFile       string        `toml:"ca_file"`       // PEM file of the authorities that the server's certificate is checked with; empty means the system's
 	Timeout      time.Duration `toml:"timeout"`       // of one notice; zero means 30 s
 }
@@ -78,21 +83,23 @@ func (r ReceiverSettings) validate(at string) error {
 	errs := []error{r.validateRules(at)}
 	switch r.Kind {
 	case kindWebhook:
-		errs = append(errs, r.unused(at, "url_file", "address", "tls", "from", "to"), r.post().Validate(at))
+		errs = append(errs, r.unused(at, "url_file", "address", "tls", "from", "to", "repositories", "always"), r.post().Validate(at))
 		if r.SecretFile == "" {
 			errs = append(errs, fmt.Errorf("%s.secret_file: is needed: who receives requests knows by their signature whose they are", at))
 		}
 	case kindSlack:
-		errs = append(errs, r.unused(at, "url", "secret_file", "address", "tls", "from", "to", "username", "password_file", "token_file"))
+		errs = append(errs, r.unused(at, "url", "secret_file", "address", "tls", "from", "to", "username", "password_file", "token_file", "repositories", "always"))
 		if r.URLFile == "" {
 			errs = append(errs, fmt.Errorf("%s.url_file: is needed: the file with the address of the incoming webhook", at))
 		}
 	case kindEmail:
-		errs = append(errs, r.unused(at, "url", "url_file", "secret_file", "token_file"), r.validateEmail(at))
+		errs = append(errs, r.unused(at, "url", "url_file", "secret_file", "token_file", "repositories", "always"), r.validateEmail(at))
 	case kindAlertmanager:
-		errs = append(errs, r.unused(at, "url_file", "secret_file", "address", "tls", "from", "to", "rate", "quiet", "resolved"), r.post().Validate(at))
+		errs = append(errs, r.unused(at, "url_file", "secret_file", "address", "tls", "from", "to", "rate", "quiet", "resolved", "repositories", "always"), r.post().Validate(at))
+	case kindGitHub:
+		errs = append(errs, r.unused(at, "url_file", "secret_file", "address", "tls", "from", "to", "password_file", "rate"), r.validateGitHub(at))
 	default:
-		errs = append(errs, fmt.Errorf("%s.kind: %q, want webhook, slack, email or alertmanager", at, r.Kind))
+		errs = append(errs, fmt.Errorf("%s.kind: %q, want webhook, slack, email, alertmanager or github", at, r.Kind))
 	}
 	if r.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("%s.timeout: must not be negative", at))
@@ -113,6 +120,9 @@ func (r ReceiverSettings) validateRules(at string) error {
 	}
 	if _, err := share(r.MinChange); err != nil {
 		errs = append(errs, fmt.Errorf("%s.min_change: %w", at, err))
+	}
+	if slices.Contains(r.Owners, "") {
+		errs = append(errs, fmt.Errorf("%s.owners: an owner without a name", at))
 	}
 	return errors.Join(errs...)
 }
@@ -146,6 +156,35 @@ func (r ReceiverSettings) validateEmail(at string) error {
 	return errors.Join(errs...)
 }
 
+func (r ReceiverSettings) validateGitHub(at string) error {
+	var errs []error
+	if r.URL != "" {
+		errs = append(errs, post.Settings{URL: r.URL}.Validate(at))
+	}
+	if r.TokenFile == "" {
+		errs = append(errs, fmt.Errorf("%s.token_file: is needed: the file with the token", at))
+	}
+	if r.Username == "" {
+		errs = append(errs, fmt.Errorf("%s.username: is needed: the account of the token, whose comments are edited", at))
+	}
+	if len(r.Repositories) == 0 {
+		errs = append(errs, fmt.Errorf("%s.repositories: is needed: those that are written to, as OWNER/NAME", at))
+	}
+	valid := regexp.MustCompile(`^[A-Za-z0-9-]{1,100}/[A-Za-z0-9._-]{1,100}$`)
+	seen := map[string]bool{}
+	for _, name := range r.Repositories {
+		short := strings.ToLower(name[strings.Index(name, "/")+1:])
+		if seen[short] {
+			errs = append(errs, fmt.Errorf("%s.repositories: two of the name %q: make a receiver for each", at, short))
+		}
+		seen[short] = true
+		if !valid.MatchString(name) || strings.HasSuffix(name, "/.") || strings.HasSuffix(name, "/..") {
+			errs = append(errs, fmt.Errorf("%s.repositories: %q, want OWNER/NAME", at, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // loopback reports whether a host is this machine by its name. The receiver checks the address that it connects to.
 func loopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
@@ -155,6 +194,7 @@ func (r ReceiverSettings) unused(at string, keys ...string) error {
 		"url": r.URL != "", "url_file": r.URLFile != "", "secret_file": r.SecretFile != "", "address": r.Address != "", "tls": r.TLS != "",
 		"from": r.From != "", "to": len(r.To) > 0, "username": r.Username != "", "password_file": r.PasswordFile != "",
 		"token_file": r.TokenFile != "", "rate": r.Rate != 0, "quiet": r.Quiet != "", "resolved": r.Resolved != nil,
+		"repositories": len(r.Repositories) > 0, "always": r.Always,
 	}
 	var errs []error
 	for _, key := range keys {
@@ -180,43 +220,6 @@ func share(text string) (float64, error) {
 
 func (r ReceiverSettings) post() post.Settings {
 	return post.Settings{URL: r.URL, Username: r.Username, PasswordFile: r.PasswordFile, TokenFile: r.TokenFile, CAFile: r.CAFile, Timeout: max(r.Timeout, 0)}
-}
-
-// Namespaces returns the namespaces that may use each receiver, by its name: none means all. It is never nil.
-func (s Settings) Namespaces() map[string][]string {
-	all := make(map[string][]string, len(s))
-	for name, r := range s {
-		all[name] = r.Namespaces
-	}
-	return all
-}
-
-// Defaults returns the names of the receivers that get the notices of a namespace's alarms without notify, sorted.
-func (s Settings) Defaults(namespace string) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(s)) {
-		if r := s[name]; r.Default && (receiver.Rules{Namespaces: r.Namespaces}).Allows(namespace) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// For returns the names of the receivers of an alarm of a namespace: those of notify that the settings have for the namespace, else the defaults.
-// The error names those that the settings do not have for it.
-func (s Settings) For(namespace string, notify []string) (names []string, err error) {
-	if len(notify) == 0 {
-		return s.Defaults(namespace), nil
-	}
-	var errs []error
-	for _, name := range notify {
-		r, ok := s[name]
-		if !ok || !(receiver.Rules{Namespaces: r.Namespaces}).Allows(namespace) {
-			errs = append(errs, fmt.Errorf("receiver %q: the settings have none of this name for namespace %q", name, namespace))
-			continue
-		}
-		names = append(names, name)
-	}
-	return names, errors.Join(errs...)
 }
 
 // Channels opens all receivers, sorted by name, without connecting to any, and returns a function that closes them.
@@ -260,8 +263,12 @@ func (r ReceiverSettings) open(now func() time.Time) (receiver.Receiver, error) 
 		})
 	case kindAlertmanager:
 		return alertmanager.New(r.post(), now)
+	case kindGitHub:
+		to := r.post()
+		to.Username = "" // the token says whose it is
+		return github.New(github.Settings{Settings: to, Account: r.Username, Repositories: r.Repositories, Always: r.Always})
 	}
-	return nil, fmt.Errorf("kind %q, want webhook, slack, email or alertmanager", r.Kind)
+	return nil, fmt.Errorf("kind %q, want webhook, slack, email, alertmanager or github", r.Kind)
 }
 
 func (r ReceiverSettings) rules() (receiver.Rules, error) {
@@ -276,8 +283,10 @@ func (r ReceiverSettings) rules() (receiver.Rules, error) {
 	switch r.Kind {
 	case kindSlack:
 		rules.Pause = slack.Pause
+	case kindGitHub:
+		rules.Pause = github.Pause
 	case kindAlertmanager:
-		rules.Repeat = alertmanager.Repeat
+		rules.Repeat, rules.SkipEnds = alertmanager.Repeat, true
 	}
 	return rules, err
 }

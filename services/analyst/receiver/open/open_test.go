@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/benchmark-ai/bai/services/analyst/receiver/open"
 	"github.com/benchmark-ai/bai/services/internal/config"
@@ -69,8 +71,8 @@ func TestTheSettingsInTheDocumentsOpenReceiversOfAllKinds(t *testing.T) {
 	for _, c := range channels {
 		kinds[s[c.Name].Kind] = true
 	}
-	if len(kinds) != 4 || len(channels) != len(s) {
-		t.Errorf("%d channels of kinds %v, want those of all four", len(channels), kinds)
+	if len(kinds) != 5 || len(channels) != len(s) {
+		t.Errorf("%d channels of kinds %v, want those of all five", len(channels), kinds)
 	}
 	if err := end(); err != nil {
 		t.Error(err)
@@ -92,7 +94,7 @@ func TestEveryFaultOfTheSettingsIsNamed(t *testing.T) {
 		text string
 		want []string
 	}{
-		"no kind":             {"x = 1", []string{`unknown settings: receivers.r.x`, `receivers.r.kind: "", want webhook, slack, email or alertmanager`}},
+		"no kind":             {"x = 1", []string{`unknown settings: receivers.r.x`, `receivers.r.kind: "", want webhook, slack, email, alertmanager or github`}},
 		"webhook without all": {`kind = "webhook"`, []string{"receivers.r.url: want a URL", "receivers.r.secret_file: is needed"}},
 		"keys of other kinds": {"kind = \"slack\"\nurl_file = \"/x\"\nurl = \"https://x/\"\nto = [\"a@b\"]", []string{"receivers.r.url: kind slack has no url", "receivers.r.to: kind slack has no to"}},
 		"slack without all":   {`kind = "slack"`, []string{"receivers.r.url_file: is needed"}},
@@ -108,6 +110,14 @@ func TestEveryFaultOfTheSettingsIsNamed(t *testing.T) {
 			"receivers.r.timeout: must not be negative",
 		}},
 		"a time zone for nothing": {"kind = \"slack\"\nurl_file = \"/x\"\ntime_zone = \"Europe/Berlin\"", []string{"receivers.r.time_zone: is that of quiet"}},
+		"github without all": {"kind = \"github\"\nrate = 1", []string{
+			"receivers.r.rate: kind github has no rate", "receivers.r.token_file: is needed", "receivers.r.username: is needed", "receivers.r.repositories: is needed",
+		}},
+		"repositories that are none": {"kind = \"github\"\nurl = \"x\"\ntoken_file = \"/x\"\nusername = \"bot\"\nrepositories = [\"app\", \"a/..\", \"a/app\"]", []string{
+			"receivers.r.url: want a URL", `repositories: "app", want OWNER/NAME`, `repositories: "a/..", want OWNER/NAME`, `two of the name "app"`,
+		}},
+		"repositories for a chat": {"kind = \"slack\"\nurl_file = \"/x\"\nrepositories = [\"a/b\"]\nalways = true", []string{"kind slack has no repositories", "kind slack has no always"}},
+		"an owner without a name": {"kind = \"slack\"\nurl_file = \"/x\"\nowners = [\"\"]", []string{"receivers.r.owners: an owner without a name"}},
 		"a password in the URL":   {"kind = \"alertmanager\"\nurl = \"http://u:p@x/\"", []string{"receivers.r.url: a URL must not hold a password"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,36 +137,37 @@ func TestEveryFaultOfTheSettingsIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhichReceiversAnAlarmHas(t *testing.T) {
+func TestWhichReceiversANoticeHas(t *testing.T) {
 	s := open.Settings{
 		"all": {Default: true}, "perf": {Namespaces: []string{"perf"}}, "ops": {Namespaces: []string{"ops"}, Default: true},
+		"ann": {Owners: []string{"ann", "bob"}}, "bob-ops": {Owners: []string{"bob"}, Namespaces: []string{"ops"}}, "others": {Owners: []string{"*"}},
 	}
 	for name, tt := range map[string]struct {
-		namespace  string
-		notify     []string
-		want       []string
-		wantFaults int
+		namespace, owner string
+		notify           []string
+		want             []string
+		logged           int
 	}{
-		"without notify those that are defaults of the namespace": {"perf", nil, []string{"all"}, 0},
-		"of several defaults all":                                 {"ops", nil, []string{"all", "ops"}, 0},
-		"those of notify alone":                                   {"perf", []string{"perf"}, []string{"perf"}, 0},
-		"none of another namespace, and none that is not there":   {"perf", []string{"ops", "perf", "gone"}, []string{"perf"}, 2},
+		"without notify those that are defaults of the namespace": {"perf", "ann", nil, []string{"all"}, 0},
+		"of several defaults all":                                 {"ops", "ann", nil, []string{"all", "ops"}, 0},
+		"those of notify alone":                                   {"perf", "ann", []string{"perf"}, []string{"perf"}, 0},
+		"none of another namespace, and none that is not there":   {"perf", "ann", []string{"ops", "perf", "gone"}, []string{"perf"}, 1},
+		"for the submitter those of the owner":                    {"ops", "bob", []string{"submitter"}, []string{"ann", "bob-ops"}, 0},
+		"of these none of another namespace":                      {"perf", "bob", []string{"submitter"}, []string{"ann"}, 0},
+		"each once":                                               {"perf", "ann", []string{"submitter", "ann"}, []string{"ann"}, 0},
+		"for an owner whom no receiver names those for others":    {"perf", "eve", []string{"submitter"}, []string{"others"}, 0},
+		"for an owner whose name is the sign for others as well":  {"perf", "*", []string{"submitter"}, []string{"others"}, 0},
+		"none without an owner":                                   {"perf", "", []string{"submitter"}, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := s.For(tt.namespace, tt.notify)
+			core, logs := observer.New(zap.WarnLevel)
+			got := s.Resolver(zap.New(core))(tt.namespace, tt.owner, tt.notify)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if faults := strings.Count(errText(err), "the settings have none of this name"); faults != tt.wantFaults {
-				t.Errorf("%v, want %d faults", err, tt.wantFaults)
+			if logs.Len() != tt.logged {
+				t.Errorf("%v, want %d lines", logs.All(), tt.logged)
 			}
 		})
 	}
-}
-
-func errText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/analyst/receiver"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/golden"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -41,6 +42,10 @@ type Server struct {
 	Rotate func(t *testing.T, file bool)
 	// Wait is how long the server asks to wait when it is busy; zero means that the protocol cannot say it.
 	Wait time.Duration
+	// IncidentsOnly means that the receiver gets no ends of runs.
+	IncidentsOnly bool
+	// NoDigests means that the receiver has no rate, so that nothing is summed up for it.
+	NoDigests bool
 	// Inert are texts that must not be in what the server received, because they would do something there.
 	Inert []string
 }
@@ -108,9 +113,32 @@ func notices() []notice.Notice {
 	missing.Rule.When, missing.Magnitude, missing.Rule.Task, missing.Recent = incident.Missing, nil, "", nil
 	digest.Digest, digest.More, digest.Group = []string{"a", "b", "c"}, 4, ""
 	digest.Incidents = []incident.Incident{Incident("i1"), other, missing}
-	test := notice.NewTest("perf-team", "perf", "ann", Made())
+	test := notice.NewTest("perf-team", "perf", "ann", "key", Made())
 	test.ID, test.First = "test", "test"
 	return []notice.Notice{firing, resolved, again, digest, test, Hostile()}
+}
+
+// Ended returns a notice of the end of a run, whose texts of users try to do something.
+func Ended() notice.Notice {
+	n := notice.NewEnd("perf-team", notice.End{
+		ID: "01run", Name: "nightly <!here>", Namespace: "perf", Task: "checksums", Owner: "ann@example.com", Outcome: event.Failed, Reason: event.FetchFailed,
+		Message: "exit code 1: <script>alert(1)</script>", Submitted: Made().Add(-time.Hour), Ended: Made(), More: 2, Incomplete: true,
+		Numbers: []notice.Number{
+			{Metric: "rate", Unit: "MB/s", Labels: map[string]string{"size": "4k"}, Value: 101.25}, {Metric: "run.duration", Unit: "s", Value: 3000},
+		},
+	})
+	n.ID, n.First = "ended", "ended"
+	return n
+}
+
+// setEnded returns a notice of the end of a set.
+func setEnded() notice.Notice {
+	n := notice.NewEnd("perf-team", notice.End{
+		ID: "7set", Namespace: "perf", Task: "checksums", Owner: "ann", Outcome: event.Succeeded, Submitted: Made().Add(-time.Hour), Ended: Made(),
+		Set: true, Runs: notice.Counts{Succeeded: 24, Failed: 1},
+	})
+	n.ID, n.First = "set-ended", "set-ended"
+	return n
 }
 
 // Run checks that receivers keep the contract. Open starts a server, and opens a receiver for it.
@@ -153,7 +181,14 @@ func mustSend(t *testing.T, s Server, n notice.Notice) {
 
 func testGolden(t *testing.T, s Server) {
 	t.Helper()
-	for _, n := range notices() {
+	all := notices()
+	if !s.IncidentsOnly {
+		all = append(all, Ended(), setEnded())
+	}
+	for _, n := range all {
+		if s.NoDigests && len(n.Digest) > 0 {
+			continue
+		}
 		before := len(s.Received())
 		mustSend(t, s, n)
 		got := s.Received()

@@ -15,7 +15,7 @@ type body struct {
 	ID        string         `json:"id"`
 	Namespace string         `json:"namespace"`
 	Receiver  string         `json:"receiver"`
-	State     string         `json:"state"` // firing, resolved or dismissed
+	State     string         `json:"state"` // firing, resolved, dismissed or ended
 	Title     string         `json:"title"`
 	Test      bool           `json:"test,omitempty"`
 	Again     bool           `json:"again,omitempty"`
@@ -25,6 +25,7 @@ type body struct {
 	Made      time.Time      `json:"made"`
 	URL       string         `json:"url,omitempty"`
 	Incidents []incidentBody `json:"incidents"`
+	Ends      []endBody      `json:"ends,omitempty"` // of runs and sets
 	More      int            `json:"more,omitempty"`
 }
 
@@ -45,6 +46,7 @@ type incidentBody struct {
 	Interval  []store.Float     `json:"interval,omitempty"`
 	P         *store.Float      `json:"p,omitempty"`
 	Cause     string            `json:"cause,omitempty"`
+	Verdict   string            `json:"verdict,omitempty"` // of the runs that were made to confirm it
 	Reasons   []string          `json:"reasons,omitempty"`
 	Message   string            `json:"message,omitempty"`
 	LastGood  *point            `json:"last_good,omitempty"`
@@ -67,6 +69,9 @@ func bodyOf(n notice.Notice) body {
 	for _, i := range n.Incidents {
 		b.Incidents = append(b.Incidents, incidentOf(i))
 	}
+	for _, e := range n.Ends {
+		b.Ends = append(b.Ends, endOf(e))
+	}
 	return b
 }
 
@@ -76,6 +81,9 @@ func incidentOf(i incident.Incident) incidentBody {
 		Labels: i.Series.Labels, When: string(i.Rule.When), Kind: i.Kind, Direction: i.Direction, Before: store.Float(i.Before),
 		After: store.Float(i.After), Magnitude: i.Magnitude, Cause: string(i.Cause), Reasons: i.Reasons, Message: i.Message,
 		LastGood: pointOf(i.LastGood), FirstBad: pointOf(i.FirstBad), Opened: i.Opened.UTC(),
+	}
+	if i.Confirmation != nil {
+		b.Verdict = string(i.Confirmation.Verdict)
 	}
 	if i.Magnitude != nil {
 		b.Interval = i.Interval[:]

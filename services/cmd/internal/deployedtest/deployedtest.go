@@ -20,6 +20,7 @@ func WantLoaded(t *testing.T, empty func() config.Validator) {
 		"with a bucket":              {"s3"},
 		"with Jobs that fetch":       {"fetch-jobs"},
 		"with Kubeflow's operator":   {"mpi-operator"},
+		"with objects of operators":  {"manifests"},
 		"with all that can be added": {"elasticsearch", "s3", "fetch-jobs", "mpi-operator"},
 	} {
 		if err := config.Load(Folder(t, components...), empty()); err != nil {

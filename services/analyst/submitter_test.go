@@ -1,0 +1,129 @@
+package analyst_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/analyst"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// notifying is a descriptor that notifies some receivers of the end of a run.
+func notifying(names string, alarms ...string) string {
+	return strings.Replace(descriptor(alarms...), "[info]\n", "[info]\nnotify = ["+names+"]\n", 1)
+}
+
+// toOwners are receivers of which each owner has one.
+func toOwners(_, owner string, names []string) (all []string) {
+	for _, name := range names {
+		if name == "submitter" {
+			name = "to-" + owner
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// listenForOwners starts an analyst that has a receiver for each owner.
+func (w *fixture) listenForOwners() *fixture {
+	d := w.deps(w.store)
+	d.Receivers = toOwners
+	analyst.New(analyst.Settings{}, d)
+	return w
+}
+
+// ends describes the notices of ends, one a line.
+func (w *fixture) ends() (all []string) {
+	w.t.Helper()
+	for _, d := range docs[notice.Delivery](w, store.KindDelivery) {
+		for _, e := range d.Notice.Ends {
+			text := fmt.Sprintf("%s: %s %s", d.Notice.Receiver, e.ID, e.Outcome)
+			for _, n := range e.Numbers {
+				text += fmt.Sprintf(" %s=%g", n.Metric, n.Value)
+			}
+			all = append(all, text)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestTheEndOfARunIsNotifiedOfOnceWithItsNumbers(t *testing.T) {
+	w := newFixture(t).listenForOwners()
+	ev := w.put(notifying(`"submitter", "perf"`), 100, func(r *store.Run) { r.Owner = "ann" })
+	w.bus.PublishAndWait(ev)
+	w.run(notifying(`"submitter"`), 0, func(r *store.Run) { r.Owner = "bob"; failed(r) })
+	before := w.ends()
+	want(t, "ends", []string{
+		"perf: r01 succeeded rate=100 run.duration=9 run.queued=1", "to-ann: r01 succeeded rate=100 run.duration=9 run.queued=1", "to-bob: r02 failed",
+	}, before)
+	w.bus.Replay()
+	ev.Revision, ev.ID = 0, "late"
+	w.bus.PublishAndWait(ev)
+	want(t, "ends after a replay and late samples", before, w.ends())
+}
+
+func TestARunWithoutMetricsOfItsOwnHasItsTimes(t *testing.T) {
+	w := newFixture(t).listenForOwners()
+	text, _, _ := strings.Cut(notifying(`"perf"`), "[output]")
+	w.run(text, -1)
+	want(t, "ends", []string{"perf: r01 succeeded run.duration=9 run.queued=1"}, w.ends())
+}
+
+func TestEndsThatAreNoNewsAreNotNotifiedOf(t *testing.T) {
+	for name, change := range map[string]func(*store.Run){
+		"a run of a set":                  func(r *store.Run) { r.Set = "s" },
+		"a run that confirms an incident": func(r *store.Run) { r.Confirms = "i" },
+		"a run that has not ended":        func(r *store.Run) { r.Outcome, r.Ended, r.Phase = "", nil, event.PhaseRunning },
+		"a run whose alarms alone notify": func(r *store.Run) { r.Descriptor = descriptor(tooSlow) },
+		"a run that ended long ago":       func(r *store.Run) { r.Ended = new(r.Ended.Add(-8 * 24 * time.Hour)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t).listenForOwners()
+			w.run(notifying(`"perf"`), 100, change)
+			want(t, "ends", nil, w.ends())
+		})
+	}
+}
+
+func TestTheEndOfARunIsNotifiedOfWhereverAnAnalystDies(t *testing.T) {
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		ev := w.put(notifying(`"perf", "ops"`, tooSlow), 100)
+		w.deliver(p, ev)
+		w.deliver(nil, ev)
+		want(t, p.String(), []string{"ops: r01 succeeded rate=100 run.duration=9 run.queued=1", "perf: r01 succeeded rate=100 run.duration=9 run.queued=1"}, w.ends())
+	}
+}
+
+func TestTheSubmitterOfAnIncidentIsThatOfItsFirstRun(t *testing.T) {
+	w := newFixture(t).listenForOwners()
+	alarm := "[[alarms]]\nmetric = \"rate\"\nbelow = 100\nnotify = [\"submitter\"]\n"
+	by := func(owner string) func(*store.Run) { return func(r *store.Run) { r.Owner = owner } }
+	for _, rate := range []float64{120, 121, 122} {
+		w.run(descriptor(alarm), rate, by("ann"))
+	}
+	w.run(descriptor(alarm), 90, by("bob"))
+	w.run(descriptor(alarm), 91, by("cem"))
+	want(t, "deliveries", []string{"to-bob firing waiting"}, w.deliveries())
+}
+
+func TestTheSubmitterOfWhatHasNoRunIsThatOfTheNewestRun(t *testing.T) {
+	w := newFixture(t).listenForOwners()
+	alarm := "[[alarms]]\nmetric = \"rate\"\nwhen = \"missing\"\nwithin = \"26h\"\nnotify = [\"submitter\"]\n"
+	w.run(descriptor(alarm), 120, func(r *store.Run) { r.Owner = "ann" })
+	w.run(descriptor(alarm), 120, func(r *store.Run) { r.Owner = "bob" })
+	w.now = w.now.Add(27 * time.Hour)
+	d := w.deps(w.store)
+	d.Receivers = toOwners
+	if err := analyst.Tick(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "deliveries", []string{"to-bob firing waiting"}, w.deliveries())
+}

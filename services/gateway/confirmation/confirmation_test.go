@@ -1,0 +1,237 @@
+package confirmation_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/incident/confirm"
+	"github.com/benchmark-ai/bai/services/gateway/confirmation"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+func want[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// sides describes the runs that were made, in order.
+func (w *fixture) sides() string {
+	w.t.Helper()
+	var all []string
+	for _, r := range w.made() {
+		all = append(all, map[string]string{oldRun: "old", newRun: "new"}[r.RerunOf])
+	}
+	return strings.Join(all, " ")
+}
+
+// wantedSides is the order of the first runs of the request.
+func wantedSides(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, string(confirm.SideOf("request", i)))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestPairsAreMadeOneRunAfterTheOtherUntilAllAreThere(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway(crashtest.New(0, false))
+	w.ask("incident")
+	for n := range 10 {
+		for range 3 {
+			w.pass(g)
+		}
+		want(t, "active", 1, len(w.active()))
+		want(t, "made", n+1, len(w.made()))
+		w.finish(event.Succeeded)
+	}
+	w.pass(g)
+	w.pass(g)
+	want(t, "sides", wantedSides(10), w.sides())
+	p, _ := w.progress()
+	want(t, "done", "all 5 pairs are there", p.Done)
+	want(t, "gaps", []string{"new edition: the folder at /folder may have other files by now", "old edition: the folder at /folder may have other files by now"}, sorted(p.Gaps))
+}
+
+func sorted(all []string) []string {
+	if len(all) == 2 && all[0] > all[1] {
+		all[0], all[1] = all[1], all[0]
+	}
+	return all
+}
+
+func TestARunIsRepeatedAsItWas(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway(crashtest.New(0, false))
+	w.ask("incident")
+	w.pass(g)
+	r := w.made()[0]
+	n := 1
+	if confirm.SideOf("request", 0) == incident.SideOld {
+		n = 0
+	}
+	want(t, "descriptor", strings.NewReplacer(
+		"registry:5000/team/app:1", "registry:5000/team/app@sha256:"+strings.Repeat(fmt.Sprint(n), 64),
+		"path = \"/set\"\n", "path = \"/set\"\nsha256 = \""+strings.Repeat("a", 64)+"\"\n").Replace(fmt.Sprintf(descriptor, n+1)), r.Descriptor)
+	want(t, "labels", map[string]string{"task_name": "sums", "version": fmt.Sprint("v", n+1), "commit": "abc", "confirms": "incident"}, r.Labels)
+	want(t, "lineage", event.Lineage{RerunOf: []string{oldRun, newRun}[n], Confirms: "incident"}, r.Lineage)
+	want(t, "team and owner", []string{"perf", "ann"}, []string{r.Namespace, r.Owner})
+	sub, _, err := store.Get[event.Submitted](t.Context(), w.store, store.KindSubmission, r.ID)
+	if err != nil || sub.Bundle == nil || sub.Bundle.SHA256 != strings.Repeat("c", 64) {
+		t.Errorf("the code: %+v, %v", sub.Bundle, err)
+	}
+}
+
+func TestAPairOfWhichARunFailsIsMadeAgainAsFarAsRunsAreLeft(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway(crashtest.New(0, false))
+	w.ask("incident")
+	for n := range 20 {
+		w.pass(g)
+		outcome := event.Succeeded
+		if n%2 == 0 {
+			outcome = event.Failed
+		}
+		w.finish(outcome)
+	}
+	p, _ := w.progress()
+	if len(w.made()) != 11 || p.Done != "no pair is left of max_runs = 12" {
+		t.Errorf("%d runs, %q", len(w.made()), p.Done)
+	}
+}
+
+func TestWhatCannotBeRepeatedIsSaidAndNoRunIsMade(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(w *fixture)
+		want   string
+	}{
+		"the code is gone": {func(w *fixture) { w.noScript = true }, "is not kept here, or not any more"},
+		"the runs are gone": {func(w *fixture) {
+			_, err := store.Update(w.t.Context(), w.store, store.KindConfirmation, "perf/request", func(r confirm.Request, _ bool) (confirm.Request, bool, error) {
+				r.Old, r.New = "gone", "gone"
+				return r, true, nil
+			})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+		}, "run gone does not exist any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			g := w.gateway(crashtest.New(0, false))
+			w.ask("incident")
+			tt.change(w)
+			w.pass(g)
+			w.pass(g)
+			if p, _ := w.progress(); !strings.Contains(p.Done, tt.want) || len(w.made()) > 0 {
+				t.Errorf("%q, %d runs", p.Done, len(w.made()))
+			}
+		})
+	}
+}
+
+func TestNothingIsLeftOnceNobodyWaits(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway(crashtest.New(0, false))
+	w.ask("incident")
+	w.pass(g)
+	w.finish(event.Succeeded)
+	w.pass(g)
+	w.ask()
+	w.pass(g)
+	w.finish(event.Succeeded)
+	made := w.made()
+	want(t, "outcomes", []event.Outcome{event.Succeeded, event.Canceled}, []event.Outcome{made[0].Outcome, made[1].Outcome})
+	if _, found := w.progress(); found {
+		t.Error("the progress is left")
+	}
+	if docs, err := w.store.Docs(t.Context(), store.KindConfirmation, "", 10); err != nil || len(docs) > 0 {
+		t.Errorf("left: %v, %v", docs, err)
+	}
+	w.ask("incident")
+	for range 20 {
+		w.pass(g)
+		w.finish(event.Succeeded)
+	}
+	p, _ := w.progress()
+	want(t, "runs that are asked for again", made[0].ID, p.Runs[0].Run)
+	want(t, "all runs, with the pair that was given up", 12, len(w.made()))
+}
+
+// drive makes passes of a gateway that may be killed, then of another one, and ends the runs.
+func (w *fixture) drive(p *crashtest.Process, passes int) {
+	w.t.Helper()
+	dying := w.gateway(p)
+	for n := 0; n < passes && !p.Dead(); n++ {
+		_ = dying.Reconcile(w.t.Context()) // the process may be killed
+		if !p.Dead() {
+			w.finish(event.Succeeded)
+		}
+	}
+	w.now = w.now.Add(20 * time.Second) // the lease ends
+}
+
+func TestEachRunIsMadeOnceWhereverAGatewayIsKilled(t *testing.T) {
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		w.ask("incident")
+		w.drive(p, 12)
+		w.drive(crashtest.New(0, false), 12)
+		want(t, p.String(), wantedSides(10), w.sides())
+		if got, _ := w.progress(); got.Done != "all 5 pairs are there" {
+			t.Errorf("%s: %q", p, got.Done)
+		}
+	}
+}
+
+func TestTwoGatewaysThatBothHoldTheLeaseMakeEachRunOnce(t *testing.T) {
+	w := newFixture(t)
+	w.ask("incident")
+	both := []*confirmation.Runner{w.newGateway(privateLeases{w.store, "a"}, w), w.newGateway(privateLeases{w.store, "b"}, w)}
+	for range 15 {
+		var all sync.WaitGroup
+		for _, g := range both {
+			all.Go(func() { _ = g.Reconcile(t.Context()) }) // the slower one loses the race
+		}
+		all.Wait()
+		want(t, "active", true, len(w.active()) <= 1)
+		w.finish(event.Succeeded)
+	}
+	want(t, "sides", wantedSides(10), w.sides())
+}
+
+func TestNoRunGoesOnOnceNobodyWaitsWhereverAGatewayIsKilled(t *testing.T) {
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		w.ask("incident")
+		dying := w.gateway(p)
+		_ = dying.Reconcile(t.Context()) // the process may be killed
+		w.ask()
+		_ = dying.Reconcile(t.Context())
+		w.now = w.now.Add(20 * time.Second)
+		g := w.gateway(crashtest.New(0, false))
+		for range 2 {
+			w.pass(g)
+		}
+		for _, r := range w.active() {
+			if r.Phase != event.PhaseCanceling {
+				t.Errorf("%s: a run is %s", p, r.Phase)
+			}
+		}
+		for _, kind := range []store.Kind{store.KindConfirmation, store.KindConfirmationRuns} {
+			if docs, err := w.store.Docs(t.Context(), kind, "", 10); err != nil || len(docs) > 0 {
+				t.Errorf("%s: left: %v, %v", p, docs, err)
+			}
+		}
+	}
+}
