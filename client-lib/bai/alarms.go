@@ -107,6 +107,31 @@ func (c *Client) Notices(ctx context.Context, req *baiv1.ListNoticesRequest) ite
 	}
 }
 
+// Receivers returns the names of the receivers that a team, empty for the default one, may use.
+func (c *Client) Receivers(ctx context.Context, namespace string) ([]string, error) {
+	res, err := callWithRetry(ctx, c, c.alarms.ListReceivers, &baiv1.ListReceiversRequest{Namespace: namespace})
+	if err != nil {
+		return nil, fmt.Errorf("list receivers: %w", err)
+	}
+	var names []string
+	for _, r := range res.GetReceivers() {
+		names = append(names, r.GetName())
+	}
+	return names, nil
+}
+
+// TestReceiver has the platform send a notice that is marked as a test to a receiver of a team,
+// empty for the default one. It returns the notice when the receiver has answered, or after
+// 20 s as it is then; a call with the same key, which NewKey makes, waits on.
+func (c *Client) TestReceiver(ctx context.Context, namespace, receiver, key string) (*baiv1.Notice, error) {
+	res, err := callWithRetry(ctx, c, c.alarms.TestReceiver,
+		&baiv1.TestReceiverRequest{Receiver: receiver, Namespace: namespace, IdempotencyKey: key})
+	if err != nil {
+		return nil, fmt.Errorf("test receiver %q: %w", receiver, withNotFoundKind("receiver", err))
+	}
+	return res.GetNotice(), nil
+}
+
 // orPage is the size of a page, where a request has none.
 func orPage(size int32) int32 {
 	if size == 0 {

@@ -40,6 +40,20 @@ func (c *Client) Power(ctx context.Context, req *baiv1.PlanPowerRequest) (*baiv1
 	return res, nil
 }
 
+// Rank groups runs by an attribute, and ranks the groups. Names of runs and sets are those of the
+// client's owner, unless the request has one. It returns an UnsupportedError for a platform
+// without rankings.
+func (c *Client) Rank(ctx context.Context, req *baiv1.RankRunsRequest) (*baiv1.RankRunsResponse, error) {
+	if req.GetOwner() == "" {
+		req.Owner = c.settings.Owner
+	}
+	res, err := callWithRetry(ctx, c, c.analyses.RankRuns, req)
+	if err != nil {
+		return nil, fmt.Errorf("rank %q by %s: %w", req.GetRuns(), req.GetBy(), err)
+	}
+	return res, nil
+}
+
 // SetBaseline makes a name stand for runs, and returns the baseline with its newest revision.
 // A second call changes nothing.
 func (c *Client) SetBaseline(ctx context.Context, req *baiv1.SetBaselineRequest) (*baiv1.Baseline, error) {

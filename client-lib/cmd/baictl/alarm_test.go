@@ -23,6 +23,8 @@ func addAlarms(p *baitest.Platform) {
 		Reason: "new switches in \x1b[31mwest, which are tested until the end of the month by those who run the cluster", CreateTime: daysAgo(1), Until: daysAgo(-30),
 	})
 	addNotices(p)
+	p.AddReceiver("perf-team", "ok \x1b[31mred")
+	p.AddReceiver("gone", "")
 }
 
 // daysAgo is a time before the platform's.
@@ -45,6 +47,17 @@ func rateIncident() *baiv1.Incident {
 			version = "v1.1"
 		}
 		i.Recent = append(i.Recent, &baiv1.IncidentPoint{RunId: "01kdyt1q88000000000000001" + string(rune('0'+n)), Time: daysAgo(12 - n), Version: version, Value: v})
+	}
+	i.Rule.ConfirmPairs = 5
+	i.Confirmation = &baiv1.IncidentConfirmation{
+		OldRunId: "01kdyt1q880000000000000015", NewRunId: "01kdyt1q880000000000000017", Verdict: "confirmed", Message: "in 2 pairs of runs the new edition is lower by 6.65 %",
+		Runs: []*baiv1.ConfirmationRun{
+			{RunId: "01kdyt1q880000000000000021", Pair: 1, Side: "old", State: "succeeded", Value: new(101.5)},
+			{RunId: "01kdyt1q880000000000000022", Pair: 1, Side: "new", State: "succeeded", Value: new(94.75)},
+			{RunId: "01kdyt1q880000000000000023", Pair: 2, Side: "new", State: "failed"},
+			{RunId: "01kdyt1q880000000000000024", Pair: 3, Side: "new", State: "succeeded", Value: new(95.0)},
+			{RunId: "01kdyt1q880000000000000025", Pair: 3, Side: "old", State: "running"},
+		},
 	}
 	i.LastGood, i.FirstBad, i.RangeFirst, i.RangeLast = i.GetRecent()[5], i.GetRecent()[6], i.GetRecent()[5], i.GetRecent()[7]
 	return i

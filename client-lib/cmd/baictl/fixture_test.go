@@ -105,12 +105,14 @@ func addResults(p *baitest.Platform, id string) {
 	nan := math.NaN()
 	p.SetSummaries(id, &baiv1.GetSummariesResponse{
 		Complete: true, Attempt: 1, Samples: 7, Method: "median: the value in the middle",
-		Notes: []string{"1 sample not summarised: \x1b[31mtoo many"},
+		Notes:   []string{"1 sample not summarised: \x1b[31mtoo many"},
+		Unknown: []*baiv1.UnknownMetric{{Metric: "energy.joules", Reason: "no pod measured power: \x1b[31mneither nvidia-smi nor a counter could be read"}},
 		Summaries: []*baiv1.MetricSummary{
 			{
 				Metric: "compress", Unit: "MB/s", Labels: map[string]string{"level": "1"}, N: 6, Min: 100, Max: 1234567, Median: 120.5, P90: 1000, P95: 1100, P99: 1200,
 				Mean: 200.25, Sd: 12.5, First: 123.456, Last: 100, Interval: &baiv1.Interval{Low: 100, High: 1234567, Level: 0.96875},
 			},
+			{Metric: "cost.amount", Unit: "USD", Direction: "lower", Min: 0.51, Max: 0.51, Median: 0.51, P90: 0.51, P95: 0.51, P99: 0.51, Mean: 0.51, Sd: nan, First: 0.51, Last: 0.51},
 			{Metric: "loss", Direction: "lower", N: 3, NotNumbers: 1, Min: 0.25, Max: 0.5, Median: 1.0 / 3, P90: 0.45, P95: 0.475, P99: 0.495, Mean: 0.361, Sd: 0.127, First: 0.5, Last: 1.0 / 3},
 			{Metric: "nothing", NotNumbers: 2, Min: nan, Max: nan, Median: nan, P90: nan, P95: nan, P99: nan, Mean: nan, Sd: nan, First: nan, Last: nan},
 		},

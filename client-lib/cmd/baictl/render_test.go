@@ -36,7 +36,7 @@ func checkRendered(t *testing.T, file string) {
 	if first.code == 2 && strings.Contains(first.err, "render ") { // the example needs a platform
 		return
 	}
-	if kinds := kindsOf(t, first.out); first.code != 0 || kinds["Job"] == 0 {
+	if kinds := kindsOf(t, first.out); first.code != 0 || kinds["Job"]+kinds["PyTorchJob"] == 0 {
 		t.Errorf("exit %d, kinds %v: %s", first.code, kinds, first.err)
 	}
 }

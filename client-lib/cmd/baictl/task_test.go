@@ -29,6 +29,10 @@ func addTask(p *baitest.Platform) {
 	p.SetHistory("empty", &baiv1.QueryHistoryResponse{Excluded: 1})
 	p.SetPower("checksums", checksumsPower())
 	p.SetPower("empty", &baiv1.PlanPowerResponse{})
+	priced := checksumsPower()
+	priced.RunCost = &baiv1.RunCost{Amount: 0.51, Currency: "USD", Runs: 12}
+	p.SetPower("priced", priced)
+	addRankings(p)
 	p.AddBaseline(&baiv1.Baseline{Name: "main", Namespace: "default", Revision: 2, Revisions: []*baiv1.BaselineRevision{
 		{Revision: 2, Operand: "checksums@-14d", RunIds: []string{helloID, failedID}, RunCount: 2, Owner: "ann", Reason: "the release of \x1b[31mtoday", CreateTime: timestamppb.New(newYear)},
 		{Revision: 1, Operand: "hello", RunIds: []string{helloID}, RunCount: 1, Owner: "bob", CreateTime: timestamppb.New(newYear.AddDate(0, -1, 0))},
@@ -191,4 +195,26 @@ func TestTheExamplesOnHistoryAreRealOutput(t *testing.T) {
 		t.Error("no examples")
 	}
 	golden.Check(t, page, got)
+}
+
+// addRankings adds what the platform answers where the runs of tasks are ranked by the type of their machines.
+func addRankings(p *baitest.Platform) {
+	group := func(value string, median float64, best bool, alike ...int32) *baiv1.RankedGroup {
+		return &baiv1.RankedGroup{Value: value, Best: best, Alike: alike, Values: &baiv1.SideValues{
+			N: 9, Median: median, Interval: &baiv1.Interval{Low: 0.97 * median, High: 1.04 * median, Level: 0.9609375},
+		}}
+	}
+	p.SetRanking("task:resnet", "hardware.instance_type", &baiv1.RankRunsResponse{
+		Runs: 29, Excluded: 2, Notes: []string{"1 of 29 runs left out: their hardware.instance_type is not known"},
+		Series: []*baiv1.SeriesRanking{{
+			Metric: "cost.per.images", Unit: "USD", Direction: "lower", Needed: 5,
+			Groups: []*baiv1.RankedGroup{
+				group("g5.xlarge", 2.01e-05, true, 1), group("p3.2xlarge", 2.02e-05, true, 0), group("c5.9xlarge", 5.4e-05, false),
+				{Value: "t3.\x1b[31msmall", Lacking: 3, Values: &baiv1.SideValues{N: 1, Median: 9e-05}},
+			},
+		}, {
+			Metric: "rate", Unit: "images/s", Direction: "higher", Labels: map[string]string{"gpu": "0"}, Needed: 4,
+			Groups: []*baiv1.RankedGroup{group("p3.2xlarge", 1200, true), group("g5.xlarge", 900, false)},
+		}},
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,17 @@ type alarms struct {
 	incidents []*baiv1.Incident
 	mutes     []*baiv1.Mute
 	notices   []*baiv1.Notice
+	receivers map[string]string
+}
+
+// AddReceiver adds a receiver of all teams that answers a test so; one without an answer takes none.
+func (p *Platform) AddReceiver(name, answer string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.alarms.receivers == nil {
+		p.alarms.receivers = map[string]string{}
+	}
+	p.alarms.receivers[name] = answer
 }
 
 // AddIncident adds an incident before the others.
@@ -177,6 +189,35 @@ func (c alarmService) ListNotices(_ context.Context, req *baiv1.ListNoticesReque
 			(about == "" || slices.Contains(n.GetIncidentIds(), about)) && (len(req.GetStatuses()) == 0 || slices.Contains(req.GetStatuses(), n.GetStatus()))
 	})
 	return &baiv1.ListNoticesResponse{Notices: page, NextPageToken: next}, err
+}
+
+// ListReceivers implements bai.v1.AlarmService.
+func (c alarmService) ListReceivers(context.Context, *baiv1.ListReceiversRequest) (*baiv1.ListReceiversResponse, error) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	res := &baiv1.ListReceiversResponse{}
+	for _, name := range slices.Sorted(maps.Keys(c.p.alarms.receivers)) {
+		res.Receivers = append(res.Receivers, &baiv1.Receiver{Name: name})
+	}
+	return res, nil
+}
+
+// TestReceiver implements bai.v1.AlarmService.
+func (c alarmService) TestReceiver(_ context.Context, req *baiv1.TestReceiverRequest) (*baiv1.TestReceiverResponse, error) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	answer, ok := c.p.alarms.receivers[req.GetReceiver()]
+	if !ok {
+		return nil, status.Errorf(codes.NotFound, "receiver %q does not exist for team %s", req.GetReceiver(), cmp.Or(req.GetNamespace(), "default"))
+	}
+	n := &baiv1.Notice{
+		Id: "8test000000000000000000001", Receiver: req.GetReceiver(), Namespace: cmp.Or(req.GetNamespace(), "default"), Became: "firing", Status: "sent",
+		Attempts: 1, Answer: answer, CreateTime: timestamppb.New(c.p.now), StatusTime: timestamppb.New(c.p.now), Test: true,
+	}
+	if answer == "" {
+		n.Status, n.Answer = "refused", "no such chat"
+	}
+	return &baiv1.TestReceiverResponse{Notice: n}, nil
 }
 
 // pageOfOne returns a copy of the wanted message with the number that a token has.

@@ -19,6 +19,7 @@ type analyses struct {
 	comparisons map[[2]string]*baiv1.CompareRunsResponse // by the operands
 	histories   map[string]*baiv1.QueryHistoryResponse   // by task
 	powers      map[string]*baiv1.PlanPowerResponse      // by task
+	rankings    map[[2]string]*baiv1.RankRunsResponse    // by the operand and the attribute
 	requests    []proto.Message
 }
 
@@ -42,6 +43,13 @@ func (p *Platform) SetPower(task string, w *baiv1.PlanPowerResponse) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.analyses.powers[task] = w
+}
+
+// SetRanking sets the answer to RankRuns for an operand and an attribute.
+func (p *Platform) SetRanking(runs, by string, r *baiv1.RankRunsResponse) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.analyses.rankings[[2]string{runs, by}] = r
 }
 
 // AddBaseline adds a baseline, or replaces one. The newest revision comes first.
@@ -88,6 +96,16 @@ func (c analysisService) PlanPower(_ context.Context, req *baiv1.PlanPowerReques
 		w.Series = ofMetrics(w.GetSeries(), req.GetMetrics())
 	}
 	return w, err
+}
+
+// RankRuns implements bai.v1.AnalysisService. Of the request it heeds the operand, the attribute
+// and the metrics.
+func (c analysisService) RankRuns(_ context.Context, req *baiv1.RankRunsRequest) (*baiv1.RankRunsResponse, error) {
+	r, err := answer(c.p, req, c.p.analyses.rankings, [2]string{req.GetRuns(), req.GetBy()}, "run or set")
+	if err == nil {
+		r.Series = ofMetrics(r.GetSeries(), req.GetMetrics())
+	}
+	return r, err
 }
 
 // ofMetrics returns the series of metrics; none means all.

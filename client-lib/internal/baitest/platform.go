@@ -116,6 +116,7 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		baselines:     map[string]*baiv1.Baseline{},
 		analyses: analyses{
 			comparisons: map[[2]string]*baiv1.CompareRunsResponse{}, histories: map[string]*baiv1.QueryHistoryResponse{}, powers: map[string]*baiv1.PlanPowerResponse{},
+			rankings: map[[2]string]*baiv1.RankRunsResponse{},
 		},
 		revision: baiv1.Revision,
 		now:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),

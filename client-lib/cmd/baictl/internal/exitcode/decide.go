@@ -32,7 +32,8 @@ func Code(err error) int {
 	if e, ok := errors.AsType[*SetError](err); ok {
 		return outcomeCode(e.Outcome, 0)
 	}
-	if _, ok := errors.AsType[*ParseError](err); ok {
+	_, parse := errors.AsType[*ParseError](err)
+	if _, refused := errors.AsType[*ReceiverError](err); parse || refused {
 		return Failed
 	}
 	_, changed := errors.AsType[*RegressionError](err)

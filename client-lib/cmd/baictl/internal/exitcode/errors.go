@@ -62,6 +62,14 @@ func (e *WorseError) Error() string {
 	return fmt.Sprintf("%s is worse than %s in %d of %d series", printer.Name(e.New), printer.Name(e.Old), e.Worse, e.Of)
 }
 
+// A ReceiverError says that a receiver did not take a test.
+type ReceiverError struct{ Receiver, Answer string }
+
+// Error says what the receiver answered.
+func (e *ReceiverError) Error() string {
+	return fmt.Sprintf("receiver %s did not take the test: %s", e.Receiver, e.Answer)
+}
+
 // A FaultsError says that descriptors are invalid. It does not say why: the
 // faults were printed.
 type FaultsError struct{ Faults, Files, Of int }

@@ -44,6 +44,9 @@ func metric(m *baiv1.MetricSummary) string {
 	if len(m.GetLabels()) > 0 {
 		name += " {" + Labels(m.GetLabels()) + "}"
 	}
+	if m.GetN() == 0 && !math.IsNaN(m.GetMedian()) { // the platform has computed it
+		return Clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", name, Number(m.GetMedian()), m.GetUnit())))
+	}
 	if m.GetN() == 0 {
 		return Clean(fmt.Sprintf("%s: no numbers", name))
 	}

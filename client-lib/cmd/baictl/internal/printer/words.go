@@ -216,6 +216,15 @@ func Number(x float64) string {
 	return text
 }
 
+// Money is an amount in a currency, with two digits after the point, or more below one: "1.53 USD".
+func Money(amount float64, currency string) string {
+	text := strconv.FormatFloat(amount, 'f', 2, 64)
+	if amount < 1 {
+		text = Number(amount)
+	}
+	return Clean(text + " " + currency)
+}
+
 // Fault is a fault of a descriptor on one line: file:line:col: path: message
 // (remedy).
 func Fault(f *baiv1.Fault) string {

@@ -74,11 +74,11 @@ func ends(i *baiv1.Interval) []string {
 func PowerCSV(all *baiv1.PlanPowerResponse, effect float64) [][]string {
 	rows := [][]string{{
 		"metric", "unit", "labels", "cell", "points", "lacking", "spread", "absolute", "runs_a_side", "change", "low", "high", "level", "hours",
-		"effect", "needed", "needed_low", "needed_high",
+		"effect", "needed", "needed_low", "needed_high", "cost", "currency",
 	}}
 	for _, s := range all.GetSeries() {
 		for _, d := range s.GetDetectable() {
-			rows = append(rows, powerRow(s, d, all.GetRunSeconds(), effect))
+			rows = append(rows, append(powerRow(s, d, all.GetRunSeconds(), effect), costRow(d, all.GetRunCost())...))
 		}
 	}
 	return rows
@@ -103,6 +103,14 @@ func powerRow(s *baiv1.SeriesPower, d *baiv1.DetectableChange, seconds, effect f
 		return append(row, exact(effect), count(n.GetRunsASide()), count(n.GetLow()), count(n.GetHigh()))
 	}
 	return append(row, "", "", "", "")
+}
+
+// costRow is what runs on both sides cost together, and its currency, empty if that is not known.
+func costRow(d *baiv1.DetectableChange, price *baiv1.RunCost) []string {
+	if price == nil {
+		return []string{"", ""}
+	}
+	return []string{exact(2 * float64(d.GetRunsASide()) * price.GetAmount()), price.GetCurrency()}
 }
 
 // count is a number of runs, empty for one that is not known.

@@ -15,14 +15,15 @@ import (
 type Power struct {
 	*baiv1.SeriesPower
 
-	seconds float64 // that a run takes; 0 if that is not known
+	seconds float64        // that a run takes; 0 if that is not known
+	price   *baiv1.RunCost // of a run; nil if that is not known
 }
 
 // Powers returns the series of a response.
 func Powers(all *baiv1.PlanPowerResponse) []Power {
 	list := make([]Power, 0, len(all.GetSeries()))
 	for _, s := range all.GetSeries() {
-		list = append(list, Power{SeriesPower: s, seconds: all.GetRunSeconds()})
+		list = append(list, Power{SeriesPower: s, seconds: all.GetRunSeconds(), price: all.GetRunCost()})
 	}
 	return list
 }
@@ -34,6 +35,11 @@ func cost(runsASide int32, seconds float64) time.Duration {
 		return 0
 	}
 	return time.Duration(total)
+}
+
+// money is what runs on both sides cost together.
+func money(runsASide int32, price *baiv1.RunCost) string {
+	return printer.Money(2*float64(runsASide)*price.GetAmount(), price.GetCurrency())
 }
 
 // costText is a cost as people say it, empty if it is not known.
@@ -53,6 +59,9 @@ func (p Power) Table(wide bool) printer.Table {
 	if p.seconds > 0 {
 		t.Columns = append(t.Columns, printer.Column{Title: "RUN TIME", Right: true})
 	}
+	if p.price != nil {
+		t.Columns = append(t.Columns, printer.Column{Title: "COST", Right: true})
+	}
 	for _, d := range p.GetDetectable() {
 		row := []string{strconv.Itoa(int(d.GetRunsASide())), p.change(d)}
 		if wide {
@@ -60,6 +69,9 @@ func (p Power) Table(wide bool) printer.Table {
 		}
 		if p.seconds > 0 {
 			row = append(row, costText(cost(d.GetRunsASide(), p.seconds)))
+		}
+		if p.price != nil {
+			row = append(row, money(d.GetRunsASide(), p.price))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -128,6 +140,9 @@ func (p Power) Answer(effect string) string {
 	}
 	if total := cost(n.GetRunsASide(), p.seconds); total > 0 {
 		text += fmt.Sprintf(", which take %s together", printer.Precise(total))
+		if p.price != nil {
+			text += " and cost " + money(n.GetRunsASide(), p.price)
+		}
 	}
 	return text
 }
@@ -135,6 +150,9 @@ func (p Power) Answer(effect string) string {
 // PowerNotes are sentences about all series.
 func PowerNotes(all *baiv1.PlanPowerResponse) []string {
 	notes := []string{"runs show a change of this size or a larger one with a probability of 80 %, in a test at 5 %"}
+	if c := all.GetRunCost(); c != nil {
+		notes = append(notes, fmt.Sprintf("a run costs %s, the median of the newest %s", printer.Money(c.GetAmount(), c.GetCurrency()), printer.Plural(c.GetRuns(), "run")))
+	}
 	if s := all.GetRunSeconds(); s > 0 {
 		return append(notes, fmt.Sprintf("a run takes %s: run times are those of both sides, one run after another", printer.Precise(time.Duration(s*float64(time.Second)))))
 	}

@@ -46,3 +46,21 @@ func (s *Session) Mutes(cmd *cobra.Command, namespace string) []string {
 	})
 	return all
 }
+
+// Receivers offers the receivers that a team, empty for that of the context, may use.
+func (s *Session) Receivers(cmd *cobra.Command, namespace string) (names []string) {
+	s.QueryForCompletion(cmd, func(ctx context.Context, c *bai.Client, _ string) {
+		team, err := s.Team(namespace)
+		if err != nil {
+			return
+		}
+		all, err := c.Receivers(ctx, team)
+		if err != nil {
+			return
+		}
+		for _, name := range all {
+			names = append(names, printer.Clean(name))
+		}
+	})
+	return names
+}

@@ -54,7 +54,7 @@ silent, acknowledged_by, reason, until, message. With -o name: IDs.`,
   baictl alarms --all --task checksums
   baictl alarms show 0a1b2c
   baictl alarms ack 0a1b2c --reason "known, fixed in 1.5" --until 14d`,
-	}, v.show(), v.ack(), v.resolve(), v.mute(), v.mutes(), v.unmute(), v.log())
+	}, v.show(), v.ack(), v.resolve(), v.mute(), v.mutes(), v.unmute(), v.log(), v.test())
 	cmd.Aliases = []string{"alarm", "incidents"}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return v.list(cmd, flags) }
 	cmd.PersistentFlags().StringVar(&v.namespace, "namespace", "", "`TEAM` of the incidents (default: that of the context, or \"default\")")

@@ -109,6 +109,9 @@ func rule(i *baiv1.Incident) string {
 	if n := r.GetForPoints(); n > 1 {
 		text += fmt.Sprintf(", for %d points", n)
 	}
+	if n := r.GetConfirmPairs(); n > 0 {
+		text += fmt.Sprintf(", confirmed by %d pairs of runs", n)
+	}
 	if len(r.GetNotify()) > 0 {
 		text += ", to " + strings.Join(r.GetNotify(), ", ")
 	}
@@ -185,10 +188,50 @@ func fields(i *baiv1.Incident) []line {
 	for _, r := range i.GetReasons() {
 		lines = append(lines, line{"because", r})
 	}
+	lines = append(lines, confirmation(i)...)
 	if a, b := i.GetLastGood().GetRunId(), i.GetFirstBad().GetRunId(); a != "" && b != "" && i.GetMetric() != "" {
 		lines = append(lines, line{"look", fmt.Sprintf("baictl compare %s %s --metric %s", a, b, i.GetMetric())})
 	}
 	return append(lines, line{"acknowledged", ackSentence(i.GetAck())})
+}
+
+// confirmation has a line for the verdict of the runs that confirm an incident, and one for each
+// of their pairs.
+func confirmation(i *baiv1.Incident) []line {
+	c := i.GetConfirmation()
+	switch {
+	case c == nil:
+		return nil
+	case len(c.GetRuns()) == 0 && c.GetVerdict() == "":
+		return []line{{"confirmation", fmt.Sprintf("runs %s and %s are to be repeated", c.GetOldRunId(), c.GetNewRunId())}}
+	}
+	lines := []line{{"confirmation", cmp.Or(c.GetVerdict(), "the runs go on")}}
+	for n := 0; n < len(c.GetRuns()); {
+		pair := []*baiv1.ConfirmationRun{c.GetRuns()[n]}
+		if n+1 < len(c.GetRuns()) && c.GetRuns()[n+1].GetPair() == pair[0].GetPair() {
+			pair = append(pair, c.GetRuns()[n+1])
+		}
+		n += len(pair)
+		lines = append(lines, line{"pairs", pairSentence(pair, i.GetUnit())})
+	}
+	return lines
+}
+
+// pairSentence is "1: old 01k… 101 MB/s, new 01k… 94 MB/s, -6.9 %".
+func pairSentence(pair []*baiv1.ConfirmationRun, unit string) string {
+	values := make(map[string]float64)
+	var texts []string
+	for _, r := range pair {
+		value := r.GetState()
+		if r.Value != nil {
+			values[r.GetSide()], value = r.GetValue(), withUnit(r.GetValue(), unit)
+		}
+		texts = append(texts, fmt.Sprintf("%s %s %s", r.GetSide(), r.GetRunId(), value))
+	}
+	if old, next := values["old"], values["new"]; len(values) == 2 && old > 0 {
+		texts = append(texts, printer.PercentForm(next/old-1)(next/old-1)+" %")
+	}
+	return fmt.Sprintf("%d: %s", pair[0].GetPair(), strings.Join(texts, ", "))
 }
 
 // ackSentence is "by ann until 2026-01-31 00:00: known".

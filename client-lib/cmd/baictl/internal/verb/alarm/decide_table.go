@@ -3,6 +3,7 @@ package alarm
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,13 +77,14 @@ func noticesTable(all []*baiv1.Notice, wide bool) printer.Table {
 	return t
 }
 
-// incidents are the incidents of a notice: the worst one, and how many more.
+// incidents are the incidents of a notice, or the runs and sets that ended: the worst one, and how many more.
 func incidents(n *baiv1.Notice, form func(string) string) string {
-	if len(n.GetIncidentIds()) == 0 {
+	ids := append(slices.Clone(n.GetIncidentIds()), n.GetEndedIds()...)
+	if len(ids) == 0 {
 		return ""
 	}
-	text := form(n.GetIncidentIds()[0])
-	if more := len(n.GetIncidentIds()) - 1 + int(n.GetMore()); more > 0 {
+	text := form(ids[0])
+	if more := len(ids) - 1 + int(n.GetMore()); more > 0 {
 		text += fmt.Sprintf(" +%d", more)
 	}
 	return text

@@ -50,8 +50,11 @@ IDs.`,
 	flags.StringVar(&incident, "incident", "", "only notices about the incident of this `ID`, or its group")
 	flags.StringSliceVar(&statuses, "status", nil, "only notices with these `STATUSES`")
 	flags.IntVar(&limit, "limit", defaultLimit, "at most so `MANY`; 0 means all")
-	// Both fail for flags that do not exist.
+	// They fail for flags that do not exist.
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{"waiting", "sent", "refused", "muted", "summed"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("receiver", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return v.Receivers(cmd, v.namespace), cobra.ShellCompDirectiveNoFileComp
+	})
 	_ = cmd.RegisterFlagCompletionFunc("incident", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return v.Incidents(cmd, v.namespace, false), cobra.ShellCompDirectiveNoFileComp
 	})

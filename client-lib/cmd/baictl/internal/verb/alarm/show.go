@@ -19,8 +19,8 @@ func (v *verbs) show() *cobra.Command {
 		Short:       "Show an incident: what changed, since when, and why",
 		Annotations: session.ExtraFormats("svg"),
 		Long: `Shows an incident: a sentence of what happened, the change with its interval,
-the last good and the first bad run, what differs between them, how far the
-incident has come, and the notices of it.
+the last good and the first bad run, what differs between them, the pairs of
+runs that confirm it, how far the incident has come, and the notices of it.
 
 With -o svg: a plot of the newest points. With -o json or yaml: the incident, a
 message of the API, with its recent points; baictl alarms log --incident ID has

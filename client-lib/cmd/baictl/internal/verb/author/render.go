@@ -124,7 +124,7 @@ func (r *rendering) offline(_ context.Context, doc input.Document, set []*baiv1.
 	if err != nil {
 		return "", err
 	}
-	text, err := transpile.Manifest(one.descriptor, one.text, code, transpile.Settings{})
+	text, err := transpile.Manifest(one.descriptor, one.text, code, transpile.Settings{AnyManifests: true})
 	if e, ok := errors.AsType[*refusal.Error](err); ok {
 		return "", &exitcode.UsageError{Message: fmt.Sprintf("render %q: %s", doc.Name, e)}
 	}

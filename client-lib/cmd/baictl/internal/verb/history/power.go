@@ -34,7 +34,8 @@ baictl history). docs/statistics.md has the formulas.
 
 For each number of runs on each side there is the smallest increase that is
 shown with a probability of 80 %, in a test at 5 %, and the time that the runs
-of both sides take, one after another, without the time that they wait. none
+of both sides take, one after another, without the time that they wait, and what
+they cost where prices of machines are known (docs/cost.md). none
 means that so few runs show no change, however large it is. With -o wide there
 is also the interval of the change, since the spread itself is known from few
 runs. With --effect: the number of runs on each side that shows this change,
@@ -45,8 +46,9 @@ Metrics system.* are shown if --metric names them.
 With -o json or yaml: the message of the API, PlanPowerResponse. With -o csv: a
 row for each series and number of runs, with the columns metric, unit, labels,
 cell, points, lacking, spread, absolute, runs_a_side, change, low, high, level,
-hours, effect, needed, needed_low, needed_high. Shares are not percents: 0.02 is
-2 %. Both have metrics system.*, too. With -o name: the metrics.`,
+hours, effect, needed, needed_low, needed_high, cost, currency. Shares are not
+percents: 0.02 is 2 %. Both have metrics system.*, too. With -o name: the
+metrics.`,
 		Example: `  baictl power --task checksums --metric rate
   baictl power --task checksums --metric rate --effect 2% --runs 5,10`,
 		Args: session.Arguments(0, 0, ""),

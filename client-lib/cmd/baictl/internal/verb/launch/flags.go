@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,22 +26,28 @@ type submitFlags struct {
 	key          string
 	descriptor   string
 	script       string
+	notify       []string
 	scriptDigest string // digest of the code at script, once the platform has it
 }
 
-func (w *submitFlags) flags(cmd *cobra.Command) {
+func (w *submitFlags) flags(cmd *cobra.Command, s *session.Session) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&w.name, "name", "", "`NAME` of the run, unique per owner")
 	flags.StringVar(&w.namespace, "namespace", "", "`TEAM` that the run belongs to (default: that of the context, or \"default\")")
 	flags.StringArrayVar(&w.labels, "label", nil, "label `KEY=VALUE` of the run, over those of the descriptor; may be repeated")
 	flags.StringVar(&w.key, "idempotency-key", "", "`KEY` under which repetitions are the same run (default: a new one)")
 	flags.StringVar(&w.script, "script", "", "`DIR` with code that is sent along, or an archive of it")
+	flags.StringSliceVar(&w.notify, "notify", nil, "receivers of a notice of the end, by `NAMES` of the platform's settings, or submitter: the same as --set info.notify=[...]")
+	// It fails for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc("notify", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return append(s.Receivers(cmd, w.namespace), "submitter"), cobra.ShellCompDirectiveNoFileComp
+	})
 	w.set.Register(cmd)
 }
 
 // fileFlags are those of a verb whose descriptor is given.
-func (w *submitFlags) fileFlags(cmd *cobra.Command) {
-	w.flags(cmd)
+func (w *submitFlags) fileFlags(cmd *cobra.Command, s *session.Session) {
+	w.flags(cmd, s)
 	cmd.PersistentFlags().StringVar(&w.descriptor, "descriptor", "", "`FILE` with the descriptor, instead of the argument")
 }
 
@@ -70,6 +78,9 @@ func (w *submitFlags) submission(cmd *cobra.Command, s *session.Session) (bai.Su
 	if err != nil {
 		return bai.Submission{}, err
 	}
+	if len(w.notify) > 0 {
+		set = append(set, &baiv1.Override{Path: "info.notify", Value: notifyValue(w.notify)})
+	}
 	team, err := s.Team(w.namespace)
 	if err != nil {
 		return bai.Submission{}, err
@@ -79,6 +90,15 @@ func (w *submitFlags) submission(cmd *cobra.Command, s *session.Session) (bai.Su
 		key = bai.NewKey()
 	}
 	return bai.Submission{Name: w.name, Namespace: team, Labels: labels, Overrides: set, Key: key}, nil
+}
+
+// notifyValue is a list of names in TOML.
+func notifyValue(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 // An accepted submission.
@@ -108,6 +128,7 @@ func (w *submitFlags) submitFile(cmd *cobra.Command, s *session.Session, c *bai.
 	if submission.Script, err = w.uploadScript(cmd.Context(), s, c); err != nil {
 		return submitResult{}, err
 	}
+	noteCost(cmd.Context(), s, c, submission)
 	return submitOne(cmd.Context(), s, c, submission)
 }
 

@@ -28,7 +28,7 @@ With -o json or yaml: as baictl submit.`,
 		ValidArgsFunction: s.OneRun,
 		RunE:              func(cmd *cobra.Command, args []string) error { return rerun(cmd, s, w, args[0], wait) },
 	}
-	w.flags(cmd)
+	w.flags(cmd, s)
 	cmd.PersistentFlags().BoolVar(&wait, "wait", false, "wait for the end of the run")
 	return session.WithNoun(cmd)
 }

@@ -56,7 +56,7 @@ and what happens to it goes to standard error.`,
 			return runOne(cmd, s, w, files[0], dataTimeout)
 		},
 	}
-	w.fileFlags(cmd)
+	w.fileFlags(cmd, s)
 	cmd.PersistentFlags().DurationVar(&dataTimeout, "data-timeout", 30*time.Second, "wait so `LONG` after the end for the run's data")
 	return session.WithNoun(cmd)
 }

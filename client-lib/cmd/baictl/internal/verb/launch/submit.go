@@ -56,7 +56,7 @@ suite, a file with a table suite that lists descriptors: see docs/suites.md.`,
 			return submit(cmd, s, w, files, wait)
 		},
 	}
-	w.fileFlags(cmd)
+	w.fileFlags(cmd, s)
 	cmd.PersistentFlags().BoolVar(&wait, "wait", false, "wait for the ends of the runs")
 	return session.WithNoun(cmd)
 }

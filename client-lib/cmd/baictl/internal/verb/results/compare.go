@@ -28,13 +28,14 @@ type compareFlags struct {
 	metrics   []string
 	minChange session.Percent
 	namespace string
+	by        string
 }
 
 // Compare is the verb compare.
 func Compare(s *session.Session) *cobra.Command {
 	var flags compareFlags
 	cmd := &cobra.Command{
-		Use:         "compare OLD NEW",
+		Use:         "compare OLD NEW | compare RUNS --by ATTRIBUTE",
 		Short:       "Say whether results got better or worse",
 		Annotations: session.ExtraFormats("csv", "md", "junit", benchstatOutput),
 		Long: `Compares the results of two sides, metric by metric. A side is one of
@@ -69,10 +70,18 @@ each metric. With -o md: a comment for a review. With -o junit: a test case for
 each metric, which has failed if it got worse. With -o name: the metrics that
 got worse.
 
-The exit code is 6 if a metric got worse, but for -o benchstat.`,
+The exit code is 6 if a metric got worse, but for -o benchstat.
+
+With --by: the runs of one side, or task:TASK for all runs of a task, grouped by
+an attribute: hardware.instance_type, machine, node, version, image, data, code,
+descriptor, platform, cell, or label.KEY. The groups are ranked by the medians
+of their runs; LIKE PLACES names the groups that the tests cannot tell from it.
+With -o json or yaml: RankRunsResponse of the API. With -o csv: a line for each
+group. With -o name: the first group.`,
 		Example: `  baictl compare nightly-41 nightly-42
   baictl compare baseline:main nightly-42 --min-change 2% -o md
   baictl compare resnet@-14d..-7d resnet@-7d
+  baictl compare task:resnet --by hardware.instance_type --metric cost.amount
   go test -bench . -count 10 > other.txt; baictl compare base.txt other.txt`,
 		Args:              session.Arguments(1, -1, "a side"),
 		ValidArgsFunction: s.Runs,
@@ -81,11 +90,15 @@ The exit code is 6 if a metric got worse, but for -o benchstat.`,
 	set := cmd.Flags()
 	set.StringArrayVar(&flags.metrics, "metric", nil, "only the metric with this `NAME`; may be repeated")
 	set.Var(&flags.minChange, "min-change", "largest change that does not matter, such as 2% (default: every change matters)")
+	set.StringVar(&flags.by, "by", "", "rank the runs of one side by this `ATTRIBUTE`, such as hardware.instance_type")
 	set.StringVar(&flags.namespace, "namespace", "", "`TEAM` of tasks and baselines (default: that of the context, or \"default\")")
 	return cmd
 }
 
 func (f compareFlags) run(cmd *cobra.Command, s *session.Session, args []string) error {
+	if cmd.Flags().Changed("by") {
+		return f.rank(cmd, s, args)
+	}
 	files := 0
 	for _, arg := range args {
 		if isFile(arg) {

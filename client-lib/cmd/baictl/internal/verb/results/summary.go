@@ -41,6 +41,9 @@ func printSummary(ctx context.Context, s *session.Session, q bai.Query) error {
 	for _, note := range res.GetNotes() {
 		s.Screen.Note("baictl: " + printer.Clean(note))
 	}
+	for _, u := range res.GetUnknown() {
+		s.Screen.Note("baictl: " + printer.Clean(u.GetMetric()+" is not known: "+u.GetReason()))
+	}
 	if len(res.GetSummaries()) == 0 {
 		return nil
 	}

@@ -28,6 +28,7 @@ func Get(s *session.Session) *cobra.Command {
 place of its descriptor's values, the files that were kept of it, where it ran,
 and its descriptor. With -o json or yaml: the run; "artifacts" are its files,
 "summaries" what its samples come to (see baictl metrics --summary),
+"unknownMetrics" what could not be computed, as its cost, and why,
 "environment" is where it ran (see baictl environment).`,
 		Args:              session.Arguments(0, 1, ""),
 		ValidArgsFunction: s.OneRun,
@@ -108,6 +109,9 @@ func (e details) entries() []session.Entry {
 	if len(e.summaries.GetSummaries()) > 0 {
 		all = append(all, session.Entry{Name: "summaries", Value: session.Array(e.summaries.GetSummaries())})
 	}
+	if len(e.summaries.GetUnknown()) > 0 {
+		all = append(all, session.Entry{Name: "unknownMetrics", Value: session.Array(e.summaries.GetUnknown())})
+	}
 	if e.environment != nil {
 		all = append(all, session.Entry{Name: "environment", Value: printer.JSON(e.environment)})
 	}
@@ -141,6 +145,7 @@ func describe(s *session.Session, run *baiv1.Run, more details) string {
 	addLine("Descriptor", printer.Clean(run.GetDescriptorFile()))
 	addLine("From", origin(run.GetOrigination()))
 	addLine("Repeats", run.GetLineage().GetRerunOf())
+	addLine("Confirms", run.GetLineage().GetConfirms())
 	for _, o := range run.GetOverrides() {
 		addLine("Set", printer.Clean(o.GetPath()+" = "+o.GetValue()))
 	}
@@ -158,6 +163,9 @@ func describe(s *session.Session, run *baiv1.Run, more details) string {
 		addLine("Lineage", lineage(run.GetLineage()))
 		addLine("Revision", fmt.Sprint(run.GetRevision()))
 		addLine("Updated", printer.Time(run.GetUpdateTime()))
+		for _, u := range more.summaries.GetUnknown() {
+			addLine("Not known", printer.Clean(u.GetMetric()+": "+u.GetReason()))
+		}
 		for _, f := range more.files {
 			addLine("File", printer.Clean(fmt.Sprintf("%s, %s, sha256 %.12s", f.GetName(), printer.Bytes(f.GetSize()), f.GetSha256())))
 		}
