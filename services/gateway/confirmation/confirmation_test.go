@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
 func want[T any](t *testing.T, what string, want, got T) {
@@ -197,7 +198,9 @@ func TestEachRunIsMadeOnceWhereverAGatewayIsKilled(t *testing.T) {
 func TestTwoGatewaysThatBothHoldTheLeaseMakeEachRunOnce(t *testing.T) {
 	w := newFixture(t)
 	w.ask("incident")
-	both := []*confirmation.Runner{w.newGateway(privateLeases{w.store, "a"}, w), w.newGateway(privateLeases{w.store, "b"}, w)}
+	both := []*confirmation.Runner{
+		w.newGateway(storetest.PrivateLeases{Memory: w.store, Suffix: "a"}, w), w.newGateway(storetest.PrivateLeases{Memory: w.store, Suffix: "b"}, w),
+	}
 	for range 15 {
 		var all sync.WaitGroup
 		for _, g := range both {

@@ -116,34 +116,6 @@ func (w *fixture) newGateway(s confirmation.Store, bus submit.Publisher) *confir
 	return confirmation.NewRunner(confirmation.Deps{Store: s, Submitter: in, Holder: rand.Text(), Now: clock, Log: zap.NewNop()})
 }
 
-// privateLeases is a store whose leases are invisible to other processes.
-type privateLeases struct {
-	*storetest.Memory
-
-	suffix string
-}
-
-func (s privateLeases) key(kind store.Kind, key string) string {
-	if kind == store.KindLease {
-		return key + s.suffix
-	}
-	return key
-}
-
-func (s privateLeases) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
-	return s.Memory.Doc(ctx, kind, s.key(kind, key))
-}
-
-func (s privateLeases) CreateDoc(ctx context.Context, d store.Doc) error {
-	d.Key = s.key(d.Kind, d.Key)
-	return s.Memory.CreateDoc(ctx, d)
-}
-
-func (s privateLeases) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
-	d.Key = s.key(d.Kind, d.Key)
-	return s.Memory.ReplaceDoc(ctx, d)
-}
-
 // pass makes a pass.
 func (w *fixture) pass(r *confirmation.Runner) {
 	w.t.Helper()

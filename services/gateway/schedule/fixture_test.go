@@ -179,34 +179,6 @@ func (w *fixture) missedFirings() string {
 	return strings.Join(words, "\n")
 }
 
-// privateLeases is a store whose leases are invisible to other processes.
-type privateLeases struct {
-	*storetest.Memory
-
-	suffix string
-}
-
-func (s privateLeases) key(kind store.Kind, key string) string {
-	if kind == store.KindLease {
-		return key + s.suffix
-	}
-	return key
-}
-
-func (s privateLeases) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
-	return s.Memory.Doc(ctx, kind, s.key(kind, key))
-}
-
-func (s privateLeases) CreateDoc(ctx context.Context, d store.Doc) error {
-	d.Key = s.key(d.Kind, d.Key)
-	return s.Memory.CreateDoc(ctx, d)
-}
-
-func (s privateLeases) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
-	d.Key = s.key(d.Kind, d.Key)
-	return s.Memory.ReplaceDoc(ctx, d)
-}
-
 // gateway is a process that fires schedules.
 type gateway struct {
 	*schedule.Schedules
@@ -252,7 +224,7 @@ func (w *fixture) gateway() *gateway { return w.crashingGateway(crashtest.New(0,
 // splitBrainGateway returns a gateway that always holds the lease, even if another one
 // does.
 func (w *fixture) splitBrainGateway(name string) *gateway {
-	return w.newGateway(privateLeases{w.store, name}, w)
+	return w.newGateway(storetest.PrivateLeases{Memory: w.store, Suffix: name}, w)
 }
 
 func (w *fixture) crashingGateway(p *crashtest.Process) *gateway {
