@@ -88,7 +88,7 @@ type Incident struct {
 	// ID of the group: incidents of a team with the same change of version or the same
 	// firing of a schedule have one notice.
 	GroupId string `protobuf:"bytes,30,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
-	// What runs say that were made to confirm it; absent if none were to be.
+	// The runs that were made to confirm it, and their verdict; absent if none were to be made.
 	Confirmation  *IncidentConfirmation `protobuf:"bytes,31,opt,name=confirmation,proto3" json:"confirmation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -482,7 +482,7 @@ type IncidentConfirmation struct {
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	// The runs that were made, the first one first.
 	Runs []*ConfirmationRun `protobuf:"bytes,5,rep,name=runs,proto3" json:"runs,omitempty"`
-	// What may differ from the runs that are repeated.
+	// Differences that there may be to the runs that are repeated.
 	Gaps          []string `protobuf:"bytes,6,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

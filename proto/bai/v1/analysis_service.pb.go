@@ -1629,7 +1629,7 @@ type PlanPowerResponse struct {
 	Series []*SeriesPower `protobuf:"bytes,1,rep,name=series,proto3" json:"series,omitempty"`
 	// Median of the times that the runs took, in s; 0 where none is known.
 	RunSeconds float64 `protobuf:"fixed64,2,opt,name=run_seconds,json=runSeconds,proto3" json:"run_seconds,omitempty"`
-	// What a run costs, by the newest level of cost.amount; absent where that is not known.
+	// The cost of a run, by the newest level of cost.amount; absent where that is not known.
 	RunCost       *RunCost `protobuf:"bytes,3,opt,name=run_cost,json=runCost,proto3" json:"run_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

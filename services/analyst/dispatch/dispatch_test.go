@@ -358,7 +358,7 @@ func (c *listCounter) Docs(ctx context.Context, kind store.Kind, after string, l
 	return c.Store.Docs(ctx, kind, after, limit)
 }
 
-func TestSentNoticesAreReadOnlyWhenThereIsSomethingToDo(t *testing.T) {
+func TestSentNoticesAreReadOnlyWhenOneIsDue(t *testing.T) {
 	now := start
 	s := &listCounter{Store: openStore(t), lists: map[store.Kind]int{}}
 	to := &fakeReceiver{}

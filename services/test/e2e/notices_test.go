@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
-// Whoever submits a run or a set hears of the end once, also where the platform is killed meanwhile; and a receiver can be tested.
+// The user who submits a run or a set hears of the end once, also where the platform is killed meanwhile; and a receiver can be tested.
 func TestSubmittersAreNotifiedOfTheEndsOfTheirRunsAndSetsOnce(t *testing.T) {
 	t.Parallel()
 	hook, config := startWebhook(t, `owners = ["*"]`)

@@ -8,8 +8,8 @@ import (
 )
 
 // Confirmed returns the class of a change, and the reasons for it, once runs were to confirm it.
-// What differs gives the class that Of returns, and c is what the runs say; nil if none were
-// made.
+// Of returns the class that follows from the differences, and c has the verdict of the runs; nil
+// if none were made.
 //
 // Noise and environment are what the runs say, whatever differs. A change that the runs confirm
 // comes from the editions: where nothing that is known differs, or only the nodes do, it is a

@@ -64,7 +64,7 @@ func TestARealAlertmanagerOpensRepeatsAndEndsAnAlert(t *testing.T) {
 	}
 }
 
-func TestARealAlertmanagerTakesTextsThatTryToDoSomethingAndTests(t *testing.T) {
+func TestARealAlertmanagerTakesHostileTextsAndTests(t *testing.T) {
 	s := bed.Start(t)
 	to, err := alertmanager.New(post.Settings{URL: s.URL}, time.Now)
 	if err != nil {

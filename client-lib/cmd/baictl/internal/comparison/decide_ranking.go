@@ -32,13 +32,13 @@ func RankingTable(s *baiv1.SeriesRanking, by string) printer.Table {
 		{Title: "LIKE PLACES"},
 	}}
 	for i, g := range s.GetGroups() {
-		t.Rows = append(t.Rows, []string{place(g, i), printer.Clean(g.GetValue()), fmt.Sprint(g.GetValues().GetN()), values(g.GetValues(), false), rankingInterval(g), alike(g)})
+		t.Rows = append(t.Rows, []string{rankOf(g, i), printer.Clean(g.GetValue()), fmt.Sprint(g.GetValues().GetN()), values(g.GetValues(), false), rankingInterval(g), alike(g)})
 	}
 	return t
 }
 
-// place is the place of a group, from 1; a group that is not compared has none.
-func place(g *baiv1.RankedGroup, i int) string {
+// rankOf is the rank of a group, from 1; a group that is not compared has none.
+func rankOf(g *baiv1.RankedGroup, i int) string {
 	if g.GetLacking() > 0 {
 		return "-"
 	}
@@ -114,7 +114,7 @@ func RankingCSV(r *baiv1.RankRunsResponse) [][]string {
 	for _, s := range r.GetSeries() {
 		for i, g := range s.GetGroups() {
 			row := []string{
-				s.GetMetric(), s.GetUnit(), printer.Labels(s.GetLabels()), s.GetDirection(), place(g, i), g.GetValue(), fmt.Sprint(g.GetValues().GetN()),
+				s.GetMetric(), s.GetUnit(), printer.Labels(s.GetLabels()), s.GetDirection(), rankOf(g, i), g.GetValue(), fmt.Sprint(g.GetValues().GetN()),
 				printer.Exact(g.GetValues().GetMedian()),
 			}
 			if i := g.GetValues().GetInterval(); i != nil {

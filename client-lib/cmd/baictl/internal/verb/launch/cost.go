@@ -18,7 +18,7 @@ const (
 )
 
 // noteCost says what a run of the descriptor's task costs, by the history of the task. Where that is not known it says nothing: an
-// estimate delays no submission, and fails none.
+// estimate fails no submission, and delays it by costTimeout at most.
 func noteCost(ctx context.Context, s *session.Session, c *bai.Client, submission bai.Submission) {
 	if s.Output != "table" && s.Output != "wide" {
 		return
