@@ -136,11 +136,11 @@ func withRun(runs []store.Run, one *store.Run) []store.Run {
 func endings(runs []store.Run) []rule.EndedRun {
 	var all []rule.EndedRun
 	for _, r := range runs {
-		p := points.Of(r, points.Results{}).PointRun
-		if r.Phase != event.PhaseFinished || p.Excluded != "" && p.Excluded != store.ExcludedFailed {
+		at, version, excluded := points.Ending(r)
+		if r.Phase != event.PhaseFinished || excluded != "" && excluded != store.ExcludedFailed {
 			continue
 		}
-		one := rule.EndedRun{Run: r.ID, Time: p.Time, Version: p.Version, Failed: p.Excluded == store.ExcludedFailed}
+		one := rule.EndedRun{Run: r.ID, Time: at, Version: version, Failed: excluded == store.ExcludedFailed}
 		if one.Failed {
 			one.Reason = r.Message
 		}

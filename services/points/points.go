@@ -131,6 +131,12 @@ func pointRun(r store.Run, results Results) store.PointRun {
 	return p
 }
 
+// Ending returns what is known of a run that has ended without its results and its
+// descriptor: when it is in the order of its series, its version, and why it is no point.
+func Ending(r store.Run) (at time.Time, version string, excluded store.Exclusion) {
+	return timeOf(r), r.Labels[LabelVersion], exclusion(r, false)
+}
+
 // exclusion returns why a run is no point, or "".
 func exclusion(r store.Run, imported bool) store.Exclusion {
 	switch {

@@ -19,7 +19,7 @@ type Change struct {
 // the struct that root points to, with unknown keys last. Two notations of one value are
 // no difference, nor are a default and its absence.
 func Compare(a, b *syntax.Node, root any, kinds ValueTypes) []Change {
-	d := &decoder{report: newReport(), discarded: newReport(), valueTypes: kinds, fieldsByType: map[reflect.Type][]field{}}
+	d := &decoder{report: newReport(), discarded: newReport(), valueTypes: kinds}
 	c := comparison{d: d}
 	c.table("", reflect.TypeOf(root).Elem(), nil, a, b)
 	return c.changes
@@ -67,7 +67,7 @@ func haveKind(kind syntax.Kind, a, b *syntax.Node) bool {
 
 func (c *comparison) table(path string, t reflect.Type, without []string, a, b *syntax.Node) {
 	declared := map[string]bool{}
-	for _, f := range c.d.fields(t) {
+	for _, f := range fields(t) {
 		if slices.Contains(without, f.name) {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 // keys, and reports every unknown key, every value of the wrong type, and every missing
 // required key. A reported key has its default, or the zero value.
 func Decode(tree *syntax.Node, root any, kinds ValueTypes) *Report {
-	d := &decoder{report: newReport(), discarded: newReport(), valueTypes: kinds, fieldsByType: map[reflect.Type][]field{}}
+	d := &decoder{report: newReport(), discarded: newReport(), valueTypes: kinds}
 	target := reflect.ValueOf(root).Elem()
 	d.root = target.Type()
 	d.preset(target, nil)
@@ -24,26 +24,16 @@ func Decode(tree *syntax.Node, root any, kinds ValueTypes) *Report {
 }
 
 type decoder struct {
-	report       *Report
-	valueTypes   ValueTypes
-	root         reflect.Type
-	fieldsByType map[reflect.Type][]field
-	tablesByKey  map[string]string
-	discarded    *Report // takes the reports about defaults
-}
-
-func (d *decoder) fields(t reflect.Type) []field {
-	f, ok := d.fieldsByType[t]
-	if !ok {
-		f = fields(t)
-		d.fieldsByType[t] = f
-	}
-	return f
+	report      *Report
+	valueTypes  ValueTypes
+	root        reflect.Type
+	tablesByKey map[string]string
+	discarded   *Report // takes the reports about defaults
 }
 
 // preset gives target and the structs in it their defaults.
 func (d *decoder) preset(target reflect.Value, without []string) {
-	for _, f := range d.fields(target.Type()) {
+	for _, f := range fields(target.Type()) {
 		into := target.FieldByIndex(f.index)
 		switch {
 		case slices.Contains(without, f.name):
@@ -73,7 +63,7 @@ func (d *decoder) table(v Value, target reflect.Value, without []string) {
 		v.WrongType(syntax.Table.String())
 		return
 	}
-	rows := d.fields(target.Type())
+	rows := fields(target.Type())
 	if len(without) > 0 {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(f field) bool { return slices.Contains(without, f.name) })
 	}
