@@ -56,8 +56,9 @@ func Open(tb testing.TB) *sqlite.Store {
 	return s
 }
 
-// Run checks that the stores that open returns, each of them empty, fulfil the contract. It waits for writes that the contract lets a store
-// show a moment later.
+// Run checks, side by side, that the stores that open returns, each of them empty,
+// fulfil the contract. It waits for writes that the contract lets a store show a
+// moment later.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s Store){
@@ -67,12 +68,15 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		"samples": testSamples, "lines": testLines, "streams": testStreams, "cursors": testCursors,
 		"what no store keeps is refused": testRefused, "many at once": testConcurrency, "any sequence of calls has one answer": testModel,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
 	}
 }
 
 // visibilityTimeout is how long a store may take to show a write.
-const visibilityTimeout = 10 * time.Second
+const visibilityTimeout = 2 * time.Minute
 
 // eventually checks that read returns want after a while, and once more after that.
 func eventually[T any](t *testing.T, description string, want T, read func() (T, error)) {

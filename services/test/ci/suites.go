@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/benchmark-ai/bai/services/test/ci/stage"
 	"github.com/benchmark-ai/bai/services/test/ci/suite"
 )
@@ -18,11 +20,21 @@ import (
 // project is the beginning of the paths of all modules.
 const project = "github.com/benchmark-ai/bai/"
 
-// suite builds and runs the test binaries of a suite.
+// suite builds and runs the test binaries of a suite, as many beside each other as
+// the suite says.
 func (c *check) suite(ctx context.Context, s suite.Suite, o options) stage.Result {
+	results := make([]stage.Result, len(s.Packages))
+	var packages errgroup.Group
+	packages.SetLimit(max(1, s.Beside))
+	for i, pkg := range s.Packages {
+		packages.Go(func() error {
+			results[i] = c.testPackage(ctx, s, pkg, o)
+			return nil
+		})
+	}
+	_ = packages.Wait() // errors are in the results
 	var all stage.Result
-	for _, pkg := range s.Packages {
-		r := c.testPackage(ctx, s, pkg, o)
+	for _, r := range results {
 		all.Tests, all.Err, all.CPU = all.Tests.Add(r.Tests), errors.Join(all.Err, r.Err), all.CPU+r.CPU
 	}
 	if len(all.Tests.Skips) > 0 && c.servers.own() {

@@ -20,6 +20,7 @@ import (
 func TestOnARealElasticsearch(t *testing.T) {
 	server := elasticsearch.Start(t)
 	t.Run("contract", func(t *testing.T) {
+		t.Parallel()
 		storetest.Run(t, func(t *testing.T) storetest.Store {
 			t.Helper()
 			return open(t, server, elastic.Settings{})
@@ -41,7 +42,10 @@ func TestOnARealElasticsearch(t *testing.T) {
 		"points that a kill has cut are missing until they are whole":  testCutPoints,
 		"many who put points of one run leave those of one revision":   testConcurrentPoints,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, server) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, server)
+		})
 	}
 	t.Run("what was acknowledged is there after a crash, and nothing twice", testCrash)
 }
@@ -109,17 +113,17 @@ func sendRequest(ctx context.Context, tb testing.TB, method, url, body string) [
 	return b
 }
 
-// eventually polls until done, for half a minute.
+// eventually polls until done, for two minutes.
 func eventually(t *testing.T, description string, done func() (bool, error)) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var ok bool
 		if ok, err = done(); ok && err == nil {
 			return
 		}
 	}
-	t.Fatalf("%s: waited 30 s in vain: %v", description, err)
+	t.Fatalf("%s: waited two minutes in vain: %v", description, err)
 }
 
 func check(t *testing.T, err error) {

@@ -74,6 +74,7 @@ func appendOverlapping(ctx context.Context, s *elastic.Store, sources, lines, ov
 // testCrash kills a server twice while lines are written.
 func testCrash(t *testing.T) {
 	t.Helper()
+	t.Parallel()
 	server := elasticsearch.Own(t)
 	s := open(t, server, elastic.Settings{})
 	setUp(t, s)

@@ -23,7 +23,7 @@ const (
 	Cluster = "cluster" // two nodes
 )
 
-// Suite is a set of test binaries that run one after the other.
+// Suite is a set of test binaries.
 type Suite struct {
 	Name     string
 	Needs    string
@@ -38,6 +38,7 @@ type Suite struct {
 	LongSkip string            `toml:"long_skip"`
 	Env      map[string]string // in both forms
 	LongEnv  map[string]string `toml:"long_env"`
+	Beside   int               // how many of the packages run at a time; 0 is one
 	Parallel int
 	Budget   Duration // how long the suite should take
 	Limit    Duration // how long one test may run
