@@ -257,7 +257,7 @@ func TestAGigabyteOfOutputFillsNothing(t *testing.T) {
 	}
 	t.Parallel()
 	p := start(t)
-	run := p.submit(script(`head -c 1000000000 /dev/zero | tr '\0' 'x' | fold -w 1000; echo end >&2`))
+	run := p.submit(script(`yes $(printf %0999d 0) | head -n 1000000; echo end >&2`))
 	r := p.awaitComplete(run)
 	if r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Fatalf("ended as %v", r)
