@@ -36,6 +36,18 @@ func (e ServerEnv) Command() (argv, args []string, err error) {
 	return commandOf(e.StartCommand, e.StartCommandArgs, false)
 }
 
+// Program is the command of a parser of kind command: argv are its words. For a script,
+// argv are the words of its interpreter, after which the script's file belongs, and script
+// is its text. The error is nil for a descriptor that package parser returned.
+func (p Parser) Program() (argv []string, script string, err error) {
+	code := p.Command
+	if interpreter, text, ok := types.Script(code); ok {
+		code, script = interpreter, text
+	}
+	argv, err = words.Split(code)
+	return argv, script, err
+}
+
 // commandOf is code and its arguments. Apart, the arguments are not joined to
 // the words of code.
 func commandOf(code, arguments string, apart bool) (argv, args []string, err error) {

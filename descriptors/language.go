@@ -42,8 +42,8 @@ type Descriptor struct {
 	// docs/roles.md.
 	Roles []Role `toml:"roles"`
 
-	// Steps are containers in the pod of the benchmark that do something before it, or
-	// after it. A run with steps has one pod. See docs/steps.md.
+	// Steps are containers in the pod of the benchmark that do something before it, after
+	// it, or at every end. A run with steps has one pod. See docs/steps.md.
 	Steps []Step `toml:"steps"`
 
 	// Manifest has the objects of a run of strategy manifest. See docs/manifests.md.
@@ -99,8 +99,8 @@ type Info struct {
 	TaskName string `toml:"task_name" kind:"task name"`
 
 	// ExecutionEngine names the cluster that carries the run out. Every platform has
-	// default and one other engine, local or kubernetes; it refuses a run that names
-	// an engine that it lacks.
+	// default, which is also called local or kubernetes, and those that its settings
+	// name; it refuses a run that names an engine that it lacks. See docs/engines.md.
 	ExecutionEngine string `toml:"execution_engine" default:"default" kind:"name"`
 
 	// Scheduling is single_run, or a cron expression of five fields: then the descriptor
@@ -388,26 +388,29 @@ type Manifest struct {
 	Failed string `toml:"failed" kind:"condition" example:"\"jsonpath={.status.phase}=Failed|Error\""`
 }
 
-// When says whether a step runs before the benchmark or after it.
+// When says when a step runs, seen from the benchmark.
 type When string
 
 // The times of steps.
 const (
 	Before When = "before" // the benchmark starts once the step has succeeded
 	After  When = "after"  // the step starts once the benchmark has succeeded
+	Always When = "always" // the step runs at the end of each attempt, however that ends
 )
 
-// A Step is a container in the pod of the benchmark that does something before it, or after
-// it. Steps run one after the other, in the order of the file as far as needs allow.
+// A Step is a container in the pod of the benchmark that does something before it, after it,
+// or at every end. Steps run one after the other, in the order of the file as far as needs allow.
 type Step struct {
 	// Name names the step in logs and reasons, and the folder of its output,
 	// /bai-steps/NAME. No two steps have the same.
 	Name string `toml:"name" need:"yes" kind:"step" example:"\"warm-cache\""`
 
-	// When says when the step runs: before the command of the benchmark starts, or after it
-	// has succeeded. If a step fails, the steps after it and the benchmark do not run, and
-	// the run fails with reason StepFailed.
-	When When `toml:"when" need:"yes" one:"before after" example:"\"before\""`
+	// When says when the step runs: before the command of the benchmark starts, after it
+	// has succeeded, or always: at the end of each attempt, whether it has succeeded, failed,
+	// was canceled or passed its deadline. If a step before or after fails, the steps after it
+	// and the benchmark do not run, and the run fails with reason StepFailed; steps with
+	// always run all the same, and their failure is in the message of the run alone.
+	When When `toml:"when" need:"yes" one:"before after always" example:"\"before\""`
 
 	// Command is the command of the step, or a script. The step has the variables, secrets,
 	// data and volumes of the benchmark. It may write files of 1 MiB in all to the folder
@@ -418,7 +421,8 @@ type Step struct {
 	// Image is the container image in place of that of env.
 	Image string `toml:"image" kind:"image" also:"docker_image" example:"\"docker.io/library/debian:12\""`
 
-	// Needs names steps that have to succeed first.
+	// Needs names steps that have to succeed first. A step with when = "always" can need
+	// such steps only.
 	Needs []string `toml:"needs" kind:"steps" example:"[\"load-tables\"]"`
 
 	// Deadline is how long the step may take; then it is ended and has failed.
@@ -747,6 +751,9 @@ type Destination struct {
 	Columns map[string]string `toml:"columns" kind:"columns" example:"{ run = \"run.id\", rate = \"metric.rate.median\" }"`
 }
 
+// CommandParser is the value of Parser.Kind for a program of one's own.
+const CommandParser = "command"
+
 // The values of Destination.Rows.
 const (
 	SummaryRows = "summaries"
@@ -756,9 +763,9 @@ const (
 // A Parser reads the output of a benchmark tool once the benchmark has ended. A
 // benchmark that ends well and whose output has no result has failed: NoResults.
 type Parser struct {
-	// Kind is the tool, or the form of its output; auto guesses it. The page
-	// docs/parsers.md has the metrics of each.
-	Kind string `toml:"kind" need:"yes" one:"auto bmf csv fio gbench gnu-time gobench hyperfine imb iperf2 iperf3 jmh json junit k6 mlperf openfoam osu perftest pytest-benchmark tf-cnn torchbench" example:"\"iperf3\""`
+	// Kind is the tool, or the form of its output; auto guesses it, and command is a
+	// program of one's own. The page docs/parsers.md has the metrics of each.
+	Kind string `toml:"kind" need:"yes" one:"auto bmf command csv fio gbench gnu-time gobench hyperfine imb iperf2 iperf3 jmh json junit k6 mlperf openfoam osu perftest pytest-benchmark tf-cnn torchbench" example:"\"iperf3\""`
 
 	// Path is the file that has the output. A pattern must match one file. Without it
 	// the parser reads what the benchmark writes to standard output and standard error.
@@ -773,6 +780,18 @@ type Parser struct {
 	// in the document, as results.rate or runs[0].rate, or with its column. Without it each
 	// number is a metric. Their units are those of [[output.metrics]].
 	Metrics map[string]string `toml:"metrics" kind:"metric paths" example:"{ rate = \"results.rate\" }"`
+
+	// Command is the program of kind command, or a script. It runs in the benchmark's
+	// container once the benchmark has ended, in its working directory and with its
+	// variables, reads the output, or the file at path, from standard input, and prints a
+	// JSON object a line, as docs/parsers.md says.
+	Command string `toml:"command" kind:"code" also:"cmd with" example:"\"python3 parse.py\""`
+
+	// Deadline is how long the command may take; then it is killed and has failed.
+	Deadline time.Duration `toml:"deadline" default:"1m" kind:"duration" also:"timeout"`
+
+	// Memory is how much data each process of the command may have in memory.
+	Memory int64 `toml:"memory" default:"1GiB" kind:"size"`
 
 	// Required says whether a benchmark has failed that leaves no result. If it is
 	// false, a status of the run says what is missing.
@@ -919,8 +938,8 @@ type Probe struct {
 	FailureThreshold int `toml:"failure_threshold" default:"3" kind:"count"`
 }
 
-// CustomParams are kept and passed on to the execution engine. The engines
-// default, kubernetes and local read none of them.
+// CustomParams are kept and passed on to the execution engine. A cluster reads none of
+// them; an engine of kind exec is given the whole table. See docs/engines.md.
 type CustomParams struct {
 	// PythonVersion is the version of Python that the engine runs.
 	PythonVersion string `toml:"python_version" one:"py2 py3"`

@@ -54,8 +54,8 @@ func (c check) all() {
 	if c.d.Sweep != nil {
 		c.sweep(c.d.Sweep)
 	}
-	if c.r.Has("custom_params") {
-		c.r.Warn("custom_params", fault.NotRead, "is kept and passed on, but no engine of this platform reads it", "")
+	if c.r.Has("custom_params") && !c.parser.CustomParams {
+		c.r.Warn("custom_params", fault.NotRead, "is kept, but only an engine of kind exec reads it", "")
 	}
 }
 
@@ -135,7 +135,7 @@ func (c check) engine(engine string) {
 			"use one of "+strings.Join(engines, ", ")+", or leave it out")
 		return
 	}
-	remedy := "a platform has default, and one of kubernetes and local"
+	remedy := "a platform has default, one of kubernetes and local, and those that its settings name"
 	if suggestion := suggest.Find(engine, engines); suggestion != "" {
 		remedy = fmt.Sprintf("did you mean %q?", suggestion)
 	}

@@ -3,6 +3,7 @@ package parser
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
@@ -11,14 +12,14 @@ import (
 
 // parsers checks the parsers of the output at a path.
 func (c check) parsers(at string, out *descriptors.Output) {
-	type input struct{ kind, path, stream, role string }
+	type input struct{ kind, command, path, stream, role string }
 	first := map[input]int{}
 	for i, p := range out.Parsers {
 		path := fmt.Sprintf("%s.parsers[%d]", at, i)
 		if p.Kind == "" || c.r.HasErrorBelow(path) {
 			continue
 		}
-		in := input{p.Kind, p.Path, p.Stream, p.Role}
+		in := input{p.Kind, p.Command, p.Path, p.Stream, p.Role}
 		if j, twice := first[in]; twice {
 			c.r.Fault(path, fault.SameParser, fmt.Sprintf("reads what %s.parsers[%d] reads", at, j), "leave one of the two out")
 		} else {
@@ -32,6 +33,14 @@ func (c check) parsers(at string, out *descriptors.Output) {
 func (c check) parserKeys(at string, p descriptors.Parser) {
 	if p.Path != "" && c.r.Has(at+".stream") {
 		c.r.Warn(at+".stream", fault.NotRead, "the parser reads the file at path", "leave one of the two out")
+	}
+	switch {
+	case p.Kind != descriptors.CommandParser:
+		for _, key := range c.given(at, "command", "deadline", "memory") {
+			c.r.Warn(at+"."+key, fault.NotRead, fmt.Sprintf("kind %s is no command", p.Kind), `write kind = "command", or leave it out`)
+		}
+	case strings.TrimSpace(p.Command) == "" && !c.damaged:
+		c.r.Fault(at, fault.NoParserCommand, "kind command has no command", `add command = "python3 parse.py"`)
 	}
 	if c.r.Has(at+".metrics") && !slices.Contains([]string{"json", "csv"}, p.Kind) {
 		c.r.Warn(at+".metrics", fault.NotRead, fmt.Sprintf("kind %s knows its metrics", p.Kind), `write kind = "json" or "csv", or leave it out`)

@@ -46,7 +46,7 @@ func (c check) stepPods() {
 		c.r.Fault("steps", fault.StepsAndPods, fmt.Sprintf("run in the pod of the benchmark, and %s has %d pods", c.strategy(), n), "")
 		return
 	}
-	i := slices.IndexFunc(c.d.Steps, func(s descriptors.Step) bool { return s.When == descriptors.After })
+	i := slices.IndexFunc(c.d.Steps, func(s descriptors.Step) bool { return s.When == descriptors.After || s.When == descriptors.Always })
 	if i < 0 {
 		return
 	}
@@ -69,6 +69,8 @@ func (c check) needs(n int, names []string) {
 		switch {
 		case other >= 0 && step.When == descriptors.Before && c.d.Steps[other].When == descriptors.After:
 			c.r.Fault(at, fault.StepOrder, fmt.Sprintf("step %s runs after the benchmark", name), `write when = "after" for this step too, or leave the name out`)
+		case other >= 0 && name != "" && (step.When == descriptors.Always) != (c.d.Steps[other].When == descriptors.Always):
+			c.r.Fault(at, fault.StepOrder, alwaysOrder(step, name), `write the same when for both steps, or leave the name out`)
 		case other >= 0 || c.damaged || name == "":
 		default:
 			remedy := "the steps are " + strings.Join(names, ", ")
@@ -78,6 +80,14 @@ func (c check) needs(n int, names []string) {
 			c.r.Fault(at, fault.UnknownStep, fmt.Sprintf("there is no step %q", name), remedy)
 		}
 	}
+}
+
+// alwaysOrder says why a step cannot need another one, if one of the two runs always.
+func alwaysOrder(step descriptors.Step, needed string) string {
+	if step.When == descriptors.Always {
+		return fmt.Sprintf("a step that runs always runs whether or not step %s has succeeded", needed)
+	}
+	return fmt.Sprintf("step %s runs at the end of the attempt, after this step", needed)
 }
 
 // stepCircle finds the first steps of the file that need each other.

@@ -365,7 +365,7 @@ func TestAFaultOfAnOverrideIsInTheOverrideAndOthersAreInTheText(t *testing.T) {
 		"nested without end": {
 			set: []string{"custom_params.hyper_params.x=" + strings.Repeat("[", 60) + strings.Repeat("]", 60), "custom_params.hyper_params.x" + strings.Repeat("[0]", 61) + "=" + strings.Repeat("[", 60) + strings.Repeat("]", 60), "a" + strings.Repeat(".a", 30) + "=1"},
 			want: []string{
-				`BAI0101 --set custom_params.hyper_params.x:1:1: custom_params: warning: is kept and passed on, but no engine of this platform reads it`,
+				`BAI0101 --set custom_params.hyper_params.x:1:1: custom_params: warning: is kept, but only an engine of kind exec reads it`,
 				`BAI0007 --set custom_params.hyper_params.x` + strings.Repeat("[0]", 61) + `:1:1: custom_params.hyper_params.x` + strings.Repeat("[0]", 61) + `: a path of 64 parts`,
 				`BAI0007 --set a` + strings.Repeat(".a", 30) + `:1:1: a` + strings.Repeat(".a", 30) + `: a path of 31 parts`,
 			},

@@ -48,9 +48,17 @@ type Parser struct {
 	// other. Nil means that nothing is known of them.
 	Engines []string
 
+	// Named are the parsers of engines that have settings of their own, by name: a
+	// descriptor that names one is held to the clusters' settings of that parser, and
+	// to the rest of this one.
+	Named map[string]Parser
+
 	// OneMachine says that the platform is one machine, which stands for all types
 	// and zones: keys that name a zone get one warning, and are not read.
 	OneMachine bool
+
+	// CustomParams says that the engine reads the table custom_params.
+	CustomParams bool
 
 	// Allow says which Secrets, claims, priority classes and queues the descriptors of
 	// Namespace may name. Nil means that nothing is known of them: a descriptor may
@@ -89,6 +97,17 @@ func (p Parser) In(namespace string) Parser {
 	return p
 }
 
+// on returns the Parser for descriptors that name an engine.
+func (p Parser) on(engine string) Parser {
+	named, ok := p.Named[engine]
+	if !ok {
+		return p
+	}
+	named.Engines, named.Destinations, named.Receivers = p.Engines, p.Destinations, p.Receivers
+	named.Namespace, named.MaxRuns, named.Accepted = p.Namespace, p.MaxRuns, p.Accepted
+	return named
+}
+
 // Parse is as the function Parse.
 func (p Parser) Parse(name string, text []byte) (*descriptors.Descriptor, Faults) {
 	d, _, faults := p.Expand(name, text)
@@ -120,7 +139,7 @@ func (p Parser) read(tree *syntax.Node, damaged bool) (*descriptors.Descriptor, 
 	d := &descriptors.Descriptor{}
 	report := decode.Decode(tree, d, valueTypesOf(tree))
 	complete(d, report)
-	check{d, report, p, damaged}.all()
+	check{d, report, p.on(d.Info.ExecutionEngine), damaged}.all()
 	return d, report.Faults
 }
 

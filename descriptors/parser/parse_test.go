@@ -101,8 +101,9 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 				Block: `^epoch (\d+)`, BlockLines: 20, BlockTime: 5 * time.Minute,
 			}},
 			Parsers: []descriptors.Parser{
-				{Kind: "gnu-time", Stream: "stderr"},
-				{Kind: "json", Path: "/tmp/result.json", Metrics: map[string]string{"rate": "results.rate"}, Required: true, Role: "benchmark"},
+				{Kind: "gnu-time", Stream: "stderr", Deadline: time.Minute, Memory: 1 << 30},
+				{Kind: "json", Path: "/tmp/result.json", Metrics: map[string]string{"rate": "results.rate"}, Required: true, Role: "benchmark", Deadline: time.Minute, Memory: 1 << 30},
+				{Kind: "command", Command: "python3 parse.py", Deadline: 5 * time.Minute, Memory: 2 << 30, Required: true},
 			},
 			Artifacts: []descriptors.Artifact{{Path: "/tmp/profile", MaxSize: 3 << 29}},
 			System:    new(5 * time.Second), OTLP: true,
@@ -143,7 +144,10 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 					Block: "^interval", BlockLines: 1, BlockTime: time.Second,
 				}},
 				Parsers: []descriptors.Parser{{
+					Kind: "command", Command: "/usr/bin/parse-log", Deadline: 30 * time.Second, Memory: 256 << 20, Required: true,
+				}, {
 					Kind: "csv", Path: "/var/log/rates.csv", Stream: "stdout", Metrics: map[string]string{"rate": "Requests/s"}, Required: true, Role: "server",
+					Deadline: time.Minute, Memory: 1 << 30,
 				}},
 				Artifacts:  []descriptors.Artifact{{Path: "/var/log/nginx", MaxSize: 1 << 20}},
 				System:     new(time.Duration(0)),

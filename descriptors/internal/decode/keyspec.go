@@ -105,8 +105,9 @@ var fieldsByType sync.Map //nolint:gochecknoglobals // a cache of what never cha
 
 // fields are those of t that have a key. Callers leave them as they are.
 func fields(t reflect.Type) []field {
-	if known, ok := fieldsByType.Load(t); ok {
-		return known.([]field) //nolint:forcetypeassert // stored below
+	known, _ := fieldsByType.Load(t)
+	if all, ok := known.([]field); ok {
+		return all
 	}
 	all := readFields(t)
 	fieldsByType.Store(t, all)

@@ -207,4 +207,7 @@ const (
 	ManifestConflict = "BAI0223"
 	OneMachineOnly   = "BAI0224"
 	BadCondition     = "BAI0225"
+
+	// [[output.parsers]] of kind command.
+	NoParserCommand = "BAI0238"
 )

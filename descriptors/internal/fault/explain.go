@@ -17,7 +17,7 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), steps(), suites(), parsers(), network(), alarms(), costs(), manifests())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), steps(), suites(), parsers(), commandParsers(), network(), alarms(), costs(), manifests())
 }
 
 func file() []Explanation {
@@ -180,7 +180,7 @@ func info() []Explanation {
 		},
 		{
 			NoEngine, "an engine that the platform does not have",
-			"A platform has the engine default and one by its name: local for one machine (bai standalone), kubernetes for a cluster. Only the platform knows which, so the platform says this at submit and preflight and when it validates a descriptor; baictl validate, which asks no platform, warns of names that no platform has (BAI0105). Leave the key out to run on either.",
+			"A platform has the engine default, which is also called local on one machine (bai standalone) and kubernetes in a cluster, and those that its settings name in engines. Only the platform knows which, so the platform says this at submit and preflight and when it validates a descriptor; baictl validate, which asks no platform, warns of names that not every platform can have (BAI0105). Leave the key out to run on the default engine.",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"kubernetes\"",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"default\"",
 		},
@@ -600,7 +600,7 @@ func warnings() []Explanation {
 		},
 		{
 			UnknownEngine, "an engine that not every platform has",
-			"A platform has the engine default and one by its name: local for one machine (bai standalone), kubernetes for a cluster. The file alone is warned; a platform without the engine named here refuses it with an error, BAI0029, at submit and preflight and when it validates a descriptor. A run that was accepted before the platform lost the engine ends with reason EngineUnavailable. Leave the key out to run on either.",
+			"A platform has the engine default, which is also called local on one machine (bai standalone) and kubernetes in a cluster, and those that its settings name in engines. The file alone is warned; a platform without the engine named here refuses it with an error, BAI0029, at submit and preflight and when it validates a descriptor. A run that waits for a slot when its engine is taken out of the settings ends with reason EngineUnavailable. Leave the key out to run on the default engine.",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"aws.sagemaker\"",
 			"[info]\ndescription = \"x\"\nexecution_engine = \"kubernetes\"",
 		},
@@ -719,6 +719,17 @@ func parsers() []Explanation {
 	}
 }
 
+func commandParsers() []Explanation {
+	return []Explanation{
+		{
+			NoParserCommand, "a parser of kind command without a command",
+			"A parser of kind command is a program of your own, which command names: in the image, or sent along with the descriptor. It reads the output from standard input, and prints a JSON object a line. Try it with baictl parser test FILE --with COMMAND.",
+			"[output]\nparsers = [{ kind = \"command\" }]",
+			"[output]\nparsers = [{ kind = \"command\", command = \"python3 parse.py\" }]",
+		},
+	}
+}
+
 func destinations() []Explanation {
 	const example = "[[output.destinations]]\nname = \"warehouse\"\n"
 	return []Explanation{
@@ -784,8 +795,8 @@ func steps() []Explanation {
 			before,
 		},
 		{
-			StepOrder, "a step before the benchmark needs one after it",
-			"Steps with when = \"after\" start once the benchmark has succeeded, and it starts after all steps with when = \"before\".",
+			StepOrder, "a step needs one that runs later",
+			"Steps with when = \"after\" start once the benchmark has succeeded, and it starts after all steps with when = \"before\". Steps with when = \"always\" run at the end of the attempt, whatever became of the others: they can need each other alone.",
 			before + "needs = [\"report\"]\n" + after,
 			before + after + "needs = [\"warm\"]\n",
 		},

@@ -149,6 +149,8 @@ func tableRules() map[string][]schema {
 		"server.output":           outputRules,
 		"output.metrics[]":        block,
 		"server.output.metrics[]": block,
+		"output.parsers[]":        {when(one("kind", "command"), need("command"))},
+		"server.output.parsers[]": {when(one("kind", "command"), need("command"))},
 	}
 }
 

@@ -3,7 +3,6 @@ package types
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -89,27 +88,11 @@ func baseline(v decode.Value, s string) any {
 }
 
 func receivers(v decode.Value) any {
-	var names []string
-	for _, item := range v.Items("a list of names") {
-		s, ok := item.String()
-		switch {
-		case !ok:
-		case !isLabel(s):
+	return distinct{what: "a list of names", example: "a receiver", code: fault.BadReceiver, most: maxReceivers, valid: func(item decode.Value, s string) bool {
+		if !isLabel(s) {
 			item.Fault(fault.BadReceiver, fmt.Sprintf("%.100q is not the name of a receiver", s),
 				"write the name that the settings of the platform give a receiver; a descriptor has no addresses")
-		case slices.Contains(names, s):
-			item.Fault(fault.BadReceiver, fmt.Sprintf("%q is there twice", s), "keep one of the two")
-		default:
-			names = append(names, s)
 		}
-	}
-	switch {
-	case v.Kind == syntax.List && len(v.Node.Items) == 0:
-		v.Fault(fault.BadReceiver, "is empty", "name a receiver, or leave the list out")
-	case len(names) > maxReceivers:
-		v.Fault(fault.BadReceiver, fmt.Sprintf("has %d names, %d at most are taken", len(names), maxReceivers), "")
-	case len(names) > 0:
-		return names
-	}
-	return nil
+		return isLabel(s)
+	}}.read(v)
 }

@@ -3,7 +3,6 @@ package types
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
@@ -42,28 +41,11 @@ func readPrice(v decode.Value) any {
 }
 
 func costMetrics(v decode.Value) any {
-	var names []string
-	for _, item := range v.Items("a list of names of metrics") {
-		s, ok := item.String()
-		switch {
-		case !ok:
-		case slices.Contains(names, s):
-			item.Fault(fault.BadPer, fmt.Sprintf("%q is there twice", s), "keep one of the two")
-		case s == "" || line(item, s, longestMetric) == nil:
-			if s == "" {
-				item.Fault(fault.BadText, "is empty", "give the name of a metric")
-			}
-		default:
-			names = append(names, s)
+	return distinct{what: "a list of names of metrics", example: "a metric", code: fault.BadPer, most: maxPer, valid: func(item decode.Value, s string) bool {
+		if s == "" {
+			item.Fault(fault.BadText, "is empty", "give the name of a metric")
+			return false
 		}
-	}
-	switch {
-	case v.Kind == syntax.List && len(v.Node.Items) == 0:
-		v.Fault(fault.BadPer, "is empty", "name a metric, or leave the list out")
-	case len(names) > maxPer:
-		v.Fault(fault.OutOfRange, fmt.Sprintf("has %d names, %d at most are taken", len(names), maxPer), "")
-	case len(names) > 0:
-		return names
-	}
-	return nil
+		return line(item, s, longestMetric) != nil
+	}}.read(v)
 }

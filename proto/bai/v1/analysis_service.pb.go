@@ -358,9 +358,11 @@ type SeriesComparison struct {
 	// in the unit of the metric if relative is false. Absent where too few runs say.
 	Change *Difference `protobuf:"bytes,10,opt,name=change,proto3" json:"change,omitempty"`
 	// "mann_whitney", or "prediction": by the spread of the history of the task, where a
-	// side has few runs. Empty where too few runs say.
+	// side has few runs. "signed_ranks" is that of pairs that a client makes, and looks at
+	// after each. Empty where too few runs say.
 	Test string `protobuf:"bytes,11,opt,name=test,proto3" json:"test,omitempty"`
-	// Probability of such a difference if nothing changed; 1 without a test.
+	// Probability of such a difference if nothing changed; 1 without a test, and NaN for
+	// signed_ranks.
 	P float64 `protobuf:"fixed64,12,opt,name=p,proto3" json:"p,omitempty"`
 	// The same, adjusted for the number of series: of those of the benchmark, or of those
 	// that the platform measures, which are run.* and system.*.

@@ -597,7 +597,9 @@ type Lineage struct {
 	// The run that was asked for again.
 	RerunOf string `protobuf:"bytes,7,opt,name=rerun_of,json=rerunOf,proto3" json:"rerun_of,omitempty"`
 	// The incident that the run was made to confirm: it is no part of the history of its task.
-	Confirms      string `protobuf:"bytes,8,opt,name=confirms,proto3" json:"confirms,omitempty"`
+	Confirms string `protobuf:"bytes,8,opt,name=confirms,proto3" json:"confirms,omitempty"`
+	// The comparison that the run was made for: it is no part of the history of its task.
+	Compares      string `protobuf:"bytes,9,opt,name=compares,proto3" json:"compares,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -684,6 +686,13 @@ func (x *Lineage) GetRerunOf() string {
 func (x *Lineage) GetConfirms() string {
 	if x != nil {
 		return x.Confirms
+	}
+	return ""
+}
+
+func (x *Lineage) GetCompares() string {
+	if x != nil {
+		return x.Compares
 	}
 	return ""
 }
@@ -1830,7 +1839,7 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\"4\n" +
 	"\x06Script\x12\x16\n" +
 	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\"\x81\x02\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"\x9d\x02\n" +
 	"\aLineage\x12\x15\n" +
 	"\x06set_id\x18\x01 \x01(\tR\x05setId\x12\x12\n" +
 	"\x04cell\x18\x02 \x01(\tR\x04cell\x12\x1e\n" +
@@ -1843,7 +1852,8 @@ const file_bai_v1_run_proto_rawDesc = "" +
 	"\vfiring_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"firingTime\x12\x19\n" +
 	"\brerun_of\x18\a \x01(\tR\arerunOf\x12\x1a\n" +
-	"\bconfirms\x18\b \x01(\tR\bconfirms\"\xa6\n" +
+	"\bconfirms\x18\b \x01(\tR\bconfirms\x12\x1a\n" +
+	"\bcompares\x18\t \x01(\tR\bcompares\"\xa6\n" +
 	"\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +

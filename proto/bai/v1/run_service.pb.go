@@ -105,7 +105,12 @@ type SubmitRunRequest struct {
 	// for none. It is unpacked before the benchmark starts, in the folder that
 	// BAI_SCRIPTS_PATH names. INVALID_ARGUMENT with a Fault of this path where it
 	// is not kept: upload it and send this again.
-	ScriptSha256  string `protobuf:"bytes,11,opt,name=script_sha256,json=scriptSha256,proto3" json:"script_sha256,omitempty"`
+	ScriptSha256 string `protobuf:"bytes,11,opt,name=script_sha256,json=scriptSha256,proto3" json:"script_sha256,omitempty"`
+	// ID of the comparison that the run is made for, chosen by the client, up to 128 bytes;
+	// empty for none. It needs rerun_of: the run has the image and the data of that run, by
+	// their digests, and warnings say what of it could not be held to what it was. It is no
+	// part of the history of its task, and watches no alarms.
+	Compares      string `protobuf:"bytes,12,opt,name=compares,proto3" json:"compares,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -213,6 +218,13 @@ func (x *SubmitRunRequest) GetRerunOf() string {
 func (x *SubmitRunRequest) GetScriptSha256() string {
 	if x != nil {
 		return x.ScriptSha256
+	}
+	return ""
+}
+
+func (x *SubmitRunRequest) GetCompares() string {
+	if x != nil {
+		return x.Compares
 	}
 	return ""
 }
@@ -1569,7 +1581,7 @@ var File_bai_v1_run_service_proto protoreflect.FileDescriptor
 
 const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\n" +
-	"\x18bai/v1/run_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x03\n" +
+	"\x18bai/v1/run_service.proto\x12\x06bai.v1\x1a\x10bai/v1/run.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x04\n" +
 	"\x10SubmitRunRequest\x12'\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tR\x0eidempotencyKey\x12'\n" +
 	"\x0fdescriptor_toml\x18\x02 \x01(\fR\x0edescriptorToml\x12'\n" +
@@ -1582,7 +1594,8 @@ const file_bai_v1_run_service_proto_rawDesc = "" +
 	"\vorigination\x18\t \x01(\v2\x13.bai.v1.OriginationR\vorigination\x12\x19\n" +
 	"\brerun_of\x18\n" +
 	" \x01(\tR\arerunOf\x12#\n" +
-	"\rscript_sha256\x18\v \x01(\tR\fscriptSha256\x1a9\n" +
+	"\rscript_sha256\x18\v \x01(\tR\fscriptSha256\x12\x1a\n" +
+	"\bcompares\x18\f \x01(\tR\bcompares\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb9\x01\n" +
