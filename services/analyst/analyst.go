@@ -11,6 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/rule"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/points"
@@ -22,7 +23,7 @@ const visibility = time.Minute
 // analyst gathers, decides and acts.
 type analyst struct {
 	store     Store
-	receivers func(namespace, owner string, names []string) []string
+	receivers notice.Receivers
 	decide    func(rule.Input) rule.Output // rule.Decide but in tests
 	wake      func()                       // has the dispatcher look for new notices
 	now       func() time.Time
@@ -95,10 +96,10 @@ func (a *analyst) finished(ctx context.Context, ev event.Finished) ([]event.Even
 
 // onRun looks at all that may follow from a run that has ended.
 func (a *analyst) onRun(ctx context.Context, r store.Run, p store.RunPoints) error {
-	if points.Confirms(r) {
+	if r.Confirms != "" {
 		return a.confirmed(ctx, r)
 	}
-	if p.Task == "" {
+	if p.Task == "" || points.OutsideHistory(r) {
 		return nil
 	}
 	rules, err := a.updateRules(ctx, r, p.PointRun)

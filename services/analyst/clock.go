@@ -5,19 +5,22 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/incident/group"
 	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 const (
-	leaseName = "analyst/clock"
-	failPause = time.Second
+	leaseName    = "analyst/clock"
+	failPause    = time.Second
+	analysisTime = time.Minute // from the first incident of a run to its group: before that, the notice would have some of the incidents alone
 )
 
 // ticker looks for what no event says: values that did not come, what users said of incidents, and the end of that, and what
@@ -27,6 +30,7 @@ type ticker struct {
 
 	leader *control.Leader
 	meter  Meter
+	forgot time.Time // when old incidents were last looked for
 }
 
 func newTicker(s Settings, d Deps, a *analyst) *ticker {
@@ -58,7 +62,7 @@ func (t *ticker) tick(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, errors.Join(t.review(ctx), t.missing(ctx), t.confirmations(ctx))
+	return 0, errors.Join(t.review(ctx), t.missing(ctx), t.confirmations(ctx), t.forget(ctx))
 }
 
 // review looks at the incidents that are open, or ended a short time ago: it completes what a process left when it was killed, applies what
@@ -78,7 +82,7 @@ func (t *ticker) review(ctx context.Context) error {
 			return err
 		case found:
 			states[string(i.State)]++
-			if err := errors.Join(t.resume(ctx, i), t.acknowledge(ctx, i)); err != nil {
+			if err := errors.Join(t.resume(ctx, i), t.acknowledge(ctx, i), t.updateGroup(ctx, i)); err != nil {
 				return fmt.Errorf("review incident %s: %w", d.Key, err)
 			}
 		}
@@ -99,12 +103,24 @@ func (t *ticker) resume(ctx context.Context, i incident.Incident) error {
 	}
 	one := t.analysis(i.Rule.Namespace, i.Rule.Task)
 	had, err := t.incidentsOf(ctx, one.namespace, is.Incidents)
-	if err != nil {
+	if err != nil || slices.ContainsFunc(had, func(i versioned) bool { return t.now().Sub(i.Updated) < analysisTime }) {
 		return err
 	}
 	one.pending = []string{key}
 	one.touch(had)
 	return one.settle(ctx)
+}
+
+// updateGroup decides the group of an incident again when its receivers are to hear of further tasks.
+func (t *ticker) updateGroup(ctx context.Context, i incident.Incident) error {
+	if i.State != incident.Firing || i.Silent {
+		return nil
+	}
+	g, _, found, err := store.Find[group.Group](ctx, t.store, store.KindIncidentGroup, documentKey(i.Series.Namespace, i.Group))
+	if err != nil || !found || g.Update.IsZero() || t.now().Before(g.Update) {
+		return err
+	}
+	return t.analysis(i.Rule.Namespace, i.Rule.Task).notify(ctx, g.ID, g.Members)
 }
 
 // missing looks at the rules about values that do not come.

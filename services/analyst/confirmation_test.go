@@ -187,6 +187,7 @@ func (w *fixture) confirmWith(p *crashtest.Process) {
 		step(w.submitted(120, 90))
 	}
 	w.tick()
+	w.mend()
 }
 
 func TestAnAnalystThatIsKilledWhileRunsConfirmLeavesWhatIsMended(t *testing.T) {
@@ -196,7 +197,7 @@ func TestAnAnalystThatIsKilledWhileRunsConfirmLeavesWhatIsMended(t *testing.T) {
 	for p := range crashtest.Points() {
 		w := newFixture(t)
 		w.confirmWith(p)
-		if diff := cmp.Diff(calm.contents(), w.contents()); diff != "" {
+		if diff := cmp.Diff(calm.undated(), w.undated()); diff != "" {
 			t.Fatalf("%s (-calm +killed):\n%s", p, diff)
 		}
 	}
@@ -217,6 +218,7 @@ func (w *fixture) lapse(p *crashtest.Process) {
 	}
 	w.tick()
 	w.tick()
+	w.mend()
 }
 
 func TestAClockThatIsKilledAfterTheDeadlineLeavesWhatIsMended(t *testing.T) {
@@ -225,7 +227,7 @@ func TestAClockThatIsKilledAfterTheDeadlineLeavesWhatIsMended(t *testing.T) {
 	for p := range crashtest.Points() {
 		w := newFixture(t)
 		w.lapse(p)
-		if diff := cmp.Diff(calm.contents(), w.contents()); diff != "" {
+		if diff := cmp.Diff(calm.undated(), w.undated()); diff != "" {
 			t.Fatalf("%s (-calm +killed):\n%s", p, diff)
 		}
 	}

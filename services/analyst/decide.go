@@ -106,7 +106,7 @@ func withPoint(all []store.Point, p *store.RunPoints, series store.SeriesKey) []
 	if p == nil || p.Excluded != "" {
 		return all
 	}
-	at := slices.IndexFunc(p.Points, func(s store.Summary) bool { return p.Key(s).ID() == series.ID() })
+	at := slices.IndexFunc(p.Points, func(s store.Summary) bool { return p.Key(s).Equal(series) })
 	if at < 0 {
 		return all
 	}
@@ -248,4 +248,12 @@ func outdated(i incident.Incident, found bool, listed, now time.Time) bool {
 		return now.Sub(listed) > retention
 	}
 	return i.State.Over() && now.Sub(i.Since()) > retention
+}
+
+// keepIncident is how long an incident stays after its end at least: as long as its notices.
+const keepIncident = 90 * 24 * time.Hour
+
+// forgettable reports whether an incident has ended long ago.
+func forgettable(i incident.Incident, now time.Time) bool {
+	return i.State.Over() && now.Sub(i.Since()) > keepIncident
 }

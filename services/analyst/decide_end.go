@@ -21,7 +21,7 @@ const (
 
 // endNotified returns the descriptor of a run of whose end somebody is notified, else nil. The end of a run of a set is no news: that of the set is.
 func endNotified(r store.Run, p store.PointRun, now time.Time) *descriptors.Descriptor {
-	other := r.Set != "" || p.Excluded == store.ExcludedImport || points.Confirms(r)
+	other := r.Set != "" || p.Excluded == store.ExcludedImport || points.OutsideHistory(r)
 	if other || r.Outcome == "" || r.Ended == nil || now.Sub(*r.Ended) > lateEnd || !strings.Contains(r.Descriptor, "notify") {
 		return nil
 	}

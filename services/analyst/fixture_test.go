@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +182,23 @@ func (w *fixture) contents() map[string]string {
 		for key, v := range docs[json.RawMessage](w, kind) {
 			all[string(kind)+" "+key] = string(v)
 		}
+	}
+	return all
+}
+
+// mend lets the clock strike when no analysis goes on any more.
+func (w *fixture) mend() {
+	w.t.Helper()
+	w.now = w.now.Add(2 * time.Minute)
+	w.tick()
+}
+
+// undated is contents without times.
+func (w *fixture) undated() map[string]string {
+	w.t.Helper()
+	all := w.contents()
+	for key, text := range all {
+		all[key] = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]+Z`).ReplaceAllString(text, "")
 	}
 	return all
 }

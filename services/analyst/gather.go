@@ -109,7 +109,7 @@ func (a *analysis) taskRuns(ctx context.Context) ([]store.Run, error) {
 			runs[i] = now
 		}
 	}
-	a.runs, a.listed = slices.DeleteFunc(withRun(runs, a.freshRun), points.Confirms), true
+	a.runs, a.listed = slices.DeleteFunc(withRun(runs, a.freshRun), points.OutsideHistory), true
 	return a.runs, nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -77,11 +78,9 @@ func (noMeter) RecordIncidents(map[string]int) {}
 
 // Deps are the dependencies of the service.
 type Deps struct {
-	Bus   Bus
-	Store Store
-	// Receivers returns the names of the receivers of a namespace's notices: those that a rule or a descriptor names, with those of an owner in
-	// place of submitter, or the namespace's own if it names none. Nil means those that are named.
-	Receivers func(namespace, owner string, names []string) []string
+	Bus       Bus
+	Store     Store
+	Receivers notice.Receivers // nil: those that notify names
 	// Dispatch sends the deliveries that are waiting, and updates their documents. Nil sends none.
 	Dispatch service.Runnable
 	// Wake has the dispatcher look for new deliveries at once. Nil leaves them until it looks by itself.

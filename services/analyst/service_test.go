@@ -54,6 +54,35 @@ func TestAnIncidentIsOpenedOnceAndEachReceiverIsNotifiedOnce(t *testing.T) {
 	}
 }
 
+func TestAReceiverHearsLaterOfATaskWhoseVersionsHaveTheSameNames(t *testing.T) {
+	w := newFixture(t).listen()
+	var others []event.Event
+	for _, day := range []struct {
+		version string
+		value   float64
+	}{{"1", 120}, {"1", 120}, {"2", 90}, {"2", 90}} {
+		of := func(task string) func(*store.Run) {
+			return func(r *store.Run) { r.Labels = map[string]string{store.LabelTask: task, "version": day.version} }
+		}
+		w.run(descriptor(tooSlow), day.value, of("rates"))
+		at := w.now
+		others = append(others, w.put(strings.Replace(descriptor(tooSlow), `"rates"`, `"others"`, 1), day.value, of("others")))
+		w.now = at
+	}
+	once := []string{"ops firing waiting", "perf firing waiting"}
+	want(t, "deliveries", once, w.deliveries())
+	for _, ev := range others {
+		w.bus.PublishAndWait(ev)
+	}
+	want(t, "deliveries after the other task fires", once, w.deliveries())
+	w.tick()
+	want(t, "deliveries within the hour", once, w.deliveries())
+	w.now = w.now.Add(time.Hour)
+	w.tick()
+	w.tick()
+	want(t, "deliveries after it", []string{"ops firing waiting", "ops firing waiting", "perf firing waiting", "perf firing waiting"}, w.deliveries())
+}
+
 func TestAnIncidentThatIsOverIsNotifiedOfOnce(t *testing.T) {
 	w := newFixture(t).listen()
 	w.slow()
@@ -89,6 +118,7 @@ func TestConfirmationsAndImportsAndOlderRunsChangeNoRules(t *testing.T) {
 	w := newFixture(t).listen()
 	w.run(descriptor(tooSlow), 120)
 	w.run(descriptor(), 120, func(r *store.Run) { r.Confirms = "an incident" })
+	w.run(descriptor(), 120, func(r *store.Run) { r.Compares = "a comparison" })
 	w.run(descriptor(), 120, func(r *store.Run) { r.Created = begin.Add(-time.Hour) })
 	for key, s := range docs[incident.RuleSet](w, store.KindRuleSet) {
 		if len(s.Rules) != 1 || !s.Newest.Equal(begin) {
@@ -313,6 +343,7 @@ func (w *fixture) expire(p *crashtest.Process) {
 		}
 	}
 	w.tick()
+	w.mend()
 }
 
 func TestAClockThatIsKilledAtAnyEffectLeavesWhatIsMended(t *testing.T) {
@@ -322,7 +353,7 @@ func TestAClockThatIsKilledAtAnyEffectLeavesWhatIsMended(t *testing.T) {
 	for p := range crashtest.Points() {
 		w := newFixture(t)
 		w.expire(p)
-		if diff := cmp.Diff(calm.contents(), w.contents()); diff != "" {
+		if diff := cmp.Diff(calm.undated(), w.undated()); diff != "" {
 			t.Fatalf("%s (-calm +killed):\n%s", p, diff)
 		}
 	}

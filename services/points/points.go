@@ -38,9 +38,9 @@ const (
 // measured something else.
 func Counts(r store.Run) bool { return !r.Warmup && r.Outcome == event.Succeeded }
 
-// Confirms reports whether a run was made to confirm an incident: such runs are no points
-// of a history. Only the gateway makes such runs; a label says nothing.
-func Confirms(r store.Run) bool { return r.Confirms != "" }
+// OutsideHistory reports whether a run was made to confirm an incident, or to compare it with
+// another one: such runs repeat old ones, and are no points of a history. A label says nothing.
+func OutsideHistory(r store.Run) bool { return r.Confirms != "" || r.Compares != "" }
 
 // timeOf returns the time by which a run is ordered among others: that of its firing, else of
 // its label version_time, else of its submission. A label that is no time of RFC 3339, or
@@ -142,7 +142,7 @@ func exclusion(r store.Run, imported bool) store.Exclusion {
 	switch {
 	case r.Warmup:
 		return store.ExcludedWarmup
-	case Confirms(r):
+	case OutsideHistory(r):
 		return store.ExcludedConfirmation
 	case r.Outcome == event.Canceled:
 		return store.ExcludedCanceled

@@ -135,6 +135,7 @@ func TestRunsThatAreNoPointsSayWhy(t *testing.T) {
 		"a run that was canceled is none":               {change: func(r *store.Run) { r.Outcome = event.Canceled }, want: store.ExcludedCanceled},
 		"a warm-up that failed is none, as a warm-up":   {change: func(r *store.Run) { r.Warmup, r.Outcome = true, event.Failed }, want: store.ExcludedWarmup},
 		"a run that confirms an incident is none":       {change: func(r *store.Run) { r.Confirms = "i" }, want: store.ExcludedConfirmation},
+		"a run for a comparison is none":                {change: func(r *store.Run) { r.Compares = "c" }, want: store.ExcludedConfirmation},
 		"one that failed does so all the same":          {change: func(r *store.Run) { r.Confirms, r.Outcome = "i", event.Failed }, want: store.ExcludedConfirmation},
 		"a label makes none of a run":                   {change: func(r *store.Run) { r.Labels["confirms"] = "i" }},
 		"an import is none":                             {imported: true, want: store.ExcludedImport},

@@ -161,8 +161,9 @@ func (o observation) lastSend() (last time.Time) {
 
 // old returns the notices whose documents are deleted: those that ended long ago, and are not sent again.
 func (o observation) old() (old []notice.Delivery) {
+	newest := o.newestOfGroups()
 	for _, d := range o.deliveries {
-		repeated := o.rules.Repeat > 0 && d.Status == notice.Sent && d.Notice.Became == incident.Firing
+		repeated := o.rules.Repeat > 0 && d.Status == notice.Sent && d.Notice.Became == incident.Firing && newest[groupOf(d)].Notice.ID == d.Notice.ID
 		if d.Status != notice.Waiting && !repeated && o.now.Sub(d.At) > keepFor {
 			old = append(old, d)
 		}
@@ -256,17 +257,28 @@ func (o observation) matches(m incident.Mute, namespace, task string) bool {
 	return true
 }
 
+// groupOf returns what the notices of the same incidents have in common.
+func groupOf(d notice.Delivery) string {
+	return d.Notice.Namespace + "/" + cmp.Or(d.Notice.Group, d.Notice.ID)
+}
+
+// newestOfGroups returns the newest notice of each group that the receiver has or is to have.
+func (o observation) newestOfGroups() map[string]notice.Delivery {
+	newest := map[string]notice.Delivery{}
+	for _, d := range byAge(o.deliveries) {
+		if !d.Notice.Test && d.Status != notice.Muted && d.Status != notice.Refused {
+			newest[groupOf(d)] = d
+		}
+	}
+	return newest
+}
+
 // repeats returns the notices that are sent again now, as the newest of their incidents, and when the next is.
 func (o observation) repeats() (now []notice.Delivery, at time.Time) {
 	if o.rules.Repeat == 0 {
 		return nil, time.Time{}
 	}
-	newest := map[string]notice.Delivery{}
-	for _, d := range byAge(o.deliveries) {
-		if !d.Notice.Test && d.Status != notice.Muted && d.Status != notice.Refused {
-			newest[d.Notice.Namespace+"/"+cmp.Or(d.Notice.Group, d.Notice.ID)] = d
-		}
-	}
+	newest := o.newestOfGroups()
 	for _, key := range slices.Sorted(maps.Keys(newest)) {
 		d := newest[key]
 		if d.Status != notice.Sent || d.Notice.Became != incident.Firing {
@@ -345,8 +357,11 @@ func byAge(all []notice.Delivery) []notice.Delivery {
 	})
 }
 
-// pause returns the wait after a number of failures in a row.
-func pause(failures int) time.Duration {
+// pause returns the wait after a number of failures in a row: as long as the receiver asks to wait, zero if it does not say.
+func pause(failures int, asked time.Duration) time.Duration {
+	if asked > 0 {
+		return asked
+	}
 	return min(firstPause<<min(max(failures-1, 0), 10), longestPause)
 }
 

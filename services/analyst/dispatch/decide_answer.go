@@ -27,6 +27,6 @@ func answered(d notice.Delivery, answer string, err error, now time.Time) (next 
 	if away, ok := errors.AsType[*receiver.TemporaryError](err); ok {
 		wait = away.After
 	}
-	d.Answer, d.Next = message.Clean(err.Error()), now.Add(max(pause(d.Attempts), wait))
+	d.Answer, d.Next = message.Clean(err.Error()), now.Add(pause(d.Attempts, wait))
 	return d, wait
 }

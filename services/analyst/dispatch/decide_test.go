@@ -140,10 +140,16 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"a digest is sent before newer notices make another one":  {observation{rules: receiver.Rules{Rate: 2}, deliveries: []notice.Delivery{all[0], digest, waiting("n4", 2*time.Hour), waiting("n5", 0)}}, "send d1"},
 		"a notice that may have arrived is in no digest":          {observation{rules: receiver.Rules{Rate: 2}, deliveries: []notice.Delivery{all[0], all[1], waiting("n3", 2*time.Hour, func(d *notice.Delivery) { d.Sending = noon })}}, "send n3"},
 
-		"a firing notice is sent again":                    {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Minute))}}, "repeat n1"},
-		"it is sent again only after the time for that":    {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour))}, repeated: map[string]time.Time{"n1": noon.Add(-20 * time.Second)}}, "wait 40s"},
-		"one whose end has a notice is not sent again":     {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour)), waiting("n2", time.Minute, resolved("n1"), sent(time.Minute))}}, "nothing"},
-		"a new notice goes before one that is sent again":  {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour)), waiting("n2", 0)}}, "send n2"},
+		"a firing notice is sent again":                   {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Minute))}}, "repeat n1"},
+		"it is sent again only after the time for that":   {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour))}, repeated: map[string]time.Time{"n1": noon.Add(-20 * time.Second)}}, "wait 40s"},
+		"one whose end has a notice is not sent again":    {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour)), waiting("n2", time.Minute, resolved("n1"), sent(time.Minute))}}, "nothing"},
+		"a new notice goes before one that is sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour)), waiting("n2", 0)}}, "send n2"},
+		"a notice that is sent again is not forgotten": {observation{
+			rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour))},
+		}, "repeat n1"},
+		"a notice that a later one has ended is forgotten": {observation{
+			rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", 100*24*time.Hour, sent(91*24*time.Hour)), waiting("n2", 0, resolved("n1"), sent(24*time.Hour))},
+		}, "forget n1"},
 		"a notice that ended long ago is forgotten":        {observation{deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour)), waiting("n2", 0)}}, "forget n1"},
 		"one that waits is never forgotten":                {observation{deliveries: []notice.Delivery{waiting("n1", 91*24*time.Hour)}}, "send n1"},
 		"one that is sent again is not forgotten":          {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour))}}, "repeat n1"},
@@ -186,13 +192,14 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		test bool
 		want string
 	}{
-		"an answer ends a notice":                              {nil, false, "sent after 0s, again false: ok"},
-		"a refusal ends a notice":                              {&receiver.RejectedError{Err: errors.New("no")}, false, "refused after 0s, again false: no"},
-		"a fault is tried again":                               {errors.New("away"), false, "waiting after 20s, again false: away"},
-		"a time to wait that is longer than the pause is kept": {&receiver.TemporaryError{Err: errors.New("busy"), After: time.Minute}, false, "waiting after 1m0s, again false: busy"},
-		"a notice without an answer may have arrived":          {fmt.Errorf("%w: cut", receiver.ErrUnanswered), false, "waiting after 20s, again true: the notice may have arrived: cut"},
-		"a test is tried once":                                 {errors.New("away"), true, "refused after 0s, again false: away"},
-		"answers are one line":                                 {errors.New("a\nb\x00c"), false, "waiting after 20s, again false: a b c"},
+		"an answer ends a notice":                     {nil, false, "sent after 0s, again false: ok"},
+		"a refusal ends a notice":                     {&receiver.RejectedError{Err: errors.New("no")}, false, "refused after 0s, again false: no"},
+		"a fault is tried again":                      {errors.New("away"), false, "waiting after 20s, again false: away"},
+		"a receiver is asked again when it says":      {&receiver.TemporaryError{Err: errors.New("busy"), After: time.Second}, false, "waiting after 1s, again false: busy"},
+		"a receiver that says nothing is away":        {&receiver.TemporaryError{Err: errors.New("busy")}, false, "waiting after 20s, again false: busy"},
+		"a notice without an answer may have arrived": {fmt.Errorf("%w: cut", receiver.ErrUnanswered), false, "waiting after 20s, again true: the notice may have arrived: cut"},
+		"a test is tried once":                        {errors.New("away"), true, "refused after 0s, again false: away"},
+		"answers are one line":                        {errors.New("a\nb\x00c"), false, "waiting after 20s, again false: a b c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := begun(waiting("n1", 0), noon.Add(-time.Second))
@@ -222,7 +229,7 @@ func TestASendWithoutAnAnswerIsMarkedWhenItBeginsAgain(t *testing.T) {
 func TestPausesDoubleUpToFiveMinutes(t *testing.T) {
 	var got []time.Duration
 	for _, n := range []int{1, 2, 3, 7, 8, 1 << 40} {
-		got = append(got, pause(n))
+		got = append(got, pause(n, 0))
 	}
 	if diff := cmp.Diff([]time.Duration{5e9, 10e9, 20e9, 300e9, 300e9, 300e9}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -369,7 +369,7 @@ func (w *worker) repeat(ctx context.Context, n notice.Notice) error {
 // noteFailure makes the receiver wait after a failure, and logs the first of a row.
 func (w *worker) noteFailure(err error, wait time.Duration) {
 	w.failures++
-	w.until = w.now().Add(max(pause(w.failures), wait))
+	w.until = w.now().Add(pause(w.failures, wait))
 	if w.failures == 1 {
 		w.log.Warn("the receiver did not take a notice, retrying", zap.Error(err))
 	}

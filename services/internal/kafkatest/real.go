@@ -132,3 +132,53 @@ func create(ctx context.Context, client *kafka.Client, partitions int, topics []
 	}
 	return err
 }
+
+// Repeat writes all messages that topics of the broker at addr have once more.
+func Repeat(tb testing.TB, addr string, topics ...string) {
+	tb.Helper()
+	t := &kafka.Transport{MetadataTTL: time.Second}
+	defer t.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(addr), Transport: t}
+	w := &kafka.Writer{
+		Addr: kafka.TCP(addr), BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireAll, Balancer: kafka.Murmur2Balancer{Consistent: true}, Transport: t,
+	}
+	for _, topic := range topics {
+		all, err := readAll(tb.Context(), client, topic)
+		if err == nil && len(all) > 0 {
+			err = w.WriteMessages(tb.Context(), all...)
+		}
+		if err != nil {
+			tb.Fatalf("repeat %s: %v", topic, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// readAll returns the messages that a topic has now, as they are written.
+func readAll(ctx context.Context, client *kafka.Client, topic string) (all []kafka.Message, err error) {
+	meta, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range meta.Topics[0].Partitions {
+		ends, err := client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(p.ID)}}})
+		if err != nil {
+			return nil, err
+		}
+		end := ends.Topics[topic][0].LastOffset
+		r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{client.Addr.String()}, Topic: topic, Partition: p.ID, MaxWait: 50 * time.Millisecond, MaxBytes: 10 << 20})
+		for at := int64(0); at < end && err == nil; {
+			var m kafka.Message
+			if m, err = r.ReadMessage(ctx); err == nil {
+				at = m.Offset + 1
+				all = append(all, kafka.Message{Topic: topic, Key: m.Key, Value: m.Value, Headers: m.Headers})
+			}
+		}
+		if err := errors.Join(err, r.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -4,6 +4,7 @@ package group
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -23,7 +24,17 @@ type Group struct {
 	Members   []string       // IDs of its incidents, in order
 	Notified  []Transition   // the transitions that people are notified of, in order
 	Receivers []string       // those that have a notice that it fires and none that it is over, in order
+
+	// Tasks are those of the incidents that each of the receivers has heard of, in order. A receiver
+	// that is not there has heard of all.
+	Tasks map[string][]string `json:",omitempty"`
+
+	// Update is when a receiver is to hear of a task that it has not heard of; zero for none.
+	Update time.Time `json:",omitzero"`
 }
+
+// updatePause is how long a group waits after a notice before its receivers hear of further tasks.
+const updatePause = time.Hour
 
 // A Transition is a change of a group's state that people are notified of.
 type Transition struct {
@@ -138,7 +149,10 @@ func span(i incident.Incident) (first, last time.Time) {
 //
 // Receivers are notified when the group begins to fire, and when it is over after that. It fires
 // if one of its members does, and a receiver hears of members that join a group that fires
-// already only if it has not heard of the group. It begins to fire again if all that fired were
+// already only if it has not heard of the group, or not of their task: two tasks may have versions
+// of the same name by chance. Such an update has the incidents of those tasks alone. It comes an
+// hour after the notice before it, at Update, together for all that joined until then. The group
+// begins to fire again if all that fired were
 // acknowledged, and one fires again or joins. It is over if all members that fired are:
 // dismissed if all of them are, else resolved. Silent members are in no notice, and bring no
 // receivers.
@@ -158,19 +172,68 @@ func Decide(g Group, members []incident.Incident, receivers func(incident.Incide
 		names := receiversOf(firing, receivers)
 		if was == is && last == is && !firesAgain(visible, g.Notified[len(g.Notified)-1].At) {
 			joined := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(g.Receivers, name) })
-			g.Receivers = sorted(slices.Concat(g.Receivers, joined))
-			return g, g.notices(firing, joined, now)
+			all := g.notices(firing, joined, now)
+			g = g.heard(joined, firing)
+			g, updates := g.update(firing, receivers, now)
+			return g, append(all, updates...)
 		}
 		g = g.transition(is, now)
-		g.Receivers = sorted(slices.Concat(g.Receivers, names))
-		return g, g.notices(firing, names, now)
+		all := g.notices(firing, names, now)
+		g = g.heard(names, firing)
+		g.Update = time.Time{}
+		return g, all
 	case is.Over() && last == incident.Firing:
 		names := g.Receivers
 		g = g.transition(is, now)
-		g.Receivers = nil
+		g.Receivers, g.Tasks, g.Update = nil, nil, time.Time{}
 		return g, g.notices(keep(visible, fired), names, now)
 	}
 	return g, nil
+}
+
+// heard returns the group after its receivers have heard of incidents.
+func (g Group) heard(names []string, of []incident.Incident) Group {
+	g.Receivers = sorted(slices.Concat(g.Receivers, names))
+	g.Tasks = maps.Clone(g.Tasks)
+	for _, name := range names {
+		if g.Tasks == nil {
+			g.Tasks = make(map[string][]string)
+		}
+		tasks := slices.Clone(g.Tasks[name])
+		for _, i := range of {
+			tasks = append(tasks, i.Series.Task)
+		}
+		g.Tasks[name] = sorted(tasks)
+	}
+	return g
+}
+
+// update returns the group, and the notices to receivers of incidents whose tasks they have not heard
+// of, or when these are due.
+func (g Group) update(firing []incident.Incident, receivers func(incident.Incident) []string, now time.Time) (Group, []notice.Notice) {
+	g.Update = time.Time{}
+	news := make(map[string][]incident.Incident) // by receiver
+	for _, i := range firing {
+		for _, name := range receiversOf([]incident.Incident{i}, receivers) {
+			if tasks, known := g.Tasks[name]; known && !slices.Contains(tasks, i.Series.Task) {
+				news[name] = append(news[name], i)
+			}
+		}
+	}
+	if len(news) == 0 {
+		return g, nil
+	}
+	if due := g.Notified[len(g.Notified)-1].At.Add(updatePause); now.Before(due) {
+		g.Update = due
+		return g, nil
+	}
+	g = g.transition(incident.Firing, now)
+	var all []notice.Notice
+	for _, name := range slices.Sorted(maps.Keys(news)) {
+		all = append(all, g.notices(news[name], []string{name}, now)...)
+		g = g.heard([]string{name}, news[name])
+	}
+	return g, all
 }
 
 // receiversOf returns the receivers of incidents, in order, each once.

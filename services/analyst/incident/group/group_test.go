@@ -13,6 +13,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
+// begin is when a group begins to fire.
+var begin = time.Date(2026, 3, 5, 0, 0, 0, 0, time.UTC)
+
 // at is the time of a point.
 func at(i int) time.Time { return time.Date(2026, 3, 1, i, 0, 0, 0, time.UTC) }
 
@@ -236,6 +239,58 @@ func TestEachReceiverHearsOfTheGroupsThatItsIncidentsFireIn(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestAReceiverHearsOfATaskThatJoinsAGroupAnHourAfterItsNotice(t *testing.T) {
+	train, infer := in(change("train", "rate", 20, "1.0", "1.1"), incident.Firing), in(change("infer", "rate", 30, "1.0", "1.1"), incident.Firing)
+	tune, latency := in(change("tune", "rate", 31, "1.0", "1.1"), incident.Firing), in(change("train", "latency", 21, "1.0", "1.1"), incident.Firing)
+	g := group.Group{Namespace: "perf", ID: "g"}
+	var got []string
+	decide := func(at time.Time, members ...incident.Incident) {
+		var notices []notice.Notice
+		g, notices = group.Decide(g, members, everybody, at)
+		if _, repeated := group.Decide(g, members, everybody, at); len(repeated) > 0 {
+			t.Errorf("%d notices are repeated", len(repeated))
+		}
+		text := ""
+		for _, n := range notices {
+			for _, i := range n.Incidents {
+				text += i.ID + " "
+			}
+			if n.Became != incident.Firing || n.First != incident.ID("notice", g.Notified[0].Notice, "team") {
+				t.Errorf("%+v", n)
+			}
+		}
+		if !g.Update.IsZero() {
+			text += "due " + g.Update.Sub(begin).String()
+		}
+		got = append(got, text)
+	}
+	decide(begin, train)
+	decide(begin.Add(time.Minute), train, latency)
+	decide(begin.Add(2*time.Minute), train, latency, infer)
+	decide(begin.Add(59*time.Minute), train, latency, infer, tune)
+	decide(begin.Add(time.Hour), train, latency, infer, tune)
+	decide(begin.Add(3*time.Hour), train, latency, infer, tune)
+	want := []string{"rate/train ", "", "due 1h0m0s", "due 1h0m0s", "rate/tune rate/infer ", ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAReceiverThatHasHeardOfAllWhenItJoinedHasNoUpdate(t *testing.T) {
+	train, infer := in(change("train", "rate", 20, "1.0", "1.1"), incident.Firing), in(change("infer", "rate", 30, "1.0", "1.1"), incident.Firing)
+	own := func(i incident.Incident) []string { return []string{i.Series.Task + "-team"} }
+	g, _ := group.Decide(group.Group{Namespace: "perf", ID: "g"}, []incident.Incident{train}, own, begin)
+	g, joined := group.Decide(g, []incident.Incident{train, infer}, own, begin.Add(time.Minute))
+	g, later := group.Decide(g, []incident.Incident{train, infer}, own, begin.Add(2*time.Hour))
+	if len(joined) != 1 || len(later) != 0 || !g.Update.IsZero() {
+		t.Errorf("%d and %d notices, due %s", len(joined), len(later), g.Update)
+	}
+	older := group.Group{Namespace: "perf", ID: "g", State: incident.Firing, Receivers: []string{"infer-team", "train-team"}, Notified: g.Notified}
+	if _, notices := group.Decide(older, []incident.Incident{train, infer}, own, begin.Add(2*time.Hour)); len(notices) != 0 {
+		t.Errorf("a group of an older version has %d notices", len(notices))
 	}
 }
 

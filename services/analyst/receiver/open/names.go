@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/analyst/receiver"
 )
 
@@ -77,9 +78,8 @@ func (s Settings) named(namespace, owner string, notify []string) (names []strin
 	return slices.Compact(names), errors.Join(errs...)
 }
 
-// Resolver returns a function that returns the names of the receivers of a namespace that a descriptor's notify stands for, each once, with those of
-// the owner in place of submitter. A notify that names none stands for the defaults of the namespace. It logs names that the settings do not have.
-func (s Settings) Resolver(log *zap.Logger) func(namespace, owner string, notify []string) []string {
+// Resolver returns the receivers of the settings. It logs names that the settings do not have.
+func (s Settings) Resolver(log *zap.Logger) notice.Receivers {
 	return func(namespace, owner string, notify []string) []string {
 		if len(notify) == 0 {
 			return s.defaults(namespace)

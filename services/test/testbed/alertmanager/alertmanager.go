@@ -84,7 +84,7 @@ func Start(tb testing.TB) *Server {
 	cmd.Stderr = tb.Output()
 	out, err := cmd.StdoutPipe()
 	if err == nil {
-		err = cmd.Start()
+		err = kit.Start(cmd)
 	}
 	if err != nil {
 		tb.Fatal(err)

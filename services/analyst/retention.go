@@ -1,0 +1,80 @@
+package analyst
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/incident/group"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// forgetEvery is how often old incidents are looked for.
+const forgetEvery = 24 * time.Hour
+
+// forget deletes the incidents that nobody looks at any more, with their groups and acknowledgements, once a day. A group is deleted after its
+// members, so that a kill leaves nothing that is not found again.
+func (t *ticker) forget(ctx context.Context) error {
+	if t.now().Before(t.forgot.Add(forgetEvery)) {
+		return nil
+	}
+	for d, err := range store.All[group.Group](ctx, t.store, store.KindIncidentGroup, "") {
+		if err != nil && d.Key == "" {
+			return err
+		}
+		if err != nil {
+			t.log.Error("a group of incidents cannot be read", zap.String("group", d.Key), zap.Error(err))
+			continue
+		}
+		if err := t.forgetGroup(ctx, d); err != nil && !errors.Is(err, store.ErrConflict) && !damaged(err) {
+			return fmt.Errorf("forget the incidents of group %s: %w", d.Key, err)
+		}
+	}
+	t.forgot = t.now()
+	return nil
+}
+
+// forgetGroup deletes a group if all of its incidents are to be forgotten.
+func (t *ticker) forgetGroup(ctx context.Context, d store.Document[group.Group]) error {
+	g := d.Value
+	if n := len(g.Notified); n > 0 && t.now().Sub(g.Notified[n-1].At) < keepIncident {
+		return nil
+	}
+	members, err := t.incidentsOf(ctx, g.Namespace, g.Members)
+	if err != nil {
+		return err
+	}
+	for _, i := range members {
+		if used, err := t.used(ctx, i.Incident); err != nil || used {
+			return err
+		}
+	}
+	for _, i := range members {
+		key := documentKey(g.Namespace, i.ID)
+		gone := []store.Doc{{Kind: store.KindAck, Key: key}, {Kind: store.KindIncident, Key: key, Version: i.version}}
+		for _, doc := range gone {
+			if err := t.store.DeleteDoc(ctx, doc); err != nil {
+				return err
+			}
+		}
+	}
+	return t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindIncidentGroup, Key: d.Key, Version: d.Version})
+}
+
+// used reports whether an incident is to stay: it has not ended long ago, or its rule, which the task still has, looks at its points.
+func (t *ticker) used(ctx context.Context, i incident.Incident) (bool, error) {
+	if !forgettable(i, t.now()) {
+		return true, nil
+	}
+	rules, _, _, err := store.Find[incident.RuleSet](ctx, t.store, store.KindRuleSet, ruleSetKey(i.Rule.Namespace, i.Rule.Task))
+	if err != nil || !slices.ContainsFunc(rules.Rules, func(r incident.Rule) bool { return r.ID == i.Rule.ID }) {
+		return false, err
+	}
+	state, _, _, err := store.Find[ruleState](ctx, t.store, store.KindRuleState, target{rule: i.Rule, series: i.Series}.key())
+	return state.Pending || slices.Contains(state.Incidents, i.ID), err
+}
