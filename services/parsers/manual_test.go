@@ -58,6 +58,64 @@ baictl parser test result.txt --kind auto -o json    the same for programs
 * A headline is a number that people quote, once for each direction of transfer.
 * KiB, MiB, GiB and the like are powers of 1024; KB, Kbit, MB, Mbit and the like are powers of 1000, unless the tool means the other: then its section says so.
 * If a text has the output of several runs of the tool, the last one counts.
+
+## A parser of your own
+
+Kind ` + "`command`" + ` runs a program of yours, in any language: one that the image has, that you send along, or a script in the descriptor.
+
+` + "```toml" + `
+[[output.parsers]]
+kind = "command"
+command = "python3 ${BAI_SCRIPTS_PATH}/parse.py"     # sent along with submit --script DIR
+path = "/tmp/result.txt"                             # without it, what the benchmark prints
+deadline = "1m"
+memory = "1GiB"
+` + "```" + `
+
+The program runs in the benchmark's container once the benchmark has ended, in the same working directory and with the same variables, so it can read files that the
+benchmark left. From standard input it reads the output (as ` + "`stream`" + ` says, 256 MiB at most), or the file at ` + "`path`" + `. ` + "`BAI_EXIT_CODE`" + ` is the exit code of the benchmark.
+It prints a JSON object a line; [parser-lines.schema.json](parser-lines.schema.json) is the JSON Schema of a line.
+
+` + "```json" + `
+{"name": "bandwidth", "value": 72465125000, "unit": "bits/s", "direction": "higher", "labels": {"stream": "sum"}, "headline": true}
+{"name": "retransmits", "value": 3}
+{"state": "partial", "reason": "no second half", "version": "2.1.9"}
+` + "```" + `
+
+* A line is a metric, with the keys that ` + "`parser test -o json`" + ` prints, of which ` + "`name`" + ` and ` + "`value`" + ` are needed; or, at most once, what holds for the output as a whole:
+  ` + "`state`" + ` with the ` + "`reason`" + ` if it is not ` + "`ok`" + `, and the ` + "`version`" + ` of the tool. Without a state, metrics are ` + "`ok`" + `, and no metric is ` + "`empty`" + `.
+* The states mean what they mean for other parsers: ` + "`failed`" + ` and ` + "`empty`" + ` end the run with reason ` + "`NoResults`" + ` unless ` + "`required = false`" + `; of ` + "`partial`" + ` the metrics are kept.
+* A program that takes longer than ` + "`deadline`" + `, prints a line that is none of the schema, a line of more than 64 KiB, more than 10,000 metrics or more than 4 MiB is
+  killed. Then, or if it ends with another exit code than 0, none of its metrics is stored, and it counts as ` + "`failed`" + `: the reason has the line, or the end of its standard error.
+* Each of its processes may have ` + "`memory`" + ` bytes of data. The program counts against the memory of the benchmark's container, too.
+* A signal to end, of a cancel, of ` + "`limits.deadline`" + ` or to a server, leaves it the rest of the grace.
+
+In Python:
+
+` + "```python" + `
+import json, re, sys
+
+for line in sys.stdin:
+    if m := re.match(r"latency of (\w+): ([0-9.]+) ms", line):
+        print(json.dumps({"name": "latency", "value": float(m[2]) / 1000, "unit": "s", "direction": "lower", "labels": {"op": m[1]}, "headline": True}))
+` + "```" + `
+
+As a script for a shell:
+
+` + "```toml" + `
+[[output.parsers]]
+kind = "command"
+command = '''
+#!/bin/sh -eu
+sed -n 's/^requests: \([0-9.]*\)$/{"name": "requests", "value": \1, "direction": "higher"}/p'
+'''
+` + "```" + `
+
+Try it on a file before you run a benchmark:
+
+` + "```" + `
+baictl parser test result.txt --with "python3 parse.py"
+` + "```" + `
 `
 
 // manual returns the page about all kinds, in Markdown. The kinds are in the order of their names.

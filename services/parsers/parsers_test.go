@@ -16,6 +16,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/parsers"
+	"github.com/benchmark-ai/bai/services/parsers/command"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -41,7 +42,7 @@ func TestTheManualAndTheTableAreCurrent(t *testing.T) {
 func TestDescriptorsNameEveryKind(t *testing.T) {
 	t.Parallel()
 	f, _ := reflect.TypeFor[descriptors.Parser]().FieldByName("Kind")
-	want := parsers.Names()
+	want := append(parsers.Names(), command.Kind)
 	slices.Sort(want)
 	if diff := cmp.Diff(strings.Join(want, " "), f.Tag.Get("one")); diff != "" {
 		t.Error(diff)

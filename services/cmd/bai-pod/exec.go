@@ -55,6 +55,24 @@ func runStep(args []string, signals <-chan os.Signal) (int, error) {
 	return entrypoint.Run(s, signals)
 }
 
+// runAlways runs the command of a step that runs at the end of its pod.
+func runAlways(args []string, signals <-chan os.Signal) (int, error) {
+	i := slices.Index(args, "--")
+	if i < 2 || args[0] == "" {
+		return 0, fmt.Errorf("%w: always: want NAME LIMIT [NEEDED…] -- CMD…", errUsage)
+	}
+	limit, err := time.ParseDuration(args[1])
+	if err != nil || limit <= 0 {
+		return 0, fmt.Errorf("%w: always: %q is not a time such as 10s", errUsage, args[1])
+	}
+	s, err := execSettings(args[i:], os.Getenv)
+	if err != nil {
+		return 0, err
+	}
+	s.Step = entrypoint.Step{Name: args[0], Limit: limit, Output: os.Getenv(pod.EnvStepOutput), Always: true, Needs: args[2:i]}
+	return entrypoint.Run(s, signals)
+}
+
 // listenWhenReady accepts connections of pods that wait for this one, until the process ends.
 func listenWhenReady() error {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", ":"+strconv.Itoa(pod.ReadyPort))

@@ -38,9 +38,9 @@ func newHostRecorder(dir, every string) *hostRecorder {
 	return &hostRecorder{dir: dir, every: max(d, 0)}
 }
 
-// start records a command until the returned function is called.
-func (o *hostRecorder) start(pid int) func(pod.Exit) {
-	ctx, stop := context.WithCancel(context.Background())
+// start records a command until stop is called. The function end adds the versions of tools.
+func (o *hostRecorder) start(pid int) (stop func(), end func(pod.Exit)) {
+	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {
 		o.environment = o.files.Environment()
@@ -50,9 +50,12 @@ func (o *hostRecorder) start(pid int) func(pod.Exit) {
 	if o.every > 0 {
 		all.Go(func() { o.recordUsage(ctx, pid) })
 	}
-	return func(end pod.Exit) {
-		stop()
+	stop = func() {
+		cancel()
 		all.Wait()
+	}
+	return stop, func(end pod.Exit) {
+		stop()
 		long := end.Ended.Sub(end.Started) >= minRuntime
 		if long {
 			hostinfo.AddTools(context.Background(), &o.environment)

@@ -21,6 +21,7 @@ const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
   bai-pod install DST                             copy this program to DST
   bai-pod exec [--script[=INTERPRETER]] -- CMD…   run the benchmark's command and record what it writes
   bai-pod step NAME LIMIT [AFTER] -- CMD…         run a step's command and record what it writes
+  bai-pod always NAME LIMIT [NEEDED…] -- CMD…     run a step's command when the pod has to end, and record what it writes
   bai-pod mtu SIZE                                set the MTU of the pod's link to its network
   bai-pod supervise DIR                           run one pod of the local cluster
   bai-pod version
@@ -70,6 +71,8 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 		return runExec(args, signals)
 	case "step":
 		return runStep(args, signals)
+	case "always":
+		return runAlways(args, signals)
 	case "mtu":
 		return 0, setMTU(args, out)
 	case "supervise":

@@ -22,10 +22,12 @@
 //	run/otlp         numbers that programs sent by OpenTelemetry's protocol, in such lines; collector's
 //	run/otlp.url     the collector's address for them, by rename; a second copy is collector's
 //	run/environment.json  the benchmark's environment (event.Environment), by rename; written twice if it takes long
+//	run/parser-<n>   output for a parser of kind command; it has no name any more while it is written
 //	run/kept/        the benchmark's artifacts, under their stored names
 //	run/kept.json    the list of artifacts (see ArtifactList), written before exit.json, by rename
 //	run/benchmark.lock    locked while the benchmark's entrypoint runs, for steps after it
 //	run/step-<name>.output, .json and .lock  the same of a step: records, exit and lock
+//	run/step-<name>.started  a step that runs always has started its command
 //	scripts/         code that was sent along with the descriptor
 //	data/<n>         the data sets, in a volume of their own
 //	shared/<n>       data sets that all pods of a role share, in a volume of the role
@@ -110,6 +112,7 @@ const MaxStepOutput = 1 << 20
 const (
 	StepTimedOut      = 124
 	StepOutputRefused = 65
+	StepKilled        = 75 // of a step that runs always: it was killed in this pod before
 )
 
 // StepOutput returns where the output of a step lies below Dir. The lock of the benchmark
@@ -121,6 +124,10 @@ func StepExit(name string) string { return "run/step-" + name + ".json" }
 
 // StepLock is like StepOutput.
 func StepLock(name string) string { return "run/step-" + name + ".lock" }
+
+// StepStarted is like StepOutput: the file exists once the command of a step that runs
+// always has been started.
+func StepStarted(name string) string { return "run/step-" + name + ".started" }
 
 // Environment variables.
 const (
@@ -165,6 +172,7 @@ const (
 	EnvFile     = "BENCHMARK_AI_FILE"               // the metrics file
 	EnvFIFO     = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
 	EnvFIFOWait = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
+	EnvExitCode = "BAI_EXIT_CODE"                   // of a parser of kind command: the exit code of the benchmark
 	EnvStrict   = "BENCHMARK_AI_STRICT"             // set by users: 1 makes a program that cannot emit a value fail
 	EnvRun      = "BENCHMARK_AI_RUN"                // the run's ID, for the benchmark to know
 	EnvAttempt  = "BENCHMARK_AI_ATTEMPT"
@@ -278,6 +286,12 @@ type Parser struct {
 	Stream   string            `json:"stream,omitempty"`   // stdout, stderr or both, of the output; empty means what the kind reads
 	Metrics  map[string]string `json:"metrics,omitempty"`  // of the kinds json and csv: name → path or column
 	Optional bool              `json:"optional,omitempty"` // no result is no failure
+
+	// Of the kind command: the program and its arguments, in which $(NAME) stands for a variable; how long it may run, in ns; and how many
+	// bytes of data it may have.
+	Command  []string      `json:"command,omitempty"`
+	Deadline time.Duration `json:"deadline,omitempty"`
+	Memory   int64         `json:"memory,omitempty"`
 }
 
 // NoResults begins the last words of a benchmark's container that ends with ExitNoResults.

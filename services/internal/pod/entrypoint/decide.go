@@ -56,3 +56,36 @@ func interpreter(head string) []string {
 	}
 	return []string{name}
 }
+
+// expandAll replaces $(NAME) in words by the value of the variable, and $$(NAME) by $(NAME). A variable that does not exist stays as it is.
+func expandAll(words []string, lookup func(string) (string, bool)) []string {
+	var all []string
+	for _, word := range words {
+		all = append(all, expand(word, lookup))
+	}
+	return all
+}
+
+func expand(word string, lookup func(string) (string, bool)) string {
+	var text strings.Builder
+	for {
+		before, after, found := strings.Cut(word, "$(")
+		text.WriteString(before)
+		if !found {
+			return text.String()
+		}
+		name, rest, closed := strings.Cut(after, ")")
+		value, known := lookup(name)
+		switch {
+		case strings.HasSuffix(before, "$"): // which is there already
+			text.WriteString("(")
+			word = after
+		case closed && known:
+			text.WriteString(value)
+			word = rest
+		default:
+			text.WriteString("$(")
+			word = after
+		}
+	}
+}

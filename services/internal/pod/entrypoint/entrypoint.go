@@ -31,9 +31,9 @@ type Settings struct {
 	Artifacts      []pod.Artifact // files to be kept once the command has ended
 	Parsers        []pod.Parser   // of the command's output and files
 
-	// OnStart, if not nil, is called with the command's process once that has begun, and
-	// the function that it returns is called with the exit, before that is written down.
-	OnStart func(pid int) func(pod.Exit) `json:"-"`
+	// OnStart, if not nil, is called with the command's process once that has begun. Of the functions that it returns, stop is called when the
+	// command has ended, and end with its exit, before that is written down.
+	OnStart func(pid int) (stop func(), end func(pod.Exit)) `json:"-"`
 
 	ReadyFile string // the command is ready when this file exists; empty means that no file tells
 	ReadyLog  string // the command is ready when a line of its output matches this regular expression; empty means that no line tells
@@ -63,7 +63,8 @@ type Settings struct {
 // any exit code.
 //
 // Parsers read the output and, once the command has ended, files; their metrics are appended to the metrics file. A command that ends well
-// without a result that is required has the exit code pod.ExitNoResults.
+// without a result that is required has the exit code pod.ExitNoResults. Parsers of kind command run one after the other once the command has
+// ended; a signal to end leaves them the rest of the grace.
 //
 // While the disk is full, Run and the command's writes wait; they also wait for a while
 // if the collector is behind. After a signal to end, Run waits for the disk no longer
@@ -90,6 +91,12 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 		if stop, runs := waitForSuccess(s.Dir, s.Step.After, signals); !runs {
 			return stop, w.writeJSON(s.exitFile(), pod.Exit{Code: stop, Skipped: true})
 		}
+	}
+	if s.Step.Always {
+		if code, runs, err := w.awaitEnd(signals); !runs || err != nil {
+			return code, err
+		}
+		signals = nil
 	}
 	end, err := w.run(signals)
 	if err != nil {
@@ -135,7 +142,7 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	if streams.ready, err = newReadiness(w.settings, w.out.warn, done); err != nil {
 		return pod.Exit{}, err
 	}
-	streams.parsers = parse.Start(w.settings.Parsers)
+	streams.parsers = parse.Start(w.settings.Parsers, parse.Spool{Dir: filepath.Dir(w.out.path), Missing: w.out.fullReason})
 	w.table = proc.NewTable()
 	pid, code, err := w.start(streams)
 	streams.startReading()
@@ -146,14 +153,15 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 		streams.finish(0)
 		return pod.Exit{Code: code, Problem: err.Error(), Started: started, Ended: time.Now()}, nil
 	}
-	onEnd := func(pod.Exit) {}
+	stop, onEnd := func() {}, func(pod.Exit) {}
 	if w.settings.OnStart != nil {
-		onEnd = w.settings.OnStart(pid)
+		stop, onEnd = w.settings.OnStart(pid)
 	}
 	end := toPodExit(started, w.waitForExit(pid, signals))
 	streams.finish(w.settings.Linger)
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // the rest of its group
-	w.takeResults(streams.parsers.End(), &end)
+	stop()
+	w.takeResults(streams.parsers.End(w.commandRunner(end.Code, signals)), &end)
 	if info, err := os.Stat(w.settings.MessagePath); end.Code != 0 && err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		w.writeTerminationMessage(w.out.lastLines())
 	}

@@ -47,6 +47,9 @@ func (o *output) stop(at time.Time) { o.stopAt.CompareAndSwap(0, at.UnixNano()) 
 // stopping reports whether the command was signalled to end.
 func (o *output) stopping() bool { return o.stopAt.Load() != 0 }
 
+// stopTime returns how long the disk is waited for after a signal to end.
+func (o *output) stopTime() time.Time { return time.Unix(0, o.stopAt.Load()) }
+
 // pastStop reports whether the time to wait for the disk is over.
 func (o *output) pastStop() bool {
 	until := o.stopAt.Load()

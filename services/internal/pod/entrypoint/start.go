@@ -29,11 +29,8 @@ func (w *runner) start(s *streams) (pid, code int, err error) {
 	if err != nil {
 		return 0, notExecutable, err
 	}
-	path, err := exec.LookPath(args[0])
-	if errors.Is(err, fs.ErrPermission) && strings.Contains(args[0], "/") {
-		path, args, err = viaInterpreter(args)
-	}
-	if err != nil && !errors.Is(err, exec.ErrDot) {
+	path, args, err := findProgram(args)
+	if err != nil {
 		return 0, exitCode(err), kernelError(err)
 	}
 	null, err := os.Open(os.DevNull)
@@ -53,6 +50,18 @@ func (w *runner) start(s *streams) (pid, code int, err error) {
 		return 0, exitCode(err), proc.TooLong(err, args, env)
 	}
 	return pid, 0, nil
+}
+
+// findProgram returns the file of a program, and its arguments.
+func findProgram(args []string) (path string, with []string, err error) {
+	path, err = exec.LookPath(args[0])
+	if errors.Is(err, fs.ErrPermission) && strings.Contains(args[0], "/") {
+		return viaInterpreter(args)
+	}
+	if errors.Is(err, exec.ErrDot) {
+		err = nil
+	}
+	return path, args, err
 }
 
 // viaInterpreter returns how to start a script that lacks the right to be executed, as

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -23,6 +24,13 @@ type Step struct {
 	Limit  time.Duration // how long the command may take; then it has failed. Zero means no limit
 	After  string        // the step starts once this step has succeeded, or the benchmark if it is pod.AfterBenchmark; empty means at once
 	Output string        // the folder for its output; empty means none
+
+	// Always is for a step that runs when its pod ends: it starts at the first SIGTERM or
+	// SIGINT, and no later signal ends it before its limit. It runs once in a pod. Needs
+	// are the steps that have to have succeeded by then; else it does not run, and has not
+	// failed.
+	Always bool
+	Needs  []string
 }
 
 func (s Settings) outputFile() string {
@@ -100,6 +108,42 @@ func waitForLock(path string) {
 		}
 		_ = unix.Close(fd)
 		return
+	}
+}
+
+// awaitEnd waits for the signal that ends the pod of a step that runs always. If the step is
+// not to run, awaitEnd writes the exit of one that did not, and returns the code to end with.
+func (w *runner) awaitEnd(signals <-chan os.Signal) (code int, runs bool, err error) {
+	s := w.settings
+	waitForEndSignal(signals)
+	w.out.stop(time.Now().Add(s.Step.Limit + s.Grace))
+	if slices.ContainsFunc(s.Step.Needs, func(name string) bool { return !hasSucceeded(pod.PathIn(s.Dir, exitFileOf(name))) }) {
+		return 0, false, w.writeJSON(s.exitFile(), pod.Exit{Skipped: true})
+	}
+	if !w.recordStart() {
+		w.writeTerminationMessage("it was killed before it had ended, and does not run twice in a pod")
+		return pod.StepKilled, false, w.writeJSON(s.exitFile(), pod.Exit{Code: pod.StepKilled})
+	}
+	return 0, true, nil
+}
+
+// recordStart records that the command of a step is started, and reports whether that is the first time. A start that cannot be recorded,
+// as on a full disk, counts as the first.
+func (w *runner) recordStart() bool {
+	f, err := os.OpenFile(pod.PathIn(w.settings.Dir, pod.StepStarted(w.settings.Step.Name)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return !errors.Is(err, fs.ErrExist)
+	}
+	_ = f.Close()
+	return true
+}
+
+// waitForEndSignal returns at the first signal that asks to end.
+func waitForEndSignal(signals <-chan os.Signal) {
+	for s := range signals {
+		if sig, _ := s.(syscall.Signal); forward(sig).kill {
+			return
+		}
 	}
 }
 

@@ -162,3 +162,78 @@ func TestAStepThatWaitsEndsAtASignal(t *testing.T) {
 		t.Errorf("it ended with %d and %+v", code, end)
 	}
 }
+
+func TestAStepThatRunsAlwaysStartsAtTheFirstSignalAndNoOtherEndsIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := command(t, entrypoint.Settings{
+		Dir: dir, Args: sh("echo begun; trap 'echo hurt' TERM; kill -TERM $PPID; kill -TERM $PPID; sleep 0.2; echo done"),
+		Step: entrypoint.Step{Name: "one", Limit: time.Hour, Always: true},
+	})
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitUntil(t, "it waits", func() bool { _, err := os.Stat(pod.PathIn(dir, pod.StepLock("one"))); return err == nil })
+	if out := r.file(t, pod.StepOutput("one")); len(out) > 0 {
+		t.Fatalf("it ran before the signal: %q", out)
+	}
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, end := r.stepExit(t, "one"); code != 0 || end.Skipped {
+		t.Errorf("it ended with %d: %+v", code, end)
+	}
+	if out := string(r.file(t, pod.StepOutput("one"))); !strings.Contains(out, "done") || strings.Contains(out, "hurt") {
+		t.Errorf("it wrote %q", out)
+	}
+}
+
+// alwaysStep is a step that runs always, in a pod with a file, and how it ends.
+type alwaysStep struct {
+	needs []string
+	file  string // empty for none
+	text  string
+	want  pod.Exit
+}
+
+func (tt alwaysStep) run(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if tt.file != "" {
+		write(t, filepath.Join(dir, tt.file), tt.text, 0o600)
+	}
+	r := command(t, entrypoint.Settings{Dir: dir, Args: sh("echo ran"), Step: entrypoint.Step{Name: "one", Limit: time.Hour, Always: true, Needs: tt.needs}})
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitUntil(t, "it waits", func() bool { _, err := os.Stat(pod.PathIn(dir, pod.StepLock("one"))); return err == nil })
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	code, end := r.stepExit(t, "one")
+	if diff := cmp.Diff(tt.want, end); diff != "" || code != tt.want.Code {
+		t.Errorf("it ended with %d: %s", code, diff)
+	}
+	if ran := strings.Contains(string(r.file(t, pod.StepOutput("one"))), "ran"); ran == (tt.want.Skipped || tt.want.Code > 0) {
+		t.Errorf("that its command ran is %v", ran)
+	}
+}
+
+func TestAStepThatRunsAlwaysRunsOnceInAPodAndOnlyIfThoseThatItNeedsHaveSucceeded(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]alwaysStep{
+		"those that it needs have succeeded": {needs: []string{"a"}, file: pod.StepExit("a"), text: `{"code":0}`},
+		"one has failed":                     {needs: []string{"a"}, file: pod.StepExit("a"), text: `{"code":1}`, want: pod.Exit{Skipped: true}},
+		"one was skipped":                    {needs: []string{"a"}, file: pod.StepExit("a"), text: `{"skipped":true}`, want: pod.Exit{Skipped: true}},
+		"one has not run":                    {needs: []string{"a"}, want: pod.Exit{Skipped: true}},
+		"it was killed in this pod":          {file: pod.StepStarted("one"), want: pod.Exit{Code: pod.StepKilled}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.run(t)
+		})
+	}
+}

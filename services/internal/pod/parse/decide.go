@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/parsers/command"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -45,17 +46,28 @@ func (r Result) problem() string {
 	if r.Parser.Path != "" {
 		in = r.Parser.Path
 	}
+	name, reader := r.Report.Kind, "parser "+r.Parser.Kind
+	if r.Parser.Kind == command.Kind {
+		reader = "parser " + strconv.Quote(words(r.Parser))
+		name = reader
+	}
 	switch r.Report.State {
 	case report.OK:
 	case report.Partial:
-		return fmt.Sprintf("a part of the results of %s in %s is missing: %s", r.Report.Kind, in, r.Report.Reason)
+		return fmt.Sprintf("a part of the results of %s in %s is missing: %s", name, in, r.Report.Reason)
 	case report.Failed:
+		if r.Parser.Kind == command.Kind {
+			return fmt.Sprintf("%s of %s: %s", name, in, r.Report.Reason)
+		}
 		return fmt.Sprintf("%s says in %s that it failed: %s", r.Report.Kind, in, r.Report.Reason)
 	case report.Empty:
-		return fmt.Sprintf("%s has no result that parser %s reads: %s%s", in, r.Parser.Kind, r.Report.Reason, r.quote())
+		return fmt.Sprintf("%s has no result that %s reads: %s%s", in, reader, r.Report.Reason, r.quote())
 	}
 	return ""
 }
+
+// words returns the command of a parser of kind command as a text.
+func words(p pod.Parser) string { return report.Clip(strings.Join(p.Command, " ")) }
 
 // quote returns the first lines that the parser read.
 func (r Result) quote() string {
@@ -96,10 +108,10 @@ func emission(m report.Metric, kind string, seconds float64) map[string]any {
 	return line
 }
 
-// ofOnesOwn reports whether a kind is a file of one's own, which says nothing of units.
-func ofOnesOwn(kind string) bool { return kind == "json" || kind == "csv" }
+// ofOnesOwn reports whether a kind reads a file of one's own, which may say nothing of units.
+func ofOnesOwn(kind string) bool { return kind == "json" || kind == "csv" || kind == command.Kind }
 
-// Versions returns the versions of the tools whose output was read, by kind; nil if none is known.
+// Versions returns the versions of the tools whose output was read, by kind, or by the command that read it; nil if none is known.
 func Versions(results []Result) map[string]string {
 	var all map[string]string
 	for _, r := range results {
@@ -109,7 +121,11 @@ func Versions(results []Result) map[string]string {
 		if all == nil {
 			all = make(map[string]string)
 		}
-		all[r.Report.Kind] = r.Report.Version
+		name := r.Report.Kind
+		if name == command.Kind {
+			name = words(r.Parser)
+		}
+		all[name] = r.Report.Version
 	}
 	return all
 }

@@ -7,12 +7,17 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/pod/artifacts"
 	"github.com/benchmark-ai/bai/services/parsers"
+	"github.com/benchmark-ai/bai/services/parsers/command"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
+
+// RunCommand runs a parser of kind command, whose standard input is a file.
+type RunCommand func(p pod.Parser, stdin *os.File) report.Report
 
 // Result is what one parser found.
 type Result struct {
@@ -27,12 +32,12 @@ type Parsers struct {
 	inputs []*input // of each parser; nil for one that reads a file
 }
 
-// Start starts the parsers that read output.
-func Start(all []pod.Parser) *Parsers {
+// Start starts the parsers that read output. That for parsers of kind command is kept until the end.
+func Start(all []pod.Parser, keep Spool) *Parsers {
 	p := &Parsers{all: all, inputs: make([]*input, len(all))}
 	for i, one := range all {
 		if one.Path == "" {
-			p.inputs[i] = newInput(one)
+			p.inputs[i] = newInput(one, keep)
 		}
 	}
 	return p
@@ -47,15 +52,15 @@ func (p *Parsers) Write(isErr bool, data []byte) {
 	}
 }
 
-// End ends the output, reads the files, and returns the results of all parsers in their order.
-func (p *Parsers) End() []Result {
+// End ends the output, reads the files, runs commands, and returns the results of all parsers in their order.
+func (p *Parsers) End(run RunCommand) []Result {
 	var results []Result
 	for i, one := range p.all {
 		if in := p.inputs[i]; in != nil {
-			results = append(results, in.end())
+			results = append(results, in.end(run))
 			continue
 		}
-		results = append(results, parseFile(one))
+		results = append(results, parseFile(one, run))
 	}
 	return results
 }
@@ -68,19 +73,25 @@ type input struct {
 	head    head
 	buffer  *bufio.Writer
 	pipe    *io.PipeWriter
-	done    chan report.Report
+	done    chan struct{}
+	found   report.Report
+	kept    keptOutput // for a parser of kind command, which runs at the end
 }
 
 // bufferSize is how many bytes are handed on at a time.
 const bufferSize = 64 << 10
 
-func newInput(p pod.Parser) *input {
+func newInput(p pod.Parser, keep Spool) *input {
 	r, w := io.Pipe()
-	in := &input{parser: p, reads: streams(p), buffer: bufio.NewWriterSize(w, bufferSize), pipe: w, done: make(chan report.Report, 1)}
+	in := &input{parser: p, reads: streams(p), buffer: bufio.NewWriterSize(w, bufferSize), pipe: w, done: make(chan struct{})}
 	go func() {
-		found := parse(p, r)
+		defer close(in.done)
+		if p.Kind == command.Kind {
+			in.kept = keep.keep(r)
+		} else {
+			in.found = parse(p, r)
+		}
 		_, _ = io.Copy(io.Discard, r) // a parser may stop before the end
-		in.done <- found
 	}()
 	return in
 }
@@ -111,7 +122,7 @@ func (in *input) write(isErr bool, data []byte) {
 	}
 }
 
-func (in *input) end() Result {
+func (in *input) end(run RunCommand) Result {
 	for _, open := range in.partial {
 		if len(open) > 0 {
 			_, _ = in.buffer.Write(append(open, '\n'))
@@ -119,11 +130,15 @@ func (in *input) end() Result {
 	}
 	_ = in.buffer.Flush()
 	_ = in.pipe.Close()
-	return Result{Parser: in.parser, Report: <-in.done, Head: in.head.lines()}
+	<-in.done
+	if in.parser.Kind == command.Kind {
+		in.found = in.kept.run(in.parser, run)
+	}
+	return Result{Parser: in.parser, Report: in.found, Head: in.head.lines()}
 }
 
 // parseFile parses the file of a parser.
-func parseFile(p pod.Parser) Result {
+func parseFile(p pod.Parser, run RunCommand) Result {
 	nothing := func(reason string) Result {
 		return Result{Parser: p, Report: report.Of(p.Kind, "", nil, reason)}
 	}
@@ -142,6 +157,10 @@ func parseFile(p pod.Parser) Result {
 	}
 	defer f.Close() //nolint:errcheck // only read
 	var begin head
+	if p.Kind == command.Kind {
+		_, _ = io.Copy(&begin, io.NewSectionReader(f, 0, headSize))
+		return Result{Parser: p, Report: run(p, f), Head: begin.lines()}
+	}
 	found := parse(p, io.TeeReader(f, &begin))
 	return Result{Parser: p, Report: found, Head: begin.lines()}
 }

@@ -22,11 +22,11 @@ type piece struct {
 
 // parseAll hands pieces of output to parsers, and returns what each found.
 func parseAll(parsers []pod.Parser, output ...piece) []parse.Result {
-	p := parse.Start(parsers)
+	p := parse.Start(parsers, parse.Spool{})
 	for _, piece := range output {
 		p.Write(piece.isErr, []byte(piece.text))
 	}
-	return p.End()
+	return p.End(nil)
 }
 
 // values returns the metrics of a report as name=value.
@@ -71,13 +71,13 @@ func TestAParserReadsTheStreamsThatItIsFor(t *testing.T) {
 
 func TestALineThatNeverEndsIsTaken(t *testing.T) {
 	t.Parallel()
-	p := parse.Start([]pod.Parser{{Kind: "gobench"}})
+	p := parse.Start([]pod.Parser{{Kind: "gobench"}}, parse.Spool{})
 	long := []byte(strings.Repeat("x", 64<<10))
 	for range 1000 {
 		p.Write(false, long)
 	}
 	p.Write(false, []byte("\nBenchmarkA-2 \t 100 \t 25 ns/op\n"))
-	if r := p.End(); values(r[0].Report) != "sec_per_op=2.5e-8" {
+	if r := p.End(nil); values(r[0].Report) != "sec_per_op=2.5e-8" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -92,14 +92,14 @@ func TestAFileIsReadOnceTheBenchmarkHasEnded(t *testing.T) {
 		{Kind: "json", Path: dir + "/[", Optional: true},
 		{Kind: "json", Path: filepath.Join(dir, "link.json")},
 		{Kind: "csv", Path: filepath.Join(dir, "?.csv")},
-	})
+	}, parse.Spool{})
 	for name, text := range map[string]string{"result.json": `{"a": 1}`, "second.json": `{"a": 2}`, "t.csv": "rate\n7\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got []string
-	for _, r := range p.End() {
+	for _, r := range p.End(nil) {
 		got = append(got, string(r.Report.State)+" "+values(r.Report)+r.Report.Reason)
 	}
 	name := strings.TrimPrefix(dir, "/")
@@ -118,6 +118,9 @@ func TestWhatIsMissingDecidesHowTheBenchmarkEnded(t *testing.T) {
 	ok, part := report.Of("iperf2", "", found, ""), report.Of("iperf2", "", found, "no sum")
 	fails, empty := report.Failure("iperf2", "", nil, "connect failed"), report.Of("iperf2", "", nil, "no header")
 	of := func(r report.Report) parse.Result { return parse.Result{Parser: pod.Parser{Kind: "iperf2"}, Report: r} }
+	ofCommand := func(r report.Report) parse.Result {
+		return parse.Result{Parser: pod.Parser{Kind: "command", Command: []string{"python3", "p.py"}}, Report: r}
+	}
 	read := of(empty)
 	read.Head = []string{"hello", `a "b"`}
 	optional := of(empty)
@@ -128,12 +131,15 @@ func TestWhatIsMissingDecidesHowTheBenchmarkEnded(t *testing.T) {
 		problem string
 		notices []string
 	}{
-		"no parser":      {},
-		"all was there":  {results: []parse.Result{of(ok)}},
-		"a part":         {results: []parse.Result{of(part)}, notices: []string{"a part of the results of iperf2 in the output is missing: no sum"}},
-		"nothing":        {results: []parse.Result{read}, problem: `the output has no result that parser iperf2 reads: no header; it begins with "hello", "a \"b\""`},
-		"a failure":      {results: []parse.Result{of(fails)}, problem: "iperf2 says in the output that it failed: connect failed"},
-		"it is optional": {results: []parse.Result{optional}, notices: []string{"/tmp/x has no result that parser iperf2 reads: no header"}},
+		"no parser":                    {},
+		"all was there":                {results: []parse.Result{of(ok)}},
+		"a part":                       {results: []parse.Result{of(part)}, notices: []string{"a part of the results of iperf2 in the output is missing: no sum"}},
+		"nothing":                      {results: []parse.Result{read}, problem: `the output has no result that parser iperf2 reads: no header; it begins with "hello", "a \"b\""`},
+		"a command that failed":        {results: []parse.Result{ofCommand(fails)}, problem: `parser "python3 p.py" of the output: connect failed`},
+		"a part that a command read":   {results: []parse.Result{ofCommand(part)}, notices: []string{`a part of the results of parser "python3 p.py" in the output is missing: no sum`}},
+		"nothing that a command reads": {results: []parse.Result{ofCommand(empty)}, problem: `the output has no result that parser "python3 p.py" reads: no header`},
+		"a failure":                    {results: []parse.Result{of(fails)}, problem: "iperf2 says in the output that it failed: connect failed"},
+		"it is optional":               {results: []parse.Result{optional}, notices: []string{"/tmp/x has no result that parser iperf2 reads: no header"}},
 		"the first of several is the reason": {
 			results: []parse.Result{of(ok), of(fails), of(empty)}, problem: "iperf2 says in the output that it failed: connect failed",
 			notices: []string{"the output has no result that parser iperf2 reads: no header"},
@@ -159,15 +165,18 @@ func TestMetricsAreLinesOfClientLibraries(t *testing.T) {
 			{Name: "loss", Value: 0.5, Unit: "ratio", Labels: map[string]string{}},
 		}}},
 		{Report: report.Report{Kind: "json", Metrics: []report.Metric{{Name: "a", Value: 1, Unit: "1"}}}},
+		{Parser: pod.Parser{Kind: "command", Command: []string{"./p", "-x"}}, Report: report.Report{Kind: "command", Version: "3", Metrics: []report.Metric{{Name: "b", Value: 2, Unit: "1"}, {Name: "c", Value: 3, Unit: "s"}}}},
 	}
 	want := `{"@direction":"higher","@labels":{"stream":"sum"},"@time":1767323045.25,"@unit":"bits/s","bandwidth":72465125000}
 {"@time":1767323045.25,"@unit":"ratio","loss":0.5}
 {"@time":1767323045.25,"a":1}
+{"@time":1767323045.25,"b":2}
+{"@time":1767323045.25,"@unit":"s","c":3}
 `
 	if diff := cmp.Diff(want, string(parse.AppendLines(nil, results, 1767323045.25))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"iperf2": "2.1.9"}, parse.Versions(results)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"iperf2": "2.1.9", "./p -x": "3"}, parse.Versions(results)); diff != "" {
 		t.Error(diff)
 	}
 }

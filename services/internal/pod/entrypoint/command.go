@@ -1,0 +1,99 @@
+//go:build linux
+
+package entrypoint
+
+import (
+	"cmp"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/parse"
+	"github.com/benchmark-ai/bai/services/internal/pod/proc"
+	"github.com/benchmark-ai/bai/services/parsers/command"
+	"github.com/benchmark-ai/bai/services/parsers/report"
+)
+
+// commandRunner returns how to run parsers of kind command after a benchmark with an exit code. A signal to end, also one that has ended the
+// benchmark, leaves them the rest of its grace.
+func (w *runner) commandRunner(code int, signals <-chan os.Signal) parse.RunCommand {
+	return func(p pod.Parser, stdin *os.File) report.Report {
+		done, stop, watched := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(watched)
+			w.stopOnSignal(signals, done, stop)
+		}()
+		defer func() {
+			close(done)
+			<-watched
+		}()
+		return command.Run(func(stdout, stderr *os.File) (command.Process, error) {
+			return w.startParser(p, code, stdin, stdout, stderr)
+		}, cmp.Or(p.Deadline, command.DefaultDeadline), stop)
+	}
+}
+
+// stopOnSignal closes stop when the grace after a signal to end is over, and returns then, or once done is closed.
+func (w *runner) stopOnSignal(signals <-chan os.Signal, done <-chan struct{}, stop chan<- struct{}) {
+	for !w.out.stopping() {
+		select {
+		case <-done:
+			return
+		case s := <-signals:
+			if sig, _ := s.(syscall.Signal); forward(sig).kill {
+				w.out.stop(time.Now().Add(w.settings.Grace))
+			}
+		}
+	}
+	over := time.NewTimer(time.Until(w.out.stopTime()))
+	defer over.Stop()
+	select {
+	case <-done:
+	case <-over.C:
+		close(stop)
+	}
+}
+
+// parserProcess is the process of a parser.
+type parserProcess struct {
+	pid   int
+	table *proc.Table
+}
+
+// Wait implements command.Process.
+func (p parserProcess) Wait() (code int, signal string) {
+	for e := range p.table.Ends() {
+		if e.PID != p.pid {
+			continue
+		}
+		if e.Signal != 0 {
+			signal = proc.SignalName(e.Signal)
+		}
+		return e.Code, signal
+	}
+	return 0, ""
+}
+
+// Kill implements command.Process.
+func (p parserProcess) Kill() { _ = syscall.Kill(-p.pid, syscall.SIGKILL) }
+
+// startParser starts a parser of kind command, in the environment of the benchmark.
+func (w *runner) startParser(p pod.Parser, code int, stdin, stdout, stderr *os.File) (command.Process, error) { //nolint:ireturn // as command.Run wants it
+	env := append(w.env(), pod.EnvExitCode+"="+strconv.Itoa(code))
+	args := expandAll(p.Command, os.LookupEnv)
+	path, args, err := findProgram(args)
+	if err != nil {
+		return nil, kernelError(err)
+	}
+	pid, err := w.table.Start(proc.Command{Path: path, Args: args, Env: env, Files: []uintptr{stdin.Fd(), stdout.Fd(), stderr.Fd()}})
+	if err != nil {
+		return nil, proc.TooLong(err, args, env)
+	}
+	memory := uint64(cmp.Or(p.Memory, command.DefaultMemory)) //nolint:gosec // the descriptor has no negative one
+	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
+	return parserProcess{pid, w.table}, nil
+}

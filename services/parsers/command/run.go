@@ -1,0 +1,145 @@
+package command
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/parsers/report"
+)
+
+// Limits of a parser for which nothing else is said.
+const (
+	DefaultDeadline = time.Minute
+	DefaultMemory   = 1 << 30 // bytes
+)
+
+// linger is how long processes that a parser has left may keep its output open.
+const linger = time.Second
+
+// Process is the process of a parser.
+type Process interface {
+	// Wait returns once the process has ended.
+	Wait() (code int, signal string)
+	// Kill ends the process, and what it has started, also after its end.
+	Kill()
+}
+
+// Run runs a parser, and returns what it found. Start starts it, with files for its standard output and standard error; the caller sees to its
+// input. A parser that runs longer than the deadline, or prints what is none of the schema, is killed, and all are once stop is closed.
+func Run(start func(stdout, stderr *os.File) (Process, error), deadline time.Duration, stop <-chan struct{}) report.Report {
+	var stdout, stderr pipe
+	defer stdout.close()
+	defer stderr.close()
+	if err := errors.Join(stdout.open(), stderr.open()); err != nil {
+		return Conclude(Lines{}, End{Problem: "cannot be started: " + err.Error()})
+	}
+	p, err := start(stdout.to, stderr.to)
+	if err != nil {
+		return Conclude(Lines{}, End{Problem: "cannot be started: " + err.Error()})
+	}
+	stdout.closeWriter()
+	stderr.closeWriter()
+	r := running{process: p, lines: make(chan Lines, 1), tail: make(chan string, 1), ended: make(chan End, 1)}
+	go func() { r.lines <- Read(stdout.from) }()
+	go func() { r.tail <- readTail(stderr.from) }()
+	go func() {
+		code, signal := p.Wait()
+		r.ended <- End{Code: code, Signal: signal}
+	}()
+	return Conclude(r.wait(deadline, stop))
+}
+
+// running is a parser that runs.
+type running struct {
+	process Process
+	lines   chan Lines
+	tail    chan string // of standard error
+	ended   chan End
+}
+
+// wait waits for the end of a parser, which it brings about if the parser breaks a rule.
+func (r running) wait(deadline time.Duration, stop <-chan struct{}) (Lines, End) {
+	limit := time.NewTimer(deadline)
+	defer limit.Stop()
+	problem, l := "", Lines{}
+	kill := func(reason string) {
+		r.process.Kill()
+		problem = cmp.Or(problem, reason)
+	}
+	for {
+		select {
+		case e := <-r.ended:
+			e.Problem = problem
+			return r.rest(l, e)
+		case l = <-r.lines:
+			if r.lines = nil; l.Fault != "" {
+				kill(l.Fault)
+			}
+		case <-limit.C:
+			kill(fmt.Sprintf("has not ended after %s (deadline), and was killed", deadline))
+		case <-stop:
+			stop = nil
+			kill("was killed, because the run has to end")
+		}
+	}
+}
+
+// rest returns what a parser that has ended had printed that was not read before.
+func (r running) rest(l Lines, e End) (Lines, End) {
+	r.process.Kill() // the rest of its group
+	late := make(chan struct{})
+	defer time.AfterFunc(linger, func() { close(late) }).Stop()
+	if r.lines != nil {
+		select {
+		case l = <-r.lines:
+		case <-late:
+			e.Problem = cmp.Or(e.Problem, "left a process that keeps its output open")
+		}
+	}
+	select {
+	case text := <-r.tail:
+		e.Stderr = lastLines(text)
+	case <-late:
+	}
+	return l, e
+}
+
+// readTail reads r to its end, and returns the last bytes.
+func readTail(r io.Reader) string {
+	const most = 4 << 10
+	var tail []byte
+	buf := make([]byte, most)
+	for {
+		n, err := r.Read(buf)
+		tail = append(tail, buf[:n]...)
+		tail = tail[max(0, len(tail)-most):]
+		if err != nil {
+			return string(tail)
+		}
+	}
+}
+
+// pipe is a pipe from a parser.
+type pipe struct{ from, to *os.File }
+
+func (p *pipe) open() (err error) {
+	p.from, p.to, err = os.Pipe()
+	return err
+}
+
+func (p *pipe) closeWriter() {
+	_ = p.to.Close()
+	p.to = nil
+}
+
+func (p *pipe) close() {
+	for _, f := range []*os.File{p.from, p.to} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
