@@ -46,7 +46,8 @@ func decide(run event.Fetched, f launch.Facts, p plan.Planner) decision {
 	if err != nil {
 		return decision{Publish: []event.Event{launch.RefusedEvent(run.Header, err)}}
 	}
-	return decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods, Pool: poolOf(run.Run, w, p.Local())}}
+	engine := p.EngineOf(d)
+	return decision{Enqueue: &slots.QueuedRun{Run: run, Pods: w.Pods, Pool: poolOf(run.Run, w, p.On(engine).Local()), Engine: engine}}
 }
 
 // poolOf returns the labels of nodes that all pods of a workload ask for. On one machine

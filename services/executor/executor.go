@@ -3,14 +3,21 @@ package executor
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/executor/launch"
 	"github.com/benchmark-ai/bai/services/executor/slots"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/plan"
 )
+
+// cancelTimeout is how long the command to cancel a run waits for the cluster.
+const cancelTimeout = 5 * time.Second
 
 // executor handles events: it puts runs into the queue, removes them from it, and wakes
 // the scheduler.
@@ -19,22 +26,19 @@ type executor struct {
 	deps      Deps
 	planner   plan.Planner
 	docs      launch.Documents
+	launchers launchers
 	scheduler *slots.Scheduler
 	deferred  *control.Loop // decides about deferred attempts
 }
 
 func newExecutor(s Settings, d Deps) *executor {
 	docs := launch.Documents{Documents: slots.Documents{Store: d.Store}}
-	planner := s.Planner(d.Images == nil)
-	planner.Images = d.Images
-	keep, _ := launch.ParseKeep(s.Keep) // Settings.Validate has checked it
-	launcher := launch.New(
-		launch.Settings{Keep: keep, Poll: s.Poll, Reconcile: s.Reconcile, NoLimitsReason: s.NoLimitsReason}, planner,
-		launch.Deps{Docs: docs, Cluster: d.Cluster, Publish: d.Bus.Publish, Token: d.Token, Clock: d.Clock, Log: d.Log})
+	planner := s.Planner(false).Ask(d.Images)
+	launchers := newLaunchers(s, d, planner, docs)
 	scheduler := slots.NewScheduler(
 		slots.Settings{Quota: s.quota(), Name: s.Name, Lease: s.Lease, Poll: s.Poll, Reconcile: s.Reconcile, Positions: s.Positions},
-		slots.Deps{Docs: docs.Documents, Tasks: launcher, Publish: d.Bus.Publish, Clock: d.Clock, Log: d.Log})
-	e := &executor{settings: s, deps: d, planner: planner, docs: docs, scheduler: scheduler}
+		slots.Deps{Docs: docs.Documents, Tasks: launchers, Publish: d.Bus.Publish, Clock: d.Clock, Log: d.Log})
+	e := &executor{settings: s, deps: d, planner: planner, docs: docs, launchers: launchers, scheduler: scheduler}
 	e.deferred = control.NewLoop("executor/unread", s.Reconcile, d.Log, e.retryDeferred, control.LoopSettings{
 		Eager: true, Failing: "cannot look at runs that wait for a newer executor, tries again",
 	})
@@ -153,12 +157,8 @@ func (e *executor) cancelAttempt(ctx context.Context, table slots.Table, run sto
 	if err != nil {
 		return nil, err
 	}
-	if plan != nil && !plan.NoLaunch && table.Holds(h) {
-		if err := e.deps.Cluster.Delete(ctx, plan.Ref()); err != nil {
-			return nil, fmt.Errorf("delete the objects of %s: %w", h.DocKey(), err)
-		}
-		e.scheduler.Wake()
-		return nil, nil
+	if a, held := table.Allocation(h); held && plan != nil && !plan.NoLaunch {
+		return nil, e.deleteObjects(ctx, a, plan.Ref())
 	}
 	key := slots.QueueKey(e.settings.priority(run.Labels), h)
 	if plan != nil {
@@ -169,6 +169,27 @@ func (e *executor) cancelAttempt(ctx context.Context, table slots.Table, run sto
 		return nil, err
 	}
 	return e.preventLaunch(ctx, w.Run, launch.CanceledEvent(w.Run.Header))
+}
+
+// deleteObjects deletes the objects of an attempt with a slot, whose run is canceled. If
+// the cluster does not answer, the scheduler goes on with that, so that the commands of
+// other runs do not wait. An attempt whose launch was not published yet finds the mark
+// itself: its launch has to be published, so that the watcher ends the run.
+func (e *executor) deleteObjects(ctx context.Context, a slots.Allocation, r cluster.Ref) error {
+	limited, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	err := e.launchers.delete(limited, a.Engine, r)
+	if ctx.Err() != nil {
+		return fmt.Errorf("delete the objects of %s: %w", a.DocKey(), err)
+	}
+	if err != nil {
+		e.deps.Log.Warn("cannot delete the objects of a canceled run yet, tries again", zap.String("run", a.Run), zap.Error(err))
+	}
+	if err != nil && a.Launched {
+		e.scheduler.Release(a)
+	}
+	e.scheduler.Wake()
+	return nil
 }
 
 // onFinished deletes the objects of finished runs, and prevents their later launch.

@@ -36,10 +36,12 @@ type fakeCluster struct {
 	objects       map[string]cluster.Object    // by kind and name
 	podsEndAt     map[string]time.Time         // time at which the stopped pods of a Job have ended
 	goneAt        map[string]time.Time         // time at which an object being deleted is gone
+	podsOf        map[string][]corev1.Pod      // pods of a Job, where a test sets them
 	createCount   map[string]int               // number of creations, by kind and name
 	writes        int                          // number of requests to create or delete
 	maxJobs       int                          // maximum number of Jobs at one time
 	refuse        func(o cluster.Object) error // error of a creation
+	down          error                        // error of every call; nil: the cluster answers
 	labels        map[string]map[string]string // labels of objects outside any run, by kind and name
 }
 
@@ -68,6 +70,9 @@ func (c *fakeCluster) Create(ctx context.Context, o cluster.Object) error {
 	defer c.mu.Unlock()
 	c.removeDeleted()
 	c.writes++
+	if c.down != nil {
+		return c.down
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -95,6 +100,9 @@ func (c *fakeCluster) Delete(ctx context.Context, r cluster.Ref) error {
 	defer c.mu.Unlock()
 	c.removeDeleted()
 	c.writes++
+	if c.down != nil {
+		return c.down
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -119,6 +127,9 @@ func (c *fakeCluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snaps
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.removeDeleted()
+	if c.down != nil {
+		return cluster.Snapshot{}, c.down
+	}
 	if ctx.Err() != nil {
 		return cluster.Snapshot{}, ctx.Err()
 	}
@@ -127,6 +138,9 @@ func (c *fakeCluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snaps
 		return cluster.Snapshot{}, cluster.ErrNotFound
 	}
 	job, _ := o.(*batchv1.Job)
+	if pods, ok := c.podsOf[r.Job]; ok {
+		return cluster.Snapshot{Ref: r, Job: job, Pods: pods}, nil
+	}
 	return cluster.Snapshot{Ref: r, Job: job, Pods: c.pods(r)}, nil
 }
 
@@ -151,6 +165,9 @@ func (c *fakeCluster) Stop(ctx context.Context, r cluster.Ref) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writes++
+	if c.down != nil {
+		return c.down
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -213,6 +230,13 @@ func (c *fakeCluster) objectKeys() []string {
 	defer c.mu.Unlock()
 	c.removeDeleted()
 	return slices.Sorted(maps.Keys(c.objects))
+}
+
+// failWith sets the error of every call, nil for none.
+func (c *fakeCluster) failWith(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = err
 }
 
 func (c *fakeCluster) writeCount() int {

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/launch"
 	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/control"
@@ -50,9 +51,10 @@ type fixture struct {
 	store      *storetest.Memory
 	broker     *broker
 	cluster    *fakeCluster
-	docsListed atomic.Int64 // number of documents read in lists
-	storeDown  atomic.Bool  // the store is down for executors
-	log        *zap.Logger  // log of executors; nil for none
+	engines    map[string]*fakeCluster // of the engines beside the default one
+	docsListed atomic.Int64            // number of documents read in lists
+	storeDown  atomic.Bool             // the store is down for executors
+	log        *zap.Logger             // log of executors; nil for none
 	images     plan.Images
 
 	runDuration   time.Duration                  // how long a run runs
@@ -83,12 +85,16 @@ func (w *fixture) runWatcher(ctx context.Context, ev event.Launched) ([]event.Ev
 		return nil, nil // a repeated event, after the end
 	}
 	ref := cluster.Ref{Run: ev.Run, Attempt: ev.Attempt, Scope: ev.Scope, Job: ev.Job}
+	on := w.cluster
+	if named, ok := w.engines[ev.Cluster]; ok {
+		on = named
+	}
 	end := event.Finished{Header: ev.Cause("finished", ""), Outcome: event.Succeeded, Message: "fine"}
 	for since := time.Now(); time.Since(since) < w.runDuration; control.Sleep(ctx, time.Millisecond) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		_, err := w.cluster.Observe(ctx, ref)
+		_, err := on.Observe(ctx, ref)
 		if !errors.Is(err, cluster.ErrNotFound) {
 			continue
 		}
@@ -105,11 +111,11 @@ func (w *fixture) runWatcher(ctx context.Context, ev event.Launched) ([]event.Ev
 		end.Outcome, end.Class, end.Reason = event.Failed, event.ClassInfra, event.Unschedulable
 		return []event.Event{end}, nil
 	case w.userFailures[ev.Job]:
-		w.cluster.endJob(ev.Job, batchv1.JobFailed)
+		on.endJob(ev.Job, batchv1.JobFailed)
 		end.Outcome, end.Class, end.Reason = event.Failed, event.ClassUser, event.NonZeroExit
 		return []event.Event{end}, nil
 	}
-	w.cluster.endJob(ev.Job, batchv1.JobComplete)
+	on.endJob(ev.Job, batchv1.JobComplete)
 	if w.infraFailures[ev.Job] {
 		h := ev.Cause("retried", "")
 		h.Attempt++
@@ -144,8 +150,13 @@ func (w *fixture) startIn(p *crashtest.Process, s executor.Settings) (stop func(
 		s.Name = "one"
 	}
 	token := func(run string) string { return "token of " + run }
+	engines := make(map[string]launch.Cluster, len(w.engines))
+	for name, c := range w.engines {
+		engines[name] = p.Cluster(c)
+	}
 	parts := executor.New(s, executor.Deps{
-		Bus: p.Bus(w.broker), Store: p.Store(flakyStore{w.store, w}), Cluster: p.Cluster(w.cluster), Images: w.images, Token: token, Log: w.log,
+		Engines: engines,
+		Bus:     p.Bus(w.broker), Store: p.Store(flakyStore{w.store, w}), Cluster: p.Cluster(w.cluster), Images: registries(w.images), Token: token, Log: w.log,
 	})
 	var all sync.WaitGroup
 	for _, part := range parts {
@@ -361,6 +372,10 @@ func TestKilledAnywhere(t *testing.T) {
 			do:    func(w *fixture) { w.publish(fetched("r1")) },
 			want:  map[string]string{"r1": "failed"},
 		},
+		"a run on another engine": {
+			do:   func(w *fixture) { w.publish(onEngine("r1", "gpu"), onEngine("r2", "default")) },
+			want: map[string]string{"r1": "succeeded", "r2": "succeeded"}, launches: 2,
+		},
 		"a run that nobody can read": {
 			do:   func(w *fixture) { w.publish(runUnreadable("r1")) },
 			want: map[string]string{"r1": "failed"},
@@ -368,7 +383,8 @@ func TestKilledAnywhere(t *testing.T) {
 	} {
 		for _, engine := range []string{plan.EngineLocal, plan.EngineKubernetes} {
 			t.Run(name+", "+engine, func(t *testing.T) {
-				settings := executor.Settings{Slots: 1, Engine: engine}
+				settings := twoEngines()
+				settings.Engine = engine
 				for p := range crashtest.Points() {
 					s.play(t, settings, p)
 				}
@@ -383,6 +399,7 @@ func (s scenario) play(t *testing.T, settings executor.Settings, p *crashtest.Pr
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
+		w.addEngine()
 		if s.setup != nil {
 			s.setup(w)
 		}
@@ -396,6 +413,9 @@ func (s scenario) play(t *testing.T, settings executor.Settings, p *crashtest.Pr
 
 		w.assertClean(t)
 		w.assertCreatedOnce(t)
+		if left := w.engines["gpu"].objectKeys(); len(left) > 0 {
+			t.Errorf("left on the other engine: %q", left)
+		}
 		if diff := cmp.Diff(s.want, w.runOutcomes()); diff != "" {
 			t.Errorf("ends (-want +got):\n%s", diff)
 		}

@@ -119,3 +119,11 @@ func TestARunWithACommandAsksNoRegistry(t *testing.T) {
 		}
 	})
 }
+
+// registries returns the clients of registries of an executor with one engine.
+func registries(of plan.Images) map[string]plan.Images {
+	if of == nil {
+		return nil
+	}
+	return map[string]plan.Images{"": of}
+}

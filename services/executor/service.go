@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -52,6 +53,8 @@ type Settings struct {
 
 	Destinations map[string][]string `toml:"-"` // that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
 	Receivers    map[string][]string `toml:"-"` // that alarms may notify, likewise
+
+	Engines map[string]EngineSettings `toml:"-"` // engines beside the default one, by the name that descriptors use
 }
 
 // Validate names every setting at fault.
@@ -60,7 +63,7 @@ func (s Settings) Validate() error {
 	if s.Engine != "" && s.Engine != plan.EngineLocal && s.Engine != plan.EngineKubernetes {
 		errs = append(errs, fmt.Errorf("executor.engine: %q, want %s or %s", s.Engine, plan.EngineLocal, plan.EngineKubernetes))
 	}
-	errs = append(errs, s.limits())
+	errs = append(errs, s.limits(), s.validateEngines())
 	if _, err := launch.ParseKeep(s.Keep); err != nil {
 		errs = append(errs, err)
 	}
@@ -98,19 +101,34 @@ func (s Settings) limits() error {
 }
 
 func (s Settings) quota() slots.Quota {
-	return slots.Quota{Slots: s.Slots, PerUser: s.PerUser, PerLabel: s.PerLabel}
+	engines := make(map[string]int, len(s.Engines))
+	for name, e := range s.Engines {
+		engines[name] = cmp.Or(e.Slots, defaultSlots)
+	}
+	return slots.Quota{Slots: s.Slots, Engines: engines, PerUser: s.PerUser, PerLabel: s.PerLabel}
 }
 
+// defaultSlots is the number of slots of an engine without a setting.
+const defaultSlots = 4
+
 // Planner returns the planner that checks, previews and launches descriptors by these
-// settings. It asks no registries if noRegistry is true.
+// settings, on each engine. It asks no registries if noRegistry is true.
 func (s Settings) Planner(noRegistry bool) plan.Planner {
 	planner := plan.New(s.Engine, s.Pods, noRegistry)
 	planner.Destinations, planner.Receivers = s.Destinations, s.Receivers
+	for name, e := range s.Engines {
+		if planner.Named == nil {
+			planner.Named = make(map[string]plan.Planner, len(s.Engines))
+		}
+		named := plan.New(e.Kind, e.Pods, noRegistry)
+		named.Engine = name
+		planner.Named[name] = named
+	}
 	return planner
 }
 
 func (s Settings) withDefaults() Settings {
-	s.Slots = cmp.Or(s.Slots, 4)
+	s.Slots = cmp.Or(s.Slots, defaultSlots)
 	s.Lease = cmp.Or(s.Lease, 3*time.Second)
 	s.Poll = cmp.Or(s.Poll, time.Second)
 	s.Reconcile = cmp.Or(s.Reconcile, 10*time.Second)
@@ -132,11 +150,12 @@ type Bus interface {
 type Deps struct {
 	Bus     Bus
 	Store   slots.Store
-	Cluster launch.Cluster
-	Images  plan.Images             // nil: registries are not asked
-	Token   func(run string) string // returns the token of a run, for its pods
-	Clock   func() time.Time        // nil means time.Now
-	Log     *zap.Logger             // nil means no logs
+	Cluster launch.Cluster            // of the default engine
+	Engines map[string]launch.Cluster // of each other engine
+	Images  map[string]plan.Images    // by the key of the engine; without an entry, registries are not asked
+	Token   func(run string) string   // returns the token of a run, for its pods
+	Clock   func() time.Time          // nil means time.Now
+	Log     *zap.Logger               // nil means no logs
 }
 
 // New returns the runnables of the service, by name. The names are unique among all
@@ -149,7 +168,7 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		d.Log = zap.NewNop()
 	}
 	e := newExecutor(s.withDefaults(), d)
-	return map[string]service.Runnable{
+	parts := map[string]service.Runnable{
 		"executor/fetched":  d.Bus.Consume("executor-fetched", service.On(e.onFetched)),
 		"executor/retried":  d.Bus.Consume("executor-retried", service.On(e.onRetried)),
 		"executor/commands": d.Bus.Consume("executor-commands", service.On(e.onCommand)),
@@ -157,4 +176,6 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		"executor/admit":    e.scheduler.Run,
 		"executor/unread":   e.deferred.Run,
 	}
+	maps.Copy(parts, e.launchers.runnables())
+	return parts
 }

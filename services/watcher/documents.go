@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan/always"
 	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
@@ -31,6 +32,7 @@ func (a attempt) key(prefix string) string { return fmt.Sprintf("%s%s/%d", prefi
 type watchedAttempt struct {
 	Launched event.Launched   `json:"launched"`
 	NodeWait verdict.NodeWait `json:"node_wait,omitzero"`
+	Outage   time.Time        `json:"outage,omitzero"` // since when its engine does not answer, as published; zero while it does
 }
 
 func (w watchedAttempt) ref() cluster.Ref {
@@ -73,6 +75,9 @@ func (e *endedAttempt) events() []event.Event {
 // documents reads and writes the watcher's documents.
 type documents struct{ store Store }
 
+// always returns the documents about steps at the end.
+func (d documents) always() always.Documents { return always.Documents{Store: d.store} }
+
 // updateNodeWait stores and returns the wait of an attempt for other runs. Waits is whether it waits now, and it lacks room since began. The
 // replica that writes first decides since when the attempt waits.
 func (d documents) updateNodeWait(ctx context.Context, a attempt, waits bool, began, now time.Time) (verdict.NodeWait, error) {
@@ -100,17 +105,49 @@ func (d documents) updateNodeWait(ctx context.Context, a attempt, waits bool, be
 	}
 }
 
+// updateOutage stores and returns since when the engine of an attempt does not answer: zero if it does, or if the attempt has just ended.
+// The replica that writes first decides about the time.
+func (d documents) updateOutage(ctx context.Context, a attempt, away bool, now time.Time) (time.Time, error) {
+	doc, err := store.Update(ctx, d.store, store.KindWatch, a.key(livePrefix), func(is watchedAttempt, found bool) (watchedAttempt, bool, error) {
+		if !found || away != is.Outage.IsZero() {
+			return is, false, nil
+		}
+		is.Outage = time.Time{}
+		if away {
+			is.Outage = now.UTC()
+		}
+		return is, true, nil
+	})
+	return doc.Outage, wrapError(err, "store since when the engine of %s does not answer", a.key(""))
+}
+
+// run returns the run of an attempt, the zero value if it is not stored.
+func (d documents) run(ctx context.Context, a attempt) (store.Run, error) {
+	r, err := d.store.Run(ctx, a.run)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Run{}, nil
+	}
+	return r, wrapError(err, "look how far run %s is", a.run)
+}
+
 // runState reports whether the run of an attempt is stored, and whether it shows the
 // attempt's end.
 func (d documents) runState(ctx context.Context, a attempt) (exists, ended bool, err error) {
-	r, err := d.store.Run(ctx, a.run)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, false, nil
-	}
-	if err != nil {
-		return false, false, fmt.Errorf("look how far run %s is: %w", a.run, err)
+	r, err := d.run(ctx, a)
+	if err != nil || r.ID == "" {
+		return false, false, err
 	}
 	return true, r.Phase == event.PhaseFinished || r.Attempt > a.number, nil
+}
+
+// endDecided reports whether the end of an attempt is stored, or shown by its run: it waits for nothing any more.
+func (d documents) endDecided(ctx context.Context, a attempt) (bool, error) {
+	_, _, found, err := store.Find[endedAttempt](ctx, d.store, store.KindWatch, a.key(endedPrefix))
+	if err != nil || found {
+		return found, wrapError(err, "look how %s ended", a.key(""))
+	}
+	_, ended, err := d.runState(ctx, a)
+	return ended, err
 }
 
 // startWatch stores an attempt as one to be watched, unless it has ended already: then it

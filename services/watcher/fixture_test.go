@@ -114,6 +114,7 @@ type fixture struct {
 	t       *testing.T
 	store   *storetest.Memory
 	cluster *fakeCluster
+	engines map[string]watcher.Engine // beside the default one
 
 	mu              sync.Mutex
 	published       []event.Event // without duplicates
@@ -145,7 +146,7 @@ func (w *fixture) startIn(crashing *crashtest.Process, s watcher.Settings) *proc
 	ctx, cancel := crashing.Context(w.t.Context())
 	p := &process{Process: crashing, fixture: w, steps: make(map[string]service.Step)}
 	var all sync.WaitGroup
-	for _, part := range watcher.New(s, watcher.Deps{Bus: p.Bus(p), Store: countingStore{p.Store(w.store), w}, Cluster: w.cluster}) {
+	for _, part := range watcher.New(s, watcher.Deps{Bus: p.Bus(p), Store: countingStore{p.Store(w.store), w}, Cluster: w.cluster, Engines: w.engines}) {
 		all.Go(func() { _ = part(ctx) })
 	}
 	p.stop = func() { cancel(); all.Wait() }

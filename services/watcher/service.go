@@ -84,9 +84,11 @@ type Cluster interface {
 type Deps struct {
 	Bus     Bus
 	Store   Store
-	Cluster Cluster
-	Clock   func() time.Time // nil means the machine's clock
-	Log     *zap.Logger      // nil means no log
+	Cluster Cluster                         // of the default engine
+	Ready   func(ctx context.Context) error // as that of Engine; of the default engine
+	Engines map[string]Engine               // each other engine, by its name in launches
+	Clock   func() time.Time                // nil means the machine's clock
+	Log     *zap.Logger                     // nil means no log
 }
 
 // New returns the parts of the service, by name. The names are unique among all
@@ -99,10 +101,9 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		d.Log = zap.NewNop()
 	}
 	w := newWatcher(s.withDefaults(), d)
-	return map[string]service.Runnable{
-		"watcher/launched": d.Bus.Consume("watcher-launched", service.On(w.onLaunched)),
-		"watcher/commands": d.Bus.Consume("watcher-commands", service.On(w.onCommand)),
-		"watcher/cluster":  w.watchCluster().Run,
-		"watcher/decide":   w.run,
-	}
+	parts := w.runnables()
+	parts["watcher/launched"] = d.Bus.Consume("watcher-launched", service.On(w.onLaunched))
+	parts["watcher/commands"] = d.Bus.Consume("watcher-commands", service.On(w.onCommand))
+	parts["watcher/decide"] = w.run
+	return parts
 }

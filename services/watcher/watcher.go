@@ -17,7 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
-// maxWorkers is how many attempts are decided about at a time.
+// maxWorkers is how many attempts on an engine are decided about at a time.
 const maxWorkers = 16
 
 // watcher observes attempts, decides about them and publishes the decisions.
@@ -25,7 +25,7 @@ type watcher struct {
 	settings Settings
 	deps     Deps
 	docs     documents
-	queue    *queue.Queue[attempt]
+	engines  engines
 
 	mu       sync.Mutex
 	attempts map[attempt]*tracked
@@ -38,6 +38,8 @@ type tracked struct {
 	lastReported string    // ID of the last status that was published
 	freeAt       time.Time // when it was last found not to wait for other runs, though it lacked room
 	heldSince    time.Time // since when its end waits for a log to be read; zero while it does not
+	// reportsOutage is whether this process has published that the engine does not answer.
+	reportsOutage bool
 
 	mu         sync.Mutex
 	seen       *cluster.Snapshot // the last snapshot of the watch; nil: read live
@@ -47,10 +49,7 @@ type tracked struct {
 }
 
 func newWatcher(s Settings, d Deps) *watcher {
-	q := queue.New(d.Log, queue.Settings[attempt]{First: s.Retry, Max: s.maxRetry(), Fields: func(a attempt) []zap.Field {
-		return []zap.Field{zap.String("run", a.run), zap.Int("attempt", a.number)}
-	}})
-	return &watcher{settings: s, deps: d, docs: documents{d.Store}, queue: q, attempts: make(map[attempt]*tracked)}
+	return &watcher{settings: s, deps: d, docs: documents{d.Store}, engines: newEngines(s, d), attempts: make(map[attempt]*tracked)}
 }
 
 // onLaunched starts to watch an attempt. If the attempt has ended and the run does not show that, it returns the end once more: the topic
@@ -69,7 +68,7 @@ func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Ev
 		return ended.events(), nil
 	}
 	w.track(a, watchedAttempt{Launched: ev})
-	w.queue.Add(a)
+	w.engines.of(ev).queue.Add(a)
 	return nil, nil
 }
 
@@ -77,29 +76,34 @@ func (w *watcher) onLaunched(ctx context.Context, ev event.Launched) ([]event.Ev
 func (w *watcher) onCommand(_ context.Context, c event.Command) ([]event.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for a := range w.attempts {
+	for a, m := range w.attempts {
 		if a.run == c.Run {
-			w.queue.Add(a)
+			w.engines.of(m.doc.Launched).queue.Add(a)
 		}
 	}
 	return nil, nil
 }
 
-// watchCluster returns the loop that watches the cluster. It restarts a broken watch.
-func (w *watcher) watchCluster() *control.Loop {
-	watch := func(ctx context.Context) (time.Duration, error) { return 0, w.deps.Cluster.Watch(ctx, w.onChange) }
+// watchCluster returns the loop that watches the cluster of an engine. It restarts a broken watch.
+func (w *watcher) watchCluster(e *engine) *control.Loop {
+	watch := func(ctx context.Context) (time.Duration, error) {
+		return 0, e.Cluster.Watch(ctx, func(s cluster.Snapshot) { w.onChange(e, s) })
+	}
 	return control.NewLoop("watch", w.settings.Retry, w.deps.Log, watch, control.LoopSettings{
 		Backoff: w.backoff(), Steady: w.settings.Reconcile, Failing: "the watch over the cluster broke, begins anew",
 	})
 }
 
-// onChange stores a snapshot of an attempt, and queues the attempt.
-func (w *watcher) onChange(s cluster.Snapshot) {
+// onChange stores a snapshot of an attempt on an engine, and queues the attempt. Snapshots of attempts on other engines do not count.
+func (w *watcher) onChange(e *engine, s cluster.Snapshot) {
 	a := attempt{s.Ref.Run, s.Ref.Attempt}
 	if m := w.lookup(a); m != nil {
+		if w.engines.of(m.doc.Launched) != e {
+			return
+		}
 		m.note(s, w.deps.Clock())
 	}
-	w.queue.Add(a)
+	e.queue.Add(a)
 }
 
 // note stores a snapshot of the watch.
@@ -120,16 +124,24 @@ func (w *watcher) run(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { _ = resync.Run(ctx) })
-	return w.queue.Run(ctx, maxWorkers, w.work)
+	for _, e := range w.engines.all() {
+		all.Go(func() {
+			_ = e.queue.Run(ctx, maxWorkers, func(ctx context.Context, a attempt) (queue.Result, error) { return w.work(ctx, e, a) })
+		})
+	}
+	return nil
 }
 
-// work decides about an attempt, if it is watched.
-func (w *watcher) work(ctx context.Context, a attempt) (queue.Result, error) {
+// work decides about an attempt, if it is watched and on that engine.
+func (w *watcher) work(ctx context.Context, e *engine, a attempt) (queue.Result, error) {
 	m, err := w.findTracked(ctx, a)
-	if err != nil || m == nil {
+	if err != nil || m == nil || w.engines.of(m.doc.Launched) != e {
 		return queue.Result{}, err
 	}
-	recheckAt, err := w.reconcile(ctx, a, m)
+	recheckAt, err := w.reconcile(ctx, e, a, m)
+	if err != nil {
+		err = errors.Join(err, w.reportOutage(ctx, a, m, err))
+	}
 	r := queue.Result{Rest: m.throttle()}
 	if !recheckAt.IsZero() {
 		r.RequeueAfter = cmp.Or(recheckAt.Sub(w.deps.Clock()), -1)
@@ -168,66 +180,79 @@ func (w *watcher) resync(ctx context.Context) (time.Duration, error) {
 		}
 		a := attempt{d.Value.Launched.Run, d.Value.Launched.Attempt}
 		w.track(a, d.Value).invalidate(stale)
-		w.queue.Add(a)
+		w.engines.of(d.Value.Launched).queue.Add(a)
 	}
 	return 0, nil
 }
 
 // reconcile observes the state of an attempt, decides, and publishes the decision. It returns when to decide again without a change.
-func (w *watcher) reconcile(ctx context.Context, a attempt, m *tracked) (recheckAt time.Time, err error) {
-	s, err := w.observe(ctx, a, m)
+func (w *watcher) reconcile(ctx context.Context, e *engine, a attempt, m *tracked) (recheckAt time.Time, err error) {
+	p, decided, err := w.pendingEnd(ctx, m.doc.Launched)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if decided {
+		return w.awaitSteps(ctx, a, m, p)
+	}
+	s, err := w.observe(ctx, e, a, m)
 	if err != nil {
 		return time.Time{}, err
 	}
 	v := verdict.Decide(s)
 	if v.Phase == event.PhaseFinished {
-		s.Occupancy = w.observeNodes(ctx)
+		s.Occupancy = w.observeNodes(ctx, e)
 	}
 	events := verdict.EventsFor(m.doc.Launched, v, s)
 	if v.Phase == event.PhaseFinished {
 		if recheckAt, err := w.awaitLogs(ctx, m, s); err != nil || !recheckAt.IsZero() {
 			return recheckAt, err
 		}
-		return time.Time{}, w.finish(ctx, a, events)
+		return w.end(ctx, e, a, m, s, events)
 	}
-	if len(events) > 0 && events[0].Head().ID != m.lastReported {
-		if err := w.deps.Bus.Publish(ctx, events...); err != nil {
+	if len(events) > 0 && (events[0].Head().ID != m.lastReported || !m.doc.Outage.IsZero()) {
+		if err := w.deps.Bus.Publish(ctx, verdict.AfterOutage(events, m.doc.Outage)...); err != nil {
 			return time.Time{}, err
 		}
 		m.lastReported = events[0].Head().ID
 	}
-	return v.RecheckAt, nil
+	return v.RecheckAt, w.endOutage(ctx, a, m)
 }
 
-// observe returns the state of an attempt. Only a live read can find that the attempt is gone.
-func (w *watcher) observe(ctx context.Context, a attempt, m *tracked) (s verdict.Observation, err error) {
+// observe returns the state of an attempt. Only a live read can find that the attempt is gone, or that an engine which is away answers
+// nevertheless.
+func (w *watcher) observe(ctx context.Context, e *engine, a attempt, m *tracked) (s verdict.Observation, err error) {
 	l, now := m.doc.Launched, w.deps.Clock()
 	s = verdict.Observation{Now: now, Grace: w.settings.Grace, ReadyDeadline: l.PendingDeadline}
 	s.PendingDeadline = cmp.Or(l.PendingDeadline, w.settings.PendingDeadline)
 	var heard bool
-	if s.Seen, s.LastSeen, heard = m.heard(l.UID); !heard {
-		s.Seen, err = w.deps.Cluster.Observe(ctx, m.doc.ref())
+	since, away := e.isAway()
+	if s.Seen, s.LastSeen, heard = m.heard(l.UID); !heard || away {
+		s.Seen, err = e.Cluster.Observe(ctx, m.doc.ref())
 		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
-			return s, wrapError(err, "look at job %s", l.Job)
+			err = wrapError(err, "look at job %s", l.Job)
+			if away {
+				err = &outageError{err, since}
+			}
+			return s, err
 		}
 		s.GoneSince = m.recordObservation(s.Seen, now)
 	}
 	if s.Canceled, err = store.Canceled(ctx, w.deps.Store, a.run); err != nil {
 		return s, err
 	}
-	return s, w.observeNodeWait(ctx, a, m, &s)
+	return s, w.observeNodeWait(ctx, e, a, m, &s)
 }
 
 // observeNodeWait adds to an observation, if the attempt lacks room for a pod, where the pods of other runs are and how long it waits for
 // them. It stores the beginning and the end of that wait.
-func (w *watcher) observeNodeWait(ctx context.Context, a attempt, m *tracked, s *verdict.Observation) (err error) {
+func (w *watcher) observeNodeWait(ctx context.Context, e *engine, a attempt, m *tracked, s *verdict.Observation) (err error) {
 	needs := verdict.NeedsRoom(*s)
 	if !needs && m.doc.NodeWait.Since.IsZero() {
 		return nil
 	}
 	began := s.Now
 	if needs {
-		if s.Occupancy, err = w.deps.Cluster.Occupancy(ctx); err != nil {
+		if s.Occupancy, err = e.Cluster.Occupancy(ctx); err != nil {
 			return wrapError(err, "look where the pods of other runs are")
 		}
 		if began = verdict.LacksRoomSince(*s); m.freeAt.After(began) {
@@ -245,8 +270,8 @@ func (w *watcher) observeNodeWait(ctx context.Context, a attempt, m *tracked, s 
 
 // observeNodes returns the nodes of the cluster, for the types of the machines that an attempt used. An end waits for no answer: without one
 // the types are those that the pods asked for.
-func (w *watcher) observeNodes(ctx context.Context) cluster.Occupancy {
-	all, err := w.deps.Cluster.Occupancy(ctx)
+func (w *watcher) observeNodes(ctx context.Context, e *engine) cluster.Occupancy {
+	all, err := e.Cluster.Occupancy(ctx)
 	if err != nil {
 		w.deps.Log.Debug("the types of the nodes are not known now", zap.Error(err))
 		return cluster.Occupancy{}

@@ -25,7 +25,7 @@ func (l *Launcher) createInOrder(ctx context.Context, p Plan, objects []cluster.
 			o.SetOwnerReferences([]metav1.OwnerReference{ownedBy(objects[0])})
 		}
 		if err := l.deps.Cluster.Create(ctx, o); err != nil && !errors.Is(err, cluster.ErrExists) {
-			return "", fmt.Errorf("create %s: %w", o.GetName(), err)
+			return "", asOutage(fmt.Errorf("create %s: %w", o.GetName(), err))
 		}
 		if p.isMainJob(o) {
 			uid = string(o.GetUID())

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -149,13 +151,24 @@ func launchingStatus(p Plan, d *descriptors.Descriptor, planner plan.Planner, no
 	for _, i := range p.Images {
 		msg += "; " + entrypointMessage(i)
 	}
-	if planner.Local() {
+	if planner.Exec {
+		msg = "engine " + planner.Engine + " starts the command (no image)"
+	} else if planner.Local() {
 		msg = "starting the command with this machine's own programs (no image)"
 		if ignored := ignoredKeys(d, noLimits); len(ignored) > 0 {
 			msg += "; without effect on this machine: " + strings.Join(ignored, ", ")
 		}
 	}
 	return event.Status{Header: h.Cause("status/launching", ""), Phase: event.PhaseLaunching, Message: msg}
+}
+
+// outageStatus returns the status of a run whose launch waits because the cluster of its
+// engine does not answer. Statuses of different times have different IDs.
+func outageStatus(h event.Header, engine string, failure error, now time.Time) event.Status {
+	return event.Status{
+		Header: h.Cause("status/launching", "outage at "+strconv.FormatInt(now.UnixMilli(), 10)), Phase: event.PhaseLaunching,
+		Message: fmt.Sprintf("engine %s does not answer, trying again: %v", engine, failure),
+	}
 }
 
 // entrypointMessage returns a message about the entrypoint of an image: the registry's
@@ -245,6 +258,6 @@ func ignoredHardwareKeys(table string, h descriptors.Hardware, noLimits string) 
 func launchedEvent(p Plan, uid, engine string) event.Launched {
 	return event.Launched{
 		Header: p.Run.Cause("launched", ""), Cluster: engine, Scope: p.Scope, Job: p.Job, UID: uid,
-		Retries: p.Retries, PendingDeadline: p.PendingDeadline,
+		Retries: p.Retries, PendingDeadline: p.PendingDeadline, Always: p.alwaysSteps(),
 	}
 }

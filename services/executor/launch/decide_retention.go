@@ -16,8 +16,9 @@ import (
 // retainedObjects is the document of an attempt whose objects stay in the cluster for a
 // time after its end. They hold no slot, since none of their pods runs.
 type retainedObjects struct {
-	Ref   cluster.Ref `json:"ref"`
-	Until time.Time   `json:"until"`
+	Engine string      `json:"engine,omitempty"` // key of the engine; empty for the default one
+	Ref    cluster.Ref `json:"ref"`
+	Until  time.Time   `json:"until"`
 }
 
 // retentionFor returns how long the objects of an attempt stay after its end. The rule

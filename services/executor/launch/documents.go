@@ -10,6 +10,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/skew"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan/always"
 )
 
 // kindDeferred is the kind of documents of deferred attempts, by run and attempt. The
@@ -73,6 +74,9 @@ func (d Documents) PutPlanIfAbsent(ctx context.Context, p Plan) (Plan, error) {
 	}
 	return *existing, nil
 }
+
+// Always returns the documents about steps at the end of attempts.
+func (d Documents) Always() always.Documents { return always.Documents{Store: d.Store} }
 
 // Deferred returns the queue of deferred attempts.
 func (d Documents) Deferred() skew.Queue[DeferredAttempt] {

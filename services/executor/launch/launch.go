@@ -26,6 +26,7 @@ import (
 
 // Settings of a launcher.
 type Settings struct {
+	Engine         string           // key of the engine; empty for the default one
 	Keep           descriptors.Keep // rule for objects of runs whose descriptor has none
 	Poll           time.Duration    // longest time between two checks of objects that are being deleted
 	Reconcile      time.Duration    // time between two deletions of the same objects, and between two sweeps
@@ -52,15 +53,15 @@ type Deps struct {
 	Log     *zap.Logger
 }
 
-// Launcher does the tasks of attempts with a slot. It implements slots.Tasks.
+// Launcher does the tasks of attempts with a slot of one engine. It implements slots.Tasks.
 type Launcher struct {
-	settings  Settings
-	planner   plan.Planner
-	deps      Deps
-	nextSweep time.Time
+	settings Settings
+	planner  plan.Planner
+	deps     Deps
+	outages  outages
 }
 
-// New returns a launcher that launches the planner's plans.
+// New returns a launcher that launches the planner's plans on the planner's engine.
 func New(s Settings, p plan.Planner, d Deps) *Launcher {
 	return &Launcher{settings: s, planner: p, deps: d}
 }
@@ -102,7 +103,7 @@ func (l *Launcher) removeFromQueue(ctx context.Context, p Plan, key string) erro
 // deletionDelay returns the time until the first check of deleted objects. It is short
 // on this machine, and longer than two API calls elsewhere.
 func (l *Launcher) deletionDelay() time.Duration {
-	if l.planner.Local() {
+	if l.planner.Local() && !l.planner.Exec {
 		return 2 * time.Millisecond
 	}
 	return 100 * time.Millisecond
@@ -141,8 +142,9 @@ func (l *Launcher) launch(ctx context.Context, e slots.Allocation, item *slots.I
 		return l.reportRefusal(ctx, e, p, refusal)
 	}
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(err, l.reportOutage(ctx, p, err))
 	}
+	l.outages.end(e.AttemptKey)
 	return l.confirmLaunch(ctx, e, p, uid)
 }
 
@@ -290,7 +292,7 @@ func (l *Launcher) checkReferenceLabels(ctx context.Context, p Plan, d *descript
 	for _, r := range l.planner.LabelGated(p.Run, d) {
 		has, err := l.deps.Cluster.Labels(ctx, string(r.Kind), p.Scope, r.Name)
 		if err != nil && !errors.Is(err, cluster.ErrNotFound) {
-			return err
+			return asOutage(err)
 		}
 		if err := l.planner.CheckLabels(p.Run, r, has); err != nil {
 			return err
@@ -307,7 +309,7 @@ func (l *Launcher) findJobUID(ctx context.Context, p Plan) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look at %s: %w", p.Job, err)
+		return "", asOutage(fmt.Errorf("look at %s: %w", p.Job, err))
 	}
 	if seen.Job == nil {
 		return "", nil

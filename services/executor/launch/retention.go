@@ -36,7 +36,7 @@ func (l *Launcher) retainObjects(ctx context.Context, e slots.Allocation, p Plan
 	if err != nil || !ended {
 		return false, err
 	}
-	err = store.Create(ctx, l.deps.Docs.Store, kindRetained, e.DocKey(), retainedObjects{Ref: p.Ref(), Until: l.deps.Clock().Add(d)})
+	err = store.Create(ctx, l.deps.Docs.Store, kindRetained, e.DocKey(), retainedObjects{Engine: l.settings.Engine, Ref: p.Ref(), Until: l.deps.Clock().Add(d)})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return false, fmt.Errorf("keep the objects of %s: %w", p.Job, err)
 	}
@@ -104,21 +104,28 @@ func (l *Launcher) retentionFor(p Plan, run store.Run) time.Duration {
 	return retentionFor(p, run, l.settings.Keep, l.planner.Pods.RetentionPeriod())
 }
 
-// Sweep implements slots.Tasks.
-func (l *Launcher) Sweep(ctx context.Context, now time.Time) error {
-	if now.Before(l.nextSweep) {
-		return nil
-	}
-	l.nextSweep = now.Add(l.settings.Reconcile)
+// Sweep returns the loop that deletes the objects of this engine whose retention has
+// expired.
+func (l *Launcher) Sweep() *control.Loop {
+	return control.NewLoop("executor/sweep", l.settings.Reconcile, l.deps.Log, l.sweep, control.LoopSettings{
+		Failing: "cannot delete objects that were kept, tries again",
+	})
+}
+
+func (l *Launcher) sweep(ctx context.Context) (time.Duration, error) {
+	now := l.deps.Clock()
 	for doc, err := range store.All[retainedObjects](ctx, l.deps.Docs.Store, kindRetained, "") {
 		if err != nil {
-			return err
+			return 0, err
+		}
+		if doc.Value.Engine != l.settings.Engine {
+			continue
 		}
 		if err := l.deleteExpired(ctx, doc, now); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // deleteExpired deletes objects whose retention has expired.

@@ -3,7 +3,6 @@ package slots
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -15,30 +14,43 @@ import (
 // user or label, and attempts that hold a slot already, unless one of these waits for
 // nodes that it could take. While a gang holds a slot and
 // is not scheduled yet, no other gang is admitted, so that two gangs never hold half of
-// the nodes that each needs.
+// the nodes that each needs. Engines have nothing in common but the limits of users and
+// labels.
 func admit(l Table, queue []Item, r Quota) []Allocation {
 	var admitted []Allocation
 	heads := l.heads()
-	t, gang := r.usage(l.Allocations), slices.ContainsFunc(l.Allocations, Allocation.unscheduled)
+	t, gang, waiting := r.usage(l.Allocations), l.gangs(), make(map[string]bool)
 	for _, p := range queue {
 		if l.Holds(p.AttemptKey()) {
 			continue
 		}
-		e := r.newAllocation(p)
-		if t.full() {
+		if t.allFull() {
 			break
 		}
-		if t.exceededLimit(e) != "" || heads.holdBack(e) {
+		e := r.newAllocation(p)
+		if t.full(e.Engine) || waiting[e.Engine] || t.exceededLimit(e) != "" || heads.holdBack(e) {
 			continue
 		}
-		if gang && e.unscheduled() {
-			break
+		if gang[e.Engine] && e.unscheduled() {
+			waiting[e.Engine] = true
+			continue
 		}
-		gang = gang || e.unscheduled()
+		gang[e.Engine] = gang[e.Engine] || e.unscheduled()
 		t.add(e)
 		admitted = append(admitted, e)
 	}
 	return admitted
+}
+
+// gangs returns the engines on which a gang holds a slot and is not scheduled yet.
+func (l Table) gangs() map[string]bool {
+	engines := make(map[string]bool)
+	for _, e := range l.Allocations {
+		if e.unscheduled() {
+			engines[e.Engine] = true
+		}
+	}
+	return engines
 }
 
 // Transition is a change of an attempt with a slot. Later transitions are greater.
@@ -101,9 +113,12 @@ func (e Allocation) nextTask() Task {
 func queuePositions(queue []Item, blocked, lastReported map[AttemptKey]string, now time.Time) []event.Event {
 	var events []event.Event
 	current := make(map[AttemptKey]string, len(queue))
-	for i, p := range queue {
+	ahead := make(map[string]int) // by engine
+	for _, p := range queue {
 		h := p.AttemptKey()
-		msg := fmt.Sprintf("waiting for a free slot, number %d in the queue", i+1)
+		ahead[p.Engine]++
+		number := ahead[p.Engine]
+		msg := fmt.Sprintf("waiting for a free slot%s, number %d in the queue", onEngine(p.Engine), number)
 		if why := blocked[h]; why != "" {
 			msg += "; " + why
 		}
@@ -112,10 +127,18 @@ func queuePositions(queue []Item, blocked, lastReported map[AttemptKey]string, n
 			continue
 		}
 		events = append(events, event.Status{
-			Header: p.Run.Cause("status/queued", fmt.Sprintf("%d at %d", i+1, now.UnixMilli())), Phase: event.PhaseQueued, Message: msg,
+			Header: p.Run.Cause("status/queued", fmt.Sprintf("%d at %d", number, now.UnixMilli())), Phase: event.PhaseQueued, Message: msg,
 		})
 	}
 	maps.DeleteFunc(lastReported, func(h AttemptKey, _ string) bool { return current[h] == "" })
 	maps.Copy(lastReported, current)
 	return events
+}
+
+// onEngine names an engine beside the default one in a message.
+func onEngine(engine string) string {
+	if engine == "" {
+		return ""
+	}
+	return " of engine " + engine
 }

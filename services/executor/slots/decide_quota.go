@@ -12,7 +12,8 @@ import (
 
 // Quota limits how many runs may hold a slot at a time.
 type Quota struct {
-	Slots    int            // all runs
+	Slots    int            // runs on the default engine
+	Engines  map[string]int // runs on each other engine, by its key; an engine that is not there takes none
 	PerUser  int            // runs of one owner; zero means no limit
 	PerLabel map[string]int // "label=value": runs with that label and value; "label": runs with the same value of that label
 }
@@ -53,14 +54,40 @@ func (r Quota) limit(key string) int {
 
 // newAllocation returns the allocation of a queued attempt.
 func (r Quota) newAllocation(p Item) Allocation {
-	return Allocation{AttemptKey: p.AttemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run), Pool: p.Pool.key()}
+	return Allocation{
+		AttemptKey: p.AttemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run), Pool: p.Pool.key(), Engine: r.engine(p.Engine),
+	}
 }
+
+// engine returns the key of the engine whose slots an attempt takes. An engine that is
+// not in the settings any more counts as the default one, which ends its runs.
+func (r Quota) engine(key string) string {
+	if _, ok := r.Engines[key]; ok {
+		return key
+	}
+	return ""
+}
+
+// slots returns the number of slots of an engine.
+func (r Quota) slots(engine string) int {
+	if n, ok := r.Engines[engine]; ok {
+		return n
+	}
+	return r.Slots
+}
+
+// mayBlock reports whether an attempt may have to wait though a slot is free: for another
+// engine, or because of a limit.
+func (r Quota) mayBlock() bool { return r.PerUser > 0 || len(r.PerLabel) > 0 || len(r.Engines) > 0 }
+
+// engines returns the keys of all engines.
+func (r Quota) engines() []string { return append(slices.Sorted(maps.Keys(r.Engines)), "") }
 
 // quotaUsage counts the attempts with slots.
 type quotaUsage struct {
-	quota Quota
-	total int
-	byKey map[string]int // number of attempts by limit
+	quota    Quota
+	byEngine map[string]int // number of attempts by engine, also by those that are not in the settings any more
+	byKey    map[string]int // number of attempts by limit
 }
 
 // maxSuspended is how many suspended attempts take no slot, so that the table stays
@@ -69,7 +96,7 @@ const maxSuspended = 1000
 
 // usage counts the attempts that take a slot.
 func (r Quota) usage(entries []Allocation) quotaUsage {
-	t, suspended := quotaUsage{quota: r, byKey: make(map[string]int)}, 0
+	t, suspended := quotaUsage{quota: r, byEngine: make(map[string]int), byKey: make(map[string]int)}, 0
 	for _, e := range entries {
 		if e.suspended() {
 			suspended++
@@ -81,17 +108,27 @@ func (r Quota) usage(entries []Allocation) quotaUsage {
 	return t
 }
 
-// free returns the number of free slots.
-func (t *quotaUsage) free() int { return max(0, t.quota.Slots-t.total) }
+// free returns the number of free slots of all engines.
+func (t *quotaUsage) free() int {
+	n := 0
+	for _, engine := range t.quota.engines() {
+		n += max(0, t.quota.slots(engine)-t.byEngine[engine])
+	}
+	return n
+}
 
 func (t *quotaUsage) add(e Allocation) {
-	t.total++
+	t.byEngine[e.Engine]++
 	for key := range strings.Lines(e.QuotaKeys) {
 		t.byKey[strings.TrimSuffix(key, "\n")]++
 	}
 }
 
-func (t *quotaUsage) full() bool { return t.total >= t.quota.Slots }
+// full reports whether an engine has no free slot.
+func (t *quotaUsage) full(engine string) bool { return t.byEngine[engine] >= t.quota.slots(engine) }
+
+// allFull reports whether no engine has a free slot.
+func (t *quotaUsage) allFull() bool { return t.free() == 0 }
 
 // exceededLimit returns the limit that blocks an attempt even if a slot is free, or "".
 func (t *quotaUsage) exceededLimit(e Allocation) string {
@@ -124,16 +161,19 @@ func blockedReasons(l Table, queue []Item, r Quota) map[AttemptKey]string {
 	return all
 }
 
-// heads are the pools of the attempts at the head of the queue that wait for nodes of
-// other runs, and of those that these hold back.
-type heads []string
+// head is an attempt that waits for nodes.
+type head struct{ engine, pool string }
 
-// heads returns the pools of the attempts with a slot that wait for nodes.
+// heads are the attempts at the head of the queue that wait for nodes of other runs, and
+// those that these hold back, each pool once.
+type heads []head
+
+// heads returns the attempts with a slot that wait for nodes.
 func (l Table) heads() heads {
 	var all heads
 	for _, e := range l.Allocations {
 		if e.Wait == event.NodesInUse && !e.Terminating {
-			all = append(all, e.Pool)
+			all = append(all, head{e.Engine, e.Pool})
 		}
 	}
 	return all
@@ -142,11 +182,11 @@ func (l Table) heads() heads {
 // holdBack reports whether an attempt could take the nodes of one before it that waits
 // for them. Then it waits too, and holds back others in turn.
 func (h *heads) holdBack(e Allocation) bool {
-	if !slices.ContainsFunc(*h, func(pool string) bool { return overlap(pool, e.Pool) }) {
+	if !slices.ContainsFunc(*h, func(other head) bool { return other.engine == e.Engine && overlap(other.pool, e.Pool) }) {
 		return false
 	}
-	if !slices.Contains(*h, e.Pool) {
-		*h = append(*h, e.Pool)
+	if own := (head{e.Engine, e.Pool}); !slices.Contains(*h, own) {
+		*h = append(*h, own)
 	}
 	return true
 }

@@ -1,5 +1,5 @@
-// Package slots gives slots to queued attempts, for the one engine. The slot table is
-// one document, which a scheduler writes under a fenced lease by compare-and-set.
+// Package slots gives slots to queued attempts, those of each engine apart. The slot table
+// is one document, which a scheduler writes under a fenced lease by compare-and-set.
 package slots
 
 import (
@@ -25,7 +25,7 @@ const leaseName = "executor/admit"
 
 // Limits of the work at one time.
 const (
-	maxTasks       = 32   // tasks in progress
+	maxTasks       = 32   // tasks in progress on an engine
 	maxPositions   = 20   // queued runs whose position is reported
 	maxBlockedScan = 1000 // queued runs that are searched for one that no limit blocks
 )
@@ -49,9 +49,6 @@ type Tasks interface {
 	// Discard removes a queued attempt that already has a plan from the queue, and
 	// reports whether it did.
 	Discard(ctx context.Context, item Item) (discarded bool, err error)
-	// Sweep deletes objects whose retention has expired. It does so at intervals,
-	// however often it is called.
-	Sweep(ctx context.Context, now time.Time) error
 }
 
 // Deps are the dependencies of a scheduler.
@@ -70,7 +67,7 @@ type Scheduler struct {
 	deps     Deps
 	leader   *control.Leader
 	loop     *control.Loop
-	tasks    *queue.Queue[AttemptKey]
+	tasks    map[string]*queue.Queue[AttemptKey] // by engine, so that one that does not answer delays no other
 
 	mu          sync.Mutex
 	transitions map[AttemptKey]Transition // transitions that the stored table does not have yet
@@ -89,8 +86,11 @@ func NewScheduler(s Settings, d Deps) *Scheduler {
 	a := &Scheduler{
 		settings: s, deps: d,
 		leader:      control.NewLeader(d.Docs.Store, leaseName, cmp.Or(s.Name, rand.Text()), s.Lease, lease),
-		tasks:       queue.New(d.Log, queue.Settings[AttemptKey]{First: s.Poll, Max: s.Poll, Fields: logFields}),
+		tasks:       make(map[string]*queue.Queue[AttemptKey]),
 		transitions: make(map[AttemptKey]Transition), releasing: make(map[AttemptKey]Allocation), lastReported: make(map[AttemptKey]string),
+	}
+	for _, engine := range s.Quota.engines() {
+		a.tasks[engine] = queue.New(d.Log, queue.Settings[AttemptKey]{First: s.Poll, Max: s.Poll, Fields: logFields})
 	}
 	a.loop = control.NewLoop("admission", s.Poll, d.Log, a.pass, control.LoopSettings{
 		Backoff: control.Backoff{First: s.Poll / 8, Max: 5 * s.Poll}, Failing: "cannot admit, tries again", Working: "admits again",
@@ -111,7 +111,15 @@ func (a *Scheduler) Release(e Allocation) {
 	a.mu.Lock()
 	a.releasing[e.AttemptKey] = e
 	a.mu.Unlock()
-	a.tasks.Add(e.AttemptKey)
+	a.addTask(e)
+}
+
+// addTask adds an attempt to the queue of its engine. An engine that is not in the settings
+// any more has none: its attempts wait until it is.
+func (a *Scheduler) addTask(e Allocation) {
+	if tasks, ok := a.tasks[e.Engine]; ok {
+		tasks.Add(e.AttemptKey)
+	}
 }
 
 // Run runs passes and tasks until ctx is done. It returns when all tasks have ended.
@@ -119,7 +127,9 @@ func (a *Scheduler) Run(ctx context.Context) error {
 	defer a.leader.Release(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	tasks.Go(func() { _ = a.tasks.Run(ctx, maxTasks, a.runTask) })
+	for _, queued := range a.tasks {
+		tasks.Go(func() { _ = queued.Run(ctx, maxTasks, a.runTask) })
+	}
 	return a.loop.Run(ctx)
 }
 
@@ -155,8 +165,8 @@ func (a *Scheduler) pass(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	a.addTasks(w)
-	if err := a.deps.Tasks.Sweep(ctx, now); err != nil || !w.isLeader {
-		return 0, err
+	if !w.isLeader {
+		return 0, nil
 	}
 	return 0, errors.Join(a.reconcile(ctx, w, now), a.reportPositions(ctx, w, now))
 }
@@ -210,7 +220,7 @@ func (a *Scheduler) queueLookahead(l Table, now time.Time) int {
 		}
 	}
 	switch {
-	case free > 0 && (a.settings.Quota.PerUser > 0 || len(a.settings.Quota.PerLabel) > 0 || len(l.heads()) > 0):
+	case free > 0 && (a.settings.Quota.mayBlock() || len(l.heads()) > 0):
 		return free + leaving + maxBlockedScan
 	case !now.Before(a.nextPositions):
 		return free + leaving + maxPositions
@@ -228,10 +238,10 @@ func (a *Scheduler) admissible(ctx context.Context, l Table, queue []Item) ([]It
 	quota, heads := a.settings.Quota, l.heads()
 	t := quota.usage(l.Allocations)
 	for i, p := range queue {
-		if t.full() {
+		if t.allFull() {
 			return append(items, queue[i:]...), nil
 		}
-		if e := quota.newAllocation(p); !l.Holds(p.AttemptKey()) && (t.exceededLimit(e) != "" || heads.holdBack(e)) {
+		if e := quota.newAllocation(p); !l.Holds(p.AttemptKey()) && (t.full(e.Engine) || t.exceededLimit(e) != "" || heads.holdBack(e)) {
 			items = append(items, p)
 			continue
 		}
@@ -279,12 +289,12 @@ func (a *Scheduler) addTasks(w snapshot) {
 			delete(a.transitions, h)
 		}
 	}
-	for h := range a.releasing {
-		a.tasks.Add(h)
+	for _, e := range a.releasing {
+		a.addTask(e)
 	}
 	for _, e := range w.slots.Allocations {
 		if w.isLeader && e.nextTask() != NoTask {
-			a.tasks.Add(e.AttemptKey)
+			a.addTask(e)
 		}
 	}
 }

@@ -23,9 +23,10 @@ func (h AttemptKey) DocKey() string { return fmt.Sprintf("%s/%d", h.Run, h.Attem
 
 // QueuedRun is a document of the queue.
 type QueuedRun struct {
-	Run  event.Fetched `json:"run"`
-	Pods int           `json:"pods"`
-	Pool Pool          `json:"pool,omitempty"`
+	Run    event.Fetched `json:"run"`
+	Pods   int           `json:"pods"`
+	Pool   Pool          `json:"pool,omitempty"`
+	Engine string        `json:"engine,omitempty"` // key of the engine; empty for the default one
 }
 
 // A Pool is the labels of the nodes that a run's pods ask for. A run cannot take what
@@ -81,6 +82,7 @@ type Allocation struct {
 	Scheduled   bool   `json:"placed,omitempty"`
 	Terminating bool   `json:"ending,omitempty"`
 	Pool        string `json:"pool,omitempty"` // key of its Pool
+	Engine      string `json:"engine,omitempty"`
 
 	Wait event.Reason `json:"-"` // why it waits in the cluster, according to its run; empty if it does not
 }

@@ -66,6 +66,9 @@ const (
 // AnnotationMTU of a pod is the MTU of its link to the network of its run on the local cluster.
 const AnnotationMTU = "benchmark-ai.dev/mtu"
 
+// AnnotationCustomParams of a Job is the table custom_params of the descriptor, as JSON, for an engine that is a program.
+const AnnotationCustomParams = "benchmark-ai.dev/custom-params"
+
 // AnnotationPrice of a pod is what its machine costs in an hour, as the descriptor gives it, for the record of the run.
 const AnnotationPrice = "benchmark-ai.dev/price-per-hour"
 

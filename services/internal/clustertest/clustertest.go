@@ -38,6 +38,8 @@ type Suite struct {
 	// NoPrograms means that pods run no programs: the benchmark of a Job ends at once if its script is "exit CODE", and never by itself with
 	// any other script.
 	NoPrograms bool
+	// OneJob means that an attempt has one Job, and another one is refused.
+	OneJob bool
 	// Timeout is how long a small pod may take from its creation to its end; zero means 20 s.
 	Timeout time.Duration
 }
@@ -49,6 +51,9 @@ func Run(t *testing.T, s Suite) {
 	if !s.NoPrograms {
 		maps.Copy(tests, programTests())
 	}
+	if s.OneJob {
+		maps.DeleteFunc(tests, func(name string, _ func(*fixture)) bool { return severalJobs(name) })
+	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,14 +62,24 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
+// severalJobs reports whether a test needs an attempt with several Jobs.
+func severalJobs(name string) bool {
+	return name == theRolesTest || name == theStopTest
+}
+
+const (
+	theRolesTest = "the jobs of other roles are seen beside the one that is asked for"
+	theStopTest  = "stopping ends what runs, and what has ended stays to be seen"
+)
+
 // objectTests are about objects and how they end.
 func objectTests() map[string]func(*fixture) {
 	return map[string]func(*fixture){
-		"an object is created once":                                         createsOnce,
-		"a job that ends well is complete":                                  completes,
-		"a job that says it failed has failed, with its exit code":          fails,
-		"the jobs of other roles are seen beside the one that is asked for": roles,
-		"stopping ends what runs, and what has ended stays to be seen":      stops,
+		"an object is created once":                                createsOnce,
+		"a job that ends well is complete":                         completes,
+		"a job that says it failed has failed, with its exit code": fails,
+		theRolesTest: roles,
+		theStopTest:  stops,
 		"deleting ends what runs and takes all objects of the attempt":      deletes,
 		"deleting what is not there is no error":                            deletesNothing,
 		"a job of another UID is not the one that is looked for":            otherUID,
@@ -83,6 +98,8 @@ func programTests() map[string]func(*fixture) {
 		"a job over its deadline has failed, and says so":                        deadline,
 		"init containers run one after the other, then the main ones":            inOrder,
 		"a sidecar begins before the main container and ends after it":           sidecar,
+		"sidecars end after the main container, the last one first":              sidecarsEndBackwards,
+		"sidecars end by a signal after an init container has failed":            sidecarsOutliveAFailure,
 		"a sidecar that crashes is started again":                                crash,
 		"containers have the environment that they are written with":             environment,
 		"containers have the files that they are written with":                   files,

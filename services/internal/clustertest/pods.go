@@ -66,6 +66,34 @@ func sidecar(b *fixture) {
 	}
 }
 
+// stepsAtEnd has two sidecars that do something when they are told to end. The last begins, whatever ended the others.
+func stepsAtEnd(b *fixture, broken bool) {
+	j := b.job("true")
+	step := func(name, order string) corev1.Container {
+		return asSidecar(b.sh(name, "trap 'echo "+name+" >> $D/order; test \"$(echo $(cat $D/order))\" = \""+order+"\" && exit 3; exit 4' TERM; touch $D/"+name+"; while true; do sleep 0.02; done"))
+	}
+	before := "until test -e $D/one && test -e $D/two; do sleep 0.02; done"
+	if broken {
+		before += "; exit 1"
+	}
+	j.Spec.Template.Spec.InitContainers = []corev1.Container{step("two", "one two"), step("one", "one"), b.sh("before", before)}
+	shareVolume(j)
+	b.create(j)
+	want := result{Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached", Phase: corev1.PodSucceeded, ExitReason: "Completed"}
+	if broken {
+		want = result{Failed: 1, Condition: batchv1.JobFailed, Reason: "BackoffLimitExceeded", Phase: corev1.PodFailed}
+	}
+	seen := check(b, want)
+	one, two := containerState(seen, "one").Terminated, containerState(seen, "two").Terminated
+	if one == nil || two == nil || one.ExitCode != 3 || two.ExitCode != 3 {
+		b.Errorf("the sidecars ended as %+v and %+v", one, two)
+	}
+}
+
+func sidecarsEndBackwards(b *fixture) { stepsAtEnd(b, false) }
+
+func sidecarsOutliveAFailure(b *fixture) { stepsAtEnd(b, true) }
+
 func crash(b *fixture) {
 	j := b.job("until test -e $D/twice; do sleep 0.02; done")
 	j.Spec.Template.Spec.InitContainers = []corev1.Container{

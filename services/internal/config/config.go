@@ -115,7 +115,7 @@ func Text(v any) ([]byte, error) {
 // among them.
 func Sections() []string {
 	return []string{
-		"log", "health", "listen", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "registry",
+		"log", "health", "listen", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "engines", "registry",
 		"telemetry", "jobs",
 		"gateway", "fetcher", "executor", "watcher", "follow", "metrics-pusher", "summaries", "prices", "sinks", "destinations", "analyst", "receivers",
 	}

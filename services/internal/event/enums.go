@@ -81,6 +81,7 @@ const (
 	InitFailed        Reason = "InitFailed"        // the pod could not be prepared
 	CommandNotFound   Reason = "CommandNotFound"   // the benchmark's command does not exist or cannot be executed
 	StepFailed        Reason = "StepFailed"        // a step before or after the benchmark failed, or took too long
+	AlwaysNotRun      Reason = "AlwaysNotRun"      // a step with when = "always" could not be run; what a status says, never why a run ends
 	NonZeroExit       Reason = "NonZeroExit"       // the benchmark reported a failure
 	NoResults         Reason = "NoResults"         // the benchmark ended well, and its output has no result for a parser
 	ObjectFailed      Reason = "ObjectFailed"      // an object of the manifest says that it failed, and no pod shows why

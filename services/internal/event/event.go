@@ -152,7 +152,7 @@ func (f Fetched) Validate() error {
 type Launched struct {
 	Header
 
-	Cluster string `json:"cluster"`           // the cluster driver: kubernetes or local
+	Cluster string `json:"cluster"`           // the engine: its name in settings, or the kind of the default one, kubernetes or local
 	Scope   string `json:"scope"`             // the Kubernetes namespace of the objects
 	Job     string `json:"job"`               // name of the Job whose end ends the run
 	UID     string `json:"uid,omitempty"`     // of that Job
@@ -160,6 +160,9 @@ type Launched struct {
 	// Ns; how long a pod may wait for a resource that may never come; zero is the
 	// watcher's default.
 	PendingDeadline time.Duration `json:"pending_deadline,omitempty"`
+	// Always are the names of the steps that run at every end of the attempt, in the order in
+	// which they run.
+	Always []string `json:"always,omitempty"`
 }
 
 // Topic implements Event.

@@ -36,6 +36,7 @@ type Lineage struct {
 	Firing     *time.Time `json:"firing,omitempty"`     // the time it fired for; not the time in the run's ID
 	RerunOf    string     `json:"rerun_of,omitempty"`   // the run that was asked for again
 	Confirms   string     `json:"confirms,omitempty"`   // the incident that it was made to confirm: only the gateway makes such runs
+	Compares   string     `json:"compares,omitempty"`   // the comparison that a user made it for
 }
 
 // NewHeader returns the header of something that follows from no event: a

@@ -38,6 +38,7 @@ const (
 	KindSlotTable          Kind = "ledger"       // executor: the one document with the slots and their holders
 	KindPlan               Kind = "plan"         // executor: run and attempt → the objects of the run
 	KindWatch              Kind = "watch"        // watcher: run → the launched attempt that is watched
+	KindPendingEnd         Kind = "pendingend"   // watcher and executor: attempt → its end, which waits for steps that always run, and what became of them
 	KindLogProgress        Kind = "followed"     // metrics-pusher: pod → how far its log is shipped, or that all of it is
 	KindPendingSummary     Kind = "unsummed"     // metrics-pusher: run → the run has to be summarised
 	KindSummary            Kind = "summary"      // metrics-pusher: run → the summaries of its samples (Summaries)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"time"
 )
 
@@ -27,6 +28,11 @@ func (k SeriesKey) ID() string {
 	text, _ := json.Marshal(k) // keys of maps are sorted; texts have no errors
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
+}
+
+// Equal reports whether both are the same series. It is much faster than to compare IDs.
+func (k SeriesKey) Equal(o SeriesKey) bool {
+	return k.Metric == o.Metric && maps.Equal(k.Labels, o.Labels) && k.Unit == o.Unit && k.Task == o.Task && k.Cell == o.Cell && k.Namespace == o.Namespace
 }
 
 // PointRun is what all points of a run have in common. Empty fields are unknown.
@@ -59,7 +65,7 @@ type Exclusion string
 // Reasons, in the order in which they are looked for.
 const (
 	ExcludedWarmup       Exclusion = "warm-up"
-	ExcludedConfirmation Exclusion = "confirmation" // it was made to confirm an incident
+	ExcludedConfirmation Exclusion = "confirmation" // it was made to confirm an incident, or for a comparison
 	ExcludedFailed       Exclusion = "failed"
 	ExcludedCanceled     Exclusion = "canceled"
 	ExcludedImport       Exclusion = "import" // it ran on another platform

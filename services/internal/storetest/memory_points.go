@@ -42,7 +42,7 @@ func (m *Memory) RunPoints(_ context.Context, runs, metrics []string) ([]store.R
 func (m *Memory) Points(_ context.Context, q store.PointQuery, limit int) ([]store.Point, error) {
 	defer m.lock()()
 	all := slices.DeleteFunc(m.countedPoints(), func(p store.Point) bool {
-		return p.Key(p.Summary).ID() != q.Series.ID() || p.Time.Before(q.Since) || !q.Until.IsZero() && !p.Time.Before(q.Until)
+		return !p.Key(p.Summary).Equal(q.Series) || p.Time.Before(q.Since) || !q.Until.IsZero() && !p.Time.Before(q.Until)
 	})
 	order := func(a, b store.PointPosition) int {
 		if !q.Oldest {

@@ -27,6 +27,7 @@ const (
 
 // target is a container whose log is followed.
 type target struct {
+	Engine  string      `json:"engine,omitempty"` // on which it runs; empty for the default one
 	Ref     cluster.Ref `json:"ref"`
 	Pod     string      `json:"pod"` // name
 	UID     string      `json:"uid"`

@@ -18,7 +18,7 @@ import (
 // their end.
 const openPrefix = "open/"
 
-// leaseName is the name of the lease under which logs are followed.
+// leaseName is the name of the lease under which logs of the default engine are followed. Those of others extend it.
 const leaseName = "follow"
 
 // follower follows the logs of all containers in the snapshots that it gets.
@@ -94,6 +94,7 @@ func (f *follower) track(ctx context.Context, s targetState) {
 	defer f.mu.Unlock()
 	t, ok := f.logs[s.UID]
 	if !ok {
+		s.Engine = f.deps.Engine
 		followed, stop := context.WithCancel(ctx)
 		t = &followedLog{target: s.target}
 		t.loop = f.newLoop(t, stop)
@@ -211,7 +212,7 @@ func (f *follower) reconcile(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	for p, err := range store.All[progress](ctx, f.deps.Store, store.KindLogProgress, openPrefix) {
-		if err == nil {
+		if err == nil && p.Value.Engine == f.deps.Engine {
 			err = f.resumeLog(ctx, p.Value.target)
 		}
 		if err != nil {

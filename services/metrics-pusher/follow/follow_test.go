@@ -474,3 +474,39 @@ func TestALineThatIsCutIsAsOneOfACollector(t *testing.T) {
 		t.Errorf("%+v", got.End)
 	}
 }
+
+// The follower of one engine leaves the logs of another one alone, whose pods it does not see.
+func TestAFollowerLeavesTheLogsOfOtherEnginesAlone(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, newFakeCluster(logLine(time.Second, "n=1")))
+	w.process(t, "near")
+	for late := time.Now().Add(20 * time.Second); w.progress(t).Seq == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("the log is not followed")
+		}
+	}
+	own := map[string]any{"engine": "far", "uid": "u2", "pod": "gone", "role": "benchmark", "made": podCreated(), "ref": cluster.Ref{Run: run, Attempt: 1}}
+	if err := store.Create(t.Context(), w.store, store.KindLogProgress, "open/u2", own); err != nil {
+		t.Fatal(err)
+	}
+	empty := newFakeCluster()
+	empty.change(func() { empty.deleted = true })
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	for _, part := range follow.New(follow.Settings{Reconcile: 10 * time.Millisecond}, follow.Deps{Bus: w.fakeBus, Store: w.store, Cluster: empty, Engine: "far", Holder: "far"}) {
+		done.Go(func() { _ = part(ctx) })
+	}
+	for late := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) { // it looks at u1 before
+		if _, err := w.store.Doc(t.Context(), store.KindLogProgress, store.LogShippedKey("u2")); err == nil {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("the log of its own engine is not ended")
+		}
+	}
+	stop()
+	done.Wait()
+	if _, err := w.store.Doc(t.Context(), store.KindLogProgress, store.LogShippedKey("u1")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the other engine's follower ended the log: %v", err)
+	}
+}

@@ -11,7 +11,7 @@
 // number of a line is its time in nanoseconds since the pod was created, or one more than that of the line before it if that is greater;
 // both are the same each time the log is read.
 //
-// One of all processes follows logs, under a lease. The progress of each log is stored, so that another process continues after a kill,
+// One of all processes follows the logs of an engine, under a lease. The progress of each log is stored, so that another process continues after a kill,
 // from the second in which the last line was written. When a container has ended and its log is read, the source ends with an event.End for
 // each topic, and a document records the end for those that wait for it (store.LogShippedKey).
 package follow
@@ -88,12 +88,13 @@ type Deps struct {
 	Bus     Publisher
 	Store   Store
 	Cluster Cluster
+	Engine  string           // whose cluster it is; empty for the default one
 	Holder  string           // of the lease: this process, as no other is called
 	Clock   func() time.Time // nil means the machine's clock
 	Log     *zap.Logger      // nil means no log
 }
 
-// New returns the parts of the service, by name. The names are unique among all
+// New returns the parts of the service for one engine, by name. The names are unique among all
 // services, so that one process can run several.
 func New(s Settings, d Deps) map[string]service.Runnable {
 	if d.Clock == nil {
@@ -103,8 +104,12 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		d.Log = zap.NewNop()
 	}
 	s = s.withDefaults()
-	leader := control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Clock, Log: d.Log})
-	return map[string]service.Runnable{"metrics-pusher/follow": func(ctx context.Context) error {
+	part, lease := "metrics-pusher/follow", leaseName
+	if d.Engine != "" {
+		part, lease = part+"/"+d.Engine, lease+"/"+d.Engine
+	}
+	leader := control.NewLeader(d.Store, lease, d.Holder, s.Lease, control.LeaderSettings{Now: d.Clock, Log: d.Log})
+	return map[string]service.Runnable{part: func(ctx context.Context) error {
 		return leader.Lead(ctx, func(ctx context.Context, fence int64) error { return newFollower(s, d).run(ctx, fence) })
 	}}
 }

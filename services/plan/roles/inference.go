@@ -37,7 +37,9 @@ func inference(in Input, client Role) ([]Role, error) {
 	data, _ := in.sources(roleServer)
 	models, _ := in.modelsAndScripts()
 	server.Data = slices.Concat(data, models)
-	server.setOutput(d.Output)
+	if err := server.setOutput(d.Output); err != nil {
+		return nil, err
+	}
 
 	host := in.Names.Host(server)
 	client.Name = roleClient

@@ -58,7 +58,8 @@ func mpi(in Input, r Role) ([]Role, error) {
 	sshPort := r.PodNetwork.SSHPort
 	worker, launcher := r, r
 	worker.Name, worker.Replicas, worker.Indexed, worker.EndsRun = roleWorker, in.Descriptor.Hardware.Distributed.NumInstances, true, false
-	worker.Command, worker.Script, worker.Metrics, worker.Parsers, worker.Ports = []string{MPIDir + "/worker"}, "", nil, nil, []int{sshPort}
+	worker.Command, worker.Script, worker.Metrics, worker.Parsers, worker.ParserScripts = []string{MPIDir + "/worker"}, "", nil, nil, nil
+	worker.Ports = []int{sshPort}
 	worker.Listens = []int{sshPort}
 	hosts := in.Names.Hosts(worker)
 	worker.OwnsNames, worker.OwnsKeys, worker.SSHFiles = true, true, sshFiles(hosts, slots, sshPort)

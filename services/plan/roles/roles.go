@@ -93,7 +93,8 @@ type Role struct {
 	OTLP           bool
 	Artifacts      []pod.Artifact
 	Parsers        []pod.Parser // of the output and the files of the benchmark
-	Steps          []Step       // containers before and after the benchmark, in the order in which they run
+	ParserScripts  []string     // texts of the scripts that the parsers' commands run, in the order of the parsers; empty for those without one
+	Steps          []Step       // containers before and after the benchmark, and at the end, in the order in which they run
 
 	PodNetwork descriptors.Network // of its pods
 	Listens    []int               // ports on which its pods listen, as far as the descriptor says
@@ -167,7 +168,9 @@ func benchmark(in Input, reader string) (Role, error) {
 	if err := r.addCode(d, scripts); err != nil {
 		return Role{}, err
 	}
-	r.setOutput(d.Output)
+	if err := r.setOutput(d.Output); err != nil {
+		return Role{}, err
+	}
 	return r, r.addSteps(d)
 }
 
@@ -210,9 +213,9 @@ func (r *Role) addVars(vars ...corev1.EnvVar) {
 }
 
 // setOutput sets how the role's output is stored.
-func (r *Role) setOutput(o *descriptors.Output) {
+func (r *Role) setOutput(o *descriptors.Output) error {
 	if o == nil {
-		return
+		return nil
 	}
 	r.Metrics, r.SystemInterval, r.OTLP = o.Metrics, o.System, o.OTLP
 	if len(o.Prometheus) > 0 {
@@ -221,12 +224,13 @@ func (r *Role) setOutput(o *descriptors.Output) {
 			r.listen(portOfURL(address))
 		}
 	}
-	for _, p := range o.Parsers {
-		r.Parsers = append(r.Parsers, pod.Parser{Kind: p.Kind, Path: p.Path, Stream: p.Stream, Metrics: p.Metrics, Optional: !p.Required})
+	if err := r.addParsers(o.Parsers); err != nil {
+		return err
 	}
 	for _, a := range o.Artifacts {
 		r.Artifacts = append(r.Artifacts, pod.Artifact{Path: a.Path, MaxSize: a.MaxSize})
 	}
+	return nil
 }
 
 // GPUs returns the number of GPUs of a pod of the role. It is 0 for an instance type whose

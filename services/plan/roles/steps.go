@@ -2,6 +2,7 @@ package roles
 
 import (
 	"slices"
+	"time"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -14,7 +15,7 @@ const (
 	ScriptFile = "benchmark" // of the benchmark
 )
 
-// Step is a container that runs before the benchmark or after it.
+// Step is a container that runs before the benchmark, after it, or at the end of the pod.
 type Step struct {
 	descriptors.Step
 
@@ -28,7 +29,7 @@ func (s Step) Container() string { return pod.ContainerStep + s.Name }
 
 // addSteps adds the steps of a descriptor, in the order in which they run.
 func (r *Role) addSteps(d *descriptors.Descriptor) error {
-	for _, s := range slices.Concat(d.StepsOf(descriptors.Before), d.StepsOf(descriptors.After)) {
+	for _, s := range slices.Concat(d.StepsOf(descriptors.Before), d.StepsOf(descriptors.After), d.StepsOf(descriptors.Always)) {
 		one := d.ForStep(s)
 		argv, args, err := one.Command()
 		if err != nil {
@@ -60,6 +61,9 @@ func (r Role) Scripts() map[string]string {
 	for _, s := range r.Steps {
 		add(s.Container(), s.Script)
 	}
+	for i, text := range r.ParserScripts {
+		add(parserFile(i), text)
+	}
 	return all
 }
 
@@ -72,10 +76,27 @@ func (r Role) StepNames() []string {
 	return names
 }
 
-// LastStep returns the name of the last step after the benchmark; empty if there is none.
+// HasStep reports whether a step runs at a time.
+func (r Role) HasStep(when descriptors.When) bool {
+	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When == when })
+}
+
+// LastStep returns the name of the last step after the benchmark, or of the last one that
+// runs always; empty if there is neither.
 func (r Role) LastStep() string {
-	if n := len(r.Steps); n > 0 && r.Steps[n-1].When == descriptors.After {
+	if n := len(r.Steps); n > 0 && r.Steps[n-1].When != descriptors.Before {
 		return r.Steps[n-1].Name
 	}
 	return ""
+}
+
+// AlwaysTime returns how long the steps may take that run always.
+func (r Role) AlwaysTime() time.Duration {
+	var all time.Duration
+	for _, s := range r.Steps {
+		if s.When == descriptors.Always {
+			all += s.Deadline
+		}
+	}
+	return all
 }

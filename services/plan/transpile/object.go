@@ -250,7 +250,7 @@ func (b builder) parsers() string {
 	if err != nil {
 		return ""
 	}
-	return string(text)
+	return strings.Join(escapeDollars([]string{string(text)}), "")
 }
 
 func (b builder) maxLog() int64 {

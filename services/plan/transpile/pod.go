@@ -98,9 +98,10 @@ func (s Settings) shippingGrace() time.Duration {
 	return time.Duration(*seconds32(s.ShippingGrace, time.Hour)) * time.Second
 }
 
-// benchmarkGrace returns the grace period of a benchmark. It is longer with artifacts.
+// benchmarkGrace returns the grace period of a benchmark. It is longer with artifacts, and
+// with steps that run always.
 func (b builder) benchmarkGrace() time.Duration {
-	grace := b.settings.grace()
+	grace := b.settings.grace() + b.role.AlwaysTime()
 	if len(b.role.Artifacts) > 0 {
 		grace += artifactsGrace
 	}
@@ -113,7 +114,7 @@ func (b builder) podGrace() time.Duration {
 	if len(b.role.Command) == 0 {
 		return b.benchmarkGrace()
 	}
-	return max(b.benchmarkGrace(), b.settings.shippingGrace())
+	return max(b.benchmarkGrace(), b.settings.shippingGrace()+b.role.AlwaysTime())
 }
 
 // initContainers returns the containers that start before the benchmark.
@@ -122,7 +123,7 @@ func (b builder) initContainers() []corev1.Container {
 	if b.setsMTU() {
 		all = append(all, b.mtuContainer())
 	}
-	all = append(all, b.collectorContainer())
+	all = append(append(all, b.collectorContainer()), b.alwaysContainers()...)
 	if len(b.role.Data) > 0 {
 		all = append(all, b.pullContainer())
 	}

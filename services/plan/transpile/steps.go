@@ -1,6 +1,7 @@
 package transpile
 
 import (
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,7 @@ import (
 
 // execCommand returns the beginning of the command of the benchmark's container.
 func (b builder) execCommand() []string {
-	if b.role.LastStep() == "" {
+	if !b.role.HasStep(descriptors.After) {
 		return []string{pod.PathIn("", pod.Binary), "exec", "--"}
 	}
 	return []string{pod.PathIn("", pod.Binary), "exec", "--lock", "--"}
@@ -37,6 +38,26 @@ func (b builder) stepContainers(when descriptors.When) []corev1.Container {
 			after = s.Name
 		}
 	}
+	return all
+}
+
+// alwaysContainers returns the containers of the steps that run always. They are sidecars,
+// which a node tells to end once all other containers have ended, however they did: the last
+// sidecar first, and each only when the one behind it has ended. So the last container is
+// that of the step that runs first.
+func (b builder) alwaysContainers() []corev1.Container {
+	var all []corev1.Container
+	for _, s := range b.role.Steps {
+		if s.When != descriptors.Always {
+			continue
+		}
+		c, always := b.stepContainer(s, ""), corev1.ContainerRestartPolicyAlways
+		c.RestartPolicy = &always
+		command := append([]string{pod.PathIn("", pod.Binary), "always", s.Name, s.Deadline.String()}, s.Needs...)
+		c.Command = append(append(command, "--"), escapeNonVariables(s.Command)...)
+		all = append(all, c)
+	}
+	slices.Reverse(all)
 	return all
 }
 

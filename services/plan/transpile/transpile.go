@@ -6,6 +6,7 @@
 //	bai-install  copies the platform's program into the pod
 //	bai-mtu      sets the MTU of the pod's link to its network, if the descriptor gives one
 //	bai-collect  ships samples, lines and artifacts, until the pod ends
+//	step-…       the steps that run at the end of the pod, if there are any: sidecars, too
 //	bai-pull     downloads the data, if there are any
 //	bai-wait     waits until another role is ready, if the role needs that
 //	benchmark    the user's command, under `bai-pod exec`

@@ -81,6 +81,9 @@ func Decide(s Observation) Verdict {
 		running,
 	} {
 		if v, ok := c(s); ok {
+			if v.Phase == event.PhaseFinished {
+				v.Message += alwaysFailures(s)
+			}
 			return v
 		}
 	}
@@ -129,6 +132,9 @@ func canceling(s Observation) (Verdict, bool) {
 	}
 	v := Verdict{Phase: event.PhaseCanceling, Message: "waiting until its objects are deleted"}
 	for _, p := range s.Seen.Pods {
+		if step, is := stepAtEnd(p); is {
+			v.Message += "; " + step
+		}
 		if p.DeletionTimestamp == nil || hasEnded(p) {
 			if end, until, shipping := collectorRunning(p); shipping {
 				v = shippingVerdict(s, v, end, until, v.Message)
@@ -246,6 +252,8 @@ func running(s Observation) (v Verdict, ok bool) {
 			ended := fmt.Sprintf("the benchmark ended (exit code %d)", t.ExitCode)
 			v = Verdict{Phase: event.PhaseRunning, Message: ended + "; collecting the rest of its output", Since: t.FinishedAt.Time}
 			if step, is := stepAfter(p); is {
+				v.Message = ended + "; " + step
+			} else if step, is := stepAtEnd(p); is {
 				v.Message = ended + "; " + step
 			}
 			if end, until, shipping := collectorRunning(p); shipping {

@@ -123,7 +123,7 @@ func initFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
 		for _, c := range p.Status.InitContainerStatuses {
 			t := c.State.Terminated
-			if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
+			if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect || runsAlways(p, c.Name) {
 				continue
 			}
 			if name, is := stepName(c.Name); is {

@@ -13,15 +13,16 @@ import (
 // promptShipping is how long a collector normally takes after the benchmark. One that takes longer cannot ship its data.
 const promptShipping = 10 * time.Second
 
-// collectorRunning reports whether the collector of a pod runs though the benchmark and the steps after it have
+// collectorRunning reports whether the collector of a pod runs though the benchmark and the steps after it and at the end have
 // ended, since when, and when the pod ends all the same.
 func collectorRunning(p corev1.Pod) (end, until time.Time, ok bool) {
 	bench, _ := containerStatus(p, cluster.ContainerBenchmark)
 	c, _ := containerStatus(p, cluster.ContainerCollect)
-	if _, left := stepAfter(p); left || bench.State.Terminated == nil || c.State.Running == nil {
+	_, left := stepAfter(p)
+	if _, ending := stepAtEnd(p); ending || left || bench.State.Terminated == nil || c.State.Running == nil {
 		return time.Time{}, time.Time{}, false
 	}
-	end = lastEnd([]corev1.Pod{p})
+	end = lastEndWithAlways(p)
 	if p.DeletionTimestamp != nil {
 		return end, p.DeletionTimestamp.Time, true
 	}

@@ -29,7 +29,7 @@ func stepFails(s Observation) (Verdict, bool) {
 		for _, c := range containerStatuses(p) {
 			t := c.State.Terminated
 			step, is := stepName(c.Name)
-			if is && t != nil && t.ExitCode != 0 && (first == nil || t.FinishedAt.Before(&first.FinishedAt)) {
+			if is && !runsAlways(p, c.Name) && t != nil && t.ExitCode != 0 && (first == nil || t.FinishedAt.Before(&first.FinishedAt)) {
 				first, name = t, step
 			}
 		}
@@ -85,7 +85,7 @@ func lastEnd(pods []corev1.Pod) time.Time {
 // stepBefore returns the message about the step that a pod runs before its benchmark, and since when; it is false if it runs none.
 func stepBefore(p corev1.Pod) (message string, since time.Time, ok bool) {
 	for _, c := range p.Status.InitContainerStatuses {
-		if name, is := stepName(c.Name); is && c.State.Running != nil {
+		if name, is := stepName(c.Name); is && !runsAlways(p, c.Name) && c.State.Running != nil {
 			return fmt.Sprintf("running step %s, before the benchmark", name), c.State.Running.StartedAt.Time, true
 		}
 	}

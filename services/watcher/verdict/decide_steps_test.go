@@ -22,6 +22,23 @@ func after(name string, state corev1.ContainerState) func(*corev1.Pod) {
 	}
 }
 
+// always gives a pod a step that runs at its end, in a state.
+func always(name string, state corev1.ContainerState) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		name, restarts := pod.ContainerStep+name, corev1.ContainerRestartPolicyAlways
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name, RestartPolicy: &restarts})
+		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{Name: name, State: state})
+	}
+}
+
+// before gives a pod a step before its benchmark, which ended with a code.
+func before(name string, code int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: pod.ContainerStep + name})
+		exits(pod.ContainerStep+name, code, "", "")(p)
+	}
+}
+
 // terminated is the state of a container that ended at a time.
 func terminated(when int, code int32) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: at(3), FinishedAt: at(when)}}
@@ -98,6 +115,40 @@ func TestStepsOfARun(t *testing.T) {
 			job: job(failed(14, "DeadlineExceeded"), deadline(10)), now: 15,
 			pod:  newPod(scheduled(), ended(corev1.PodFailed), ok, after("first", terminated(12, 143))),
 			want: "failed timeout DeadlineExceeded: timed out after 10s (limits.deadline)",
+		},
+		"those that run always wait, too": {
+			pod: newPod(scheduled(), benchmarkRuns, always("second", going), always("first", going)), now: 20, want: "running: running the benchmark",
+		},
+		"they do not count as a pod that makes progress": {
+			pod: newPod(scheduled(), waiting(cluster.ContainerBenchmark, "ContainerCreating", ""), always("first", going)), now: 700,
+			want: "failed infra PendingTooLong: preparing the pod on n1; timed out after 10m0s",
+		},
+		"the last of the containers runs first": {
+			pod: newPod(scheduled(), ok, collectorRunning(), always("second", going), always("first", going)), now: 500,
+			want: "running: the benchmark ended (exit code 0); running step first, at the end",
+		},
+		"then the one before it, after a failure, too": {
+			pod: newPod(scheduled(), bad, collectorRunning(), always("second", going), always("first", terminated(12, 1))), now: 500,
+			want: "running: the benchmark ended (exit code 3); running step second, at the end",
+		},
+		"they run after a step that failed before the benchmark, as long as they may": {
+			pod: newPod(scheduled(), before("bad", 3), always("first", going)), now: 5000, want: "pending: running step first, at the end",
+		},
+		"the failure of one is in the message of the run": {
+			job: job(complete(14)), pod: newPod(scheduled(), ended(corev1.PodSucceeded), ok, always("second", terminated(13, 0)), always("first", terminated(12, 2))), now: 15,
+			want: "succeeded: the benchmark finished (exit code 0); at the end step first ended with exit code 2",
+		},
+		"and does not hide that of the benchmark": {
+			job: job(failed(14, "BackoffLimitExceeded")), pod: newPod(scheduled(), ended(corev1.PodFailed), bad, always("first", terminated(12, 2))), now: 15,
+			want: "failed user NonZeroExit: the benchmark ended with exit code 3; at the end step first ended with exit code 2",
+		},
+		"one that is started again while the benchmark runs ends nothing": {
+			pod: newPod(scheduled(), benchmarkRuns, always("first", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})), now: 5000,
+			want: "running: running the benchmark",
+		},
+		"a run that is canceled runs them": {
+			job: job(jobDeleting(12)), pod: newPod(scheduled(), deleting(600), bad, collectorRunning(), always("first", going)), now: 30, canceled: true,
+			want: "canceling: waiting until its objects are deleted; running step first, at the end",
 		},
 		"a run that is canceled in a step waits for its end": {
 			job: job(jobDeleting(12)), pod: newPod(scheduled(), deleting(600), ok, collectorRunning(), after("first", going)), now: 30, canceled: true,

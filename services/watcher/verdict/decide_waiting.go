@@ -235,7 +235,7 @@ func containerWaits(s Observation) (Verdict, bool) {
 	begun := allBegun(s)
 	for _, p := range s.Seen.Pods {
 		for _, c := range containerStatuses(p) {
-			if _, step := stepName(c.Name); begun && !step {
+			if _, step := stepName(c.Name); begun && (!step || runsAlways(p, c.Name)) {
 				continue
 			}
 			if v, ok := containerBlocked(s, p, c); ok {
@@ -355,9 +355,12 @@ func longestIdle(s Observation) (idlest corev1.Pod, since time.Time, ok bool) {
 // network, a volume or an image. The collector may run in this time.
 func idleSince(p corev1.Pod) (since time.Time, ok bool) {
 	since = scheduled(p)
+	if _, ending := stepAtEnd(p); ending {
+		return since, false
+	}
 	for _, c := range containerStatuses(p) {
 		switch t := c.State.Terminated; {
-		case c.Name == cluster.ContainerCollect, isLaterStep(p, c.Name):
+		case c.Name == cluster.ContainerCollect, isLaterStep(p, c.Name), runsAlways(p, c.Name):
 		case c.State.Running != nil, t != nil && c.Name == cluster.ContainerBenchmark:
 			return since, false
 		case t != nil && t.FinishedAt.After(since):
@@ -407,6 +410,9 @@ func preparationOf(s Observation, p corev1.Pod, message string, since time.Time)
 	}
 	if step, began, ok := stepBefore(p); ok {
 		message, since = step, began
+	}
+	if step, ok := stepAtEnd(p); ok {
+		message = step
 	}
 	if c, ok := containerStatus(p, cluster.ContainerWait); ok && c.State.Running != nil {
 		message, since = readinessMessage(s), c.State.Running.StartedAt.Time

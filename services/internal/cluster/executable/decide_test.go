@@ -1,0 +1,112 @@
+package executable
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+)
+
+func exampleJob() *batchv1.Job {
+	deadline, grace, mode := int64(60), int64(3600), int32(0o555)
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Name: "bai-r1-1", Namespace: "default", Labels: map[string]string{cluster.LabelRun: "r1", cluster.LabelAttempt: "1"},
+		Annotations: map[string]string{cluster.AnnotationCustomParams: `{"region":"eu"}`},
+	}}
+	j.Spec.ActiveDeadlineSeconds = &deadline
+	t := &j.Spec.Template
+	t.Annotations = map[string]string{cluster.AnnotationGrace: "300"}
+	t.Spec = corev1.PodSpec{
+		TerminationGracePeriodSeconds: &grace,
+		InitContainers:                []corev1.Container{{Name: cluster.ContainerInstall}, {Name: cluster.ContainerCollect}},
+		Containers: []corev1.Container{{
+			Name: cluster.ContainerBenchmark, Image: "debian:12", Command: []string{"/bai/bin/bai-pod", "exec", "--", "/bin/sh", "-eu", "/bai/script/benchmark"},
+			Env: []corev1.EnvVar{
+				{Name: "BAI_POD_UID", ValueFrom: &corev1.EnvVarSource{}},
+				{Name: "BENCHMARK_AI_FILE", Value: "/bai/run/metrics"},
+				{Name: "BENCHMARK_AI_RUN", Value: "r1"},
+				{Name: "SIZE", Value: "1K"},
+			},
+			VolumeMounts: []corev1.VolumeMount{{Name: "script", MountPath: "/bai/script"}, {Name: "bai", MountPath: "/bai"}},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "bai"},
+			{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, DefaultMode: &mode}}},
+		},
+	}
+	return j
+}
+
+func TestAPlanHasTheBenchmarkWithoutThePlatformsOwnParts(t *testing.T) {
+	t.Parallel()
+	v := values{configMaps: map[string]*corev1.ConfigMap{"c": {Data: map[string]string{"benchmark": "echo $SIZE"}}}}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	got, err := newPlan(exampleJob(), v, "u1", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &commandPlan{
+		Command: []string{"/bin/sh", "-eu", "{dir}/script/benchmark"}, Env: []envVar{{"BENCHMARK_AI_RUN", "r1"}, {"SIZE", "1K"}},
+		Files: []file{{"script/benchmark", "echo $SIZE", 0o555}}, Image: "debian:12", Grace: 300, Deadline: 60, CustomParams: json.RawMessage(`{"region":"eu"}`),
+		Record: record{
+			Scope: "default", Job: "bai-r1-1", UID: "u1", Created: now, Labels: map[string]string{cluster.LabelRun: "r1", cluster.LabelAttempt: "1"},
+			Annotations: map[string]string{cluster.AnnotationGrace: "300"}, Image: "debian:12",
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestJobsThatAProgramCannotRunAreRefused(t *testing.T) {
+	t.Parallel()
+	two := int32(2)
+	for want, change := range map[string]func(*batchv1.Job){
+		"runs one pod":                func(j *batchv1.Job) { j.Spec.Parallelism = &two },
+		"use strategy single_node":    func(j *batchv1.Job) { j.Labels[cluster.LabelEnd] = cluster.EndAwaited },
+		"and not step-fill":           func(j *batchv1.Job) { j.Spec.Template.Spec.InitContainers[0].Name = "step-fill" },
+		"leave out steps":             func(j *batchv1.Job) { j.Spec.Template.Spec.Containers = make([]corev1.Container, 2) },
+		"add ml.benchmark_code":       func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Command = nil },
+		"no secrets: leave out TOKEN": func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Env[0].Name = "TOKEN" },
+	} {
+		j := exampleJob()
+		change(j)
+		_, err := newPlan(j, values{}, "u", time.Time{})
+		if why, ok := errors.AsType[*cluster.RefusedError](err); !ok || !strings.Contains(why.Message, want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func FuzzAnAnswerIsTheSchemaOrRefused(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":1}`, `{"id":1,"error":{"refused":true,"message":"x"}}`, `{"id":1,"lines":[{"time":"2026-01-02T03:04:05Z","text":"a"}],"cursor":"9","end":true}`,
+		`{"id":1,"states":[{"run":"r","attempt":1,"phase":"failed","reason":"Lost","ended":"2026-01-02T03:04:05Z","record":{"job":"j","uid":"u"}}]}`, `[]`, `{"id":1e99}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		a, err := readAnswer(line, request{ID: 1, Call: callStates})
+		if err != nil {
+			return
+		}
+		for _, s := range a.States {
+			if a.Error != nil {
+				break
+			}
+			seen := s.snapshot()
+			if seen.Job.Name == "" || len(seen.Pods) != 1 {
+				t.Errorf("%s gives the snapshot %+v", line, seen)
+			}
+		}
+		_ = quoted(line)
+	})
+}

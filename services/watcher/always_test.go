@@ -1,0 +1,140 @@
+package watcher_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/control"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/always"
+	"github.com/benchmark-ai/bai/services/watcher"
+)
+
+// withAlways gives the pods of a snapshot a step at the end, in a state.
+func withAlways(s cluster.Snapshot, state corev1.ContainerState) cluster.Snapshot {
+	restarts := corev1.ContainerRestartPolicyAlways
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: cluster.ContainerStep + "drop", RestartPolicy: &restarts})
+		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{Name: cluster.ContainerStep + "drop", State: state})
+	}
+	return s
+}
+
+func stepGoing() corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(2)}}
+}
+
+func stepEnded(code int32) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, StartedAt: at(2), FinishedAt: at(12)}}
+}
+
+// lostWhileRunning is an attempt whose node is lost while its benchmark runs.
+func lostWhileRunning() cluster.Snapshot {
+	return cluster.Snapshot{Job: job(failed(11, "")), Pods: pods(newPod(ended(corev1.PodFailed), runs(cluster.ContainerBenchmark, 3), disrupted("DeletionByTaintManager", "gone")))}
+}
+
+// stepsScenario is a sequence of states of an attempt with a step at the end.
+type stepsScenario struct {
+	scenario
+
+	results  always.Results // what the executor makes of it, if it is asked
+	notAsked bool           // it never is
+}
+
+// The executor is asked to run what is missing, and the end waits for it, however often the watcher dies.
+func TestAnEndWaitsForStepsThatAlwaysRunWhereverTheWatcherDies(t *testing.T) {
+	for name, s := range map[string]stepsScenario{
+		"one that has run in its pod": {scenario: scenario{
+			states: []cluster.Snapshot{preparing(), withAlways(running(), stepGoing()), withAlways(done(), stepEnded(0))},
+			want:   "bai.finished attempt 1: succeeded: the benchmark finished (exit code 0)",
+		}, notAsked: true},
+		"one whose pod lost its node": {scenario: scenario{
+			states:  []cluster.Snapshot{preparing(), withAlways(running(), stepGoing()), withAlways(lostWhileRunning(), stepGoing())},
+			retries: 1,
+			want:    "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone",
+		}},
+		"one whose pod is gone after a cancel, which fails": {scenario: scenario{
+			states: []cluster.Snapshot{preparing(), withAlways(running(), stepGoing()), {}}, canceled: true,
+			want: "bai.finished attempt 1: canceled CanceledByUser: canceled; its objects are deleted; at the end step drop ended with exit code 3",
+		}, results: always.Results{Steps: []always.StepResult{{Name: "drop", Problem: "ended with exit code 3"}}}},
+		"one that nothing can run": {scenario: scenario{
+			states: []cluster.Snapshot{preparing(), withAlways(running(), stepGoing()), {}}, canceled: true,
+			want: "bai.finished attempt 1: canceled CanceledByUser: canceled; its objects are deleted; step drop, which always runs, did not run: no node",
+		}, results: always.Results{Steps: []always.StepResult{{Name: "drop", NotRun: "no node"}}}},
+		"one of an attempt that has not begun": {scenario: scenario{
+			states: []cluster.Snapshot{preparing(), withAlways(preparing(), stepGoing()), {}}, canceled: true,
+			want: "bai.finished attempt 1: canceled CanceledByUser: canceled; its objects are deleted",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for p := range crashtest.Points() {
+				synctest.Test(t, func(t *testing.T) { s.play(t, p) })
+			}
+		})
+	}
+}
+
+// play shows the scenario to a watcher in a process that may be killed, then continues with another watcher.
+func (s stepsScenario) play(t *testing.T, crashing *crashtest.Process) {
+	t.Helper()
+	w := newFixture(t)
+	docs := always.Documents{Store: w.store}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // the executor
+		for control.Sleep(ctx, 2*time.Second) {
+			p, found, err := docs.Pending(ctx, "r1", 1)
+			if err == nil && found {
+				_ = docs.PutResults(ctx, p, s.results)
+			}
+		}
+	}()
+	p := w.startIn(crashing, watcher.Settings{})
+	l := launchedRun("r1", s.retries)
+	l.Always = []string{"drop"}
+	s.showTo(w, p, l)
+	p.stop()
+	if len(w.endLines()) > 0 { // the executor has received the end and deleted the objects
+		w.cluster.set(refOf(l), cluster.Snapshot{})
+	}
+	p = w.start(watcher.Settings{})
+	p.deliver(l)
+	time.Sleep(time.Minute)
+	p.stop()
+	if diff := cmp.Diff([]string{s.want}, w.endLines()); diff != "" {
+		t.Errorf("%s: ends (-want +got):\n%s", crashing, diff)
+	}
+	if diff := cmp.Diff([]string{}, w.liveKeys()); diff != "" {
+		t.Errorf("%s: watched (-want +got):\n%s", crashing, diff)
+	}
+	s.checkStatuses(t, w)
+	if _, asked, err := docs.Pending(t.Context(), "r1", 1); err != nil || asked && s.notAsked {
+		t.Errorf("%s: the executor was asked to run a step that has run; %v", crashing, err)
+	}
+}
+
+// checkStatuses checks that a step which did not run is in a status.
+func (s stepsScenario) checkStatuses(t *testing.T, w *fixture) {
+	t.Helper()
+	var reasons []event.Reason
+	for _, ev := range w.published {
+		if status, ok := ev.(event.Status); ok && status.Reason != "" {
+			reasons = append(reasons, status.Reason)
+		}
+	}
+	var want []event.Reason
+	if s.results.NotRun() != "" {
+		want = []event.Reason{event.AlwaysNotRun}
+	}
+	if diff := cmp.Diff(want, reasons); diff != "" {
+		t.Errorf("reasons of statuses (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,113 @@
+package verdict
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/plan/always"
+)
+
+// runsAlways reports whether a container of a pod is that of a step that runs at the end of the pod: a sidecar.
+func runsAlways(p corev1.Pod, name string) bool {
+	return slices.Contains(always.Steps(p.Spec), strings.TrimPrefix(name, cluster.ContainerStep)) && strings.HasPrefix(name, cluster.ContainerStep)
+}
+
+// stepAtEnd returns the message about the step that a pod runs at its end; it is false if it runs none.
+func stepAtEnd(p corev1.Pod) (message string, ok bool) {
+	if !cluster.Alive(p) || !othersEnded(p) {
+		return "", false
+	}
+	for _, name := range always.Steps(p.Spec) {
+		if c, known := containerStatus(p, cluster.ContainerStep+name); known && c.State.Running != nil {
+			return "running step " + name + ", at the end", true
+		}
+	}
+	return "", false
+}
+
+// othersEnded reports whether all containers of a pod have ended for good but its sidecars: those after the init containers, or one of
+// these with a failure, or whichever ran when its deletion was requested.
+func othersEnded(p corev1.Pod) bool {
+	for _, c := range p.Spec.InitContainers {
+		s, _ := containerStatus(p, c.Name)
+		if t := s.State.Terminated; c.RestartPolicy == nil && t != nil && t.ExitCode != 0 {
+			return true
+		}
+	}
+	main := p.Status.ContainerStatuses
+	return len(main) > 0 && !slices.ContainsFunc(main, func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil })
+}
+
+// lastEndWithAlways returns when the last of the containers of a pod that run the user's commands ended.
+func lastEndWithAlways(p corev1.Pod) time.Time {
+	last := lastEnd([]corev1.Pod{p})
+	for _, name := range always.Steps(p.Spec) {
+		c, _ := containerStatus(p, cluster.ContainerStep+name)
+		if t := c.State.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt.Time
+		}
+	}
+	return last
+}
+
+// alwaysFailures returns the text that steps failed which ran at the end of an attempt, empty if none did.
+func alwaysFailures(s Observation) string {
+	var text strings.Builder
+	for _, p := range pods(s) {
+		for _, name := range always.Steps(p.Spec) {
+			c, _ := containerStatus(p, cluster.ContainerStep+name)
+			if t := c.State.Terminated; t != nil && t.ExitCode != 0 && always.Termination(p, name) != nil {
+				text.WriteString("; at the end " + stepFailure(name, t).Message)
+			}
+		}
+	}
+	return text.String()
+}
+
+// MissingSteps returns the steps of an attempt that run at every end and are not known to have run, in the order in which they run. An attempt
+// none of whose commands has started has none.
+func MissingSteps(l event.Launched, s Observation) []string {
+	all, job := pods(s), s.Seen.Job
+	if job == nil {
+		job = s.LastSeen.Job
+	}
+	switch {
+	case len(l.Always) == 0:
+		return nil
+	case len(all) > 0 && !slices.ContainsFunc(all, always.Begun):
+		return nil
+	case len(all) == 0 && job == nil && l.UID == "": // none of its objects was ever seen
+		return nil
+	case len(all) == 0 && job != nil && job.Status.Active+job.Status.Failed+job.Status.Succeeded == 0:
+		return nil
+	}
+	return always.Missing(l.Always, all)
+}
+
+// StepsStatus is the status of an attempt whose end waits for steps, or for whose steps nothing could be done; nil if they have run.
+func StepsStatus(l event.Launched, p always.PendingEnd, results always.Results, known bool) *event.Status {
+	phase, reason, message := event.PhaseRunning, event.Reason(""), "its end waits for "+stepNames(p.Steps)+": "+p.Message()
+	if p.Finished != nil && p.Finished.Outcome == event.Canceled {
+		phase = event.PhaseCanceling
+	}
+	if known {
+		if reason, message = event.AlwaysNotRun, results.NotRun(); message == "" {
+			return nil
+		}
+	}
+	h := l.Cause("status/always", string(reason)+" "+message)
+	h.Time = p.Since.UTC()
+	return &event.Status{Header: h, Phase: phase, Reason: reason, Message: message}
+}
+
+func stepNames(names []string) string {
+	if len(names) == 1 {
+		return "step " + names[0]
+	}
+	return "steps " + strings.Join(names, ", ")
+}
