@@ -20,6 +20,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/gateway/alarm"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
 	"github.com/benchmark-ai/bai/services/gateway/api"
@@ -102,7 +103,7 @@ type Deps struct {
 	StorageFull  func() string                    // returns the reason why no run can be stored now, or ""; nil: there is always room
 	Sync         func(ctx context.Context) error  // returns when earlier writes survive a power cut; nil: they always do
 	Entropy      io.Reader                        // crypto/rand.Reader except in tests
-	Receivers    set.Receivers                    // receivers of notices of ends; nil: there are none
+	Receivers    notice.Receivers                 // receivers of notices of ends; nil: there are none
 	Ready        func(ctx context.Context) error  // returns an error with the reason why calls would fail now; nil: they never fail
 	Notes        func(ctx context.Context) string // returns a note for the readiness response, or ""; nil: there is no note
 	Version      rpc.Version

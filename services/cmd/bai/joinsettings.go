@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/internal/blob"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
@@ -23,12 +24,13 @@ type joinSettings struct {
 
 	Elasticsearch *elastic.Settings `toml:"elasticsearch,omitempty"`
 
-	Objects    blob.Settings      `toml:"objects"`
-	Kafka      kafka.Settings     `toml:"kafka"`
-	Kubernetes *kube.Settings     `toml:"kubernetes,omitempty"`
-	Executor   *executor.Settings `toml:"executor,omitempty"`
-	Watcher    *watcher.Settings  `toml:"watcher,omitempty"`
-	Registry   *registry.Settings `toml:"registry,omitempty"`
+	Objects    blob.Settings            `toml:"objects"`
+	Kafka      kafka.Settings           `toml:"kafka"`
+	Kubernetes *kube.Settings           `toml:"kubernetes,omitempty"`
+	Engines    map[string]wiring.Engine `toml:"engines,omitempty"`
+	Executor   *executor.Settings       `toml:"executor,omitempty"`
+	Watcher    *watcher.Settings        `toml:"watcher,omitempty"`
+	Registry   *registry.Settings       `toml:"registry,omitempty"`
 }
 
 // writeServices writes the settings with which a service in another process joins this
@@ -40,6 +42,7 @@ func (p *platform) writeServices() error {
 	}
 	if p.kube != nil {
 		e := p.executorSettings()
+		j.Engines = p.settings.joinableEngines()
 		j.Kubernetes, j.Executor, j.Watcher, j.Registry = &p.settings.Kubernetes, &e, &p.settings.Watcher, &p.settings.Registry
 	}
 	path := p.dir.Join("services.toml")

@@ -55,8 +55,13 @@ func (o kubeOptions) apply(s *settings) {
 	}
 	s.Executor.Engine, s.Executor.Pods.Scope = plan.EngineKubernetes, s.Kubernetes.Scope()
 	if s.Executor.Pods.Image == "" {
-		s.Executor.Pods.Image = "docker.io/benchmark-ai/bai-pod:" + strings.NewReplacer("+", "-", "/", "-").Replace(version)
+		s.Executor.Pods.Image = podImage()
 	}
+}
+
+// podImage returns the name of the image with bai-pod of this version.
+func podImage() string {
+	return "docker.io/benchmark-ai/bai-pod:" + strings.NewReplacer("+", "-", "/", "-").Replace(version)
 }
 
 // door is the platform's HTTP endpoint for pods. If the gateway runs here, it forwards
@@ -72,13 +77,14 @@ type door struct {
 // openDoor finds the address of this machine for pods, and listens on a port that stays
 // the same, because pods outlive this process.
 func (p *platform) openDoor(ctx context.Context) error {
-	if !p.settings.Kubernetes.Set() {
+	reached, ok := p.settings.kubernetes()
+	if !ok {
 		return nil
 	}
 	address := p.options.kube.address
 	if address == "" {
 		var err error
-		if address, err = localAddressFor(ctx, p.settings.Kubernetes); err != nil {
+		if address, err = localAddressFor(ctx, reached); err != nil {
 			return fmt.Errorf("find this machine's address as pods reach it: %w; say it with --pod-address", err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst"
 	receivers "github.com/benchmark-ai/bai/services/analyst/receiver/open"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
+	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/dataset"
 	"github.com/benchmark-ai/bai/services/executor"
 	"github.com/benchmark-ai/bai/services/gateway"
@@ -72,7 +73,8 @@ type settings struct {
 	Elasticsearch elastic.Settings
 	// Kubernetes is the cluster for pods; without it, pods run on this machine.
 	Kubernetes kube.Settings
-	Registry   registry.Settings // registries that are asked about images' own entrypoints
+	Engines    map[string]wiring.Engine // clusters beside the default one, by the name that descriptors give in info.execution_engine
+	Registry   registry.Settings        // registries that are asked about images' own entrypoints
 }
 
 // Validate implements config.Validator.
@@ -84,7 +86,7 @@ func (s *settings) Validate() error {
 	if len(s.Elasticsearch.Addresses) > 0 {
 		outside = append(outside, s.Elasticsearch.Validate())
 	}
-	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Prices.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Analyst.Validate(), s.Receivers.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests), s.Telemetry.Validate())
+	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Prices.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Analyst.Validate(), s.Receivers.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests), wiring.ValidateEngines(s.Engines, s.Executor.Pods), s.Telemetry.Validate())
 }
 
 // load returns the settings: the defaults for one machine, overridden by the file, and
@@ -101,8 +103,6 @@ func (o options) load() (settings, error) {
 	o.external.apply(&s)
 	if !s.Kubernetes.Set() {
 		s.Executor.Slots = cmp.Or(s.Executor.Slots, 1) // two benchmarks on one machine disturb each other
-		s.Executor.Pods.NoLimits = true                // nothing enforces them here
-		s.Executor.Pods.Shared.Off = true              // there are no volumes but the pods' own
 	}
 	if o.slots < 0 {
 		return s, fmt.Errorf("--slots %d: must not be negative", o.slots)

@@ -22,8 +22,8 @@ type stopper struct {
 	killed  chan struct{} // closed when the benchmarks are to be killed
 	kill    func()        // closes it
 
-	mu      sync.Mutex
-	cluster *local.Cluster // nil before the cluster is opened, and with Kubernetes
+	mu       sync.Mutex
+	clusters []*local.Cluster // of the default engine and of others, as they are opened
 }
 
 func newStopper(o options) *stopper {
@@ -63,21 +63,22 @@ func (s *stopper) contextUntilStopped(ctx context.Context) (stopped context.Cont
 	})
 }
 
-// setCluster sets the cluster whose benchmarks are to be ended.
-func (s *stopper) setCluster(c *local.Cluster) {
+// addCluster adds a cluster whose benchmarks are to be ended.
+func (s *stopper) addCluster(c *local.Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cluster = c
+	s.clusters = append(s.clusters, c)
 }
 
 // running returns the number of benchmarks that run on this machine.
 func (s *stopper) running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cluster == nil {
-		return 0
+	n := 0
+	for _, c := range s.clusters {
+		n += c.Running()
 	}
-	return s.cluster.Running()
+	return n
 }
 
 // killNow kills the running benchmarks, even while close is ending them.
@@ -88,7 +89,9 @@ func (s *stopper) killNow() {
 	defer s.mu.Unlock()
 	ctx, cancel := s.grace()
 	defer cancel()
-	_ = s.cluster.Close(ctx, false) // if close waits for the benchmarks, it returns the errors
+	for _, c := range s.clusters {
+		_ = c.Close(ctx, false) // if close waits for the benchmarks, it returns the errors
+	}
 }
 
 // grace returns a context that is done when the benchmarks must be killed.
@@ -132,18 +135,26 @@ func countBenchmarks(n int) string {
 
 // openLocal opens the cluster of this machine.
 func (p *platform) openLocal() (err error) {
-	s := local.Settings{
-		Dir: p.dir.Join("pods"), PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.Join("secrets"), Private: p.dir.Path,
-	}
-	if p.cluster, err = local.New(s); err != nil {
+	if p.cluster, err = p.openLocalCluster(p.dir.Join("pods")); err != nil {
 		return err
 	}
 	p.pods = p.cluster
-	p.stopper.setCluster(p.cluster)
+	return nil
+}
+
+// openLocalCluster opens a cluster of this machine whose pods are in a folder.
+func (p *platform) openLocalCluster(dir string) (*local.Cluster, error) {
+	c, err := local.New(local.Settings{
+		Dir: dir, PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.Join("secrets"), Private: p.dir.Path,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.stopper.addCluster(c)
 	p.onClose(func() error {
-		err := p.stopper.close(p.cluster)
-		p.log.Info("the local cluster is closed", zap.Error(err))
+		err := p.stopper.close(c)
+		p.log.Info("the local cluster is closed", zap.String("dir", dir), zap.Error(err))
 		return err
 	})
-	return nil
+	return c, nil
 }

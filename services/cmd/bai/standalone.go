@@ -37,7 +37,6 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/listener"
-	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
@@ -73,11 +72,11 @@ func standalone(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := enoughFiles(limit, s.Executor.Slots, len(s.Kafka.Brokers) == 0); err != nil {
+	if err := enoughFiles(limit, s.localSlots(), len(s.Kafka.Brokers) == 0); err != nil {
 		return err
 	}
 	var binary string
-	if !s.Kubernetes.Set() {
+	if s.usesLocal() {
 		if binary, err = o.findPodBinary(); err != nil {
 			return err
 		}
@@ -107,6 +106,7 @@ type platform struct {
 	cluster     *local.Cluster // nil with Kubernetes
 	kube        *kube.Cluster  // nil without Kubernetes
 	pods        podCluster     // cluster or kube
+	engines     engines        // beside it
 	door        *door          // endpoint for pods in Kubernetes
 	bus         *kafka.Bus
 	externalBus bool               // the brokers are external
@@ -324,10 +324,14 @@ func (p *platform) objectSettings() blob.Settings {
 }
 
 func (p *platform) openCluster(context.Context) error {
+	open := p.openLocal
 	if p.settings.Kubernetes.Set() {
-		return p.openKube()
+		open = p.openKube
 	}
-	return p.openLocal() //nolint:contextcheck // closing happens after the context of the process has ended
+	if err := open(); err != nil {
+		return err
+	}
+	return p.openEngines() //nolint:contextcheck // likewise
 }
 
 func (p *platform) without(name string) bool { return slices.Contains(p.options.without, name) }
@@ -369,7 +373,7 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 	if err != nil {
 		return nil, err
 	}
-	flight, closeSources, err := wiring.NewPreflight(p.executorSettings(), p.settings.Fetcher, d, p.pods, images)
+	flight, closeSources, err := wiring.NewPreflight(p.executorSettings(), p.settings.Fetcher, d, p.pods, p.surveyors(), images)
 	if err != nil {
 		return nil, err
 	}
@@ -407,6 +411,7 @@ func (p *platform) executorSettings() executor.Settings {
 	if s.Pods.Gateway == "" && p.listener != nil {
 		s.Pods.Gateway = gatewayURL(p.listener.Addr())
 	}
+	s.Engines = p.engineSettings(s)
 	return s
 }
 
@@ -445,34 +450,48 @@ func (p *platform) datasetDeps() (dataset.Deps, error) {
 
 func (p *platform) executor() (map[string]service.Runnable, error) {
 	s := p.executorSettings()
-	var err error
-	if s.Pods.Access, err = p.settings.Kafka.ForPods(); err != nil {
+	access, err := p.settings.Kafka.ForPods()
+	if err != nil {
 		return nil, err
+	}
+	s.Pods.Access = access
+	for name, e := range s.Engines {
+		e.Pods.Access = access
+		s.Engines[name] = e
 	}
 	images, err := p.images()
 	if err != nil {
 		return nil, err
 	}
-	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Images: images, Token: p.bus.Token, Log: p.log}), nil
+	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Engines: p.launchClusters(), Images: images, Token: p.bus.Token, Log: p.log}), nil
 }
 
-// images returns the client of registries, or nil if no images are run.
-func (p *platform) images() (plan.Images, error) { //nolint:ireturn // nil is none
-	if p.kube == nil {
-		return nil, nil
+// images returns the clients of registries, by the name of the engine. An engine that runs
+// no images has none.
+func (p *platform) images() (map[string]plan.Images, error) {
+	clusters := maps.Clone(p.engines.kube)
+	if p.kube != nil {
+		clusters[""] = p.kube
 	}
-	r, err := registry.New(p.settings.Registry, p.kube)
+	all := make(map[string]plan.Images)
+	release, err := wiring.AddImages(all, p.settings.Registry, clusters)
 	if err != nil {
 		return nil, err
 	}
-	p.onClose(func() error { r.Close(); return nil })
-	return r, nil
+	p.onClose(func() error { release(); return nil })
+	return all, nil
 }
 
 func (p *platform) watcher() (map[string]service.Runnable, error) {
-	parts := watcher.New(p.settings.Watcher, watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Log: p.log})
+	deps := watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Engines: p.watchedEngines(), Log: p.log}
 	if p.kube != nil {
-		maps.Copy(parts, follow.New(p.settings.Follow, follow.Deps{Bus: p.bus, Store: p.store, Cluster: p.kube, Holder: wiring.ProcessName(), Log: p.log}))
+		deps.Ready = p.kube.Ready
+	}
+	parts := watcher.New(p.settings.Watcher, deps)
+	for name, logs := range p.followed() {
+		maps.Copy(parts, follow.New(p.settings.Follow, follow.Deps{
+			Bus: p.bus, Store: p.store, Cluster: logs, Engine: name, Holder: wiring.ProcessName(), Log: p.log,
+		}))
 	}
 	return parts, nil
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/benchmark-ai/bai/services/cmd/internal/pods"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
+	"github.com/benchmark-ai/bai/services/cmd/internal/wiring"
 	"github.com/benchmark-ai/bai/services/executor"
+	"github.com/benchmark-ai/bai/services/executor/launch"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/service"
@@ -22,11 +24,13 @@ type settings struct {
 
 	Executor executor.Settings
 	Registry registry.Settings // registries that are asked about images' own entrypoints
+
+	Engines map[string]wiring.Engine // clusters beside the default one, by the name that descriptors give in info.execution_engine
 }
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Registry.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests))
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Registry.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests), wiring.ValidateEngines(s.Engines, s.Executor.Pods), wiring.RefuseLocalEngines(s.Engines))
 }
 
 // executor returns the executor's settings for the configured cluster.
@@ -54,14 +58,45 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	}
 	c.OnClose(func() error { return cluster.Close(context.WithoutCancel(ctx)) })
 	c.Checks["cluster"] = cluster.Ready
-	deps := executor.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Token: c.Bus.Token, Log: c.Log}
+	deps := executor.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Images: make(map[string]plan.Images), Token: c.Bus.Token, Log: c.Log}
 	if cluster.Secrets != nil {
 		images, err := registry.New(s.Registry, cluster.Secrets)
 		if err != nil {
 			return nil, err
 		}
 		c.OnClose(func() error { images.Close(); return nil })
-		deps.Images = images
+		deps.Images[""] = images
+	}
+	settings.Engines = wiring.EngineSettings(s.Engines, settings.Pods)
+	if err := s.openEngines(c, &deps); err != nil {
+		return nil, err
 	}
 	return executor.New(settings, deps), nil
+}
+
+// openEngines opens the clusters beside the default one.
+func (s *settings) openEngines(c *program.Common, deps *executor.Deps) error {
+	engines, err := wiring.OpenEngines(s.Engines, true, c.Log)
+	if err != nil {
+		return err
+	}
+	programs, err := wiring.OpenPrograms(s.Engines, c.Log)
+	if err != nil {
+		return err
+	}
+	deps.Engines = make(map[string]launch.Cluster, len(s.Engines))
+	for name, k := range engines {
+		c.OnClose(func() error { k.Close(); return nil })
+		deps.Engines[name] = k
+	}
+	for name, e := range programs {
+		c.OnClose(func() error { e.Close(); return nil })
+		deps.Engines[name] = e
+	}
+	release, err := wiring.AddImages(deps.Images, s.Registry, engines)
+	if err != nil {
+		return err
+	}
+	c.OnClose(func() error { release(); return nil })
+	return nil
 }

@@ -19,12 +19,14 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/listener"
 	"github.com/benchmark-ai/bai/services/internal/registry"
 	"github.com/benchmark-ai/bai/services/internal/service"
 	destinations "github.com/benchmark-ai/bai/services/metrics-pusher/deliver/open"
+	"github.com/benchmark-ai/bai/services/plan"
 )
 
 // version is set when the program is built.
@@ -44,7 +46,8 @@ type settings struct {
 	Executor executor.Settings // settings for checking and rendering descriptors
 	// Kubernetes is the cluster for preflight checks. Without it there are none.
 	Kubernetes kube.Settings
-	Registry   registry.Settings // registries that are asked about images' own entrypoints
+	Engines    map[string]wiring.Engine // clusters beside the default one, by the name that descriptors give in info.execution_engine
+	Registry   registry.Settings        // registries that are asked about images' own entrypoints
 
 	Destinations destinations.Settings // that descriptors may name
 	Receivers    receivers.Settings    // that alarms may notify
@@ -56,12 +59,13 @@ func (s *settings) Validate() error {
 	if s.Objects.URL != "" {
 		objects = s.Objects.Validate()
 	}
-	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Destinations.Validate(), s.Receivers.Validate())
+	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), wiring.ValidateEngines(s.Engines, s.Executor.Pods), wiring.RefuseLocalEngines(s.Engines), s.Destinations.Validate(), s.Receivers.Validate())
 }
 
 // Parts implements program.Service.
 func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]service.Runnable, error) {
 	s.Executor.Destinations, s.Executor.Receivers = s.Destinations.Namespaces(), s.Receivers.Namespaces()
+	s.Executor.Engines = wiring.EngineSettings(s.Engines, s.Executor.Pods)
 	planner := s.Executor.Planner(s.Registry.Off)
 	deps := gateway.Deps{
 		Bus: c.Bus, Store: c.Store, Parser: planner.Parser(), Renderer: planner, Token: c.Bus.Token, OpenAPI: proto.OpenAPI(),
@@ -110,13 +114,37 @@ func (s *settings) openPreflight(c *program.Common, deps *gateway.Deps) error {
 		return err
 	}
 	c.OnClose(func() error { images.Close(); return nil })
-	flight, closeSources, err := wiring.NewPreflight(s.Executor, s.Fetcher, d, k, images)
+	engines, asked, err := s.openEngines(c)
+	if err != nil {
+		return err
+	}
+	asked[""] = images
+	flight, closeSources, err := wiring.NewPreflight(s.Executor, s.Fetcher, d, k, engines, asked)
 	if err != nil {
 		return err
 	}
 	c.OnClose(func() error { closeSources(); return nil })
 	deps.Preflight = flight
 	return nil
+}
+
+// openEngines opens the clusters beside the default one, and the clients of their registries.
+func (s *settings) openEngines(c *program.Common) (map[string]cluster.Surveyor, map[string]plan.Images, error) {
+	engines, err := wiring.OpenEngines(s.Engines, true, c.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	surveyors, images := make(map[string]cluster.Surveyor, len(engines)), make(map[string]plan.Images)
+	for name, k := range engines {
+		c.OnClose(func() error { k.Close(); return nil })
+		surveyors[name] = k
+	}
+	release, err := wiring.AddImages(images, s.Registry, engines)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.OnClose(func() error { release(); return nil })
+	return surveyors, images, nil
 }
 
 // openObjects opens the object store, which has the artifacts of runs and the data

@@ -23,7 +23,7 @@ type Store interface {
 // Deps are the dependencies of Alarms.
 type Deps struct {
 	Store     Store
-	Receivers map[string][]string // names of receivers, with the teams that may use each; none means all
+	Receivers map[string][]string // names of receivers, with the teams that may use each, by which descriptors are checked, too; none means all
 	Now       func() time.Time
 }
 

@@ -94,7 +94,7 @@ const maxLooked = 10_000
 func (n *newestRuns) add(page []store.Run, limit int) {
 	for _, r := range page {
 		switch {
-		case points.Confirms(r):
+		case points.OutsideHistory(r):
 		case exclusion(r) != "":
 			n.excluded++
 		case len(n.runs) == limit:

@@ -113,7 +113,7 @@ func lineageOf(l event.Lineage) *baiv1.Lineage {
 	}
 	return &baiv1.Lineage{
 		SetId: l.Set, Cell: l.Cell, Repetition: int32Of(l.Repetition), Warmup: l.Warmup,
-		ScheduleId: l.Schedule, FiringTime: timeAt(l.Firing), RerunOf: l.RerunOf, Confirms: l.Confirms,
+		ScheduleId: l.Schedule, FiringTime: timeAt(l.Firing), RerunOf: l.RerunOf, Confirms: l.Confirms, Compares: l.Compares,
 	}
 }
 

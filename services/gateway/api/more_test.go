@@ -37,6 +37,31 @@ func (upperRenderer) Render(d *descriptors.Descriptor, text []byte, _ bool) ([]b
 	return bytes.ToUpper(text), nil
 }
 
+func TestTheRunOfAComparisonIsHeldToWhatTheRepeatedRunHad(t *testing.T) {
+	w := newFixture(t, options{})
+	first := w.submit(nil)
+	req := &baiv1.SubmitRunRequest{IdempotencyKey: "k", DescriptorToml: []byte(valid), RerunOf: first, Compares: "c"}
+	resp, err := w.client.SubmitRun(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(resp.GetWarnings()); n == 0 || !strings.Contains(resp.GetWarnings()[n-1].GetMessage(), "the repetition of run "+first+" may differ: image ") {
+		t.Errorf("warnings: %v", resp.GetWarnings())
+	}
+	got, err := w.client.GetRun(t.Context(), &baiv1.GetRunRequest{Run: resp.GetRunId()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&baiv1.Lineage{RerunOf: first, Compares: "c"}, got.GetRun().GetLineage(), protocmp.Transform()); diff != "" {
+		t.Errorf("its lineage (-want +got):\n%s", diff)
+	}
+	req.Compares = "d"
+	_, err = w.client.SubmitRun(t.Context(), req)
+	checkRefused(t, err, codes.AlreadyExists, "was used before")
+	_, err = w.client.SubmitRun(t.Context(), &baiv1.SubmitRunRequest{DescriptorToml: []byte(valid), Compares: "c"})
+	checkRefused(t, err, codes.InvalidArgument, "compares")
+}
+
 func TestWhatIsRunIsTheDescriptorWithItsOverrides(t *testing.T) {
 	w := newFixture(t, options{})
 	first := w.submit(nil)

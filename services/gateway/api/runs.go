@@ -12,7 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/pin"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
@@ -22,14 +24,21 @@ import (
 
 // SubmitRun implements bai.v1.RunService.
 func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*baiv1.SubmitRunResponse, error) {
-	if err := s.checkRerun(ctx, req.GetRerunOf()); err != nil {
+	repeated, err := s.repeatedRun(ctx, req.GetRerunOf())
+	if err != nil {
 		return nil, err
 	}
 	request := submit.Request{
 		Key: req.GetIdempotencyKey(), Descriptor: req.GetDescriptorToml(), File: req.GetDescriptorFile(),
 		Owner: owner(ctx, req), Namespace: req.GetNamespace(), Name: req.GetName(), Labels: req.GetLabels(),
 		Overrides: overridesFrom(req.GetOverrides()), Provenance: provenanceFrom(req.GetOrigination()), RerunOf: req.GetRerunOf(),
-		Script: req.GetScriptSha256(),
+		Script: req.GetScriptSha256(), Compares: req.GetCompares(),
+	}
+	var gaps parser.Faults
+	if request.Compares != "" {
+		var pinned []event.Override
+		pinned, gaps = pinnedTo(repeated)
+		request.Overrides = append(request.Overrides, pinned...)
 	}
 	acc, err := s.submitter.Submit(ctx, request)
 	if scheduled := new(submit.ScheduleError); errors.As(err, &scheduled) && s.schedules != nil {
@@ -42,7 +51,7 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 		return nil, err
 	}
 	return &baiv1.SubmitRunResponse{
-		Result: &baiv1.SubmitRunResponse_RunId{RunId: acc.Run}, Repeated: acc.Repeated, Warnings: faultsOf(acc.Warnings),
+		Result: &baiv1.SubmitRunResponse_RunId{RunId: acc.Run}, Repeated: acc.Repeated, Warnings: faultsOf(append(acc.Warnings, gaps...)),
 	}, nil
 }
 
@@ -68,17 +77,27 @@ func (s *Server) submitSet(ctx context.Context, req submit.Request, asked *submi
 	}, nil
 }
 
-// checkRerun refuses a rerun of a run that does not exist. It ignores text that does
-// not have the form of an ID: submit reports that beside the other faults.
-func (s *Server) checkRerun(ctx context.Context, id string) error {
+// repeatedRun returns the run that a rerun repeats, and refuses one that does not exist. It
+// ignores text that does not have the form of an ID: submit reports that beside the other faults.
+func (s *Server) repeatedRun(ctx context.Context, id string) (store.Run, error) {
 	if !submit.IsRunID(id) {
-		return nil
+		return store.Run{}, nil
 	}
-	_, err := s.run(ctx, strings.ToLower(id))
+	run, err := s.run(ctx, strings.ToLower(id))
 	if status.Code(err) == codes.NotFound {
-		return rpc.InvalidArgument("rerun_of", "run "+id+" does not exist", "leave it out where the run is no repetition")
+		return run, rpc.InvalidArgument("rerun_of", "run "+id+" does not exist", "leave it out where the run is no repetition")
 	}
-	return err
+	return run, err
+}
+
+// pinnedTo returns the overrides that hold a repetition to what a run had, and warnings of what may
+// differ all the same.
+func pinnedTo(run store.Run) (set []event.Override, gaps parser.Faults) {
+	set, texts := pin.Overrides(run)
+	for _, text := range texts {
+		gaps = append(gaps, parser.Fault{Path: "rerun_of", Code: submit.CodeRerun, Message: "the repetition of run " + run.ID + " may differ: " + text, Warning: true})
+	}
+	return set, gaps
 }
 
 // GetRun implements bai.v1.RunService.

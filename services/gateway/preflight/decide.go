@@ -48,6 +48,15 @@ func decide(n Requirements, s cluster.Survey) []Check {
 	return append(checks, checkData(n.Data)...)
 }
 
+// decideUnasked checks what is known of a run on an engine whose cluster cannot be asked from
+// here.
+func decideUnasked(n Requirements, engine string) []Check {
+	checks := []Check{{
+		Topic: TopicCluster, Grade: Warning, Message: fmt.Sprintf("the gateway cannot ask engine %s: whether its cluster has what the run needs is not known", engine),
+	}}
+	return append(append(checks, checkLimits(n.Objects)...), checkData(n.Data)...)
+}
+
 // checkLimits reports a run without a deadline. That is not a fault, since a benchmark
 // may be meant to run until it is canceled.
 func checkLimits(objects []cluster.Object) []Check {

@@ -79,8 +79,13 @@ type Sources interface {
 // Deps are the dependencies of a Checker.
 type Deps struct {
 	Planner Planner
-	Cluster cluster.Surveyor
-	Sources Sources // nil: data are not checked
+	// EngineOf returns the name of the engine that a descriptor names, which is empty for the
+	// default one. Nil means that there is no other.
+	EngineOf func(d *descriptors.Descriptor) string
+
+	Cluster cluster.Surveyor            // of the default engine
+	Engines map[string]cluster.Surveyor // of the other engines, by name; one that is not there is not asked
+	Sources Sources                     // nil: data are not checked
 }
 
 // Checker checks descriptors against the cluster and the settings.
@@ -101,11 +106,27 @@ func (c *Checker) Check(ctx context.Context, d *descriptors.Descriptor, text []b
 	if n.PlanError != "" {
 		return decide(n, cluster.Survey{})
 	}
-	s, err := c.deps.Cluster.Survey(ctx, NewInquiry(n, c.settings))
+	surveyor, engine := c.surveyor(d)
+	if surveyor == nil {
+		return decideUnasked(n, engine)
+	}
+	s, err := surveyor.Survey(ctx, NewInquiry(n, c.settings))
 	if err != nil {
 		n.ClusterError = err.Error()
 	}
 	return decide(n, s)
+}
+
+// surveyor returns who checks the cluster of the engine that a descriptor names, nil if this
+// process cannot ask that cluster.
+func (c *Checker) surveyor(d *descriptors.Descriptor) (surveyor cluster.Surveyor, engine string) { //nolint:ireturn // nil is none
+	if c.deps.EngineOf != nil {
+		engine = c.deps.EngineOf(d)
+	}
+	if engine == "" {
+		return c.deps.Cluster, engine
+	}
+	return c.deps.Engines[engine], engine
 }
 
 func (c *Checker) requirements(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) Requirements {

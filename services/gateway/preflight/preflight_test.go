@@ -79,6 +79,22 @@ func TestAClusterThatIsAwayIsAFaultAmongOthers(t *testing.T) {
 	}
 }
 
+func TestTheClusterOfTheEngineOfARunIsAsked(t *testing.T) {
+	near, far := &fakeCluster{}, &fakeCluster{}
+	engine := func(d *descriptors.Descriptor) string { return d.Info.ExecutionEngine }
+	c := preflight.New(preflight.Settings{}, preflight.Deps{Planner: fakePlanner{}, EngineOf: engine, Cluster: near, Engines: map[string]cluster.Surveyor{"gpu": far}})
+	d := descriptorWithData()
+	d.Info.ExecutionEngine = "gpu"
+	if c.Check(t.Context(), d, nil, false); near.inquiry != nil || far.inquiry == nil {
+		t.Errorf("asked: %t of the default engine, %t of that of the run", near.inquiry != nil, far.inquiry != nil)
+	}
+	d.Info.ExecutionEngine = "elsewhere"
+	want := "warning : the gateway cannot ask engine elsewhere: whether its cluster has what the run needs is not known"
+	if got := messages(c.Check(t.Context(), d, nil, false), preflight.TopicCluster); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // objects returns the objects of a run that needs everything that a survey covers.
 func objects() []cluster.Object {
 	own := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "bai-x-1"}}

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -27,7 +28,7 @@ type Runner struct {
 	submitter Submitter
 	plans     *planCache
 	changes   *broadcast
-	receivers Receivers
+	receivers notice.Receivers
 	now       func() time.Time
 	log       *zap.Logger
 

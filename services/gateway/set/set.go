@@ -32,6 +32,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -103,14 +104,11 @@ type Deps struct {
 	NewID       func(at time.Time) (string, error)
 	StorageFull func() string                   // returns the reason why no run can be stored now, or ""; nil: there is always room
 	Sync        func(ctx context.Context) error // returns when earlier writes survive a power cut; nil: they always do
-	Receivers   Receivers                       // of notices of ends; nil: there are none
+	Receivers   notice.Receivers                // of notices of ends; nil: there are none
 	Holder      string                          // name of this process as holder of the lease
 	Now         func() time.Time
 	Log         *zap.Logger
 }
-
-// Receivers returns the names of the receivers that notices go to, of those that a descriptor names.
-type Receivers func(namespace, owner string, notify []string) []string
 
 // Sets creates, cancels and resumes sets. Several goroutines may use it, and so may several
 // processes on one store.

@@ -66,6 +66,7 @@ type Request struct {
 	Provenance *event.Provenance // origin of the descriptor; nil for a file of the user's
 	RerunOf    string            // run that this run repeats; empty for none
 	Script     string            // digest of the code that is sent along, in hex; empty for none
+	Compares   string            // comparison that the run is made for; empty for none
 	Firing     *Firing           // firing of a schedule that this request makes; nil for none
 	Cell       *CellRun          // place in a set of the run that this request makes; nil for none
 	Confirms   *ConfirmingRun    // incident that the run of this request is to confirm; nil for none
@@ -142,7 +143,7 @@ func MergeLabels(d *descriptors.Descriptor, over map[string]string) map[string]s
 // header returns the header of the submission of a run.
 func header(req Request, run string, at time.Time) event.Header {
 	h := event.NewHeader(event.Derive("submitted", run), run, req.Namespace, req.Owner, at)
-	h.RerunOf = strings.ToLower(req.RerunOf)
+	h.RerunOf, h.Compares = strings.ToLower(req.RerunOf), req.Compares
 	if req.Firing != nil {
 		h.Schedule, h.Firing = req.Firing.Schedule, &req.Firing.Time
 	}
@@ -217,6 +218,9 @@ func digest(req Request, text []byte) string {
 	}
 	if req.Script != "" {
 		parts = append(parts, "\x00script", strings.ToLower(req.Script)) // no label has this key
+	}
+	if req.Compares != "" {
+		parts = append(parts, "\x00compares", req.Compares)
 	}
 	return event.Derive(parts...)
 }
@@ -321,6 +325,12 @@ func checkSource(req Request) parser.Faults {
 	var faults parser.Faults
 	if req.RerunOf != "" && !IsRunID(req.RerunOf) {
 		faults = append(faults, parser.Fault{Path: "rerun_of", Code: CodeRerun, Message: quote(req.RerunOf) + " is not the ID of a run", Remedy: "give the 26 letters and digits of its ID"})
+	}
+	switch n := len(req.Compares); {
+	case n > maxKey:
+		faults = append(faults, parser.Fault{Path: "compares", Code: CodeRerun, Message: fmt.Sprintf("has %d bytes, %d at most", n, maxKey)})
+	case n > 0 && req.RerunOf == "":
+		faults = append(faults, parser.Fault{Path: "compares", Code: CodeRerun, Message: "the run of a comparison repeats another run", Remedy: "name that run in rerun_of"})
 	}
 	size := 0
 	for _, o := range req.Overrides {

@@ -173,8 +173,9 @@ func TestAFiringOfAScheduleAndWhatRepeatsItAreRuns(t *testing.T) {
 		with func(*submit.Request)
 		want event.Lineage
 	}{
-		"a firing":    {func(r *submit.Request) { r.Firing = firing }, event.Lineage{Schedule: firing.Schedule, Firing: &firing.Time}},
-		"a run again": {func(r *submit.Request) { r.RerunOf = runID }, event.Lineage{RerunOf: runID}},
+		"a firing":     {func(r *submit.Request) { r.Firing = firing }, event.Lineage{Schedule: firing.Schedule, Firing: &firing.Time}},
+		"a run again":  {func(r *submit.Request) { r.RerunOf = runID }, event.Lineage{RerunOf: runID}},
+		"a comparison": {func(r *submit.Request) { r.RerunOf, r.Compares = runID, "c" }, event.Lineage{RerunOf: runID, Compares: "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := submit.Decide(parser.Parser{}, scheduledRequest(tt.with), runID, noon())
