@@ -24,6 +24,7 @@ type Submission struct {
 	Origin     *baiv1.Origination // where the descriptor came from; nil for a file of the user's
 	RerunOf    string             // ID of the run that this one repeats; empty for none
 	Script     string             // digest of the code that is sent along, which Send has sent; empty for none
+	Compares   string             // ID of the comparison that the run is made for, whose image and data are those of RerunOf; empty for none
 	// Key makes repetitions of the submission the same run. Empty means a new
 	// one, that is: another run.
 	Key string
@@ -88,6 +89,7 @@ func (s Submission) request(owner string) *baiv1.SubmitRunRequest {
 		Origination:    s.Origin,
 		RerunOf:        s.RerunOf,
 		ScriptSha256:   s.Script,
+		Compares:       s.Compares,
 	}
 }
 
@@ -99,6 +101,7 @@ func (s Submission) requiredFeatures() []requiredFeature {
 		{2, "which run is repeated", s.RerunOf != ""},
 		{3, "code that is sent along", s.Script != ""},
 		{9, "suites", suite.Is(s.Descriptor)},
+		{13, "runs for a comparison", s.Compares != ""},
 	}
 }
 

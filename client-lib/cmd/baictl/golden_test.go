@@ -159,6 +159,9 @@ func authorCommands() map[string]string {
 		"parser-failed":           "parser test iperf2-refused.txt",
 		"parser-failed-json":      "parser test iperf2-refused.txt -o json",
 		"parser-empty":            "parser test good.toml",
+		"parser-with":             "parser test lines.jsonl --with cat",
+		"parser-with-bad":         "parser test iperf2.txt --with cat",
+		"parser-with-kind":        "parser test iperf2.txt --with cat --kind iperf2",
 		"parser-unknown":          "parser test iperf2.txt --kind iperf4",
 		"parser-missing":          "parser test nowhere.txt",
 		"parser-bad-metric":       "parser test iperf2.txt --metric loss",
@@ -449,7 +452,7 @@ func compareCommands() map[string]string {
 		"rank-two":             "compare hello sizes --by version",
 		"rank-min-change":      "compare hello --by version --min-change 2%",
 		"rank-none":            "compare hello --by color",
-		"submit-priced":        "submit good.toml --idempotency-key k --label task_name=priced",
+		"submit-priced":        "submit watched.toml --idempotency-key k --label task_name=priced",
 		"compare-metric":       "compare sizes sizes --metric rate",
 		"compare-files":        "compare bench-old.txt bench-new.txt",
 		"compare-labels":       "compare before=bench-old.txt after=bench-new.txt",
@@ -667,7 +670,7 @@ func TestOutputInAPipe(t *testing.T) {
 
 func TestOutputOnATerminalOf80Columns(t *testing.T) {
 	for _, name := range []string{
-		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "changes-table", "changes-wide", "changes-replay", "task-table", "task-wide", "history-table", "history-wide", "history-all", "power-table", "power-all", "alarms-table", "alarms-wide", "alarm-table", "alarm-mutes-table", "alarm-log-table", "baselines-table", "baseline-table", "baseline-revision-table", "get-wide", "validate-folder",
+		"sets-table", "sets-wide", "set-table", "results-table", "set-results-many", "set-results-by", "submit-set-table", "run-set-table", "schedules-table", "schedules-wide", "schedule-table", "submit-schedule", "submit-priced", "data-table", "data-wide", "verify-table", "why-table", "why-wide", "repro-table", "artifacts-table", "descriptors-table", "diff-table", "explain-table", "metrics-many", "changes-table", "changes-wide", "changes-replay", "task-table", "task-wide", "history-table", "history-wide", "history-all", "power-table", "power-all", "alarms-table", "alarms-wide", "alarm-table", "alarm-mutes-table", "alarm-log-table", "baselines-table", "baseline-table", "baseline-revision-table", "get-wide", "validate-folder",
 		"list-table", "list-wide", "get-table", "watch-table", "run-table", "run-json", "metrics-table", "metrics-wide", "logs-table",
 		"submit-wide", "validate-two", "version-table", "cancel-table", "get-missing", "list-none",
 	} {

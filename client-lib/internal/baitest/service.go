@@ -61,7 +61,7 @@ func (p *Platform) SubmitRun(_ context.Context, req *baiv1.SubmitRunRequest) (*b
 		run.Script = &baiv1.Script{Sha256: digest, Size: int64(len(content))}
 	}
 	if req.GetRerunOf() != "" {
-		run.Lineage = &baiv1.Lineage{RerunOf: req.GetRerunOf()}
+		run.Lineage = &baiv1.Lineage{RerunOf: req.GetRerunOf(), Compares: req.GetCompares()}
 	}
 	r := p.add(run)
 	r.descriptor = requestFingerprint(req)

@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
@@ -62,7 +63,7 @@ func values(v *baiv1.SideValues, wide bool) string {
 // p is a probability, or nothing without a test.
 func p(s *baiv1.SeriesComparison, of float64) string {
 	switch {
-	case s.GetTest() == "":
+	case s.GetTest() == "" || math.IsNaN(of):
 		return ""
 	case of < 0.001:
 		return strconv.FormatFloat(of, 'e', 0, 64)

@@ -162,6 +162,10 @@ func diagnosticVerb(reason string) string {
 
 func resumeHint(e *DetachedError) string {
 	switch {
+	case e.Resume != "" && e.ID == "":
+		return "begin again: " + e.Resume
+	case e.Resume != "":
+		return fmt.Sprintf("come back: %s, end it: baictl cancel %s", e.Resume, e.ID)
 	case e.Set:
 		return fmt.Sprintf("come back: baictl set watch %s, end it: baictl set cancel %s", e.ID, e.ID)
 	case e.Lines:

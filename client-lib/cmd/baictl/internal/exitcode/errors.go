@@ -153,10 +153,15 @@ type DetachedError struct {
 
 	Others bool // there are other runs, which may go on too
 	Set    bool // it is a set
+
+	Resume string // the command that goes on with the run and those after it; empty for that of the run alone
 }
 
 // Error is why, and which run.
 func (e *DetachedError) Error() string {
+	if e.Resume != "" && e.ID == "" {
+		return fmt.Sprintf("%s: no run was submitted", e.Cause)
+	}
 	if e.Lines {
 		return fmt.Sprintf("%s: reading the log of run %s", e.Cause, e.ID)
 	}

@@ -138,3 +138,27 @@ func TestTheHorizontalAxisHasVersionsWhereTheyAreFew(t *testing.T) {
 		})
 	}
 }
+
+func TestAnOutlookNamesTheCostAndWhatAlarmsCanSee(t *testing.T) {
+	t.Parallel()
+	shows := func(metric string, value float64) *baiv1.SeriesPower {
+		return &baiv1.SeriesPower{Metric: metric, Detectable: []*baiv1.DetectableChange{
+			{RunsASide: 3}, {RunsASide: 5, Change: &baiv1.Difference{Value: value, Relative: true}}, {RunsASide: 10, Change: &baiv1.Difference{Value: value / 2, Relative: true}},
+		}}
+	}
+	plan := &baiv1.PlanPowerResponse{
+		RunCost: &baiv1.RunCost{Amount: 0.5, Currency: "USD", Runs: 12},
+		Series:  []*baiv1.SeriesPower{shows("a", 0.03), shows("b", 0.1), shows("c", 0.2), shows("d", 0.01), shows("other", 0.5), {Metric: "e", Lacking: 3}},
+	}
+	want := []string{
+		"a run of sums costs about 0.5 USD, the median of its newest 12 runs",
+		"its alarms: 5 runs a side show a change of 3.0 % of a, 10.0 % of b, 20.0 % of c, 1 more",
+		"its alarms: before a change is seen, e needs 3 more runs",
+	}
+	if diff := cmp.Diff(want, series.Outlook(plan, "sums", []string{"a", "b", "c", "d", "e"}, 5)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := series.Outlook(&baiv1.PlanPowerResponse{}, "sums", []string{"a"}, 5); got != nil {
+		t.Errorf("nothing is known: %q", got)
+	}
+}

@@ -8,13 +8,16 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/printer"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/userparser"
 	"github.com/benchmark-ai/bai/services/parsers"
+	"github.com/benchmark-ai/bai/services/parsers/command"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -29,12 +32,16 @@ needed.`,
 }
 
 func testParser(s *session.Session) *cobra.Command {
-	t := parserTest{kind: parsers.Auto}
+	t := parserTest{kind: parsers.Auto, deadline: command.DefaultDeadline}
 	cmd := &cobra.Command{
 		Use:   "test FILE",
 		Short: "Show the metrics that a parser finds in a file",
 		Long: `Shows the metrics that a parser finds in a file with the output of a tool; - is
 standard input. The kinds are ` + kindList() + `.
+
+--with runs a parser of your own instead, as a run does: it reads the file from
+standard input, prints a JSON object a line (docs/parsers.md has the schema) and
+has the deadline, and 1 GiB of memory on Linux.
 
 The state is ok; partial, if something is missing; failed, if the tool says so,
 whatever its exit code was; or empty. The exit code is 0 for ok, 1 for the
@@ -45,13 +52,18 @@ With -o json or yaml: {"kind", "state", "reason", "version", "metrics":
 change. Values are in base units: bits/s, B/s, s, B, op/s.`,
 		Example: `  baictl parser test result.txt --kind iperf2
   iperf -c server | baictl parser test - -o json
-  baictl parser test result.json --kind json --metric loss=train.loss`,
+  baictl parser test result.json --kind json --metric loss=train.loss
+  baictl parser test result.txt --with "python3 parse.py"`,
 		Args: session.Arguments(1, 1, "a FILE"),
-		RunE: func(_ *cobra.Command, args []string) error { return t.run(s, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return t.run(s, args[0], cmd.Context().Done()) },
 	}
 	cmd.Flags().StringVar(&t.kind, "kind", t.kind, "`KIND` of the parser")
 	cmd.Flags().StringArrayVar(&t.metrics, "metric", nil,
 		"`NAME=PATH`: a metric, and its path in a document of kind json, or its column in one of kind csv; may be repeated")
+	cmd.Flags().StringVar(&t.with, "with", "", "`COMMAND` of a parser of your own")
+	cmd.Flags().DurationVar(&t.deadline, "deadline", t.deadline, "how `LONG` the command may run")
+	cmd.MarkFlagsMutuallyExclusive("with", "kind")
+	cmd.MarkFlagsMutuallyExclusive("with", "metric")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(parsers.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -73,18 +85,23 @@ func kindList() string {
 }
 
 type parserTest struct {
-	kind    string
-	metrics []string // NAME=PATH
+	kind     string
+	metrics  []string // NAME=PATH
+	with     string   // the command of a parser of the user's; empty means that of the kind
+	deadline time.Duration
 }
 
-func (t parserTest) run(s *session.Session, name string) error {
+func (t parserTest) run(s *session.Session, name string, stop <-chan struct{}) error {
 	options, err := t.options()
 	if err != nil {
 		return err
 	}
-	r, err := t.parse(s, name, options)
+	r, err := t.parse(s, name, options, stop)
 	if unknown, ok := errors.AsType[*parsers.UnknownKindError](err); ok {
 		return &exitcode.UsageError{Message: "--kind: " + unknown.Error()}
+	}
+	if refused, ok := errors.AsType[*userparser.CommandError](err); ok {
+		return &exitcode.UsageError{Message: "--with: " + refused.Error()}
 	}
 	if err != nil {
 		return &exitcode.UsageError{Message: fmt.Sprintf("read %s: %v", name, err)}
@@ -110,7 +127,7 @@ func (t parserTest) options() (report.Options, error) {
 	return o, nil
 }
 
-func (t parserTest) parse(s *session.Session, name string, o report.Options) (report.Report, error) {
+func (t parserTest) parse(s *session.Session, name string, o report.Options, stop <-chan struct{}) (report.Report, error) {
 	in := s.Env.In
 	if name != "-" {
 		f, err := os.Open(name)
@@ -119,6 +136,9 @@ func (t parserTest) parse(s *session.Session, name string, o report.Options) (re
 		}
 		defer f.Close() //nolint:errcheck // only read
 		in = f
+	}
+	if t.with != "" {
+		return userparser.Run(t.with, in, t.deadline, stop)
 	}
 	return parsers.Parse(t.kind, in, o)
 }

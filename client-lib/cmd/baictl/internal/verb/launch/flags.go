@@ -128,7 +128,6 @@ func (w *submitFlags) submitFile(cmd *cobra.Command, s *session.Session, c *bai.
 	if submission.Script, err = w.uploadScript(cmd.Context(), s, c); err != nil {
 		return submitResult{}, err
 	}
-	noteCost(cmd.Context(), s, c, submission)
 	return submitOne(cmd.Context(), s, c, submission)
 }
 
@@ -156,6 +155,9 @@ func submitOne(ctx context.Context, s *session.Session, c *bai.Client, submissio
 		return submitResult{}, unansweredError(ctx, err, submission.Key)
 	}
 	s.PrintFaults(got.Warnings)
+	if !got.Repeated {
+		noteOutlook(ctx, s, c, submission)
+	}
 	switch {
 	case got.ScheduleID != "":
 		made, err := c.Schedule(ctx, got.ScheduleID)

@@ -29,6 +29,8 @@ type compareFlags struct {
 	minChange session.Percent
 	namespace string
 	by        string
+
+	rerunFlags
 }
 
 // Compare is the verb compare.
@@ -72,6 +74,15 @@ got worse.
 
 The exit code is 6 if a metric got worse, but for -o benchstat.
 
+With --rerun: the newest run of each side is submitted again and again, as it
+was, in pairs of old and new in a random order, one run after the other, until
+the verdict on each metric stands, or no pair is left of --max-runs, or a
+further one would cost more than --max-cost. The verdict is that of the pairs
+alone, whose test may look after each of them (docs/statistics.md). The runs are
+yours, and no part of the history of their task. Without --metric: all metrics
+that the benchmark emits; the fewer, the sooner. After Ctrl-C the run goes on;
+the same command goes on with the same runs, also with a larger --max-runs.
+
 With --by: the runs of one side, or task:TASK for all runs of a task, grouped by
 an attribute: hardware.instance_type, machine, node, version, image, data, code,
 descriptor, platform, cell, or label.KEY. The groups are ranked by the medians
@@ -81,6 +92,7 @@ group. With -o name: the first group.`,
 		Example: `  baictl compare nightly-41 nightly-42
   baictl compare baseline:main nightly-42 --min-change 2% -o md
   baictl compare resnet@-14d..-7d resnet@-7d
+  baictl compare nightly-41 nightly-42 --rerun --metric rate --max-runs 30
   baictl compare task:resnet --by hardware.instance_type --metric cost.amount
   go test -bench . -count 10 > other.txt; baictl compare base.txt other.txt`,
 		Args:              session.Arguments(1, -1, "a side"),
@@ -91,21 +103,24 @@ group. With -o name: the first group.`,
 	set.StringArrayVar(&flags.metrics, "metric", nil, "only the metric with this `NAME`; may be repeated")
 	set.Var(&flags.minChange, "min-change", "largest change that does not matter, such as 2% (default: every change matters)")
 	set.StringVar(&flags.by, "by", "", "rank the runs of one side by this `ATTRIBUTE`, such as hardware.instance_type")
+	flags.register(cmd)
 	set.StringVar(&flags.namespace, "namespace", "", "`TEAM` of tasks and baselines (default: that of the context, or \"default\")")
 	return cmd
 }
 
 func (f compareFlags) run(cmd *cobra.Command, s *session.Session, args []string) error {
-	if cmd.Flags().Changed("by") {
-		return f.rank(cmd, s, args)
-	}
 	files := 0
 	for _, arg := range args {
 		if isFile(arg) {
 			files++
 		}
 	}
+	if err := f.check(cmd, s.Output, files); err != nil {
+		return err
+	}
 	switch {
+	case cmd.Flags().Changed("by"):
+		return f.rank(cmd, s, args)
 	case s.Output == benchstatOutput && (files > 0 || len(args) != 2):
 		return printBenchstat(cmd, s, args)
 	case len(args) != 2:
@@ -113,7 +128,11 @@ func (f compareFlags) run(cmd *cobra.Command, s *session.Session, args []string)
 	case files == 1:
 		return session.UsageErrorf(cmd, "one side is a file, and the other one is none: %s", strings.Join(args, ", "))
 	}
-	c, err := f.compare(cmd, s, args[0], args[1], files > 0)
+	compareSides := func() (*baiv1.CompareRunsResponse, error) { return f.compare(cmd, s, args[0], args[1], files > 0) }
+	if f.rerun {
+		compareSides = func() (*baiv1.CompareRunsResponse, error) { return f.repeatRuns(cmd, s, args[0], args[1]) }
+	}
+	c, err := compareSides()
 	if err != nil {
 		return err
 	}

@@ -146,6 +146,7 @@ func describe(s *session.Session, run *baiv1.Run, more details) string {
 	addLine("From", origin(run.GetOrigination()))
 	addLine("Repeats", run.GetLineage().GetRerunOf())
 	addLine("Confirms", run.GetLineage().GetConfirms())
+	addLine("Compares", printer.Clean(run.GetLineage().GetCompares()))
 	for _, o := range run.GetOverrides() {
 		addLine("Set", printer.Clean(o.GetPath()+" = "+o.GetValue()))
 	}
