@@ -110,6 +110,85 @@ func TestARunWhoseSupervisorIsKilledTooHasDisappeared(t *testing.T) {
 	}
 }
 
+// lostPod is a way in which a run with a step that always runs loses its pod.
+type lostPod struct {
+	away   bool // while the platform is away
+	again  bool // and the platform is killed while the step runs in another pod
+	cancel bool // while the run is canceled
+}
+
+func TestAStepThatAlwaysRunsDoesSoInAnotherPodIfItsPodIsLost(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]lostPod{
+		"while the platform runs":           {},
+		"while the platform is away":        {away: true},
+		"while the run is canceled":         {cancel: true},
+		"and the platform is killed during": {again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.run(t)
+		})
+	}
+}
+
+func (tt lostPod) run(t *testing.T) {
+	t.Helper()
+	p, gate := start(t), filepath.Join(t.TempDir(), "gate")
+	run := p.submit(withSteps("echo ready; sleep 600", step("drop", "always", "echo dropping; until test -e "+gate+"; do sleep 0.05; done; echo dropped", "")))
+	p.awaitReady(run)
+	tt.lose(p, run)
+	if tt.again {
+		p.awaitLines(run, "out dropping", 1)
+		p.kill()
+		p.begin()
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := p.awaitEnd(run)
+	if want := map[bool]string{false: "JobDisappeared", true: "CanceledByUser"}[tt.cancel]; r.GetReason() != want || strings.Contains(r.GetMessage(), "drop") {
+		t.Errorf("ended as %v, want %s", r, want)
+	}
+	p.awaitLines(run, "out dropped", 1)
+	wantNoPod(t, p, run)
+}
+
+// lose kills the pods of the platform.
+func (tt lostPod) lose(p *platform, run string) {
+	p.t.Helper()
+	if tt.away {
+		p.kill()
+		defer p.begin()
+	}
+	if tt.cancel {
+		p.cancel(run)
+		p.awaitPhase(run, baiv1.Phase_PHASE_CANCELING)
+	}
+	for _, pid := range supervisors(p.dir) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// awaitLines waits until a line is in the log of a run, so many times.
+func (p *platform) awaitLines(run, line string, want int) {
+	p.t.Helper()
+	eventually(p.t, func() error {
+		lines, n := p.lines(run), 0
+		for _, l := range lines {
+			if l == line {
+				n++
+			}
+		}
+		if n != want {
+			return fmt.Errorf("the line %q was written %d times, want %d: %q", line, n, want, lines)
+		}
+		return nil
+	})
+}
+
 // supervisors returns the process IDs of the pods' supervisors.
 func supervisors(dir string) []int {
 	var pids []int

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,6 +39,50 @@ func TestParsersFindTheResultsOfABenchmark(t *testing.T) {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	wantNoPod(t, p, run)
+}
+
+// ownParser returns the table of a parser of kind command with a script.
+func ownParser(script string, keys ...string) string {
+	return parserOf("command", append(keys, "command = '''\n#!/bin/sh -u\n"+script+"\n'''")...)
+}
+
+func TestAParserOfOnesOwnFindsTheResultsOfABenchmark(t *testing.T) {
+	t.Parallel()
+	p, dir := start(t), t.TempDir()
+	script := filepath.Join(dir, "parse.sh")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nread -r rate\necho \"{\\\"name\\\": \\\"file_rate\\\", \\\"value\\\": $rate}\"\n"), 0o755); err != nil { //nolint:gosec // it is executed
+		t.Fatal(err)
+	}
+	run := p.submit(withParsers(
+		"echo latency 250; echo noise >&2; echo 2000 > "+dir+"/result",
+		ownParser(`sed -n 's/latency \(.*\)/{"name": "latency", "value": \1, "unit": "ms", "direction": "lower"}/p'; echo '{"version": "1.2"}'`),
+		parserOf("command", "command = \""+script+"\"", "path = \""+dir+"/result\"", "deadline = \"30s\""),
+		"[[output.metrics]]\nname = \"latency\"\nunits = \"s\"\n",
+	))
+	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
+		t.Fatalf("ended as %v\n%s", r, strings.Join(p.lines(run), "\n"))
+	}
+	if diff := cmp.Diff(map[string][]float64{"latency": {0.25}, "file_rate": {2000}}, p.metricValues(run)); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+	wantNoPod(t, p, run)
+}
+
+func TestABenchmarkWhoseOwnParserBreaksARuleHasFailed(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	for name, tt := range map[string]struct{ script, keys, want string }{
+		"hangs":  {"sleep 1000", `deadline = "1s"`, "has not ended after 1s (deadline), and was killed"},
+		"floods": {"yes ''", "", "with it there are more than 4 MiB"},
+		"dies":   {"echo oh >&2; exit 3", "", `ended with exit code 3; its standard error ends with "oh"`},
+		"prints": {"echo hello", "", `line 1 of its output is refused: it is not a JSON object: "hello"`},
+	} {
+		run := p.submit(withParsers("echo hello", ownParser(tt.script, tt.keys)))
+		r := p.awaitComplete(run)
+		if r.GetOutcome() != baiv1.Outcome_OUTCOME_FAILED || r.GetReason() != "NoResults" || r.GetFailureClass() != baiv1.FailureClass_FAILURE_CLASS_USER || !strings.Contains(r.GetMessage(), tt.want) {
+			t.Errorf("%s: ended as %v", name, r)
+		}
+	}
 }
 
 func TestABenchmarkWithoutAResultHasFailedAndOneWithAPartHasNot(t *testing.T) {

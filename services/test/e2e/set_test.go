@@ -39,7 +39,7 @@ func TestASetRunsEachRepetitionOfEachCellOnceWhenItsPlatformIsKilled(t *testing.
 		t.Fatal(err)
 	}
 	run := startRun(t, p, file)
-	p.awaitSetRuns("sizes", 3)
+	p.awaitSetRuns()
 	p.kill()
 	p.begin()
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
@@ -136,21 +136,21 @@ func (p *platform) set(name string) (s shownSet) {
 	return s
 }
 
-// awaitSetRuns waits until n runs of a set run.
-func (p *platform) awaitSetRuns(name string, n int) {
+// awaitSetRuns waits until three runs of the set sizes run.
+func (p *platform) awaitSetRuns() {
 	p.t.Helper()
 	eventually(p.t, func() error {
-		if p.set(name).ID == "" {
+		if p.set("sizes").ID == "" {
 			return errors.New("there is no set")
 		}
 		running := 0
-		for _, r := range p.setRuns(name) {
+		for _, r := range p.setRuns("sizes") {
 			if r.GetPhase() == baiv1.Phase_PHASE_RUNNING {
 				running++
 			}
 		}
-		if running < n {
-			return fmt.Errorf("%d runs run, want %d", running, n)
+		if running < 3 {
+			return fmt.Errorf("%d runs run, want 3", running)
 		}
 		return nil
 	})
@@ -217,7 +217,7 @@ func TestACanceledSetEndsItsRuns(t *testing.T) {
 	if _, errs, code := p.baictl("submit", file, "--name", "sizes"); code != 0 {
 		t.Fatalf("submit exits with %d: %s", code, errs)
 	}
-	p.awaitSetRuns("sizes", 3)
+	p.awaitSetRuns()
 	if out, errs, code := p.baictl("set", "cancel", "sizes"); code != 0 || !strings.Contains(out, "canceling") {
 		t.Fatalf("set cancel exits with %d: %s%s", code, out, errs)
 	}

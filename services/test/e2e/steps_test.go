@@ -104,3 +104,70 @@ func TestAStepThatFailsEndsTheRunAndIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// wayOut is a run with steps at its end, and how it ends.
+type wayOut struct {
+	script, keys string
+	steps        []string
+	cancel       bool // once it has printed that it is ready
+	outcome      baiv1.Outcome
+	message      string
+}
+
+func TestStepsThatRunAlwaysRunOnceOnEveryWayOut(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	for name, tt := range map[string]wayOut{
+		"success": {script: "echo ran", outcome: baiv1.Outcome_OUTCOME_SUCCEEDED, message: "exit code 0"},
+		"success with a step after the benchmark": {
+			script: "echo ran", steps: []string{step("check", "after", "echo checked > $BAI_STEP_OUTPUT/x", "")},
+			outcome: baiv1.Outcome_OUTCOME_SUCCEEDED, message: "exit code 0",
+		},
+		"failure": {script: "exit 3", outcome: baiv1.Outcome_OUTCOME_FAILED, message: "exit code 3"},
+		"failure of a step before the benchmark": {
+			script: "echo ran", steps: []string{step("bad", "before", "exit 4", "")},
+			outcome: baiv1.Outcome_OUTCOME_FAILED, message: "step bad ended with exit code 4",
+		},
+		"cancel": {script: "echo ready; sleep 600", cancel: true, outcome: baiv1.Outcome_OUTCOME_CANCELED, message: "canceled"},
+		"cancel in a step before the benchmark": {
+			script: "echo ran", steps: []string{step("long", "before", "echo ready; sleep 600", "")},
+			cancel: true, outcome: baiv1.Outcome_OUTCOME_CANCELED, message: "canceled",
+		},
+		"the deadline":                 {script: "sleep 600", keys: "[limits]\ndeadline = \"1s\"\n", outcome: baiv1.Outcome_OUTCOME_FAILED, message: "limits.deadline"},
+		"an entrypoint that is killed": {script: "kill -9 $PPID; sleep 600", outcome: baiv1.Outcome_OUTCOME_FAILED, message: "signal 9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.run(t, p)
+		})
+	}
+}
+
+// run plays the way out with steps that are not in the order in which they run, one of which fails.
+func (tt wayOut) run(t *testing.T, p *platform) {
+	t.Helper()
+	steps := append(slices.Clone(tt.steps),
+		step("last", "always", "echo last after $(cat /bai-steps/first/n)", "needs = [\"first\"]"),
+		step("not", "always", "echo never", "needs = [\"broken\"]"),
+		step("broken", "always", "echo sorry; exit 9", ""),
+		step("first", "always", "echo first; echo 1 > $BAI_STEP_OUTPUT/n", ""))
+	run := p.submit(withSteps(tt.script, steps...) + tt.keys)
+	if tt.cancel {
+		p.awaitReady(run)
+		p.cancel(run)
+	}
+	r := p.awaitComplete(run)
+	if r.GetOutcome() != tt.outcome || !strings.Contains(r.GetMessage(), tt.message) {
+		t.Errorf("ended as %v", r)
+	}
+	if want := "; at the end step broken ended with exit code 9: sorry"; strings.Count(r.GetMessage(), want) != 1 {
+		t.Errorf("its message is %q, want one %q", r.GetMessage(), want)
+	}
+	got := slices.DeleteFunc(p.lines(run), func(line string) bool {
+		return !strings.Contains(line, "first") && !strings.Contains(line, "last") && !strings.Contains(line, "never")
+	})
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"out first", "out last after 1"}, got); diff != "" {
+		t.Errorf("the steps at the end (-want +got):\n%s", diff)
+	}
+}

@@ -46,7 +46,7 @@ digit = 4
 		}
 	}
 	run := startRun(t, p, filepath.Join(dir, "suites/s.toml"))
-	p.awaitSetRuns("sizes", 3)
+	p.awaitSetRuns()
 	p.kill()
 	p.begin()
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {

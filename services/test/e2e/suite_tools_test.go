@@ -273,6 +273,38 @@ exec mpiexec.hydra -bootstrap ssh -bootstrap-exec "$OMPI_MCA_plm_rsh_agent" -hos
 	p.wantHeadline(run, "peak_bandwidth", nil, bandwidth*1e6)
 }
 
+// The server knows when it sent each token: LLMeter says the same of them.
+func TestTheSuiteLLMHasTheDelaysOfItsServer(t *testing.T) {
+	t.Parallel()
+	requireLong(t)
+	requirePrograms(t, map[string]string{"python3": "python3-venv"})
+	python, err := kit.Python(t.Context(), "llmeter[openai]", "0.2.0", "openai==3.57.0", "httpx<1", "boto3==1.43.117", "aiobotocore==3.10.0")
+	if err != nil {
+		tooltest.Missing(t, "LLMeter of PyPI: %v", err)
+	}
+	p, server := start(t), newTokenServer(t)
+	run := p.runSuite("llm/descriptor.toml", kit.Suite{Bin: filepath.Dir(python)}, "env.vars.PYTHON="+python, fmt.Sprintf("sweep.product.url=[%q]", server.URL+"/v1"),
+		"sweep.product.clients=[2]", "sweep.product.requests=[5]", fmt.Sprintf("sweep.product.output_tokens=[%d]", tokensOfAnswer), "sweep.product.first_token_limit=[1.5]",
+		"sweep.product.token_limit=[1]")
+	var printed map[string]float64
+	p.document(run, &printed)
+	for metric, v := range printed {
+		p.wantHeadline(run, metric, nil, v)
+	}
+	first, token, seconds := server.measured(t)
+	for metric, want := range map[string]float64{
+		"time_to_first_token_average": first, "time_per_output_token_average": token, "requests_per_second": 10 / seconds, "goodput": 8 / seconds,
+		"output_tokens_per_second": 10 * tokensOfAnswer / seconds,
+	} {
+		if got := printed[metric]; math.Abs(got-want) > 0.15*want {
+			t.Errorf("%s is %g, and the server measures %g", metric, got, want)
+		}
+	}
+	if printed["good_requests"] != 0.8 || printed["failed_requests"] != 0 {
+		t.Errorf("2 of 10 requests are slow, and not %v", printed)
+	}
+}
+
 // Nothing is trained: the command prints a log that was published.
 func TestTheSuiteMLPerfHasTheTimeOfAPublishedLog(t *testing.T) {
 	t.Parallel()

@@ -33,11 +33,13 @@ type failureCase struct {
 	descriptorText              string // the descriptor; replaces the fields below
 	image                       string // empty for one that every node has
 	hardware, env, code, limits string // further lines of the descriptor's tables
+	parsers                     string // the descriptor's parsers
 	pending                     string // how long it may wait for a resource that never comes; empty for longer than any test
 
 	act            func(ctx context.Context, w fixture, run string) error // called once it runs; nil for a run that fails by itself
 	want           runStatus
 	messagePattern string // pattern of the message
+	notice         string // in a status before the end; empty for none
 }
 
 // fixture is where runs are hurt.
@@ -91,10 +93,11 @@ benchmark_code = %s
 name = "n"
 units = "count"
 pattern = 'n=(\d+)'
+%s
 [limits]
 pending_deadline = %q
 %s
-`, h.hardware, cmp.Or(h.image, "debian:12-slim"), h.env, h.code, cmp.Or(h.pending, "10m"), h.limits)
+`, h.hardware, cmp.Or(h.image, "debian:12-slim"), h.env, h.code, h.parsers, cmp.Or(h.pending, "10m"), h.limits)
 }
 
 func failureCases() map[string]failureCase {
@@ -131,6 +134,23 @@ func failureCases() map[string]failureCase {
 		"exit code 3": {
 			code: `"sh -c 'echo the file is not there >&2; exit 3'"`,
 			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "NonZeroExit"}, messagePattern: `exit code 3: the file is not there`,
+		},
+		"no result": {
+			code: `"echo hello"`, parsers: "[[output.parsers]]\nkind = \"iperf3\"",
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "NoResults"}, messagePattern: `has no result that parser iperf3 reads: .*; it begins with "hello"`,
+		},
+		"a part of the results": {
+			code: `"sh -c 'for n in 1 2 3 4 5 6; do echo n=$n; done; printf \"BenchmarkA 100 25 ns/op\\n\"'"`, parsers: "[[output.parsers]]\nkind = \"gobench\"",
+			want: runStatus{Outcome: "succeeded"}, messagePattern: `finished \(exit code 0\)`,
+			notice: "a part of the results of gobench in the output is missing: neither PASS nor FAIL",
+		},
+		"a parser of its own that hangs": {
+			code: `"echo hello"`, parsers: "[[output.parsers]]\nkind = \"command\"\ncommand = \"sleep 600\"\ndeadline = \"1s\"",
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "NoResults"}, messagePattern: `parser "sleep 600" of the output: has not ended after 1s \(deadline\), and was killed`,
+		},
+		"a parser of its own that dies": {
+			code: `"echo hello"`, parsers: "[[output.parsers]]\nkind = \"command\"\ncommand = '''\n#!/bin/sh\nread -r word\necho no $word >&2\nexit 3\n'''",
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "NoResults"}, messagePattern: `ended with exit code 3; its standard error ends with "no hello"`,
 		},
 		"SIGKILL of its process": {
 			act:  killBenchmark(""),
@@ -215,7 +235,7 @@ func TestWhatGoesWrongIsExplained(t *testing.T) {
 grace = "4s"
 [executor.pods.allow.default]
 secrets = ["no-such-secret"]
-`, "--slots", "20")
+`, "--slots", "24")
 	importBenchImage(t, w)
 	w.cluster.Apply(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"rationed","namespace":"`+w.scope+`"},"spec":{"hard":{"requests.example.org/rationed":"0"}}}`)
 	var (
@@ -236,6 +256,9 @@ secrets = ["no-such-secret"]
 			}
 			if n, err := w.count(t.Context(), end.ID); h.want.Outcome == "succeeded" && (err != nil || n != 6) {
 				t.Errorf("%s: %d samples, want 6; %v", name, n, err)
+			}
+			if out, _, err := w.try(t.Context(), "why", end.ID); h.notice != "" && (err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), h.notice)) {
+				t.Errorf("%s: no status %q in\n%s (%v)", name, h.notice, out, err)
 			}
 		})
 	}

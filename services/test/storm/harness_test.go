@@ -44,6 +44,7 @@ type harness struct {
 	api     baiv1.RunServiceClient
 	results baiv1.ResultServiceClient
 	sets    baiv1.SetServiceClient
+	alarms  baiv1.AlarmServiceClient
 }
 
 // large is the size of a data set that takes a while to bring.
@@ -77,6 +78,7 @@ func newHarness(t *testing.T) *harness {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	w.api, w.results, w.sets = baiv1.NewRunServiceClient(conn), baiv1.NewResultServiceClient(conn), baiv1.NewSetServiceClient(conn)
+	w.alarms = baiv1.NewAlarmServiceClient(conn)
 	return w
 }
 
@@ -87,14 +89,20 @@ func startSeparate(t *testing.T) *harness {
 	t.Helper()
 	needsReal(t)
 	w := newHarness(t)
-	w.broker, w.store, w.prefix = kafka.Own(t), elasticsearch.Own(t), fmt.Sprintf("storm%d", time.Now().UnixNano())
-	w.startPlatform(fmt.Sprintf("[kafka]\nsession = \"2s\"\ntopics = { partitions = 4, replication = 1 }\n[elasticsearch]\nprefix = %q\nrefresh = \"200ms\"\n", w.prefix),
-		"--kafka", w.broker.Addr, "--elasticsearch", w.store.URL, "--without", "gateway,fetcher,metrics-pusher")
+	w.startReal("gateway,fetcher,metrics-pusher")
 	w.startService("gateway", map[string]any{"listen": w.addr})
 	w.startService("fetcher", map[string]any{"fetcher": map[string]any{"sources": map[string]any{"networks": []string{"loopback"}}}})
 	w.startService("metrics-pusher", nil, "index")
 	w.awaitReady()
 	return w
+}
+
+// startReal starts real Kafka and Elasticsearch, and a platform on them without some services.
+func (w *harness) startReal(without string) {
+	w.t.Helper()
+	w.broker, w.store, w.prefix = kafka.Own(w.t), elasticsearch.Own(w.t), fmt.Sprintf("storm%d", time.Now().UnixNano())
+	w.startPlatform(fmt.Sprintf("[kafka]\nsession = \"2s\"\ntopics = { partitions = 4, replication = 1 }\n[elasticsearch]\nprefix = %q\nrefresh = \"200ms\"\n", w.prefix),
+		"--kafka", w.broker.Addr, "--elasticsearch", w.store.URL, "--without", without)
 }
 
 // startEmbedded starts a platform in one process, with the broker and the store that
@@ -124,6 +132,12 @@ func (w *harness) startPlatform(settings string, args ...string) {
 // startService starts a service as a process of its own, with further settings.
 func (w *harness) startService(service string, further map[string]any, args ...string) {
 	w.t.Helper()
+	w.startInstance(service, service, further, args...)
+}
+
+// startInstance starts a process of a service, which may have several, under a name of its own.
+func (w *harness) startInstance(name, service string, further map[string]any, args ...string) {
+	w.t.Helper()
 	var settings map[string]any
 	if _, err := toml.DecodeFile(filepath.Join(w.dir, "services.toml"), &settings); err != nil {
 		w.t.Fatal(err)
@@ -131,7 +145,7 @@ func (w *harness) startService(service string, further map[string]any, args ...s
 	health := process.FreeAddr(w.t)
 	settings["health"] = health
 	maps.Copy(settings, further)
-	path := filepath.Join(filepath.Dir(w.dir), service+".toml")
+	path := filepath.Join(filepath.Dir(w.dir), name+".toml")
 	file, err := os.Create(path)
 	if err == nil {
 		err = toml.NewEncoder(file).Encode(settings)
@@ -140,8 +154,8 @@ func (w *harness) startService(service string, further map[string]any, args ...s
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p := process.New(service, health, append(append([]string{filepath.Join(bin, service)}, args...), "-config", path)...)
-	w.services[service] = p
+	p := process.New(name, health, append(append([]string{filepath.Join(bin, service)}, args...), "-config", path)...)
+	w.services[name] = p
 	p.Begin(w.t)
 }
 

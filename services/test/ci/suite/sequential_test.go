@@ -28,32 +28,41 @@ func TestPackagesThatRunWithoutTheRaceDetectorStartNoGoroutine(t *testing.T) {
 		t.Fatal(".ci/test names no packages that run without the race detector")
 	}
 	for pattern := range strings.FieldsSeq(string(list[1])) {
-		folder, below := strings.CutSuffix(filepath.Join(root, pattern), "/...")
-		files := 0
-		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() && !below && path != folder {
-				return fs.SkipDir
-			}
-			if err != nil || !strings.HasSuffix(path, ".go") {
-				return err
-			}
-			files++
-			if strings.HasSuffix(path, "_test.go") {
-				return nil
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err == nil && startsGoroutine(file) {
-				t.Errorf("%s starts a goroutine: take its package out of `sequential` in .ci/test", path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files == 0 {
+		files := goFiles(t, filepath.Join(root, pattern))
+		if len(files) == 0 {
 			t.Errorf("%s matches no file", pattern)
 		}
+		for _, path := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(path, "_test.go") && startsGoroutine(file) {
+				t.Errorf("%s starts a goroutine: take its package out of `sequential` in .ci/test", path)
+			}
+		}
 	}
+}
+
+// goFiles returns the Go files that a pattern of packages matches.
+func goFiles(t *testing.T, pattern string) (files []string) {
+	t.Helper()
+	folder, below := strings.CutSuffix(pattern, "/...")
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && !below && path != folder:
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".go"):
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // startsGoroutine reports whether a file has a go statement or calls a method Go, as that of a sync.WaitGroup.
