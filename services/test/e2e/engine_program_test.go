@@ -11,16 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // A run on an engine that is a program begins once, though the program and the platform are killed meanwhile, and its lines, metrics and
 // parameters are those of any other.
 func TestARunOnAProgramBeginsOnceWhenAllAreKilled(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("there is no python3")
-	}
+	python := tooltest.Program(t, "python3", "python3")
 	engine, err := filepath.Abs("../../../sample-benchmarks/engine/engine.py")
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ package executable_test
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,15 +14,13 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/executable"
 	"github.com/benchmark-ai/bai/services/internal/clustertest"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // sample returns the command of the sample engine, which runs plans on this machine.
 func sample(t *testing.T) []string {
 	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("there is no python3")
-	}
+	python := tooltest.Program(t, "python3", "python3")
 	path, err := filepath.Abs("../../../../sample-benchmarks/engine/engine.py")
 	if err != nil {
 		t.Fatal(err)

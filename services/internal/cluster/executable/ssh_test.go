@@ -17,18 +17,18 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/executable"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // startSSHD starts a server of ssh on loopback for the user of this process, and returns the command that runs sh behind it.
 func startSSHD(t *testing.T) []string {
 	t.Helper()
-	sshd, err := exec.LookPath("/usr/sbin/sshd")
-	ssh, err2 := exec.LookPath("ssh")
-	if err != nil || err2 != nil || os.Getuid() != 0 {
-		t.Skip("there is no sshd, no ssh, or this is not root")
+	sshd, ssh := tooltest.Program(t, "/usr/sbin/sshd", "openssh-server"), tooltest.Program(t, "ssh", "openssh-client")
+	if os.Getuid() != 0 {
+		tooltest.Missing(t, "only root can start a server of ssh that lets its user in")
 	}
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { //nolint:gosec // as Debian's package makes it when the machine's sshd starts
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	for _, key := range []string{"host", "user"} {
@@ -62,12 +62,12 @@ func startSSHD(t *testing.T) []string {
 		ssh, "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
 		"-i", filepath.Join(dir, "user"), "-p", port, me.Username + "@127.0.0.1", "sh", "-s",
 	}
-	for late := time.Now().Add(20 * time.Second); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
+	for late := time.Now().Add(2 * time.Minute); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
 		if exec.CommandContext(t.Context(), to[0], to[1:]...).Run() == nil { //nolint:gosec // the test's own command
 			return to
 		}
 	}
-	t.Skip("this sshd does not let the user in")
+	t.Fatal("the server of ssh has not let its user in for two minutes")
 	return nil
 }
 
