@@ -32,7 +32,7 @@ import (
 
 const (
 	roles       = "../../../deploy/kubernetes/base/rbac"
-	waitTimeout = 5 * time.Minute
+	waitTimeout = 10 * time.Minute
 )
 
 // roleOf returns the role that deploy gives a service.

@@ -24,7 +24,7 @@ import (
 
 const (
 	slots       = 12
-	waitTimeout = 5 * time.Minute // how long anything may take that is not timed
+	waitTimeout = 10 * time.Minute // how long anything may take that is not timed
 )
 
 // harness is a platform in processes that can be killed one by one.

@@ -115,7 +115,7 @@ func (c *Cluster) Namespace(tb testing.TB) string {
 	c.Run(tb, "create", "namespace", name)
 	c.Run(tb, "label", "namespace", name, "pod-security.kubernetes.io/enforce=baseline")
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 10*time.Minute)
 		defer cancel()
 		if out, err := c.Try(ctx, "delete", "namespace", name, "--wait=false"); err != nil {
 			tb.Errorf("delete the namespace %s: %v\n%s", name, err, out)

@@ -107,7 +107,7 @@ func (s *Server) Prefix(tb testing.TB) string {
 }
 
 func (s *Server) remove(ctx context.Context, what string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, s.URL+what, http.NoBody)
 	if err != nil {
@@ -191,7 +191,7 @@ func startContainer(tb testing.TB) *Server {
 			"discovery.type": "single-node", "xpack.security.enabled": "false", "action.destructive_requires_name": "false",
 			"cluster.routing.allocation.disk.threshold_enabled": "false", "ES_JAVA_OPTS": "-Xms" + heap() + " -Xmx" + heap(),
 		}),
-		testcontainers.WithWaitStrategyAndDeadline(3*time.Minute, wait.ForHTTP("/_cluster/health?wait_for_status=yellow&timeout=1s").WithPort("9200/tcp")),
+		testcontainers.WithWaitStrategyAndDeadline(10*time.Minute, wait.ForHTTP("/_cluster/health?wait_for_status=yellow&timeout=1s").WithPort("9200/tcp")),
 	)
 	return &Server{URL: "http://" + c.Address(tb, "9200/tcp"), container: c}
 }

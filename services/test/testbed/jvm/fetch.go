@@ -210,5 +210,5 @@ func extract(f *zip.File, path string) (err error) {
 // tail returns the end of a program's output.
 func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }
 
-// startTimeout is how long a server may take to answer.
-const startTimeout = 3 * time.Minute
+// startTimeout is how long a server may take to answer. A slow machine has taken four minutes.
+const startTimeout = 10 * time.Minute

@@ -206,6 +206,6 @@ func startContainer(tb testing.TB) *Server {
 		env["KAFKA_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = value
 	}
 	c := docker.Run(tb, "apache/kafka:"+Version, testcontainers.WithExposedPorts("127.0.0.1:"+number+":"+number+"/tcp"), testcontainers.WithEnv(env),
-		testcontainers.WithWaitStrategyAndDeadline(3*time.Minute, wait.ForLog("Kafka Server started")))
+		testcontainers.WithWaitStrategyAndDeadline(10*time.Minute, wait.ForLog("Kafka Server started")))
 	return &Server{Addr: "127.0.0.1:" + number, container: c}
 }

@@ -37,7 +37,7 @@ type Settings struct {
 	// Images are tars that every node has from the beginning. One of them is
 	// PauseImage.
 	Images  []string
-	Timeout time.Duration // how long to wait for a cluster of others to go, and then for this one to be up; zero means 2 min
+	Timeout time.Duration // how long to wait for a cluster of others to go, and then for this one to be up; zero means 10 min
 	// NoControllers leaves the controllers out, where there are no nodes.
 	NoControllers bool
 	// Scheduler has a cluster without nodes give pods to those that are
@@ -113,7 +113,7 @@ func (s Settings) check() error {
 
 func (s Settings) timeout() time.Duration {
 	if s.Timeout == 0 {
-		return 2 * time.Minute
+		return 10 * time.Minute
 	}
 	return s.Timeout
 }

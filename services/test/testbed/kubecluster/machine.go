@@ -140,7 +140,7 @@ func (m *machine) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	return await(ctx, 20*time.Millisecond, "wait for the API server", func() error {
 		_, err := a.get(ctx, readyURL)

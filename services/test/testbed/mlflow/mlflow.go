@@ -25,7 +25,7 @@ import (
 const version = "3.17.2"
 
 // startup is how long the server may take to answer: it makes its tables first.
-const startup = 5 * time.Minute
+const startup = 10 * time.Minute
 
 // Server is a server that a test may use alone.
 type Server struct{ URL string }

@@ -20,7 +20,7 @@ import (
 const program = "github.com/kubeflow/mpi-operator"
 
 // patience is how long the API server may take to serve MPIJobs.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // definition is the name of that of MPIJobs.
 const definition = "crd/mpijobs.kubeflow.org"

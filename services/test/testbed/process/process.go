@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a program may take to end after its signal.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // Build builds all programs as make build does, which is fast if they are built, and
 // copies them into a folder, where later builds do not change them.
