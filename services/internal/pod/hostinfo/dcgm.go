@@ -15,16 +15,16 @@ import (
 // use in MiB, and the power in W.
 const dcgmFields = "203,252,155"
 
-// byDCGM is GPUs by dcgmi, for the GPUs that nvidia-smi shows here: DCGM may list others
-// of the machine. It returns if dcgmi is missing or gets no answer.
-func byDCGM(ctx context.Context, every time.Duration, emit func(line []byte)) {
+// byDCGM is GPUs by dcgmi, for the GPUs that nvidia-smi shows here, limited by only: DCGM
+// may list others of the machine. It returns if dcgmi is missing or gets no answer.
+func byDCGM(ctx context.Context, every time.Duration, only []string, emit func(line []byte)) {
 	path, err := exec.LookPath("dcgmi")
 	if err != nil {
 		return
 	}
 	asking, stop := context.WithTimeout(ctx, toolTimeout)
 	cards := matchGPUs(runTool(asking, "dcgmi", "discovery", "-l"),
-		runTool(asking, "nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"))
+		runTool(asking, "nvidia-smi", append(only, "--query-gpu=index,uuid", "--format=csv,noheader")...))
 	stop()
 	if len(cards) == 0 {
 		return

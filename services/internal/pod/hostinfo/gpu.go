@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,23 +20,49 @@ const (
 	MetricGPUPower  = "system.gpu.power"       // W
 )
 
-// GPUs measures the use of the GPUs at each interval until ctx is done, and hands over
-// lines as Meter.Measure returns them: by DCGM if it answers; else, and once it has
-// ended, by nvidia-smi. Without both it returns at once.
+// GPUs measures the use of the GPUs that CUDA may use here at each interval until ctx is
+// done, and hands over lines as Meter.Measure returns them: by DCGM if it answers; else,
+// and once it has ended, by nvidia-smi. Without both, and without GPUs, it returns at
+// once.
 func GPUs(ctx context.Context, every time.Duration, emit func(line []byte)) {
-	if byDCGM(ctx, every, emit); ctx.Err() == nil {
-		bySMI(ctx, every, emit)
+	only, ok := visibleGPUs(os.LookupEnv("CUDA_VISIBLE_DEVICES"))
+	if !ok {
+		return
+	}
+	if byDCGM(ctx, every, only, emit); ctx.Err() == nil {
+		bySMI(ctx, every, only, emit)
 	}
 }
 
+// visibleGPUs returns the argument of nvidia-smi that limits it to the GPUs of
+// CUDA_VISIBLE_DEVICES, none where that is not set or names parts of GPUs (MIG), which
+// nvidia-smi cannot choose. It is false where CUDA may use no GPU. As in CUDA, the first
+// entry that is no number or UUID ends the list:
+// https://docs.nvidia.com/cuda/cuda-c-programming-guide/#env-vars
+func visibleGPUs(list string, set bool) (args []string, ok bool) {
+	if !set || strings.Contains(list, "MIG-") {
+		return nil, true
+	}
+	var ids []string
+	for id := range strings.SplitSeq(list, ",") {
+		if id = strings.TrimSpace(id); !gpuID.MatchString(id) {
+			break
+		}
+		ids = append(ids, id)
+	}
+	return []string{"--id=" + strings.Join(ids, ",")}, len(ids) > 0
+}
+
+var gpuID = regexp.MustCompile(`^(\d{1,5}|GPU-[0-9A-Fa-f-]{1,64})$`)
+
 // bySMI is GPUs by nvidia-smi.
-func bySMI(ctx context.Context, every time.Duration, emit func(line []byte)) {
+func bySMI(ctx context.Context, every time.Duration, only []string, emit func(line []byte)) {
 	path, err := exec.LookPath("nvidia-smi")
 	if err != nil {
 		return
 	}
-	cmd := exec.CommandContext(ctx, path, "--query-gpu=index,utilization.gpu,memory.used,power.draw",
-		"--format=csv,noheader,nounits", fmt.Sprintf("--loop-ms=%d", every.Milliseconds()))
+	cmd := exec.CommandContext(ctx, path, append(only, "--query-gpu=index,utilization.gpu,memory.used,power.draw",
+		"--format=csv,noheader,nounits", fmt.Sprintf("--loop-ms=%d", every.Milliseconds()))...)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {

@@ -272,6 +272,35 @@ func TestGPUsAreMeasuredWhereThereIsATool(t *testing.T) {
 	}
 }
 
+func TestOnlyTheGPUsOfTheBenchmarkAreMeasured(t *testing.T) {
+	for list, want := range map[string]string{
+		"1":              "--id=1",
+		"0, 3":           "--id=0,3",
+		"GPU-2f9e1a0c,1": "--id=GPU-2f9e1a0c,1",
+		"1,-1,2":         "--id=1", // CUDA reads no further
+		"MIG-2f9e1a0c":   "--query-gpu=index,utilization.gpu,memory.used,power.draw",
+		"":               "",
+		"-1":             "",
+		"NoDevFiles":     "",
+	} {
+		t.Run(list, func(t *testing.T) {
+			asked := filepath.Join(t.TempDir(), "asked")
+			programs(t, map[string]string{"nvidia-smi": "echo $1 > " + asked})
+			t.Setenv("CUDA_VISIBLE_DEVICES", list)
+			hostinfo.GPUs(t.Context(), time.Second, func([]byte) {})
+			measured, _ := os.ReadFile(asked) // none where nobody was asked
+			hostinfo.AddTools(t.Context(), &event.Environment{})
+			listed, _ := os.ReadFile(asked)
+			if got := strings.TrimSpace(string(measured)); got != want {
+				t.Errorf("measured %q, want %q", got, want)
+			}
+			if got := string(listed) != ""; got != (want != "") {
+				t.Errorf("listed %q", listed)
+			}
+		})
+	}
+}
+
 // Texts of DCGM 3, as its manual and its source print them: no GPU wrote them here.
 const (
 	discovery = `2 GPUs found.

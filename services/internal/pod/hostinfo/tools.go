@@ -2,6 +2,7 @@ package hostinfo
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -89,9 +90,14 @@ func versionLine(output string) string {
 	return strings.TrimSpace(lines[i][:min(len(lines[i]), 200)])
 }
 
-// addGPUs asks nvidia-smi, whose answers are those of nvidia-smi(1).
+// addGPUs asks nvidia-smi, whose answers are those of nvidia-smi(1), for the GPUs that
+// CUDA may use here.
 func addGPUs(ctx context.Context, m *event.Machine) {
-	output := runTool(ctx, "nvidia-smi", "--query-gpu=name,memory.total,uuid,driver_version", "--format=csv,noheader,nounits")
+	only, ok := visibleGPUs(os.LookupEnv("CUDA_VISIBLE_DEVICES"))
+	if !ok {
+		return
+	}
+	output := runTool(ctx, "nvidia-smi", append(only, "--query-gpu=name,memory.total,uuid,driver_version", "--format=csv,noheader,nounits")...)
 	var gpus []event.GPU
 	for line := range strings.Lines(output) {
 		parts := strings.Split(strings.TrimSpace(line), ", ")

@@ -348,7 +348,8 @@ func containerKind(c corev1.Container, init bool) shimapi.Kind {
 	return shimapi.Init
 }
 
-// gpuEnv returns the variables that name a container's GPUs.
+// gpuEnv returns the variables that name a container's GPUs. Without the order CUDA numbers the fastest first, and
+// nvidia-smi does not.
 func gpuEnv(in Input, c corev1.Container) []string {
 	if !in.HasGPUs {
 		return nil
@@ -359,5 +360,5 @@ func gpuEnv(in Input, c corev1.Container) []string {
 			ids = append(ids, fmt.Sprint(id))
 		}
 	}
-	return []string{"CUDA_VISIBLE_DEVICES=" + strings.Join(ids, ",")}
+	return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + strings.Join(ids, ",")}
 }
