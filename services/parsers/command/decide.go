@@ -8,16 +8,16 @@ import (
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
-// End is how the process of a parser has ended.
-type End struct {
+// processEnd is how the process of a parser has ended.
+type processEnd struct {
 	Problem string   // why it could not be started, or was killed; empty if neither is so
 	Code    int      // as a shell says it
 	Signal  string   // that ended it; empty if none did
 	Stderr  []string // the last lines of its standard error
 }
 
-// Conclude returns the report of a parser. A parser that broke a rule has found nothing: its numbers cannot be relied on.
-func Conclude(l Lines, e End) report.Report {
+// conclude returns the report of a parser. A parser that broke a rule has found nothing: its numbers cannot be relied on.
+func conclude(l printedLines, e processEnd) report.Report {
 	switch {
 	case l.Fault != "":
 		return failure(l.Fault, e)
@@ -40,7 +40,7 @@ func Conclude(l Lines, e End) report.Report {
 }
 
 // failure returns the report of a parser that failed itself.
-func failure(reason string, e End) report.Report {
+func failure(reason string, e processEnd) report.Report {
 	r := report.Of(Kind, "", nil, reason+quoted(e.Stderr))
 	r.State = report.Failed
 	return r

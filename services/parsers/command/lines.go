@@ -30,8 +30,8 @@ const (
 	maxText    = 256 // bytes of a unit, and of the name and the value of a label
 )
 
-// Lines are the lines that a parser has printed.
-type Lines struct {
+// printedLines are the lines that a parser has printed.
+type printedLines struct {
 	Metrics []report.Metric
 	State   report.State // that the parser gave; empty if it gave none
 	Reason  string       // for the state
@@ -39,8 +39,8 @@ type Lines struct {
 	Fault   string       // of the first line that is none of the schema, with the line; empty if there is none
 }
 
-// Read reads lines until the end of r, an error of it, or a line that is none of the schema.
-func Read(r io.Reader) Lines {
+// readLines reads lines until the end of r, an error of it, or a line that is none of the schema.
+func readLines(r io.Reader) printedLines {
 	reader := lineReader{seen: map[string]bool{}}
 	b := bufio.NewReaderSize(r, MaxLine+1)
 	for number, size := 1, 0; ; number++ {
@@ -66,7 +66,7 @@ func Read(r io.Reader) Lines {
 
 // lineReader reads one line after the other.
 type lineReader struct {
-	lines   Lines
+	lines   printedLines
 	summary bool            // a line with a state or a version was read
 	seen    map[string]bool // metrics, with their labels
 }

@@ -1,4 +1,4 @@
-package command_test
+package command
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/benchmark-ai/bai/services/parsers/command"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -21,7 +20,7 @@ func TestEachLineIsAMetric(t *testing.T) {
 {"name": "bandwidth", "value": 1.5e9, "labels": {"stream": "1"}}
 {"version": "2.1", "state": "partial", "reason": "no second half"}
 {"name": "loss", "value": -0.25}`
-	want := command.Lines{
+	want := printedLines{
 		Metrics: []report.Metric{
 			{Name: "bandwidth", Value: 72465125000, Unit: "bits/s", Direction: report.Higher, Labels: map[string]string{"stream": "sum"}, Headline: true},
 			{Name: "bandwidth", Value: 1.5e9, Unit: "1", Labels: map[string]string{"stream": "1"}},
@@ -29,7 +28,7 @@ func TestEachLineIsAMetric(t *testing.T) {
 		},
 		State: report.Partial, Reason: "no second half", Version: "2.1",
 	}
-	if diff := cmp.Diff(want, command.Read(strings.NewReader(text))); diff != "" {
+	if diff := cmp.Diff(want, readLines(strings.NewReader(text))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -41,7 +40,7 @@ func TestMetricsMayBePrintedAsAReportHasThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(command.Lines{Metrics: []report.Metric{m}}, command.Read(strings.NewReader(string(text)))); diff != "" {
+	if diff := cmp.Diff(printedLines{Metrics: []report.Metric{m}}, readLines(strings.NewReader(string(text)))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -80,7 +79,7 @@ func refusals() map[string]string {
 func TestALineThatIsNoneOfTheSchemaIsQuoted(t *testing.T) {
 	t.Parallel()
 	for line, reason := range refusals() {
-		l := command.Read(strings.NewReader("\n" + line + "\n" + `{"name": "later", "value": 1}`))
+		l := readLines(strings.NewReader("\n" + line + "\n" + `{"name": "later", "value": 1}`))
 		want := fmt.Sprintf("line 2 of its output is refused: %s: %q", reason, report.Clip(line))
 		if l.Fault != want || len(l.Metrics) > 0 {
 			t.Errorf("%s:\n got %s, %d metrics\nwant %s", line, l.Fault, len(l.Metrics), want)
@@ -94,7 +93,7 @@ func TestALineThatComesTwiceIsRefused(t *testing.T) {
 		`{"name": "a", "value": 1}` + "\n" + `{"name": "a", "value": 2, "labels": {}}`: "a line before it has the same name and labels",
 		`{"version": "1"}` + "\n" + `{"state": "ok"}`:                                  "a line before it has a state or a version",
 	} {
-		if l := command.Read(strings.NewReader(text)); !strings.HasPrefix(l.Fault, "line 2 of its output is refused: "+want+": ") {
+		if l := readLines(strings.NewReader(text)); !strings.HasPrefix(l.Fault, "line 2 of its output is refused: "+want+": ") {
 			t.Errorf("%s: %s, want %s", text, l.Fault, want)
 		}
 	}
@@ -122,15 +121,15 @@ func TestAFloodIsReadToALimit(t *testing.T) {
 		"\n": "with it there are more than 4 MiB",
 	} {
 		in := &endless{text: text}
-		if l := command.Read(in); !strings.Contains(l.Fault, want) || in.size > command.MaxOutput+2*command.MaxLine {
+		if l := readLines(in); !strings.Contains(l.Fault, want) || in.size > MaxOutput+2*MaxLine {
 			t.Errorf("%q: %.100s, %d bytes read, want %s", text, l.Fault, in.size, want)
 		}
 	}
 	var many strings.Builder
-	for i := range command.MaxMetrics + 1 {
+	for i := range MaxMetrics + 1 {
 		fmt.Fprintf(&many, "{\"name\": \"m%d\", \"value\": 1}\n", i)
 	}
-	if l := command.Read(strings.NewReader(many.String())); len(l.Metrics) != command.MaxMetrics || !strings.Contains(l.Fault, "more than 10000 metrics") {
+	if l := readLines(strings.NewReader(many.String())); len(l.Metrics) != MaxMetrics || !strings.Contains(l.Fault, "more than 10000 metrics") {
 		t.Errorf("%d metrics, %s", len(l.Metrics), l.Fault)
 	}
 }
@@ -141,9 +140,9 @@ func FuzzRead(f *testing.F) {
 		f.Add(line)
 	}
 	f.Add("{\"name\": \"a\", \"value\": 1, \"labels\": {\"b\": \"c\"}, \"headline\": true}\n{\"state\": \"partial\", \"reason\": \"r\", \"version\": \"v\"}\n")
-	kind := report.Kind{Name: command.Kind, Metrics: []report.Definition{{Name: "*", Unit: "*", Headline: true, Labels: []string{"*"}}}}
+	kind := report.Kind{Name: Kind, Metrics: []report.Definition{{Name: "*", Unit: "*", Headline: true, Labels: []string{"*"}}}}
 	f.Fuzz(func(t *testing.T, text string) {
-		r := command.Conclude(command.Read(strings.NewReader(text)), command.End{})
+		r := conclude(readLines(strings.NewReader(text)), processEnd{})
 		for i := range r.Metrics {
 			kind.Metrics[0].Direction = r.Metrics[i].Direction
 		}
@@ -173,7 +172,7 @@ func TestTheSchemaRefusesWhatIsRefused(t *testing.T) {
 		`{"name": "a b", "value": -1.5e-3}`, `{"name": "é", "value": 0, "unit": "s", "direction": "lower", "labels": {"a": ""}, "headline": false}`, `{"name": "a", "value": 1, "direction": ""}`,
 		`{"version": "1"}`, `{"state": "ok"}`, `{"state": "failed", "reason": "r", "version": "1"}`,
 	} {
-		if l := command.Read(strings.NewReader(line)); l.Fault != "" || !valid(line) {
+		if l := readLines(strings.NewReader(line)); l.Fault != "" || !valid(line) {
 			t.Errorf("%s: %s, the schema takes it: %t", line, l.Fault, valid(line))
 		}
 	}

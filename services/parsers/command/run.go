@@ -35,37 +35,37 @@ func Run(start func(stdout, stderr *os.File) (Process, error), deadline time.Dur
 	defer stdout.close()
 	defer stderr.close()
 	if err := errors.Join(stdout.open(), stderr.open()); err != nil {
-		return Conclude(Lines{}, End{Problem: "cannot be started: " + err.Error()})
+		return conclude(printedLines{}, processEnd{Problem: "cannot be started: " + err.Error()})
 	}
 	p, err := start(stdout.to, stderr.to)
 	if err != nil {
-		return Conclude(Lines{}, End{Problem: "cannot be started: " + err.Error()})
+		return conclude(printedLines{}, processEnd{Problem: "cannot be started: " + err.Error()})
 	}
 	stdout.closeWriter()
 	stderr.closeWriter()
-	r := running{process: p, lines: make(chan Lines, 1), tail: make(chan string, 1), ended: make(chan End, 1)}
-	go func() { r.lines <- Read(stdout.from) }()
+	r := running{process: p, lines: make(chan printedLines, 1), tail: make(chan string, 1), ended: make(chan processEnd, 1)}
+	go func() { r.lines <- readLines(stdout.from) }()
 	go func() { r.tail <- readTail(stderr.from) }()
 	go func() {
 		code, signal := p.Wait()
-		r.ended <- End{Code: code, Signal: signal}
+		r.ended <- processEnd{Code: code, Signal: signal}
 	}()
-	return Conclude(r.wait(deadline, stop))
+	return conclude(r.wait(deadline, stop))
 }
 
 // running is a parser that runs.
 type running struct {
 	process Process
-	lines   chan Lines
+	lines   chan printedLines
 	tail    chan string // of standard error
-	ended   chan End
+	ended   chan processEnd
 }
 
 // wait waits for the end of a parser, which it brings about if the parser breaks a rule.
-func (r running) wait(deadline time.Duration, stop <-chan struct{}) (Lines, End) {
+func (r running) wait(deadline time.Duration, stop <-chan struct{}) (printedLines, processEnd) {
 	limit := time.NewTimer(deadline)
 	defer limit.Stop()
-	problem, l := "", Lines{}
+	problem, l := "", printedLines{}
 	kill := func(reason string) {
 		r.process.Kill()
 		problem = cmp.Or(problem, reason)
@@ -89,7 +89,7 @@ func (r running) wait(deadline time.Duration, stop <-chan struct{}) (Lines, End)
 }
 
 // rest returns what a parser that has ended had printed that was not read before.
-func (r running) rest(l Lines, e End) (Lines, End) {
+func (r running) rest(l printedLines, e processEnd) (printedLines, processEnd) {
 	r.process.Kill() // the rest of its group
 	late := make(chan struct{})
 	defer time.AfterFunc(linger, func() { close(late) }).Stop()

@@ -12,16 +12,16 @@ import (
 // maxName is the greatest length of a name, from which operators make those of pods.
 const maxName = 52
 
-// Names are the names of the objects of one copy of a manifest.
-type Names struct {
+// objectNames are the names of the objects of one copy of a manifest.
+type objectNames struct {
 	Base string // begins them all
 	own  map[string]string
 }
 
-// NamesOf returns the names of the objects of a copy. The object with the number main, which
+// newObjectNames returns the names of the objects of a copy. The object with the number main, which
 // ends the run, has the name of the attempt in the first copy.
-func NamesOf(attempt string, copyNumber int, all []manifest.Document, main int) Names {
-	n := Names{Base: attempt, own: map[string]string{}}
+func newObjectNames(attempt string, copyNumber int, all []manifest.Document, main int) objectNames {
+	n := objectNames{Base: attempt, own: map[string]string{}}
 	if copyNumber > 0 {
 		n.Base += "-" + strconv.Itoa(copyNumber)
 	}
@@ -36,7 +36,7 @@ func NamesOf(attempt string, copyNumber int, all []manifest.Document, main int) 
 }
 
 // Of returns the name of an object.
-func (n Names) Of(d manifest.Document) string { return n.own[key(d.Kind(), d.Name())] }
+func (n objectNames) Of(d manifest.Document) string { return n.own[key(d.Kind(), d.Name())] }
 
 func key(kind, name string) string { return kind + " " + name }
 
@@ -61,7 +61,7 @@ func referenceKinds() map[string]string {
 
 // Rename returns a copy of a part of an object in which references to objects of the manifest
 // have their names in the cluster.
-func (n Names) Rename(in any) any {
+func (n objectNames) Rename(in any) any {
 	switch in := in.(type) {
 	case map[string]any:
 		all := make(map[string]any, len(in))
@@ -83,7 +83,7 @@ func (n Names) Rename(in any) any {
 }
 
 // reference returns a reference to an object of a kind: its name, or a table with it.
-func (n Names) reference(kind string, value any) any {
+func (n objectNames) reference(kind string, value any) any {
 	switch value := value.(type) {
 	case string:
 		if name := n.own[key(kind, value)]; name != "" {

@@ -59,7 +59,7 @@ func (in Input) Objects() (objects []cluster.Object, pods int, err error) {
 	}
 	var ending []cluster.Object
 	for n := range in.Descriptor.Manifest.Copies {
-		c := copyBuilder{Input: in, number: n, names: NamesOf(in.Attempt, n, plain(all), main), pods: pods}
+		c := copyBuilder{Input: in, number: n, names: newObjectNames(in.Attempt, n, plain(all), main), pods: pods}
 		for i, d := range all {
 			o, err := c.object(d, i == main)
 			if err != nil {
@@ -80,7 +80,7 @@ type copyBuilder struct {
 	Input
 
 	number int
-	names  Names
+	names  objectNames
 	pods   int // of all copies
 }
 
