@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -41,6 +42,35 @@ func TestPackagesThatRunWithoutTheRaceDetectorStartNoGoroutine(t *testing.T) {
 				t.Errorf("%s starts a goroutine: take its package out of `sequential` in .ci/test", path)
 			}
 		}
+	}
+}
+
+// The linker takes one copy of each instance of generic code, and of each function that several packages compile, for all of them. Where
+// that copy does not know the detector, as one of sync.Map, the detector reports races that are none.
+func TestSQLiteWithoutTheRaceDetectorSharesNoCode(t *testing.T) {
+	t.Parallel()
+	const lib = "modernc.org/sqlite/lib"
+	archive, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-f", "{{.Export}}", lib).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := exec.CommandContext(t.Context(), "go", "tool", "nm", strings.TrimSpace(string(archive))).Output() //nolint:gosec // of the compiler
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := 0
+	for line := range strings.Lines(string(symbols)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) < 3 || f[1] != "T" || strings.HasPrefix(f[2], "type:.eq."): // comparisons make no order
+		case strings.HasPrefix(f[2], lib+".") && !strings.Contains(f[2], "["):
+			own++
+		default:
+			t.Errorf("%s compiles %s, which others may share: take its flag out of .ci/test", lib, f[2])
+		}
+	}
+	if own < 1000 {
+		t.Errorf("%d functions of its own: the symbols are not read as they are written", own)
 	}
 }
 

@@ -161,7 +161,8 @@ func configure(tb testing.TB, home *jvm.Home, dir string, ports []int) {
 		}
 		home.Write(tb, "config/"+name, string(b))
 	}
-	home.Write(tb, "config/jvm.options.d/heap.options", fmt.Sprintf("-Xms%[1]s\n-Xmx%[1]s\n", heap()))
+	// A server of tests lives for minutes: what the best compiler and parallel collections cost, they do not bring in.
+	home.Write(tb, "config/jvm.options.d/tests.options", fmt.Sprintf("-Xms%[1]s\n-Xmx%[1]s\n-XX:TieredStopAtLevel=1\n-XX:-UseG1GC\n-XX:+UseSerialGC\n-XX:-AlwaysPreTouch\n", heap()))
 	home.Write(tb, "tmp/.keep", "")
 	home.Write(tb, "config/elasticsearch.yml", fmt.Sprintf(`cluster.name: bai-testbed
 node.name: testbed
