@@ -299,20 +299,27 @@ func (p *platform) submit(descriptor string) string {
 	}
 }
 
-// get returns a run.
+// get returns a run. It asks again while the store does not answer, as clients do.
 func (p *platform) get(run string) *baiv1.Run {
 	p.t.Helper()
-	r, err := p.api.GetRun(p.t.Context(), &baiv1.GetRunRequest{Run: run}, grpc.WaitForReady(true))
-	if err != nil {
-		p.t.Fatalf("get %s: %v", run, err)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
+	defer cancel()
+	for {
+		r, err := p.api.GetRun(ctx, &baiv1.GetRunRequest{Run: run}, grpc.WaitForReady(true))
+		switch {
+		case err == nil:
+			return r.GetRun()
+		case status.Code(err) != codes.Unavailable:
+			p.t.Fatalf("get %s: %v", run, err)
+		}
+		time.Sleep(100 * time.Millisecond) // a store on a busy machine has created its indices, and not yet their shards
 	}
-	return r.GetRun()
 }
 
 // awaitPhase waits until the run is in one of the phases, or finished.
 func (p *platform) awaitPhase(run string, phases ...baiv1.Phase) *baiv1.Run {
 	p.t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		r := p.get(run)
 		for _, phase := range append(phases, baiv1.Phase_PHASE_FINISHED) {
