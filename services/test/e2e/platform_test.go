@@ -192,8 +192,8 @@ func (p *platform) stop() {
 		if err != nil {
 			p.t.Errorf("the platform ended with %v", err)
 		}
-	case <-time.After(60 * time.Second):
-		p.t.Error("the platform did not end within 60 s of SIGTERM")
+	case <-time.After(5 * time.Minute):
+		p.t.Error("the platform did not end within 5 min of SIGTERM")
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 		if err := <-done; err != nil {
 			p.t.Logf("then it ended with %v", err)
