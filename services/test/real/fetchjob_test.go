@@ -436,7 +436,7 @@ func (o *fetchFixture) pods(t *testing.T) []corev1.Pod {
 // addresses are those of the pods of fetch Jobs, once all have one.
 func (o *fetchFixture) addresses(t *testing.T) []string {
 	t.Helper()
-	for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(kubectlInterval) {
 		var ips []string
 		for _, p := range o.pods(t) {
 			ips = append(ips, p.Status.PodIP)
@@ -453,7 +453,7 @@ func (o *fetchFixture) addresses(t *testing.T) []string {
 // awaitNoJobs waits until no fetch Job is left, and no pod of one.
 func (o *fetchFixture) awaitNoJobs(t *testing.T) {
 	t.Helper()
-	for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(kubectlInterval) {
 		left := o.cluster.Run(t, "-n", o.scope, "get", "jobs,pods", "-l", "app.kubernetes.io/name=fetch-job", "-o", "name")
 		if left == "" {
 			return

@@ -302,7 +302,7 @@ func TestADataSetReachesThePodAndAFileComesBack(t *testing.T) {
 // awaitCleared waits until no object of a run is left.
 func awaitCleared(t *testing.T, testCluster *testbed.Cluster, scope string) {
 	t.Helper()
-	for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(kubectlInterval) {
 		left := testCluster.Run(t, "-n", scope, "get", "jobs,pods,services,configmaps,secrets,networkpolicies", "-l", "benchmark-ai.dev/run", "-o", "name")
 		if left == "" {
 			return

@@ -31,8 +31,9 @@ import (
 )
 
 const (
-	roles       = "../../../deploy/kubernetes/base/rbac"
-	waitTimeout = 10 * time.Minute
+	roles           = "../../../deploy/kubernetes/base/rbac"
+	waitTimeout     = 10 * time.Minute
+	kubectlInterval = time.Second // between two starts of kubectl, each of which takes a fifth of a second of a processor
 )
 
 // roleOf returns the role that deploy gives a service.

@@ -20,7 +20,7 @@ func TestWhatRanOnANodeThatStopsIsLost(t *testing.T) {
 		if out, err := w.cluster.Try(ctx, "wait", "node/node2", "--for=condition=Ready", "--timeout=5m"); err != nil {
 			t.Errorf("the node does not come back: %v\n%s", err, out)
 		}
-		for late := time.Now().Add(waitTimeout); ; time.Sleep(100 * time.Millisecond) {
+		for late := time.Now().Add(waitTimeout); ; time.Sleep(kubectlInterval) {
 			taints, err := w.cluster.Try(ctx, "get", "node/node2", "-o", "jsonpath={.spec.taints}")
 			if err == nil && taints == "" {
 				return

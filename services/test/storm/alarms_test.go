@@ -280,11 +280,11 @@ func TestEveryNoticeIsSentOnceWhateverIsKilled(t *testing.T) {
 	seed := uint64(os.Getpid()) //nolint:gosec // a process ID is not negative
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // moments of kills are no secret
-	s := &alarmStorm{w: w, places: places, series: testbed.Size(20, 5), least: testbed.Size(5, 2), commit: map[string]string{}}
-	finish := s.begin(testbed.Size(10, 3))
+	s := &alarmStorm{w: w, places: places, series: testbed.Size(20, 5), least: testbed.Size(5, 1), commit: map[string]string{}}
+	finish := s.begin(testbed.Size(10, 2))
 	end := s.failInTurn(time.Duration(testbed.Size(6, 2)) * time.Second)
 	begun := time.Now()
-	s.killInTurn(random, testbed.Size(200, 8), 2*time.Second,
+	s.killInTurn(random, testbed.Size(200, 4), 2*time.Second,
 		w.killProcess(w.services["gateway"]), w.killProcess(w.services["metrics-pusher"]), w.killProcess(w.services[analysts()[0]]), w.killProcess(w.services[analysts()[1]]))
 	t.Logf("killed for %s", time.Since(begun).Round(time.Second))
 	finish()
