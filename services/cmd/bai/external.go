@@ -42,7 +42,7 @@ func (p *platform) openStore(ctx context.Context) (err error) {
 	files := consistency.FileStamps(p.dir.Path) // before the store creates files
 	opened, err := program.OpenStore(ctx, path, p.settings.Elasticsearch)
 	if errors.Is(err, sqlite.ErrDamaged) || errors.Is(err, sqlite.ErrNotDatabase) {
-		return unreadable(path, err)
+		return consistency.UnreadableStore(path, err)
 	}
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (p *platform) openStore(ctx context.Context) (err error) {
 	p.sqlite, _ = opened.(*sqlite.Store)
 	if s := p.sqlite; s != nil && len(p.settings.Kafka.Brokers) == 0 {
 		if err := p.checkConsistency(ctx, s, files); errors.Is(err, sqlite.ErrDamaged) {
-			return errors.Join(unreadable(path, err), opened.Close())
+			return errors.Join(consistency.UnreadableStore(path, err), opened.Close())
 		} else if err != nil {
 			return errors.Join(err, opened.Close())
 		}

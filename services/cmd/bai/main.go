@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/adminverb"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
 )
 
@@ -31,7 +32,7 @@ func command(out, log io.Writer) *cobra.Command {
 	}
 	root.SetOut(out)
 	root.SetErr(log)
-	root.AddCommand(standaloneCommand(out, log), adminCommand(out), &cobra.Command{
+	root.AddCommand(standaloneCommand(out, log), adminverb.Command(out), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,

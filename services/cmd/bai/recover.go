@@ -152,23 +152,7 @@ func (p *platform) checkConsistency(ctx context.Context, s *sqlite.Store, files 
 	}
 	p.replay = true
 	if f.Mark != nil && f.Mark.Store != s.ID() {
-		fmt.Fprintln(p.options.out, lostWithStore)
+		fmt.Fprintln(p.options.out, consistency.LostWithStore)
 	}
 	return s.Verify(ctx)
-}
-
-// lostWithStore names the data that the topics do not have.
-const lostWithStore = "what only the store knew is lost: schedules, descriptors that were kept, names of artifacts and data sets, events older than the topics keep"
-
-// unreadable adds the remedy for a store at path that cannot be read.
-func unreadable(path string, err error) error {
-	return fmt.Errorf("%w\nto begin without it, keep it and start again: mv %[2]s %[2]s.damaged && rm -f %[2]s-wal %[2]s-shm\nthen what the topics have is heard again; %[3]s", err, shellQuote(path), lostWithStore)
-}
-
-// shellQuote returns a path quoted for a shell.
-func shellQuote(path string) string {
-	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/joining"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafkatest"
@@ -20,15 +22,9 @@ func TestAnOperatorDemandsSealsOfWhatComesFromNowOn(t *testing.T) {
 	t.Parallel()
 	broker, dir := kafkatest.Start(t, event.Topics()...), t.TempDir()
 	key := filepath.Join(dir, "seal.key")
-	j := joinSettings{Store: filepath.Join(dir, "store.db"), Kafka: kafka.Settings{Brokers: broker.Addrs, SigningKeyFile: key}}
-	text, err := j.text()
-	if err != nil {
+	j := joining.Settings{Store: filepath.Join(dir, "store.db"), Kafka: kafka.Settings{Brokers: broker.Addrs, SigningKeyFile: key}}
+	if err := errors.Join(os.WriteFile(key, []byte("the key of the seals of a test\n"), 0o600), j.Write(dir)); err != nil {
 		t.Fatal(err)
-	}
-	for path, text := range map[string]string{key: "the key of the seals of a test\n", filepath.Join(dir, "services.toml"): string(text)} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	wants := func(verb, line string) {
 		t.Helper()

@@ -1,4 +1,6 @@
-package main
+// Package adminverb is `bai admin`: what an operator does on the brokers and the store,
+// whose settings are read from a file of its own.
+package adminverb
 
 import (
 	"context"
@@ -15,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/consistency"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
@@ -61,7 +64,7 @@ func (o *adminClient) kafka() (kafka.Settings, error) {
 	return s.Kafka, nil
 }
 
-func adminCommand(out io.Writer) *cobra.Command {
+func Command(out io.Writer) *cobra.Command {
 	o := &adminClient{out: out}
 	c := &cobra.Command{
 		Use:   "admin",
@@ -276,7 +279,7 @@ func (o *adminClient) checkFile(ctx context.Context, path string) (err error) {
 		err = errors.Join(s.Verify(ctx), s.Close())
 	}
 	if errors.Is(err, sqlite.ErrDamaged) || errors.Is(err, sqlite.ErrNotDatabase) {
-		return unreadable(path, err)
+		return consistency.UnreadableStore(path, err)
 	}
 	if err != nil {
 		return err

@@ -1,26 +1,21 @@
-package main
+package adminverb
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchmark-ai/bai/services/cmd/bai/internal/joining"
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/internal/config"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/kafka/admin"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
 )
-
-// Validate implements config.Validator. It accepts everything, since a platform wrote
-// the settings.
-func (j *joinSettings) Validate() error { return nil }
 
 func (o *adminClient) seals() *cobra.Command {
 	c := &cobra.Command{
@@ -55,9 +50,9 @@ no longer kept: then seals are demanded of all. It is never taken back.`,
 // withSeals calls do with the settings of the brokers and the signature policy in the
 // store.
 func (o *adminClient) withSeals(ctx context.Context, data string, do func(context.Context, kafka.Settings, kafka.SignaturePolicyStore) error) (err error) {
-	var j joinSettings
+	var j joining.Settings
 	if data != "" {
-		if err := readJoining(data, &j); err != nil {
+		if j, err = joining.Read(data); err != nil {
 			return err
 		}
 	} else {
@@ -83,15 +78,6 @@ func (o *adminClient) withSeals(ctx context.Context, data string, do func(contex
 	}
 	defer func() { err = errors.Join(err, docs.Close()) }()
 	return do(ctx, j.Kafka, kafka.SignaturePolicyStore{Docs: docs})
-}
-
-// readJoining reads the settings for joining the platform of a data directory.
-func readJoining(data string, j *joinSettings) error {
-	path := filepath.Join(data, "services.toml")
-	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("look for the platform of %s: %w; start it, then try again", data, err)
-	}
-	return config.Load(path, j)
 }
 
 func (o *adminClient) showSeals(ctx context.Context, s kafka.Settings, in kafka.SignaturePolicyStore) error {
