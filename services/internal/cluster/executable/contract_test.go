@@ -33,7 +33,7 @@ func sample(t *testing.T) []string {
 // awaitEmpty waits until the folder of an engine has no attempts, so that it can be removed.
 func awaitEmpty(t *testing.T, dir string) {
 	t.Helper()
-	for late := time.Now().Add(20 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
+	for late := time.Now().Add(5 * time.Minute); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
 		if left, _ := filepath.Glob(dir + "/*/record"); len(left) == 0 {
 			return
 		}
