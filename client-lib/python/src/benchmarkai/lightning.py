@@ -26,8 +26,8 @@ class Emit(_Base):  # type: ignore[misc]
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, *unused: Any) -> None:
         step = trainer.global_step
-        if self.every_n_steps and step != self._last and step % self.every_n_steps == 0:
-            self._last = step  # with accumulated gradients several batches make one step
+        if self.every_n_steps and step not in (0, self._last) and step % self.every_n_steps == 0:
+            self._last = step  # with accumulated gradients several batches make one step, and the first may end before any
             self._emit(trainer)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
