@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/plan/roles"
 )
 
 // Requirements are the things that a run needs.
@@ -274,7 +275,7 @@ func programs(r role) []string {
 // startedByMPI returns the command that a command of mpirun starts on each host, or nil
 // if that command cannot be determined.
 func startedByMPI(command []string) []string {
-	if len(command) == 0 || !slices.Contains([]string{"mpirun", "mpirun.openmpi", "mpiexec", "mpiexec.openmpi", "mpiexec.hydra", "prterun"}, path.Base(command[0])) {
+	if len(command) == 0 || !roles.StartsRanks(command[0]) {
 		return nil
 	}
 	values := map[string]int{}

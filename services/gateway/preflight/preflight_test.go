@@ -155,6 +155,7 @@ func TestTheProgramThatMpirunStartsIsLookedFor(t *testing.T) {
 		{"mpirun -n 2 train --fast", "ssh sshd mpirun train"},
 		{"mpirun --mca btl tcp -x LIB --map-by node -np 4 /opt/train -n 1", "ssh sshd mpirun /opt/train"},
 		{"mpiexec.hydra -genv A 1 -ppn 2 /usr/bin/env A=1 python3 train.py", "ssh sshd mpiexec.hydra /usr/bin/env python3"},
+		{"mpiexec.mpich -n 2 train", "ssh sshd mpiexec.mpich train"},
 		{"mpirun --unknown train", "ssh sshd mpirun"},
 		{"mpirun -n", "ssh sshd mpirun"},
 		{"mpirun -n 2 $(BAI_SCRIPTS_PATH)/train", "ssh sshd mpirun"},

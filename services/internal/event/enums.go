@@ -88,7 +88,7 @@ const (
 	Signaled          Reason = "Signaled"          // the benchmark was ended by a signal
 	OOMKilled         Reason = "OOMKilled"         // the benchmark ran out of memory (OOM)
 	Evicted           Reason = "Evicted"           // the node needed the room
-	Preempted         Reason = "Preempted"         // a pod of higher priority took the place
+	Preempted         Reason = "Preempted"         // a pod of higher priority took the place, or the cluster's queue suspended the job again
 	NodeLost          Reason = "NodeLost"          // the node does not answer
 	SidecarFailed     Reason = "SidecarFailed"     // a sidecar of the benchmark failed
 	DeadlineExceeded  Reason = "DeadlineExceeded"  // limits.deadline passed

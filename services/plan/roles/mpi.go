@@ -52,6 +52,9 @@ func mpi(in Input, r Role) ([]Role, error) {
 	if len(r.Command) == 0 {
 		return nil, refusal.Descriptor("strategy mpi needs ml.benchmark_code (add it)")
 	}
+	if in.Names.Operator && len(r.Steps) > 0 {
+		return nil, refusal.Descriptor("this platform runs strategy mpi by Kubeflow's MPI operator, whose runs have no [[steps]] (leave them out)")
+	}
 	r.quietArtifacts()
 	r.MPI, r.Network = true, networkMPI
 	r.Vars = append(slices.Clip(r.Vars), transportVars(r.PodNetwork.Transport)...)
@@ -59,7 +62,7 @@ func mpi(in Input, r Role) ([]Role, error) {
 	worker, launcher := r, r
 	worker.Name, worker.Replicas, worker.Indexed, worker.EndsRun = roleWorker, in.Descriptor.Hardware.Distributed.NumInstances, true, false
 	worker.Command, worker.Script, worker.Metrics, worker.Parsers, worker.ParserScripts = []string{MPIDir + "/worker"}, "", nil, nil, nil
-	worker.Ports = []int{sshPort}
+	worker.Ports, worker.Steps = []int{sshPort}, nil
 	worker.Listens = []int{sshPort}
 	hosts := in.Names.Hosts(worker)
 	worker.OwnsNames, worker.OwnsKeys, worker.SSHFiles = true, true, sshFiles(hosts, slots, sshPort)
@@ -125,11 +128,18 @@ func transportVars(t descriptors.Transport) []corev1.EnvVar {
 	return nil
 }
 
+// StartsRanks reports whether a program, or its path, is one of those that start the processes of an MPI run: of Open MPI, PRRTE, MPICH,
+// Intel MPI or Horovod, under each name that Debian gives them.
+func StartsRanks(program string) bool {
+	return slices.Contains([]string{
+		"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "orterun", "prterun", "mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra", "horovodrun",
+	}, path.Base(program))
+}
+
 // launcherCommand returns the command of the launcher: the user's command, under mpirun
 // unless it is a script or calls mpirun itself.
 func launcherCommand(r Role, processes int) []string {
-	own := []string{"mpirun", "mpiexec", "mpiexec.hydra", "mpiexec.openmpi", "mpirun.openmpi", "horovodrun", "prterun"}
-	if r.Script != "" || slices.Contains(own, path.Base(r.Command[0])) {
+	if r.Script != "" || StartsRanks(r.Command[0]) {
 		return r.Command
 	}
 	return slices.Concat([]string{"mpirun", "-n", strconv.Itoa(processes)}, r.Command)

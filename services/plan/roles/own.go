@@ -51,7 +51,9 @@ func ownRole(in Input, r descriptors.Role) (Role, error) {
 		return Role{}, err
 	}
 	made.Name, made.Replicas, made.Indexed, made.Network = r.Name, r.Replicas, true, networkOwn
-	made.EndsRun = len(ending) > 0 && r.Name == ending[len(ending)-1]
+	if made.EndsRun = len(ending) > 0 && r.Name == ending[len(ending)-1]; !made.EndsRun {
+		made.Steps = nil
+	}
 	switch {
 	case made.EndsRun:
 	case slices.Contains(ending, r.Name):

@@ -65,6 +65,8 @@ func Decide(s Observation) Verdict {
 		failed,
 		copyFailed,
 		nodeLost,
+		preempted,
+		requeued,
 		endedEarly,
 		endedUnready,
 		stepsStuck,

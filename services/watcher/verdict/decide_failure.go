@@ -191,6 +191,9 @@ func exitReason(t *corev1.ContainerStateTerminated, subject, limit string) (even
 		return event.CommandNotFound, fmt.Sprintf("%s's command was not found, or cannot be executed (exit code %d)%s", subject, code, tail)
 	case without && code == pod.ExitNoResults:
 		return event.NoResults, fmt.Sprintf("%s left no results: %s", subject, missing)
+	case hydraSignal(t.Message) != 0:
+		n := hydraSignal(t.Message)
+		return event.Signaled, fmt.Sprintf("%s was ended by signal %d%s (exit code %d)%s", subject, n, signalName(n), code, tail)
 	case code > exitSignal && code <= exitSignal+maxSignal:
 		return event.Signaled, fmt.Sprintf("%s was ended by signal %d%s (exit code %d)%s", subject, code-exitSignal, signalName(code-exitSignal), code, tail)
 	}
@@ -266,6 +269,7 @@ func clusterMessage(t *corev1.ContainerStateTerminated) string {
 // program's last line before the frame.
 func lastWords(message string) string {
 	var w string
+	message = beforeHydra(message)
 	framed := strings.Contains(message, "mpirun") || strings.Contains(message, "prterun") || strings.Contains(message, "Primary job")
 	for line := range strings.Lines(strings.ToValidUTF8(message, "\uFFFD")) {
 		line = strings.TrimSpace(line)
@@ -323,37 +327,6 @@ func unplaceable(message string) bool {
 func tooLarge(message string) bool {
 	m := regexp.MustCompile(`^0/(\d+) nodes are available: .*preemption: 0/\d+ nodes are available: (\d+) Preemption is not helpful`).FindStringSubmatch(message)
 	return len(m) == 3 && m[1] == m[2] && strings.Contains(message, "Insufficient ") && !strings.Contains(message, "{node.kubernetes.io/")
-}
-
-// firstRank names the process of an MPI run that failed first, and its host, as far as the mpirun of Open MPI (4, 5), MPICH or Intel MPI
-// names them in its last lines.
-func firstRank(message string) string {
-	var rank, host string
-	for _, says := range []string{
-		`(?:mpirun|prterun|mpiexec) noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited`,
-		`(?:mpirun|prterun|mpiexec) has exited due to process rank (?P<rank>\d+) with PID \d+ on\s+node (?P<host>\S+) exiting`,
-		`=\s+RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)`,
-		`MPI_ABORT was invoked on rank (?P<rank>\d+) `,
-		`application called MPI_Abort\(.*\) - process (?P<rank>\d+)`,
-		`Process name: \[.*,(?P<rank>\d+)\]`,
-		`=\s+PID \d+ RUNNING AT (?P<host>\S+)`,
-	} {
-		r := regexp.MustCompile(says)
-		m := r.FindStringSubmatch(message)
-		if m == nil {
-			continue
-		}
-		if i := r.SubexpIndex("rank"); i > 0 {
-			rank = cmp.Or(rank, "rank "+m[i])
-		}
-		if i := r.SubexpIndex("host"); i > 0 {
-			host = cmp.Or(host, " on "+m[i])
-		}
-	}
-	if rank+host == "" {
-		return ""
-	}
-	return cmp.Or(rank, "a process") + host + " failed first"
 }
 
 // notStarted names the program that an mpirun could not start, and the host, if the mpirun of Open MPI (4, 5), MPICH or Intel MPI names

@@ -90,7 +90,7 @@ func lastEvent(events []corev1.Event, reason string) (corev1.Event, bool) {
 
 // eventsAbout returns the events about a pod.
 func eventsAbout(events []corev1.Event, p corev1.Pod) []corev1.Event {
-	return slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return e.InvolvedObject.Name != p.Name })
+	return eventsOf(events, p.Name)
 }
 
 // joinReasonMessage joins a reason and a message of the cluster, either of which may be empty.

@@ -341,7 +341,7 @@ func TestAProgramThatMpirunCannotStartIsTheReason(t *testing.T) {
 
 func TestTheRankThatFailedFirst(t *testing.T) {
 	for says, want := range map[string]string{
-		"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 2 PID 31 RUNNING AT w-0.w\n=   KILLED BY SIGNAL: 9":                                                 "rank 2 on w-0.w failed first",
+		"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 2 PID 31 RUNNING AT w-0.w\n=   KILLED BY SIGNAL: 6":                                                 "rank 2 on w-0.w failed first",
 		"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 31 RUNNING AT w-0.w\n=   EXIT CODE: 3":                                                               "a process on w-0.w failed first",
 		"prterun noticed that process rank 1 with PID 5 on node h exited on signal 11":                                                                                          "rank 1 on h failed first",
 		"mpirun has exited due to process rank 3 with PID 0 on\nnode w-1 exiting improperly.":                                                                                   "rank 3 on w-1 failed first",

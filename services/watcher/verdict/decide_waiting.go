@@ -18,18 +18,23 @@ import (
 // suspended: a queue system of the cluster's has not let the job begin. A run in a queue of Kueue waits for its turn, however long that
 // takes.
 func suspended(s Observation) (Verdict, bool) {
-	j := s.Seen.Job
-	if j.Spec.Suspend == nil || !*j.Spec.Suspend || len(s.Seen.Pods) > 0 {
+	if !isSuspended(*s.Seen.Job) || len(s.Seen.Pods) > 0 {
 		return Verdict{}, false
 	}
+	return suspendedVerdict(s), true
+}
+
+// suspendedVerdict is the verdict on an attempt whose job waits for its turn.
+func suspendedVerdict(s Observation) Verdict {
+	j := s.Seen.Job
 	since := j.CreationTimestamp.Time
 	if c, ok := cluster.Condition(j, batchv1.JobSuspended); ok {
 		since = c.LastTransitionTime.Time
 	}
 	if queue := j.Labels[cluster.LabelKueueQueue]; queue != "" {
-		return Verdict{Phase: event.PhaseQueued, Reason: event.QueueSuspended, Message: "waiting in the cluster's queue " + queue, Since: since}, true
+		return Verdict{Phase: event.PhaseQueued, Reason: event.QueueSuspended, Message: "waiting in the cluster's queue " + queue, Since: since}
 	}
-	return pendingVerdict(s, since, event.ClassInfra, event.Unschedulable, "waiting in the cluster's queue"), true
+	return pendingVerdict(s, since, event.ClassInfra, event.Unschedulable, "waiting in the cluster's queue")
 }
 
 // podMissing: a job of the run has no pod yet, or is refused one.

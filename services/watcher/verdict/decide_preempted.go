@@ -1,0 +1,72 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
+)
+
+// preempted: a job whose benchmark had begun was suspended again, as Kueue does for a workload of higher priority. Once resumed, the job
+// would run the benchmark a second time, and the output of both would be that of one attempt.
+func preempted(s Observation) (Verdict, bool) {
+	if s.Seen.Job == nil || endedBeforeDeletion(s) {
+		return Verdict{}, false
+	}
+	for _, j := range append([]batchv1.Job{*s.Seen.Job}, s.Seen.Others...) {
+		if !isSuspended(j) || !beganBefore(s, j) {
+			continue
+		}
+		var since time.Time
+		if c, ok := cluster.Condition(&j, batchv1.JobSuspended); ok {
+			since = c.LastTransitionTime.Time
+		}
+		message := "its job was suspended from outside the platform"
+		if queue := j.Labels[cluster.LabelKueueQueue]; queue != "" {
+			message = fmt.Sprintf("its job had to leave the cluster's queue %s to others", queue)
+		}
+		if e, ok := lastEvent(eventsOf(s.Seen.Events, j.Name), "Stopped"); ok { // of Kueue
+			message += ": " + e.Message
+		}
+		return failedVerdict(event.ClassInfra, event.Preempted, since, "%s", message), true
+	}
+	return Verdict{}, false
+}
+
+// requeued: a job was suspended again before a benchmark of its pods had begun. The pods are being deleted, and it waits for its turn.
+func requeued(s Observation) (Verdict, bool) {
+	j := s.Seen.Job
+	if j == nil || j.DeletionTimestamp != nil || !isSuspended(*j) || len(s.Seen.Pods) == 0 ||
+		slices.ContainsFunc(s.Seen.Pods, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil }) {
+		return Verdict{}, false
+	}
+	return suspendedVerdict(s), true
+}
+
+func isSuspended(j batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
+
+// beganBefore reports whether a benchmark of a suspended job has begun. If the pods were never seen, it assumes so of any that there were.
+func beganBefore(s Observation, j batchv1.Job) bool {
+	known := false
+	for _, p := range pods(s) {
+		if p.Labels[batchv1.JobNameLabel] != j.Name {
+			continue
+		}
+		if _, begun := benchmarkStartedAt(p); begun {
+			return true
+		}
+		known = true
+	}
+	_, created := lastEvent(eventsOf(s.Seen.Events, j.Name), "SuccessfulCreate")
+	return !known && created
+}
+
+// eventsOf returns the events about the object with a name.
+func eventsOf(events []corev1.Event, name string) []corev1.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return e.InvolvedObject.Name != name })
+}
