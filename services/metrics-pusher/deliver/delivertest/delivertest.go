@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -157,17 +159,90 @@ func RunKilled(t *testing.T, p Fixture, test string, env ...string) {
 		t.Fatalf("the process lives: %v", p.Open(t).Deliver(t.Context(), d))
 	}
 	for range 2 {
-		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+test+"$") //nolint:gosec // this test
-		c.Env = append(append(os.Environ(), killRun+"=r1"), env...)
-		out, err := c.CombinedOutput()
-		if c.ProcessState.ExitCode() != -1 {
-			t.Fatalf("the process was not killed: %v\n%s", err, out)
-		}
+		killed(t, test, append(env, killRun+"=r1"))
 		want(t, p, nil)
 	}
 	deliverTo(t, p.Open(t), Rows("r1", 10_000))
 	deliverTo(t, p.Open(t), Rows("r1", 10_000))
 	want(t, p, texts(map[string]int{"r1": 10_000}))
+}
+
+// writers is the value of killRun of a process that delivers all runs of RunKilledWriters.
+const writers = "all"
+
+// RunKilledWriters checks that 10,000 rows of eight runs are there once, although the process whose eight writers deliver them is killed
+// with SIGKILL twice in the middle of it. Else it is like RunKilled.
+func RunKilledWriters(t *testing.T, p Fixture, test string, env ...string) {
+	t.Helper()
+	const runs, rows = 8, 1250
+	all := map[string]int{}
+	for i := range runs {
+		all[fmt.Sprint("r", i)] = rows
+	}
+	if os.Getenv(killRun) == writers {
+		deliverAll(t, p, all, rows*runs*2/5) // of at most three runs all rows, so that as many are left for the next process
+		t.Fatal("the process lives")
+	}
+	for range 2 {
+		killed(t, test, append(env, killRun+"="+writers))
+		wantWholeRuns(t, p, all)
+	}
+	deliverAll(t, p, all, 0)
+	want(t, p, texts(all))
+}
+
+// deliverAll delivers runs, each by a writer of its own. If killAt is not 0, the process is killed once so many rows were read.
+func deliverAll(t *testing.T, p Fixture, runs map[string]int, killAt int64) {
+	t.Helper()
+	var read atomic.Int64
+	var all sync.WaitGroup
+	for run, n := range runs {
+		d, to := Rows(run, n), p.Open(t)
+		whole := d.Rows
+		d.Rows = func(yield func([]any, error) bool) {
+			for row, err := range whole {
+				if read.Add(1) == killAt {
+					kill(t)
+				}
+				if !yield(row, err) {
+					return
+				}
+			}
+		}
+		all.Go(func() {
+			if err := to.Deliver(t.Context(), d); err != nil {
+				t.Errorf("%s: %v", run, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// wantWholeRuns checks that a destination has all rows of a run, or none.
+func wantWholeRuns(t *testing.T, p Fixture, runs map[string]int) {
+	t.Helper()
+	has := map[string]int{}
+	for _, row := range p.Rows(t) {
+		run, _, _ := strings.Cut(row, " ")
+		has[run]++
+	}
+	for run, n := range has {
+		if n != runs[run] {
+			t.Errorf("after a kill %d of %d rows of %s are there", n, runs[run], run)
+		}
+	}
+	t.Logf("after a kill the rows of %d of %d runs are there", len(has), len(runs))
+}
+
+// killed runs a test in a process of its own that kills itself.
+func killed(t *testing.T, test string, env []string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+test+"$") //nolint:gosec // this test
+	c.Env = append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	if c.ProcessState.ExitCode() != -1 {
+		t.Fatalf("the process was not killed: %v\n%s", err, out)
+	}
 }
 
 func kill(t *testing.T) {

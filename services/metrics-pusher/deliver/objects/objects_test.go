@@ -104,6 +104,11 @@ func TestAKilledWriterLeavesNoObjectInAFolder(t *testing.T) {
 	delivertest.RunKilled(t, folder(dir, objects.CSV), t.Name(), "DELIVERTEST_FOLDER="+dir)
 }
 
+func TestEightWritersThatAreKilledLeaveWholeRunsInAFolder(t *testing.T) {
+	dir := cmp.Or(os.Getenv("DELIVERTEST_FOLDER"), t.TempDir())
+	delivertest.RunKilledWriters(t, folder(dir, objects.CSV), t.Name(), "DELIVERTEST_FOLDER="+dir)
+}
+
 func TestAFolderThatCannotBeMadeIsAnErrorWithoutItsName(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

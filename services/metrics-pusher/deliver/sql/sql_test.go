@@ -15,10 +15,10 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver/sql"
 )
 
-// writeFile writes a file of a test, and returns its path.
-func writeFile(t *testing.T, name, text string) string {
+// writeDSN writes a file with the address of a database, and returns its path.
+func writeDSN(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
+	path := filepath.Join(t.TempDir(), "dsn")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func query(t *testing.T, driver, dsn, statement string) []string {
 
 func sqliteFixture(t *testing.T, path string) delivertest.Fixture {
 	t.Helper()
-	s := sql.Settings{Driver: sql.SQLite, DSNFile: writeFile(t, "dsn", path+"\n"), Table: "results"}
+	s := sql.Settings{Driver: sql.SQLite, DSNFile: writeDSN(t, path+"\n"), Table: "results"}
 	return delivertest.Fixture{
 		Open: func(*testing.T) deliver.Destination { return sql.New("warehouse", s) },
 		Rows: func(t *testing.T) []string {
@@ -78,6 +78,11 @@ func TestSQLite(t *testing.T) {
 func TestAKilledWriterLeavesNoRowsInSQLite(t *testing.T) {
 	path := cmp.Or(os.Getenv("DELIVERTEST_SQLITE"), filepath.Join(t.TempDir(), "results.db"))
 	delivertest.RunKilled(t, sqliteFixture(t, path), t.Name(), "DELIVERTEST_SQLITE="+path)
+}
+
+func TestEightWritersThatAreKilledLeaveWholeRunsInSQLite(t *testing.T) {
+	path := cmp.Or(os.Getenv("DELIVERTEST_SQLITE"), filepath.Join(t.TempDir(), "results.db"))
+	delivertest.RunKilledWriters(t, sqliteFixture(t, path), t.Name(), "DELIVERTEST_SQLITE="+path)
 }
 
 func TestATableThatLacksAColumnIsRefusedAndNotAltered(t *testing.T) {
@@ -113,7 +118,7 @@ func TestAnErrorHasNeitherAddressNorPassword(t *testing.T) {
 		"no address at all": "postgres://bai:s3cret@:x/warehouse",
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := sql.New("warehouse", sql.Settings{Driver: sql.Postgres, DSNFile: writeFile(t, "dsn", dsn), Table: "results"})
+			d := sql.New("warehouse", sql.Settings{Driver: sql.Postgres, DSNFile: writeDSN(t, dsn), Table: "results"})
 			err := d.Deliver(t.Context(), delivertest.Rows("r1", 1))
 			if err == nil || !strings.HasPrefix(err.Error(), "the database cannot be reached") {
 				t.Fatalf("got %v", err)

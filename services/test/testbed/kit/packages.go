@@ -29,7 +29,12 @@ func Packages(ctx context.Context) error {
 	}
 	slices.Sort(missing)
 	fmt.Fprintln(os.Stderr, "installing", missing)
-	install := append([]string{"apt-get", "-q", "install", "-y", "--no-install-recommends"}, missing...)
+	return aptInstall(ctx, missing...)
+}
+
+// aptInstall runs apt-get install with arguments, and once more with new lists if a package is not found by the old ones.
+func aptInstall(ctx context.Context, args ...string) error {
+	install := append([]string{"apt-get", "-q", "install", "-y", "--no-install-recommends"}, args...)
 	env := []string{"DEBIAN_FRONTEND=noninteractive"}
 	if err := run(ctx, "/", env, install...); err == nil {
 		return nil
