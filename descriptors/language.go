@@ -43,7 +43,8 @@ type Descriptor struct {
 	Roles []Role `toml:"roles"`
 
 	// Steps are containers in the pod of the benchmark that do something before it, after
-	// it, or at every end. A run with steps has one pod. See docs/steps.md.
+	// it, or at every end. A run of several pods has only steps of the last kind. See
+	// docs/steps.md.
 	Steps []Step `toml:"steps"`
 
 	// Manifest has the objects of a run of strategy manifest. See docs/manifests.md.
@@ -1211,6 +1212,11 @@ type Confirm struct {
 	// MaxRuns is how many runs are made at most, those that fail included. Without it these are
 	// three for each pair.
 	MaxRuns *int `toml:"max_runs" kind:"confirmation runs" example:"12"`
+
+	// MaxCost is what the runs cost at most, estimated by what such runs have cost: no run is made
+	// that would pass it. Where no cost is known it cannot be kept, so it needs max_runs beside it,
+	// or a price of the machines. See docs/cost.md.
+	MaxCost string `toml:"max_cost" kind:"price" example:"\"20 USD\""`
 
 	// Deadline is how long the runs may take in all. After it the incident is judged without
 	// them.

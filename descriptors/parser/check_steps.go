@@ -42,22 +42,37 @@ func (c check) stepPods() {
 	if c.damaged || c.r.HasErrorBelow("hardware") || c.r.HasErrorBelow("roles") || c.r.HasErrorBelow("ml") {
 		return
 	}
-	if n := c.d.Pods(); n > 1 {
-		c.r.Fault("steps", fault.StepsAndPods, fmt.Sprintf("run in the pod of the benchmark, and %s has %d pods", c.strategy(), n), "")
+	n := c.d.Pods()
+	if i := c.firstStep(descriptors.Before, descriptors.After); n > 1 && i >= 0 {
+		c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.StepsAndPods, fmt.Sprintf("a step %s the benchmark needs a run of one pod, and %s has %d pods",
+			c.d.Steps[i].When, c.strategy(), n), `only steps with when = "always" can be had with several`)
 		return
 	}
-	i := slices.IndexFunc(c.d.Steps, func(s descriptors.Step) bool { return s.When == descriptors.After || s.When == descriptors.Always })
-	if i < 0 {
+	i, ending := c.firstStep(descriptors.After, descriptors.Always), c.d.Ending()
+	if i < 0 || len(ending) == 0 {
 		return
 	}
 	one := c.d
-	if len(c.d.Roles) == 1 {
-		one = c.d.ForRole(c.d.Roles[0])
+	for _, r := range c.d.Roles {
+		if r.Name != ending[len(ending)-1] {
+			continue
+		}
+		one = c.d.ForRole(r)
+		if r.Replicas > 1 {
+			c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.StepsAndPods, fmt.Sprintf("the step runs in the pod of role %s, at whose end the run ends, and that role has %d pods",
+				r.Name, r.Replicas), "give that role one pod, or let a further role with one pod end the run")
+			return
+		}
 	}
 	if argv, _, err := one.Command(); err == nil && len(argv) == 0 {
 		c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.NoCommand, "nothing watches the entrypoint of an image, so that nothing tells when it has ended",
 			"add benchmark_code to [ml]")
 	}
+}
+
+// firstStep returns the number of the first step that runs at one of some times, or -1.
+func (c check) firstStep(when ...descriptors.When) int {
+	return slices.IndexFunc(c.d.Steps, func(s descriptors.Step) bool { return slices.Contains(when, s.When) })
 }
 
 // needs finds needed steps that are not there, or that run too late.

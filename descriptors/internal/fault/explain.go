@@ -808,7 +808,7 @@ func steps() []Explanation {
 		},
 		{
 			StepsAndPods, "steps of a run with several pods",
-			"Steps run in the pod of the benchmark, before its command and after it. Nothing would hold back the other pods of a run of several.",
+			"Steps before the benchmark's command and after it run in its pod. Nothing would hold back the other pods of a run of several. A step that runs always runs in one pod, too: that of the last role whose end ends the run.",
 			"[hardware]\ncpus = 1\n[[roles]]\nname = \"pair\"\nreplicas = 2\n" + before,
 			"[hardware]\ncpus = 1\n[[roles]]\nname = \"one\"\n" + before,
 		},

@@ -35,6 +35,13 @@ func unmeasured(name, unit string, bar float64, why string) result {
 	return result{Name: name, Unit: unit, Bar: fmt.Sprintf(">= %g", bar), Against: why}
 }
 
+// unmeasuredAtMost is unmeasured for a bar that is a limit.
+func unmeasuredAtMost(name, unit string, bar float64, why string) result {
+	r := unmeasured(name, unit, bar, why)
+	r.Bar = fmt.Sprintf("<= %g", bar)
+	return r
+}
+
 // number is the value, for people.
 func (r result) number() string {
 	if !r.Measured {

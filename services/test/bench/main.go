@@ -75,6 +75,8 @@ func measurements() []measurement {
 		{"idle", idle},
 		{"runs", runsPerSecond},
 		{"sets", sets},
+		{"results", setResults},
+		{"simulated", simulatedSet},
 		{"job", submitToJob},
 		{"tax", launchTax},
 		{"latency", emitToVisible},

@@ -171,3 +171,41 @@ func (tt wayOut) run(t *testing.T, p *platform) {
 		t.Errorf("the steps at the end (-want +got):\n%s", diff)
 	}
 }
+
+// In a run of several pods the step runs in the pod of the last role that ends the run, whichever pod's end was the reason.
+func TestAStepThatAlwaysRunsRunsOnceInARunOfSeveralPods(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	const serves, works = "echo served; exec sleep 600", "echo ready; exec sleep 600"
+	for name, tt := range map[string]struct {
+		server, client string
+		cancel         bool
+		outcome        baiv1.Outcome
+		message        string
+	}{
+		"success":                 {server: serves, client: "echo ready", outcome: baiv1.Outcome_OUTCOME_SUCCEEDED, message: "exit code 0"},
+		"failure of its role":     {server: serves, client: "echo ready; exit 3", outcome: baiv1.Outcome_OUTCOME_FAILED, message: "exit code 3"},
+		"failure of another role": {server: "echo served; sleep 1; exit 4", client: works, outcome: baiv1.Outcome_OUTCOME_FAILED, message: "exit code 4"},
+		"cancel":                  {server: serves, client: works, cancel: true, outcome: baiv1.Outcome_OUTCOME_CANCELED, message: "canceled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := p.submit(withRoles(
+				role("server", "", tt.server, "replicas = 2\nready = { log = '^served$' }"),
+				role("client", "", tt.client, "starts_after = [\"server\"]"),
+			) + step("drop", "always", "echo dropped by $BAI_ROLE", ""))
+			if tt.cancel {
+				p.awaitReady(run)
+				p.cancel(run)
+			}
+			r := p.awaitComplete(run)
+			if r.GetOutcome() != tt.outcome || !strings.Contains(r.GetMessage(), tt.message) || strings.Contains(r.GetMessage(), "drop") {
+				t.Errorf("ended as %v", r)
+			}
+			lines := slices.DeleteFunc(p.lines(run), func(line string) bool { return !strings.Contains(line, "dropped") })
+			if diff := cmp.Diff([]string{"out dropped by client"}, lines); diff != "" {
+				t.Errorf("the step at the end (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -29,6 +29,8 @@ func TestAStepThatAlwaysRunsDoesSoOnEveryWayOut(t *testing.T) {
 		"cancel":             {act: cancelRun, want: runStatus{Outcome: "canceled", Reason: "CanceledByUser"}},
 		"eviction":           {act: evictPod, want: runStatus{Outcome: "failed", Reason: "Evicted"}},
 		"a pod that is gone": {act: forceDeletePod, want: runStatus{Outcome: "failed"}},
+		"another pod fails":  {descriptorText: twoRoles("sleep 5; exit 3", "sleep 600"), want: runStatus{Outcome: "failed", Reason: "NonZeroExit"}},
+		"another pod serves": {descriptorText: twoRoles("sleep 600", "sleep 5"), want: runStatus{Outcome: "succeeded"}},
 	} {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
@@ -45,6 +47,24 @@ func TestAStepThatAlwaysRunsDoesSoOnEveryWayOut(t *testing.T) {
 	}
 	all.Wait()
 	awaitCleared(t, w.cluster, w.scope)
+}
+
+// twoRoles is a descriptor of two pods with a command each. The end of the second one ends the run.
+func twoRoles(first, second string) string {
+	return fmt.Sprintf(`spec_version = "1.0"
+[info]
+description = "two pods"
+[hardware]
+cpus = "20m"
+[env]
+docker_image = "debian:12-slim"
+[[roles]]
+name = "first"
+benchmark_code = "sh -c '%s'"
+[[roles]]
+name = "second"
+benchmark_code = "sh -c '%s'"
+`, first, second)
 }
 
 // endWithStep runs a case, and returns the end and the log of its run, which has the step's line.

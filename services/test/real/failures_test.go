@@ -114,6 +114,10 @@ func failureCases() map[string]failureCase {
 			hardware: "gpus = 99", pending: "1m",
 			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "Unschedulable"}, messagePattern: `Insufficient nvidia\.com/gpu`,
 		},
+		"more pods apart than nodes": {
+			descriptorText: threeApart, want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "Unschedulable"},
+			messagePattern: `no node can take 1 of its 3 pods: the run lacks 1 node, since each of its 3 pods has a node of its own \(hardware\.apart\), and the cluster has 2 nodes`,
+		},
 		"quota exceeded": {
 			hardware: "gpus = 1\ngpu_resource = \"example.org/rationed\"", pending: "1m",
 			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "LaunchRefused"}, messagePattern: `exceeded quota: rationed`,

@@ -22,6 +22,7 @@ type fleet struct {
 	fixture
 
 	api     baiv1.RunServiceClient
+	sets    baiv1.SetServiceClient
 	data    string
 	args    []string // of the process that runs the rest
 	members []*replica
@@ -79,7 +80,7 @@ func (f *fleet) begin(t *testing.T, args ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	f.api = baiv1.NewRunServiceClient(conn)
+	f.api, f.sets = baiv1.NewRunServiceClient(conn), baiv1.NewSetServiceClient(conn)
 }
 
 // replica is one process of a service.

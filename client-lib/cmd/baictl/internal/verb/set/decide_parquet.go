@@ -12,15 +12,14 @@ import (
 
 // typedTable returns the columns and rows of -o csv with types. A parameter's column has
 // the type of the TOML values if all are integers, numbers or bools, and otherwise is text.
-// Its name is the parameter's, with "parameter." before it if another column has that name.
 // Empty texts, a median without values and a parameter that a cell has not are missing.
 func typedTable(set string, cells []*baiv1.CellResult, all []*result.Metric) ([]parquet.Column, [][]any) {
 	columns := fixedColumns()
 	in := inCells(cells)
 	names := result.ParameterNames(in)
 	first := len(columns)
-	for _, name := range names {
-		columns = append(columns, parquet.Column{Name: unusedName(columns, name), Kind: kindOf(in, name)})
+	for i, column := range parameterColumns(names) {
+		columns = append(columns, parquet.Column{Name: column, Kind: kindOf(in, names[i])})
 	}
 	var rows [][]any
 	for _, m := range all {
@@ -76,15 +75,6 @@ func numberOrNil(x float64) any {
 		return nil
 	}
 	return x
-}
-
-func unusedName(columns []parquet.Column, name string) string {
-	for _, c := range columns {
-		if c.Name == name {
-			return unusedName(columns, "parameter."+name)
-		}
-	}
-	return name
 }
 
 // kindOf is the type that all values of a parameter have or can be converted to.

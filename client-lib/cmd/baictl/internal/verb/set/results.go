@@ -48,9 +48,9 @@ With -o md: the tables as Markdown. With -o json or yaml: {"setId", "results":
 values of parameters are TOML. With -o jsonl: one line for each of the results.
 With -o csv: the columns set, cell, cell_id, metric, unit, labels, direction, n,
 excluded, lacking, median, low, high, level, best, skipped, and then one for
-each parameter. With -o parquet: the same columns with types, to a file or a
-pipe, never to a terminal. All of these have metrics system.*, too, except -o
-md. With -o name: the metrics.
+each parameter, as parameter.NAME if NAME is among these. With -o parquet: the
+same columns with types, to a file or a pipe, never to a terminal. All of these
+have metrics system.*, too, except -o md. With -o name: the metrics.
 
 With -o junit: a test suite in JUnit's XML, for continuous integration, with a
 test case for each run. Failed runs are failures, canceled ones are skipped, and
@@ -356,6 +356,20 @@ func resultColumns() []string {
 	}
 }
 
+// parameterColumns returns the names of the columns after resultColumns: those of the parameters, with "parameter." before one that another
+// column has.
+func parameterColumns(parameters []string) []string {
+	all := resultColumns()
+	fixed := len(all)
+	for _, name := range parameters {
+		for slices.Contains(all, name) {
+			name = "parameter." + name
+		}
+		all = append(all, name)
+	}
+	return all[fixed:]
+}
+
 // inCells returns the cells as those of a metric without values.
 func inCells(cells []*baiv1.CellResult) []result.InCell {
 	all := make([]result.InCell, 0, len(cells))
@@ -368,7 +382,7 @@ func inCells(cells []*baiv1.CellResult) []result.InCell {
 // csv prints a line for each result.
 func (p resultPrinter) csv(all []*result.Metric) error {
 	names := result.ParameterNames(inCells(p.cells))
-	list := [][]string{append(resultColumns(), names...)}
+	list := [][]string{slices.Concat(resultColumns(), parameterColumns(names))}
 	for _, m := range all {
 		for _, c := range m.Cells {
 			if c.Result != nil {
