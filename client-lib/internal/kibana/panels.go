@@ -29,6 +29,8 @@ const (
 	Metrics Index = "metrics-*"
 	Logs    Index = "logs-*"
 	Results Index = "results-*"
+
+	Incidents Index = "incidents"
 )
 
 const schema = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -416,6 +418,13 @@ func spread(field string) []tree {
 		t = append(t, compute(p[0], "datum.r.v.values['"+p[1]+"']"))
 	}
 	return append(t, tree{"filter": "isValid(datum.median)"})
+}
+
+// costs draws what runs cost, and their energy, over the runs of each machine.
+func costs() Panel {
+	p := historyBy("history-costs", "Cost and energy by machine", "datum._source.machine ? datum._source.machine.name : 'not known'", "machine")
+	p.Only = []tree{{"bool": tree{"should": []tree{{"prefix": tree{"metric.name": "cost."}}, {"prefix": tree{"metric.name": "energy."}}}, "minimum_should_match": 1}}}
+	return p
 }
 
 // compare draws the same beside each other, for the few runs that the dashboard is

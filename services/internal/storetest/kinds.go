@@ -17,7 +17,7 @@ func Kinds() []store.Kind {
 		store.KindSet, store.KindSetRequest, store.KindOpenSet, store.KindBaseline, store.KindOrder,
 		store.KindDownload, store.KindObject, store.KindQueue, store.KindSlotTable, store.KindPlan, store.KindWatch, store.KindLogProgress,
 		store.KindPendingSummary, store.KindSummary, store.KindPoints, store.KindReindex, store.KindOwed, store.KindEnvironment,
-		store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindConfirmation, store.KindConfirmationRuns,
+		store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindIncidentIndex, store.KindConfirmation, store.KindConfirmationRuns,
 		store.KindIncidentGroup, store.KindDelivery, store.KindUnsentNotice, store.KindAck, store.KindMute,
 		store.KindLease, store.KindSignatures, store.KindPeerBroker,
 	}

@@ -283,7 +283,7 @@ func fullRun(id string) (store.Run, store.Change) {
 	progress := &event.Progress{Done: 1 << 60, Total: 1<<62 + 1, Unit: "bytes"}
 	r := store.Run{
 		ID: id, Name: "näme", Namespace: "pets", Owner: "ann@example.com",
-		Lineage: event.Lineage{Set: "s", Cell: "a=1,b=2", Repetition: 3, Warmup: true, Schedule: "daily", Firing: when(1), RerunOf: "old", Confirms: "incident", Compares: "comparison"},
+		Lineage: event.Lineage{Set: "s", Cell: "a=1,b=2", Repetition: 3, Warmup: true, Schedule: "daily", Firing: when(1), RerunOf: "old", Confirms: "incident", Compares: "comparison", Nodes: &event.NodePreference{On: []string{"a"}, NotOn: []string{"b", "c"}}},
 		Labels:  map[string]string{"k": "v", "empty": "", "a.b/c": "\"quoted\" ☃\n"}, File: "/tmp/x y.toml", Descriptor: "a = '''\n\t\"\\u0000'''\n",
 		Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassUser, Reason: event.OOMKilled, Message: "<b>&amp;\u2028", Progress: progress,
 		Attempt: 2, ExitCode: new(137), Created: at(0), Updated: at(1), Started: when(2), Ended: when(3),

@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic"
@@ -302,6 +303,7 @@ description = "a small training"
 labels = { task_name = "training", version = "v1" }
 [hardware]
 instance_type = "t3.small"
+price_per_hour = "3.06 USD"
 [env]
 docker_image = "debian:12-slim"
 [ml]
@@ -309,6 +311,7 @@ benchmark_code = '''
 #!/bin/sh
 `
 
+// training has a price, and is slower than its alarm allows.
 const training = head + `for step in 1 2 3 4 5 6 7 8; do
   echo "{\"loss\": $((100 / step)), \"@step\": $step}" >>"$BENCHMARK_AI_FILE"
   echo "speed=$((90 + step % 3 + $$ % 5)) images/s"
@@ -318,7 +321,12 @@ done
 [[output.metrics]]
 name = "speed"
 units = "1/s"
+direction = "higher"
 pattern = 'speed=(\d+)'
+[[alarms]]
+metric = "speed"
+below = 1000
+for = 1
 `
 
 const failing = head + "echo no such file >&2; exit 3\n'''\n"
@@ -347,11 +355,39 @@ func copyToElasticsearch(t *testing.T, data, server, prefix string) {
 			t.Fatal(err)
 		}
 	}
+	if err := copyIncidents(t.Context(), from, to); err != nil {
+		t.Fatal(err)
+	}
 	resp, err := http.Post(server+"/"+prefix+"-*/_refresh", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
+}
+
+// copyIncidents copies the incidents of the runs, which are open, and for each another one, which is a change and over.
+func copyIncidents(ctx context.Context, from *sqlite.Store, to *elastic.Store) error {
+	docs, err := awaitIncidents(ctx, from)
+	for _, d := range docs {
+		i, fault := store.Decode[incident.Incident](d)
+		ended, size := i, store.Float(-0.08)
+		ended.ID, ended.State, ended.Kind, ended.Cause, ended.Magnitude = "another", incident.Resolved, "step", incident.CauseRegression, &size
+		err = errors.Join(err, fault, to.PutIncident(ctx, i.Record(d.Version)), to.PutIncident(ctx, ended.Record(1)))
+	}
+	return err
+}
+
+// awaitIncidents waits for the documents of incidents.
+func awaitIncidents(ctx context.Context, from *sqlite.Store) ([]store.Doc, error) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		docs, err := from.Docs(ctx, store.KindIncident, "", 10)
+		if len(docs) > 0 || err != nil {
+			return docs, err
+		}
+		if time.Now().After(end) {
+			return nil, errors.New("the runs have no incident after 5 minutes")
+		}
+	}
 }
 
 // awaitSummary waits for a document of a run that has succeeded; others may have none.

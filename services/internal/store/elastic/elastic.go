@@ -29,6 +29,7 @@ type Store struct {
 	*runStore
 	*streamStore
 	*pointStore
+	*incidentStore
 
 	client *client.Client
 	schema *schema.Schema
@@ -48,6 +49,7 @@ func Open(s Settings) (*Store, error) {
 	opened.docStore = &docStore{client: c, schema: indices}
 	opened.runStore = &runStore{client: c, schema: indices, notifier: changes}
 	opened.pointStore = &pointStore{client: c, docs: opened.docStore, runs: opened.runStore}
+	opened.incidentStore = &incidentStore{client: c, schema: indices}
 	opened.streamStore = &streamStore{client: c, schema: indices, notifier: changes}
 	return opened, nil
 }

@@ -38,6 +38,7 @@ func TestOnARealElasticsearch(t *testing.T) {
 		"old months are forgotten whole, and others are not":           testForget,
 		"both stores answer alike":                                     testEquivalence,
 		"what runs come to is there for dashboards, once":              testResultDocs,
+		"incidents are there for dashboards, as they are now":          testIncidentRecords,
 		"points cost as many requests however many there are":          testPointRequests,
 		"points that a kill has cut are missing until they are whole":  testCutPoints,
 		"many who put points of one run leave those of one revision":   testConcurrentPoints,

@@ -93,6 +93,19 @@ func (c *Client) Replace(ctx context.Context, index, id string, at Version, body
 	return asRefused(err)
 }
 
+// PutVersion writes a document as a version that its writer counts, unless a later one is there.
+func (c *Client) PutVersion(ctx context.Context, index, id string, version int64, body any) error {
+	query := url.Values{"version": {strconv.FormatInt(version, 10)}, "version_type": {"external_gte"}}
+	_, err := c.Call(ctx, http.MethodPut, "/"+index+"/_doc/"+url.PathEscape(id), query, body, http.StatusConflict)
+	return asRefused(err)
+}
+
+// Remove removes a document, whatever its version. One that does not exist is no error.
+func (c *Client) Remove(ctx context.Context, index, id string) error {
+	_, err := c.Call(ctx, http.MethodDelete, "/"+index+"/_doc/"+url.PathEscape(id), nil, nil, http.StatusNotFound)
+	return err
+}
+
 // asRefused turns the server's refusal of a document itself into store.ErrRefused.
 func asRefused(err error) error {
 	if e, ok := errors.AsType[*responseError](err); ok && e.permanent() {

@@ -4,17 +4,18 @@ import "maps"
 
 // Version is that of the mappings below. Never change the meaning of a field:
 // add one and raise the version. Documents of every earlier version stay readable.
-const Version = 5
+const Version = 6
 
 // Indices by name, without prefix and partition, in the order of the flow.
 const (
-	Docs    = "docs"
-	Runs    = "runs"
-	Status  = "status"
-	Sources = "sources"
-	Metrics = "metrics"
-	Logs    = "logs"
-	Results = "results"
+	Docs      = "docs"
+	Runs      = "runs"
+	Status    = "status"
+	Sources   = "sources"
+	Metrics   = "metrics"
+	Logs      = "logs"
+	Results   = "results"
+	Incidents = "incidents"
 )
 
 // MaxTerm is the most bytes that are searched by. Elasticsearch refuses a whole
@@ -88,6 +89,7 @@ func Indices() []Index {
 		{Name: Metrics, ByMonth: true, Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
 		{Name: Logs, ByMonth: true, Description: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
 		{Name: Results, ByMonth: true, Description: "One document for each point: the value of a run in one series, once its samples are summarised. ID: a digest of the run's and the ordinal. Since version 2; documents of versions before 5 are for dashboards only, until they are written again.", Fields: resultFields()},
+		{Name: Incidents, Description: "One document for each incident, for people who search: what the platform knows of it is in a document of kind `incident`. ID: a digest of namespace and incident. Since version 6; earlier incidents have one from their next change on.", Fields: incidentFields()},
 	}
 }
 
@@ -250,6 +252,40 @@ func resultFields() []Field {
 		number("find.ordinal", "integer", "number of the point among those of its run, from 0. Since version 5"),
 		storedObject("doc", "the whole point, without what the points of its run have in common, which is in a document of kind `points`. A document with another revision than that is no point any more. Since version 5"),
 	)
+}
+
+func incidentFields() []Field {
+	return []Field{
+		{Name: "@timestamp", Type: "date_nanos", Description: "when it was first seen"},
+		keyword("incident.id", "as baictl shows it"),
+		keyword("incident.state", "suspected, confirming, firing, acknowledged, resolved or dismissed"),
+		flag("incident.over", "it is resolved or dismissed"),
+		flag("incident.silent", "it lay too far back when it was first seen: it is in no notice"),
+		keyword("incident.when", "condition of its alarm"),
+		keyword("incident.cause", "regression, method, environment, noise or insufficient"),
+		keyword("incident.kind", "of a change: step or drift"),
+		keyword("incident.direction", "up or down"),
+		keyword("incident.group", "ID that the incidents of one change have in common"),
+		{Name: "incident.message", Type: "text", Description: "for people", options: map[string]any{"norms": false}},
+		keyword("incident.notify", "receivers in its alarm"),
+		keyword("incident.acked_by", "user who acknowledged it"),
+		stamp("incident.since", "when it came into its state"),
+		stamp("incident.updated", "when it last changed"),
+		number("incident.lasted", "double", "seconds from `@timestamp` to its end"),
+		keyword("run.id", "the first bad run"),
+		keyword("run.namespace", "team"),
+		keyword("run.task", "label `task_name`"),
+		keyword("run.cell", "of a set's sweep"),
+		keyword("run.version", "of the first bad run"),
+		keyword("good.run", "the last good run"),
+		keyword("good.version", "of the last good run"),
+		keyword("metric.name", "of the metric"),
+		keyword("metric.unit", "of the values"),
+		labels("Of the series."),
+		number("value.before", "double", "level before it, or the limit; absent where it is not finite"),
+		number("value.after", "double", "level since then, or the value; absent where it is not finite"),
+		number("value.magnitude", "double", "after / before - 1; absent where there is no change"),
+	}
 }
 
 // mapping returns the mapping of an index in the form of Elasticsearch.
