@@ -43,6 +43,32 @@ func TestIncidentsAreReadInPages(t *testing.T) {
 	}
 }
 
+func TestIncidentsAreWatchedWhateverTheConnectionDoes(t *testing.T) {
+	c, p := clientWithSets(t)
+	at := func(n int) *timestamppb.Timestamp {
+		return timestamppb.New(time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC))
+	}
+	p.AddIncident(&baiv1.Incident{Id: "old", Namespace: "default", State: "resolved", UpdateTime: at(1)})
+	p.AddIncident(&baiv1.Incident{Id: "new", Namespace: "default", State: "suspected", UpdateTime: at(2), Recent: []*baiv1.IncidentPoint{{Value: 1}}})
+	p.Fail("WatchIncidents", nil, status.Error(codes.Unavailable, "connection lost"))
+	states := []string{"firing", "resolved"}
+	var got []string
+	for i, err := range c.WatchIncidents(t.Context(), &baiv1.WatchIncidentsRequest{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(i.GetId(), " ", i.GetState(), " ", len(i.GetRecent())))
+		if len(states) == 0 {
+			break
+		}
+		p.ChangeIncident("new", func(i *baiv1.Incident) { i.State, i.UpdateTime = states[0], at(5-len(states)) })
+		states = states[1:]
+	}
+	if diff := cmp.Diff([]string{"new suspected 0", "new firing 0", "new resolved 0"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestAnIncidentIsAcknowledgedUntilItIsOver(t *testing.T) {
 	c, p := clientWithSets(t)
 	p.AddIncident(&baiv1.Incident{Id: "incident1", Namespace: "default", State: "firing"})

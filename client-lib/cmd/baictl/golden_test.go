@@ -376,6 +376,8 @@ func alarmCommands() map[string]string {
 		"alarms-open":         "alarms",
 		"alarms-limit":        "alarms --limit 1",
 		"alarms-no-limit":     "alarms --limit -1",
+		"alarms-watch-all":    "alarms --watch --all",
+		"alarms-watch-csv":    "alarms --watch -o csv",
 		"alarms-state":        "alarms --state resolved -o name",
 		"alarms-none":         "alarms --task nothing",
 		"alarms-metric":       "alarms --metric latency -o name",

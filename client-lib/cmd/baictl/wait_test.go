@@ -101,6 +101,36 @@ func TestAListThatIsWatchedTellsEachChangeInAPipe(t *testing.T) {
 	expect(t, runPiped(t, p.Addr(), "list", "--watch", "-o", "json", "--timeout", "300ms"), 4, "timed out")
 }
 
+func TestIncidentsThatAreWatchedAreShownAtEachChange(t *testing.T) {
+	p := baitest.Start(t)
+	addAlarms(p)
+	cmd := command(t, p.Addr(), "alarms", "--watch", "--task", "checksums", "--metric", "rate")
+	out := &syncBuffer{}
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the incident that is open", func() bool { return out.count() == 1 })
+	p.ChangeIncident(rateIncident().GetId(), func(i *baiv1.Incident) {
+		i.State, i.UpdateTime = "resolved", daysAgo(0)
+		i.Transitions = append(i.Transitions, &baiv1.IncidentTransition{State: "resolved", Time: daysAgo(0)})
+	})
+	until(t, "the change", func() bool { return out.count() == 2 })
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := wait(t, cmd); code != 0 {
+		t.Errorf("exit %d, want 0: it has no other end than the user's", code)
+	}
+	lines := strings.Split(out.String(), "\n")
+	for n, want := range []string{"  7rate2c3  firing        rate of checksums fell", "  7rate2c3  resolved      rate of checksums fell"} {
+		if !strings.Contains(lines[n], want) {
+			t.Errorf("line %d is %q, want %q in it", n+1, lines[n], want)
+		}
+	}
+	expect(t, runPiped(t, p.Addr(), "alarms", "--watch", "-o", "jsonl", "--timeout", "300ms"), 4, "timed out")
+}
+
 func TestAListThatIsWatchedIsKeptCurrentOnATerminal(t *testing.T) {
 	p := baitest.Start(t)
 	id := p.Add(&baiv1.Run{Name: strings.Repeat("训练", 30), Owner: "ann", CreateTime: timestamppb.Now()})

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -92,6 +93,57 @@ func (c alarmService) ListIncidents(_ context.Context, req *baiv1.ListIncidentsR
 		i.Recent = nil
 	}
 	return &baiv1.ListIncidentsResponse{Incidents: page, NextPageToken: next}, err
+}
+
+// WatchIncidents implements bai.v1.AlarmService.
+func (c alarmService) WatchIncidents(req *baiv1.WatchIncidentsRequest, stream grpc.ServerStreamingServer[baiv1.WatchIncidentsResponse]) error {
+	if err := stream.SendHeader(nil); err != nil { // the client may know that it is being served
+		return err
+	}
+	sent := map[string]*baiv1.Incident{}
+	for first := true; ; first = false {
+		all, changed := c.watched(req)
+		for _, i := range slices.Backward(all) {
+			over := first && isOver(i) && (req.GetChangedAfter() == nil || !i.GetUpdateTime().AsTime().After(req.GetChangedAfter().AsTime()))
+			if proto.Equal(i, sent[i.GetId()]) || over {
+				sent[i.GetId()] = i
+				continue
+			}
+			if sent[i.GetId()] = i; stream.Send(&baiv1.WatchIncidentsResponse{Incident: i}) != nil {
+				return status.Error(codes.Canceled, "the client has gone")
+			}
+		}
+		if err := wait(stream.Context(), changed); err != nil {
+			return err
+		}
+	}
+}
+
+// watched returns the incidents of a watch, and the channel that is closed at the next change.
+func (c alarmService) watched(req *baiv1.WatchIncidentsRequest) (all []*baiv1.Incident, changed <-chan struct{}) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	for _, i := range c.p.alarms.incidents {
+		if i.GetNamespace() == cmp.Or(req.GetNamespace(), "default") && (req.GetTask() == "" || i.GetTask() == req.GetTask()) &&
+			(req.GetMetric() == "" || i.GetMetric() == req.GetMetric()) {
+			i = proto.CloneOf(i)
+			i.Recent = nil
+			all = append(all, i)
+		}
+	}
+	return all, c.p.changed
+}
+
+// ChangeIncident changes an incident.
+func (p *Platform) ChangeIncident(id string, change func(*baiv1.Incident)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range p.alarms.incidents {
+		if i.GetId() == id {
+			change(i)
+		}
+	}
+	p.notifyWaiters()
 }
 
 func isOver(i *baiv1.Incident) bool { return i.GetState() == "resolved" || i.GetState() == "dismissed" }

@@ -1327,6 +1327,126 @@ func (x *ListIncidentsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// WatchIncidentsRequest selects incidents.
+type WatchIncidentsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Team; empty means "default".
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Only incidents of this task; empty means all.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// Only incidents of this metric; empty means all.
+	Metric string `protobuf:"bytes,3,opt,name=metric,proto3" json:"metric,omitempty"`
+	// At first, also incidents that ended within the last 3 days and have changed after this
+	// time: those that a client has missed.
+	ChangedAfter  *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=changed_after,json=changedAfter,proto3" json:"changed_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchIncidentsRequest) Reset() {
+	*x = WatchIncidentsRequest{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchIncidentsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchIncidentsRequest) ProtoMessage() {}
+
+func (x *WatchIncidentsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchIncidentsRequest.ProtoReflect.Descriptor instead.
+func (*WatchIncidentsRequest) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *WatchIncidentsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *WatchIncidentsRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *WatchIncidentsRequest) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *WatchIncidentsRequest) GetChangedAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ChangedAfter
+	}
+	return nil
+}
+
+// WatchIncidentsResponse has an incident.
+type WatchIncidentsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Without its recent points.
+	Incident      *Incident `protobuf:"bytes,1,opt,name=incident,proto3" json:"incident,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchIncidentsResponse) Reset() {
+	*x = WatchIncidentsResponse{}
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchIncidentsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchIncidentsResponse) ProtoMessage() {}
+
+func (x *WatchIncidentsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchIncidentsResponse.ProtoReflect.Descriptor instead.
+func (*WatchIncidentsResponse) Descriptor() ([]byte, []int) {
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *WatchIncidentsResponse) GetIncident() *Incident {
+	if x != nil {
+		return x.Incident
+	}
+	return nil
+}
+
 // GetIncidentRequest names an incident.
 type GetIncidentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1341,7 +1461,7 @@ type GetIncidentRequest struct {
 
 func (x *GetIncidentRequest) Reset() {
 	*x = GetIncidentRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[11]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1473,7 @@ func (x *GetIncidentRequest) String() string {
 func (*GetIncidentRequest) ProtoMessage() {}
 
 func (x *GetIncidentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[11]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1486,7 @@ func (x *GetIncidentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIncidentRequest.ProtoReflect.Descriptor instead.
 func (*GetIncidentRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{11}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetIncidentRequest) GetIncident() string {
@@ -1394,7 +1514,7 @@ type GetIncidentResponse struct {
 
 func (x *GetIncidentResponse) Reset() {
 	*x = GetIncidentResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[12]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1526,7 @@ func (x *GetIncidentResponse) String() string {
 func (*GetIncidentResponse) ProtoMessage() {}
 
 func (x *GetIncidentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[12]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1539,7 @@ func (x *GetIncidentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIncidentResponse.ProtoReflect.Descriptor instead.
 func (*GetIncidentResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{12}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetIncidentResponse) GetIncident() *Incident {
@@ -1451,7 +1571,7 @@ type AckIncidentRequest struct {
 
 func (x *AckIncidentRequest) Reset() {
 	*x = AckIncidentRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[13]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1583,7 @@ func (x *AckIncidentRequest) String() string {
 func (*AckIncidentRequest) ProtoMessage() {}
 
 func (x *AckIncidentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[13]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1596,7 @@ func (x *AckIncidentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckIncidentRequest.ProtoReflect.Descriptor instead.
 func (*AckIncidentRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{13}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AckIncidentRequest) GetIncident() string {
@@ -1532,7 +1652,7 @@ type AckIncidentResponse struct {
 
 func (x *AckIncidentResponse) Reset() {
 	*x = AckIncidentResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[14]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1664,7 @@ func (x *AckIncidentResponse) String() string {
 func (*AckIncidentResponse) ProtoMessage() {}
 
 func (x *AckIncidentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[14]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1677,7 @@ func (x *AckIncidentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckIncidentResponse.ProtoReflect.Descriptor instead.
 func (*AckIncidentResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{14}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AckIncidentResponse) GetIncident() *Incident {
@@ -1588,7 +1708,7 @@ type CreateMuteRequest struct {
 
 func (x *CreateMuteRequest) Reset() {
 	*x = CreateMuteRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[15]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1720,7 @@ func (x *CreateMuteRequest) String() string {
 func (*CreateMuteRequest) ProtoMessage() {}
 
 func (x *CreateMuteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[15]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1733,7 @@ func (x *CreateMuteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMuteRequest.ProtoReflect.Descriptor instead.
 func (*CreateMuteRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{15}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CreateMuteRequest) GetNamespace() string {
@@ -1669,7 +1789,7 @@ type CreateMuteResponse struct {
 
 func (x *CreateMuteResponse) Reset() {
 	*x = CreateMuteResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[16]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1801,7 @@ func (x *CreateMuteResponse) String() string {
 func (*CreateMuteResponse) ProtoMessage() {}
 
 func (x *CreateMuteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[16]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1814,7 @@ func (x *CreateMuteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMuteResponse.ProtoReflect.Descriptor instead.
 func (*CreateMuteResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{16}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateMuteResponse) GetMute() *Mute {
@@ -1721,7 +1841,7 @@ type ListMutesRequest struct {
 
 func (x *ListMutesRequest) Reset() {
 	*x = ListMutesRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[17]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1853,7 @@ func (x *ListMutesRequest) String() string {
 func (*ListMutesRequest) ProtoMessage() {}
 
 func (x *ListMutesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[17]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1866,7 @@ func (x *ListMutesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMutesRequest.ProtoReflect.Descriptor instead.
 func (*ListMutesRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{17}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListMutesRequest) GetPageSize() int32 {
@@ -1790,7 +1910,7 @@ type ListMutesResponse struct {
 
 func (x *ListMutesResponse) Reset() {
 	*x = ListMutesResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[18]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1922,7 @@ func (x *ListMutesResponse) String() string {
 func (*ListMutesResponse) ProtoMessage() {}
 
 func (x *ListMutesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[18]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1935,7 @@ func (x *ListMutesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMutesResponse.ProtoReflect.Descriptor instead.
 func (*ListMutesResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{18}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListMutesResponse) GetMutes() []*Mute {
@@ -1846,7 +1966,7 @@ type DeleteMuteRequest struct {
 
 func (x *DeleteMuteRequest) Reset() {
 	*x = DeleteMuteRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[19]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +1978,7 @@ func (x *DeleteMuteRequest) String() string {
 func (*DeleteMuteRequest) ProtoMessage() {}
 
 func (x *DeleteMuteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[19]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +1991,7 @@ func (x *DeleteMuteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMuteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMuteRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{19}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteMuteRequest) GetMute() string {
@@ -1899,7 +2019,7 @@ type DeleteMuteResponse struct {
 
 func (x *DeleteMuteResponse) Reset() {
 	*x = DeleteMuteResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[20]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +2031,7 @@ func (x *DeleteMuteResponse) String() string {
 func (*DeleteMuteResponse) ProtoMessage() {}
 
 func (x *DeleteMuteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[20]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2044,7 @@ func (x *DeleteMuteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMuteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMuteResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{20}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteMuteResponse) GetExisted() bool {
@@ -1956,7 +2076,7 @@ type ListNoticesRequest struct {
 
 func (x *ListNoticesRequest) Reset() {
 	*x = ListNoticesRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[21]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2088,7 @@ func (x *ListNoticesRequest) String() string {
 func (*ListNoticesRequest) ProtoMessage() {}
 
 func (x *ListNoticesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[21]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2101,7 @@ func (x *ListNoticesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNoticesRequest.ProtoReflect.Descriptor instead.
 func (*ListNoticesRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{21}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListNoticesRequest) GetPageSize() int32 {
@@ -2039,7 +2159,7 @@ type ListNoticesResponse struct {
 
 func (x *ListNoticesResponse) Reset() {
 	*x = ListNoticesResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[22]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2171,7 @@ func (x *ListNoticesResponse) String() string {
 func (*ListNoticesResponse) ProtoMessage() {}
 
 func (x *ListNoticesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[22]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2184,7 @@ func (x *ListNoticesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNoticesResponse.ProtoReflect.Descriptor instead.
 func (*ListNoticesResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{22}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListNoticesResponse) GetNotices() []*Notice {
@@ -2092,7 +2212,7 @@ type Receiver struct {
 
 func (x *Receiver) Reset() {
 	*x = Receiver{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[23]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2224,7 @@ func (x *Receiver) String() string {
 func (*Receiver) ProtoMessage() {}
 
 func (x *Receiver) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[23]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2237,7 @@ func (x *Receiver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receiver.ProtoReflect.Descriptor instead.
 func (*Receiver) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{23}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Receiver) GetName() string {
@@ -2138,7 +2258,7 @@ type ListReceiversRequest struct {
 
 func (x *ListReceiversRequest) Reset() {
 	*x = ListReceiversRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[24]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2150,7 +2270,7 @@ func (x *ListReceiversRequest) String() string {
 func (*ListReceiversRequest) ProtoMessage() {}
 
 func (x *ListReceiversRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[24]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2163,7 +2283,7 @@ func (x *ListReceiversRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReceiversRequest.ProtoReflect.Descriptor instead.
 func (*ListReceiversRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{24}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListReceiversRequest) GetNamespace() string {
@@ -2184,7 +2304,7 @@ type ListReceiversResponse struct {
 
 func (x *ListReceiversResponse) Reset() {
 	*x = ListReceiversResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[25]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2316,7 @@ func (x *ListReceiversResponse) String() string {
 func (*ListReceiversResponse) ProtoMessage() {}
 
 func (x *ListReceiversResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[25]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2329,7 @@ func (x *ListReceiversResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReceiversResponse.ProtoReflect.Descriptor instead.
 func (*ListReceiversResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{25}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListReceiversResponse) GetReceivers() []*Receiver {
@@ -2235,7 +2355,7 @@ type TestReceiverRequest struct {
 
 func (x *TestReceiverRequest) Reset() {
 	*x = TestReceiverRequest{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[26]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2247,7 +2367,7 @@ func (x *TestReceiverRequest) String() string {
 func (*TestReceiverRequest) ProtoMessage() {}
 
 func (x *TestReceiverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[26]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2260,7 +2380,7 @@ func (x *TestReceiverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestReceiverRequest.ProtoReflect.Descriptor instead.
 func (*TestReceiverRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{26}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TestReceiverRequest) GetReceiver() string {
@@ -2295,7 +2415,7 @@ type TestReceiverResponse struct {
 
 func (x *TestReceiverResponse) Reset() {
 	*x = TestReceiverResponse{}
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[27]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2427,7 @@ func (x *TestReceiverResponse) String() string {
 func (*TestReceiverResponse) ProtoMessage() {}
 
 func (x *TestReceiverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_alarm_service_proto_msgTypes[27]
+	mi := &file_bai_v1_alarm_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2440,7 @@ func (x *TestReceiverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestReceiverResponse.ProtoReflect.Descriptor instead.
 func (*TestReceiverResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{27}
+	return file_bai_v1_alarm_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TestReceiverResponse) GetNotice() *Notice {
@@ -2470,7 +2590,14 @@ const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"\x04open\x18\a \x01(\bR\x04open\"o\n" +
 	"\x15ListIncidentsResponse\x12.\n" +
 	"\tincidents\x18\x01 \x03(\v2\x10.bai.v1.IncidentR\tincidents\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"N\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa2\x01\n" +
+	"\x15WatchIncidentsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x16\n" +
+	"\x06metric\x18\x03 \x01(\tR\x06metric\x12?\n" +
+	"\rchanged_after\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\fchangedAfter\"F\n" +
+	"\x16WatchIncidentsResponse\x12,\n" +
+	"\bincident\x18\x01 \x01(\v2\x10.bai.v1.IncidentR\bincident\"N\n" +
 	"\x12GetIncidentRequest\x12\x1a\n" +
 	"\bincident\x18\x01 \x01(\tR\bincident\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"C\n" +
@@ -2533,9 +2660,10 @@ const file_bai_v1_alarm_service_proto_rawDesc = "" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12'\n" +
 	"\x0fidempotency_key\x18\x03 \x01(\tR\x0eidempotencyKey\">\n" +
 	"\x14TestReceiverResponse\x12&\n" +
-	"\x06notice\x18\x01 \x01(\v2\x0e.bai.v1.NoticeR\x06notice2\x99\x05\n" +
+	"\x06notice\x18\x01 \x01(\v2\x0e.bai.v1.NoticeR\x06notice2\xec\x05\n" +
 	"\fAlarmService\x12L\n" +
-	"\rListIncidents\x12\x1c.bai.v1.ListIncidentsRequest\x1a\x1d.bai.v1.ListIncidentsResponse\x12F\n" +
+	"\rListIncidents\x12\x1c.bai.v1.ListIncidentsRequest\x1a\x1d.bai.v1.ListIncidentsResponse\x12Q\n" +
+	"\x0eWatchIncidents\x12\x1d.bai.v1.WatchIncidentsRequest\x1a\x1e.bai.v1.WatchIncidentsResponse0\x01\x12F\n" +
 	"\vGetIncident\x12\x1a.bai.v1.GetIncidentRequest\x1a\x1b.bai.v1.GetIncidentResponse\x12F\n" +
 	"\vAckIncident\x12\x1a.bai.v1.AckIncidentRequest\x1a\x1b.bai.v1.AckIncidentResponse\x12C\n" +
 	"\n" +
@@ -2559,46 +2687,48 @@ func file_bai_v1_alarm_service_proto_rawDescGZIP() []byte {
 	return file_bai_v1_alarm_service_proto_rawDescData
 }
 
-var file_bai_v1_alarm_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_bai_v1_alarm_service_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_bai_v1_alarm_service_proto_goTypes = []any{
-	(*Incident)(nil),              // 0: bai.v1.Incident
-	(*AlarmRule)(nil),             // 1: bai.v1.AlarmRule
-	(*IncidentConfirmation)(nil),  // 2: bai.v1.IncidentConfirmation
-	(*ConfirmationRun)(nil),       // 3: bai.v1.ConfirmationRun
-	(*IncidentPoint)(nil),         // 4: bai.v1.IncidentPoint
-	(*IncidentTransition)(nil),    // 5: bai.v1.IncidentTransition
-	(*IncidentAck)(nil),           // 6: bai.v1.IncidentAck
-	(*Mute)(nil),                  // 7: bai.v1.Mute
-	(*Notice)(nil),                // 8: bai.v1.Notice
-	(*ListIncidentsRequest)(nil),  // 9: bai.v1.ListIncidentsRequest
-	(*ListIncidentsResponse)(nil), // 10: bai.v1.ListIncidentsResponse
-	(*GetIncidentRequest)(nil),    // 11: bai.v1.GetIncidentRequest
-	(*GetIncidentResponse)(nil),   // 12: bai.v1.GetIncidentResponse
-	(*AckIncidentRequest)(nil),    // 13: bai.v1.AckIncidentRequest
-	(*AckIncidentResponse)(nil),   // 14: bai.v1.AckIncidentResponse
-	(*CreateMuteRequest)(nil),     // 15: bai.v1.CreateMuteRequest
-	(*CreateMuteResponse)(nil),    // 16: bai.v1.CreateMuteResponse
-	(*ListMutesRequest)(nil),      // 17: bai.v1.ListMutesRequest
-	(*ListMutesResponse)(nil),     // 18: bai.v1.ListMutesResponse
-	(*DeleteMuteRequest)(nil),     // 19: bai.v1.DeleteMuteRequest
-	(*DeleteMuteResponse)(nil),    // 20: bai.v1.DeleteMuteResponse
-	(*ListNoticesRequest)(nil),    // 21: bai.v1.ListNoticesRequest
-	(*ListNoticesResponse)(nil),   // 22: bai.v1.ListNoticesResponse
-	(*Receiver)(nil),              // 23: bai.v1.Receiver
-	(*ListReceiversRequest)(nil),  // 24: bai.v1.ListReceiversRequest
-	(*ListReceiversResponse)(nil), // 25: bai.v1.ListReceiversResponse
-	(*TestReceiverRequest)(nil),   // 26: bai.v1.TestReceiverRequest
-	(*TestReceiverResponse)(nil),  // 27: bai.v1.TestReceiverResponse
-	nil,                           // 28: bai.v1.Incident.LabelsEntry
-	nil,                           // 29: bai.v1.Mute.LabelsEntry
-	nil,                           // 30: bai.v1.CreateMuteRequest.LabelsEntry
-	(*Interval)(nil),              // 31: bai.v1.Interval
-	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(*Incident)(nil),               // 0: bai.v1.Incident
+	(*AlarmRule)(nil),              // 1: bai.v1.AlarmRule
+	(*IncidentConfirmation)(nil),   // 2: bai.v1.IncidentConfirmation
+	(*ConfirmationRun)(nil),        // 3: bai.v1.ConfirmationRun
+	(*IncidentPoint)(nil),          // 4: bai.v1.IncidentPoint
+	(*IncidentTransition)(nil),     // 5: bai.v1.IncidentTransition
+	(*IncidentAck)(nil),            // 6: bai.v1.IncidentAck
+	(*Mute)(nil),                   // 7: bai.v1.Mute
+	(*Notice)(nil),                 // 8: bai.v1.Notice
+	(*ListIncidentsRequest)(nil),   // 9: bai.v1.ListIncidentsRequest
+	(*ListIncidentsResponse)(nil),  // 10: bai.v1.ListIncidentsResponse
+	(*WatchIncidentsRequest)(nil),  // 11: bai.v1.WatchIncidentsRequest
+	(*WatchIncidentsResponse)(nil), // 12: bai.v1.WatchIncidentsResponse
+	(*GetIncidentRequest)(nil),     // 13: bai.v1.GetIncidentRequest
+	(*GetIncidentResponse)(nil),    // 14: bai.v1.GetIncidentResponse
+	(*AckIncidentRequest)(nil),     // 15: bai.v1.AckIncidentRequest
+	(*AckIncidentResponse)(nil),    // 16: bai.v1.AckIncidentResponse
+	(*CreateMuteRequest)(nil),      // 17: bai.v1.CreateMuteRequest
+	(*CreateMuteResponse)(nil),     // 18: bai.v1.CreateMuteResponse
+	(*ListMutesRequest)(nil),       // 19: bai.v1.ListMutesRequest
+	(*ListMutesResponse)(nil),      // 20: bai.v1.ListMutesResponse
+	(*DeleteMuteRequest)(nil),      // 21: bai.v1.DeleteMuteRequest
+	(*DeleteMuteResponse)(nil),     // 22: bai.v1.DeleteMuteResponse
+	(*ListNoticesRequest)(nil),     // 23: bai.v1.ListNoticesRequest
+	(*ListNoticesResponse)(nil),    // 24: bai.v1.ListNoticesResponse
+	(*Receiver)(nil),               // 25: bai.v1.Receiver
+	(*ListReceiversRequest)(nil),   // 26: bai.v1.ListReceiversRequest
+	(*ListReceiversResponse)(nil),  // 27: bai.v1.ListReceiversResponse
+	(*TestReceiverRequest)(nil),    // 28: bai.v1.TestReceiverRequest
+	(*TestReceiverResponse)(nil),   // 29: bai.v1.TestReceiverResponse
+	nil,                            // 30: bai.v1.Incident.LabelsEntry
+	nil,                            // 31: bai.v1.Mute.LabelsEntry
+	nil,                            // 32: bai.v1.CreateMuteRequest.LabelsEntry
+	(*Interval)(nil),               // 33: bai.v1.Interval
+	(*timestamppb.Timestamp)(nil),  // 34: google.protobuf.Timestamp
 }
 var file_bai_v1_alarm_service_proto_depIdxs = []int32{
-	28, // 0: bai.v1.Incident.labels:type_name -> bai.v1.Incident.LabelsEntry
+	30, // 0: bai.v1.Incident.labels:type_name -> bai.v1.Incident.LabelsEntry
 	1,  // 1: bai.v1.Incident.rule:type_name -> bai.v1.AlarmRule
-	31, // 2: bai.v1.Incident.interval:type_name -> bai.v1.Interval
+	33, // 2: bai.v1.Incident.interval:type_name -> bai.v1.Interval
 	4,  // 3: bai.v1.Incident.last_good:type_name -> bai.v1.IncidentPoint
 	4,  // 4: bai.v1.Incident.first_bad:type_name -> bai.v1.IncidentPoint
 	4,  // 5: bai.v1.Incident.range_first:type_name -> bai.v1.IncidentPoint
@@ -2606,54 +2736,58 @@ var file_bai_v1_alarm_service_proto_depIdxs = []int32{
 	4,  // 7: bai.v1.Incident.recent:type_name -> bai.v1.IncidentPoint
 	5,  // 8: bai.v1.Incident.transitions:type_name -> bai.v1.IncidentTransition
 	6,  // 9: bai.v1.Incident.ack:type_name -> bai.v1.IncidentAck
-	32, // 10: bai.v1.Incident.open_time:type_name -> google.protobuf.Timestamp
-	32, // 11: bai.v1.Incident.update_time:type_name -> google.protobuf.Timestamp
+	34, // 10: bai.v1.Incident.open_time:type_name -> google.protobuf.Timestamp
+	34, // 11: bai.v1.Incident.update_time:type_name -> google.protobuf.Timestamp
 	2,  // 12: bai.v1.Incident.confirmation:type_name -> bai.v1.IncidentConfirmation
 	3,  // 13: bai.v1.IncidentConfirmation.runs:type_name -> bai.v1.ConfirmationRun
-	32, // 14: bai.v1.IncidentPoint.time:type_name -> google.protobuf.Timestamp
-	32, // 15: bai.v1.IncidentTransition.time:type_name -> google.protobuf.Timestamp
-	32, // 16: bai.v1.IncidentAck.time:type_name -> google.protobuf.Timestamp
-	32, // 17: bai.v1.IncidentAck.until:type_name -> google.protobuf.Timestamp
-	29, // 18: bai.v1.Mute.labels:type_name -> bai.v1.Mute.LabelsEntry
-	32, // 19: bai.v1.Mute.create_time:type_name -> google.protobuf.Timestamp
-	32, // 20: bai.v1.Mute.until:type_name -> google.protobuf.Timestamp
-	32, // 21: bai.v1.Notice.create_time:type_name -> google.protobuf.Timestamp
-	32, // 22: bai.v1.Notice.status_time:type_name -> google.protobuf.Timestamp
-	32, // 23: bai.v1.Notice.retry_time:type_name -> google.protobuf.Timestamp
+	34, // 14: bai.v1.IncidentPoint.time:type_name -> google.protobuf.Timestamp
+	34, // 15: bai.v1.IncidentTransition.time:type_name -> google.protobuf.Timestamp
+	34, // 16: bai.v1.IncidentAck.time:type_name -> google.protobuf.Timestamp
+	34, // 17: bai.v1.IncidentAck.until:type_name -> google.protobuf.Timestamp
+	31, // 18: bai.v1.Mute.labels:type_name -> bai.v1.Mute.LabelsEntry
+	34, // 19: bai.v1.Mute.create_time:type_name -> google.protobuf.Timestamp
+	34, // 20: bai.v1.Mute.until:type_name -> google.protobuf.Timestamp
+	34, // 21: bai.v1.Notice.create_time:type_name -> google.protobuf.Timestamp
+	34, // 22: bai.v1.Notice.status_time:type_name -> google.protobuf.Timestamp
+	34, // 23: bai.v1.Notice.retry_time:type_name -> google.protobuf.Timestamp
 	0,  // 24: bai.v1.ListIncidentsResponse.incidents:type_name -> bai.v1.Incident
-	0,  // 25: bai.v1.GetIncidentResponse.incident:type_name -> bai.v1.Incident
-	32, // 26: bai.v1.AckIncidentRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 27: bai.v1.AckIncidentResponse.incident:type_name -> bai.v1.Incident
-	30, // 28: bai.v1.CreateMuteRequest.labels:type_name -> bai.v1.CreateMuteRequest.LabelsEntry
-	32, // 29: bai.v1.CreateMuteRequest.until:type_name -> google.protobuf.Timestamp
-	7,  // 30: bai.v1.CreateMuteResponse.mute:type_name -> bai.v1.Mute
-	7,  // 31: bai.v1.ListMutesResponse.mutes:type_name -> bai.v1.Mute
-	8,  // 32: bai.v1.ListNoticesResponse.notices:type_name -> bai.v1.Notice
-	23, // 33: bai.v1.ListReceiversResponse.receivers:type_name -> bai.v1.Receiver
-	8,  // 34: bai.v1.TestReceiverResponse.notice:type_name -> bai.v1.Notice
-	9,  // 35: bai.v1.AlarmService.ListIncidents:input_type -> bai.v1.ListIncidentsRequest
-	11, // 36: bai.v1.AlarmService.GetIncident:input_type -> bai.v1.GetIncidentRequest
-	13, // 37: bai.v1.AlarmService.AckIncident:input_type -> bai.v1.AckIncidentRequest
-	15, // 38: bai.v1.AlarmService.CreateMute:input_type -> bai.v1.CreateMuteRequest
-	17, // 39: bai.v1.AlarmService.ListMutes:input_type -> bai.v1.ListMutesRequest
-	19, // 40: bai.v1.AlarmService.DeleteMute:input_type -> bai.v1.DeleteMuteRequest
-	21, // 41: bai.v1.AlarmService.ListNotices:input_type -> bai.v1.ListNoticesRequest
-	24, // 42: bai.v1.AlarmService.ListReceivers:input_type -> bai.v1.ListReceiversRequest
-	26, // 43: bai.v1.AlarmService.TestReceiver:input_type -> bai.v1.TestReceiverRequest
-	10, // 44: bai.v1.AlarmService.ListIncidents:output_type -> bai.v1.ListIncidentsResponse
-	12, // 45: bai.v1.AlarmService.GetIncident:output_type -> bai.v1.GetIncidentResponse
-	14, // 46: bai.v1.AlarmService.AckIncident:output_type -> bai.v1.AckIncidentResponse
-	16, // 47: bai.v1.AlarmService.CreateMute:output_type -> bai.v1.CreateMuteResponse
-	18, // 48: bai.v1.AlarmService.ListMutes:output_type -> bai.v1.ListMutesResponse
-	20, // 49: bai.v1.AlarmService.DeleteMute:output_type -> bai.v1.DeleteMuteResponse
-	22, // 50: bai.v1.AlarmService.ListNotices:output_type -> bai.v1.ListNoticesResponse
-	25, // 51: bai.v1.AlarmService.ListReceivers:output_type -> bai.v1.ListReceiversResponse
-	27, // 52: bai.v1.AlarmService.TestReceiver:output_type -> bai.v1.TestReceiverResponse
-	44, // [44:53] is the sub-list for method output_type
-	35, // [35:44] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	34, // 25: bai.v1.WatchIncidentsRequest.changed_after:type_name -> google.protobuf.Timestamp
+	0,  // 26: bai.v1.WatchIncidentsResponse.incident:type_name -> bai.v1.Incident
+	0,  // 27: bai.v1.GetIncidentResponse.incident:type_name -> bai.v1.Incident
+	34, // 28: bai.v1.AckIncidentRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 29: bai.v1.AckIncidentResponse.incident:type_name -> bai.v1.Incident
+	32, // 30: bai.v1.CreateMuteRequest.labels:type_name -> bai.v1.CreateMuteRequest.LabelsEntry
+	34, // 31: bai.v1.CreateMuteRequest.until:type_name -> google.protobuf.Timestamp
+	7,  // 32: bai.v1.CreateMuteResponse.mute:type_name -> bai.v1.Mute
+	7,  // 33: bai.v1.ListMutesResponse.mutes:type_name -> bai.v1.Mute
+	8,  // 34: bai.v1.ListNoticesResponse.notices:type_name -> bai.v1.Notice
+	25, // 35: bai.v1.ListReceiversResponse.receivers:type_name -> bai.v1.Receiver
+	8,  // 36: bai.v1.TestReceiverResponse.notice:type_name -> bai.v1.Notice
+	9,  // 37: bai.v1.AlarmService.ListIncidents:input_type -> bai.v1.ListIncidentsRequest
+	11, // 38: bai.v1.AlarmService.WatchIncidents:input_type -> bai.v1.WatchIncidentsRequest
+	13, // 39: bai.v1.AlarmService.GetIncident:input_type -> bai.v1.GetIncidentRequest
+	15, // 40: bai.v1.AlarmService.AckIncident:input_type -> bai.v1.AckIncidentRequest
+	17, // 41: bai.v1.AlarmService.CreateMute:input_type -> bai.v1.CreateMuteRequest
+	19, // 42: bai.v1.AlarmService.ListMutes:input_type -> bai.v1.ListMutesRequest
+	21, // 43: bai.v1.AlarmService.DeleteMute:input_type -> bai.v1.DeleteMuteRequest
+	23, // 44: bai.v1.AlarmService.ListNotices:input_type -> bai.v1.ListNoticesRequest
+	26, // 45: bai.v1.AlarmService.ListReceivers:input_type -> bai.v1.ListReceiversRequest
+	28, // 46: bai.v1.AlarmService.TestReceiver:input_type -> bai.v1.TestReceiverRequest
+	10, // 47: bai.v1.AlarmService.ListIncidents:output_type -> bai.v1.ListIncidentsResponse
+	12, // 48: bai.v1.AlarmService.WatchIncidents:output_type -> bai.v1.WatchIncidentsResponse
+	14, // 49: bai.v1.AlarmService.GetIncident:output_type -> bai.v1.GetIncidentResponse
+	16, // 50: bai.v1.AlarmService.AckIncident:output_type -> bai.v1.AckIncidentResponse
+	18, // 51: bai.v1.AlarmService.CreateMute:output_type -> bai.v1.CreateMuteResponse
+	20, // 52: bai.v1.AlarmService.ListMutes:output_type -> bai.v1.ListMutesResponse
+	22, // 53: bai.v1.AlarmService.DeleteMute:output_type -> bai.v1.DeleteMuteResponse
+	24, // 54: bai.v1.AlarmService.ListNotices:output_type -> bai.v1.ListNoticesResponse
+	27, // 55: bai.v1.AlarmService.ListReceivers:output_type -> bai.v1.ListReceiversResponse
+	29, // 56: bai.v1.AlarmService.TestReceiver:output_type -> bai.v1.TestReceiverResponse
+	47, // [47:57] is the sub-list for method output_type
+	37, // [37:47] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_alarm_service_proto_init() }
@@ -2670,7 +2804,7 @@ func file_bai_v1_alarm_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_alarm_service_proto_rawDesc), len(file_bai_v1_alarm_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

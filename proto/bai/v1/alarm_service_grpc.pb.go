@@ -19,15 +19,16 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AlarmService_ListIncidents_FullMethodName = "/bai.v1.AlarmService/ListIncidents"
-	AlarmService_GetIncident_FullMethodName   = "/bai.v1.AlarmService/GetIncident"
-	AlarmService_AckIncident_FullMethodName   = "/bai.v1.AlarmService/AckIncident"
-	AlarmService_CreateMute_FullMethodName    = "/bai.v1.AlarmService/CreateMute"
-	AlarmService_ListMutes_FullMethodName     = "/bai.v1.AlarmService/ListMutes"
-	AlarmService_DeleteMute_FullMethodName    = "/bai.v1.AlarmService/DeleteMute"
-	AlarmService_ListNotices_FullMethodName   = "/bai.v1.AlarmService/ListNotices"
-	AlarmService_ListReceivers_FullMethodName = "/bai.v1.AlarmService/ListReceivers"
-	AlarmService_TestReceiver_FullMethodName  = "/bai.v1.AlarmService/TestReceiver"
+	AlarmService_ListIncidents_FullMethodName  = "/bai.v1.AlarmService/ListIncidents"
+	AlarmService_WatchIncidents_FullMethodName = "/bai.v1.AlarmService/WatchIncidents"
+	AlarmService_GetIncident_FullMethodName    = "/bai.v1.AlarmService/GetIncident"
+	AlarmService_AckIncident_FullMethodName    = "/bai.v1.AlarmService/AckIncident"
+	AlarmService_CreateMute_FullMethodName     = "/bai.v1.AlarmService/CreateMute"
+	AlarmService_ListMutes_FullMethodName      = "/bai.v1.AlarmService/ListMutes"
+	AlarmService_DeleteMute_FullMethodName     = "/bai.v1.AlarmService/DeleteMute"
+	AlarmService_ListNotices_FullMethodName    = "/bai.v1.AlarmService/ListNotices"
+	AlarmService_ListReceivers_FullMethodName  = "/bai.v1.AlarmService/ListReceivers"
+	AlarmService_TestReceiver_FullMethodName   = "/bai.v1.AlarmService/TestReceiver"
 )
 
 // AlarmServiceClient is the client API for AlarmService service.
@@ -41,6 +42,10 @@ const (
 type AlarmServiceClient interface {
 	// ListIncidents returns incidents, the newest first, without their recent points.
 	ListIncidents(ctx context.Context, in *ListIncidentsRequest, opts ...grpc.CallOption) (*ListIncidentsResponse, error)
+	// WatchIncidents sends the incidents that are open, then each one that is new or has
+	// changed, as it is then. Changes that follow each other quickly may be sent as one. It
+	// ends when the client ends it.
+	WatchIncidents(ctx context.Context, in *WatchIncidentsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchIncidentsResponse], error)
 	// GetIncident returns an incident with its recent points.
 	GetIncident(ctx context.Context, in *GetIncidentRequest, opts ...grpc.CallOption) (*GetIncidentResponse, error)
 	// AckIncident says that somebody knows of an incident, in place of what was said of
@@ -81,6 +86,25 @@ func (c *alarmServiceClient) ListIncidents(ctx context.Context, in *ListIncident
 	}
 	return out, nil
 }
+
+func (c *alarmServiceClient) WatchIncidents(ctx context.Context, in *WatchIncidentsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchIncidentsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &AlarmService_ServiceDesc.Streams[0], AlarmService_WatchIncidents_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchIncidentsRequest, WatchIncidentsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AlarmService_WatchIncidentsClient = grpc.ServerStreamingClient[WatchIncidentsResponse]
 
 func (c *alarmServiceClient) GetIncident(ctx context.Context, in *GetIncidentRequest, opts ...grpc.CallOption) (*GetIncidentResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -173,6 +197,10 @@ func (c *alarmServiceClient) TestReceiver(ctx context.Context, in *TestReceiverR
 type AlarmServiceServer interface {
 	// ListIncidents returns incidents, the newest first, without their recent points.
 	ListIncidents(context.Context, *ListIncidentsRequest) (*ListIncidentsResponse, error)
+	// WatchIncidents sends the incidents that are open, then each one that is new or has
+	// changed, as it is then. Changes that follow each other quickly may be sent as one. It
+	// ends when the client ends it.
+	WatchIncidents(*WatchIncidentsRequest, grpc.ServerStreamingServer[WatchIncidentsResponse]) error
 	// GetIncident returns an incident with its recent points.
 	GetIncident(context.Context, *GetIncidentRequest) (*GetIncidentResponse, error)
 	// AckIncident says that somebody knows of an incident, in place of what was said of
@@ -206,6 +234,9 @@ type UnimplementedAlarmServiceServer struct{}
 
 func (UnimplementedAlarmServiceServer) ListIncidents(context.Context, *ListIncidentsRequest) (*ListIncidentsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListIncidents not implemented")
+}
+func (UnimplementedAlarmServiceServer) WatchIncidents(*WatchIncidentsRequest, grpc.ServerStreamingServer[WatchIncidentsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchIncidents not implemented")
 }
 func (UnimplementedAlarmServiceServer) GetIncident(context.Context, *GetIncidentRequest) (*GetIncidentResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetIncident not implemented")
@@ -269,6 +300,17 @@ func _AlarmService_ListIncidents_Handler(srv interface{}, ctx context.Context, d
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _AlarmService_WatchIncidents_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchIncidentsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AlarmServiceServer).WatchIncidents(m, &grpc.GenericServerStream[WatchIncidentsRequest, WatchIncidentsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AlarmService_WatchIncidentsServer = grpc.ServerStreamingServer[WatchIncidentsResponse]
 
 func _AlarmService_GetIncident_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetIncidentRequest)
@@ -458,6 +500,12 @@ var AlarmService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _AlarmService_TestReceiver_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchIncidents",
+			Handler:       _AlarmService_WatchIncidents_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "bai/v1/alarm_service.proto",
 }

@@ -1,12 +1,15 @@
 package api_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -31,10 +34,45 @@ func (w *fixture) putIncident() (id string, opened time.Time) {
 		Recent: []incident.Point{*point("1", 100), *point("2", 90)}, Cause: incident.CauseRegression, Reasons: []string{"version differs"}, Message: "rate fell",
 		Opened: opened, Updated: opened, Became: []incident.Transition{{State: incident.Firing, At: opened, Why: "it is there"}},
 	})
-	if err != nil {
+	if err := errors.Join(err, store.Create(w.t.Context(), w.store, store.KindOpenIncident, "default/"+id, struct{}{})); err != nil {
 		w.t.Fatal(err)
 	}
 	return id, opened
+}
+
+func TestIncidentsAreWatched(t *testing.T) {
+	w := newFixture(t, options{})
+	id, opened := w.putIncident()
+	alarms := baiv1.NewAlarmServiceClient(w.conn)
+	watch := func(req *baiv1.WatchIncidentsRequest) (next func() string) {
+		stream, err := alarms.WatchIncidents(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() string {
+			got, err := stream.Recv()
+			if err != nil {
+				return status.Code(err).String()
+			}
+			return fmt.Sprintf("%s %s, %d points", got.GetIncident().GetId(), got.GetIncident().GetState(), len(got.GetIncident().GetRecent()))
+		}
+	}
+	next := watch(&baiv1.WatchIncidentsRequest{Task: "rates"})
+	if got := next(); got != id+" firing, 0 points" {
+		t.Errorf("at first %q", got)
+	}
+	if _, err := alarms.AckIncident(t.Context(), &baiv1.AckIncidentRequest{Incident: id, Reason: "known", Accept: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(); got != id+" resolved, 0 points" {
+		t.Errorf("then %q", got)
+	}
+	if got := watch(&baiv1.WatchIncidentsRequest{ChangedAfter: timestamppb.New(opened)})(); got != id+" resolved, 0 points" {
+		t.Errorf("after a break %q", got)
+	}
+	if got := watch(&baiv1.WatchIncidentsRequest{ChangedAfter: &timestamppb.Timestamp{Seconds: -1 << 60}})(); got != "InvalidArgument" {
+		t.Errorf("a time that is none: %s", got)
+	}
 }
 
 func TestAnIncidentHasAllThatTheAnalystFound(t *testing.T) {

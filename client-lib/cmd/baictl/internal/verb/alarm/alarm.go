@@ -42,6 +42,9 @@ the value and the limit. CAUSE is regression (what is measured changed), method
 (how it is measured), environment (where), noise, or insufficient (too few
 points).
 
+With --watch it goes on: a line, a JSON object or a YAML document for each
+incident that is open, and for each that is new or has changed, until Ctrl-C.
+
 Other verbs take an ID or its beginning, of 6 characters or more.
 
 With -o json or yaml: {"incidents": [...]}, messages of the API without recent
@@ -52,6 +55,7 @@ cause, last_good_run, last_good_version, first_bad_run, first_bad_version,
 silent, acknowledged_by, reason, until, message. With -o name: IDs.`,
 		Example: `  baictl alarms
   baictl alarms --all --task checksums
+  baictl alarms --watch
   baictl alarms show 0a1b2c
   baictl alarms ack 0a1b2c --reason "known, fixed in 1.5" --until 14d`,
 	}, v.show(), v.ack(), v.resolve(), v.mute(), v.mutes(), v.unmute(), v.log(), v.test())
@@ -69,6 +73,7 @@ type listFlags struct {
 	metric string
 	states []string
 	limit  int
+	watch  bool
 }
 
 func (f *listFlags) add(cmd *cobra.Command) {
@@ -78,6 +83,7 @@ func (f *listFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.metric, "metric", "", "only incidents of this `METRIC`")
 	flags.StringSliceVar(&f.states, "state", nil, "only incidents in these `STATES`, also if they are over")
 	flags.IntVar(&f.limit, "limit", defaultLimit, "at most so `MANY`; 0 means all")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "continue, and show changes")
 	states := []string{"suspected", "confirming", "firing", "acknowledged", "resolved", "dismissed"}
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp)) // fails for flags that do not exist
 }
@@ -86,6 +92,9 @@ func (f *listFlags) add(cmd *cobra.Command) {
 const defaultLimit = 50
 
 func (v *verbs) list(cmd *cobra.Command, f listFlags) error {
+	if f.watch {
+		return v.watch(cmd, f)
+	}
 	c, team, err := v.dial()
 	if err != nil {
 		return err

@@ -92,12 +92,17 @@ func (l listing[M]) lines(s *session.Session, all []M) error {
 	return nil
 }
 
-// painted is a table whose first column, a state or a status, has colours.
-func (v *verbs) painted(t printer.Table) printer.Table {
-	styles := map[string]screen.Style{
+// stateStyles are the colours of states and statuses.
+func stateStyles() map[string]screen.Style {
+	return map[string]screen.Style{
 		"firing": screen.Bad, "refused": screen.Bad, "suspected": screen.Muted, "confirming": screen.Muted, "waiting": screen.Muted, "resolved": screen.Good,
 		"sent": screen.Good,
 	}
+}
+
+// painted is a table whose first column, a state or a status, has colours.
+func (v *verbs) painted(t printer.Table) printer.Table {
+	styles := stateStyles()
 	t.Paint = func(row, column int, text string) string {
 		if column > 0 {
 			return text

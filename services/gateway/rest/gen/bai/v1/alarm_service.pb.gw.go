@@ -71,6 +71,34 @@ func local_request_AlarmService_ListIncidents_0(ctx context.Context, marshaler r
 	return msg, metadata, err
 }
 
+var filter_AlarmService_WatchIncidents_0 = &utilities.DoubleArray{Encoding: map[string]int{}, Base: []int(nil), Check: []int(nil)}
+
+func request_AlarmService_WatchIncidents_0(ctx context.Context, marshaler runtime.Marshaler, client extBaiv1.AlarmServiceClient, req *http.Request, pathParams map[string]string) (extBaiv1.AlarmService_WatchIncidentsClient, runtime.ServerMetadata, error) {
+	var (
+		protoReq extBaiv1.WatchIncidentsRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_AlarmService_WatchIncidents_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	stream, err := client.WatchIncidents(ctx, &protoReq)
+	if err != nil {
+		return nil, metadata, err
+	}
+	header, err := stream.Header()
+	if err != nil {
+		return nil, metadata, err
+	}
+	metadata.HeaderMD = header
+	return stream, metadata, nil
+}
+
 var filter_AlarmService_GetIncident_0 = &utilities.DoubleArray{Encoding: map[string]int{"incident": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
 func request_AlarmService_GetIncident_0(ctx context.Context, marshaler runtime.Marshaler, client extBaiv1.AlarmServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
@@ -425,6 +453,13 @@ func RegisterAlarmServiceHandlerServer(ctx context.Context, mux *runtime.ServeMu
 		}
 		forward_AlarmService_ListIncidents_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+
+	mux.Handle(http.MethodGet, pattern_AlarmService_WatchIncidents_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		err := status.Error(codes.Unimplemented, "streaming calls are not yet supported in the in-process transport")
+		_, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+		return
+	})
 	mux.Handle(http.MethodGet, pattern_AlarmService_GetIncident_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -642,6 +677,23 @@ func RegisterAlarmServiceHandlerClient(ctx context.Context, mux *runtime.ServeMu
 		}
 		forward_AlarmService_ListIncidents_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_AlarmService_WatchIncidents_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/bai.v1.AlarmService/WatchIncidents", runtime.WithHTTPPathPattern("/v1/incidents:watch"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_AlarmService_WatchIncidents_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_AlarmService_WatchIncidents_0(annotatedContext, mux, outboundMarshaler, w, req, func() (proto.Message, error) { return resp.Recv() }, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_AlarmService_GetIncident_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -782,25 +834,27 @@ func RegisterAlarmServiceHandlerClient(ctx context.Context, mux *runtime.ServeMu
 }
 
 var (
-	pattern_AlarmService_ListIncidents_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "incidents"}, ""))
-	pattern_AlarmService_GetIncident_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "incidents", "incident"}, ""))
-	pattern_AlarmService_AckIncident_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "incidents", "incident"}, "ack"))
-	pattern_AlarmService_CreateMute_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "mutes"}, ""))
-	pattern_AlarmService_ListMutes_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "mutes"}, ""))
-	pattern_AlarmService_DeleteMute_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "mutes", "mute"}, ""))
-	pattern_AlarmService_ListNotices_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "notices"}, ""))
-	pattern_AlarmService_ListReceivers_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "receivers"}, ""))
-	pattern_AlarmService_TestReceiver_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "receivers", "receiver"}, "test"))
+	pattern_AlarmService_ListIncidents_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "incidents"}, ""))
+	pattern_AlarmService_WatchIncidents_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "incidents"}, "watch"))
+	pattern_AlarmService_GetIncident_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "incidents", "incident"}, ""))
+	pattern_AlarmService_AckIncident_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "incidents", "incident"}, "ack"))
+	pattern_AlarmService_CreateMute_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "mutes"}, ""))
+	pattern_AlarmService_ListMutes_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "mutes"}, ""))
+	pattern_AlarmService_DeleteMute_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "mutes", "mute"}, ""))
+	pattern_AlarmService_ListNotices_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "notices"}, ""))
+	pattern_AlarmService_ListReceivers_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "receivers"}, ""))
+	pattern_AlarmService_TestReceiver_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "receivers", "receiver"}, "test"))
 )
 
 var (
-	forward_AlarmService_ListIncidents_0 = runtime.ForwardResponseMessage
-	forward_AlarmService_GetIncident_0   = runtime.ForwardResponseMessage
-	forward_AlarmService_AckIncident_0   = runtime.ForwardResponseMessage
-	forward_AlarmService_CreateMute_0    = runtime.ForwardResponseMessage
-	forward_AlarmService_ListMutes_0     = runtime.ForwardResponseMessage
-	forward_AlarmService_DeleteMute_0    = runtime.ForwardResponseMessage
-	forward_AlarmService_ListNotices_0   = runtime.ForwardResponseMessage
-	forward_AlarmService_ListReceivers_0 = runtime.ForwardResponseMessage
-	forward_AlarmService_TestReceiver_0  = runtime.ForwardResponseMessage
+	forward_AlarmService_ListIncidents_0  = runtime.ForwardResponseMessage
+	forward_AlarmService_WatchIncidents_0 = runtime.ForwardResponseStream
+	forward_AlarmService_GetIncident_0    = runtime.ForwardResponseMessage
+	forward_AlarmService_AckIncident_0    = runtime.ForwardResponseMessage
+	forward_AlarmService_CreateMute_0     = runtime.ForwardResponseMessage
+	forward_AlarmService_ListMutes_0      = runtime.ForwardResponseMessage
+	forward_AlarmService_DeleteMute_0     = runtime.ForwardResponseMessage
+	forward_AlarmService_ListNotices_0    = runtime.ForwardResponseMessage
+	forward_AlarmService_ListReceivers_0  = runtime.ForwardResponseMessage
+	forward_AlarmService_TestReceiver_0   = runtime.ForwardResponseMessage
 )
