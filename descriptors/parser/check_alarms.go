@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
 	"github.com/benchmark-ai/bai/descriptors/internal/suggest"
+	"github.com/benchmark-ai/bai/descriptors/price"
 	"github.com/benchmark-ai/bai/descriptors/units"
 )
 
@@ -226,10 +227,28 @@ func (c check) confirmation(at string, a descriptors.Alarm) {
 		c.r.Fault(at+".max_runs", fault.FewRuns, fmt.Sprintf("%d pairs need %d runs, and %d are allowed", a.Confirm.Pairs, 2*a.Confirm.Pairs, *n),
 			fmt.Sprintf("write max_runs = %d or more, or fewer pairs", 2*a.Confirm.Pairs))
 	}
+	c.budget(at, *a.Confirm)
 	for _, image := range unpinnedImages(*c.d) {
 		c.r.Fault(at, fault.NotRepeatable, fmt.Sprintf("the image %q is one of several, and a tag may name another one when the run is repeated", image),
 			"name it by its digest: NAME@sha256:…")
 		return
+	}
+}
+
+// budget finds a limit of cost that cannot be kept.
+func (c check) budget(at string, confirm descriptors.Confirm) {
+	limit, err := price.Parse(confirm.MaxCost)
+	if err != nil {
+		return
+	}
+	own, err := price.Parse(c.d.Hardware.PricePerHour)
+	switch {
+	case err != nil && confirm.MaxRuns == nil:
+		c.r.Fault(at+".max_cost", fault.NoBudget, "the descriptor has no price, and where the settings have none either, max_cost cannot be kept",
+			fmt.Sprintf("add max_runs = %d, or hardware.price_per_hour", confirm.Runs()))
+	case err == nil && own.Currency() != limit.Currency():
+		c.r.Fault(at+".max_cost", fault.NoBudget, fmt.Sprintf("is in %s, and hardware.price_per_hour in %s", limit.Currency(), own.Currency()),
+			fmt.Sprintf("write both in %s", own.Currency()))
 	}
 }
 

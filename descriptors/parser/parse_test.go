@@ -168,7 +168,7 @@ func TestEveryKeyIsReadBack(t *testing.T) {
 		},
 		Cost: descriptors.Cost{Per: []string{"questions"}, Count: descriptors.SumOfSamples},
 		Alarms: []descriptors.Alarm{
-			{Metric: "latency", When: descriptors.OnRegression, MinChange: 0.02, Statistic: "p95", Notify: []string{"perf-team", "submitter"}, Confirm: &descriptors.Confirm{Pairs: 8, MaxRuns: seconds(20), Deadline: 6 * time.Hour}},
+			{Metric: "latency", When: descriptors.OnRegression, MinChange: 0.02, Statistic: "p95", Notify: []string{"perf-team", "submitter"}, Confirm: &descriptors.Confirm{Pairs: 8, MaxRuns: seconds(20), MaxCost: "20 USD", Deadline: 6 * time.Hour}},
 			{Metric: "latency", When: descriptors.OnAbove, Above: limit(0.25), Unit: "s", For: seconds(3), Statistic: descriptors.Median},
 			{Metric: "latency", When: descriptors.OnBelow, Below: limit(0.001), Unit: "s", Statistic: descriptors.Median},
 			{Metric: "latency", When: descriptors.OnBeyond, Beyond: 0.05, Baseline: "main", Statistic: descriptors.Median},

@@ -78,6 +78,9 @@ func isCurrency(s string) bool {
 	return len(s) == 3 && strings.IndexFunc(s, func(r rune) bool { return r < 'A' || r > 'Z' }) < 0
 }
 
+// Less reports whether the amount is smaller than that of o, which is in the same currency.
+func (p Price) Less(o Price) bool { return p.nano < o.nano }
+
 // Currency returns the code of the currency.
 func (p Price) Currency() string { return p.currency }
 

@@ -89,9 +89,12 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 		return err
 	}
 	out, fault := protected(a.decide, in)
-	next := ruleState{Rule: t.rule.ID, Series: t.series, Incidents: state.Incidents, Pending: state.Pending, Fault: fault, Notes: out.Notes}
+	next := ruleState{Rule: t.rule.ID, Series: t.series, Incidents: state.Incidents, Pending: state.Pending, Run: state.Run, Fault: fault, Notes: out.Notes}
 	if len(out.Incidents) > 0 {
 		next.Pending, next.Incidents = true, retained(had, out.Incidents, oldest(in))
+		if a.freshRun != nil {
+			next.Run = a.freshRun.ID
+		}
 	}
 	if !next.equal(state) {
 		a.logFault(t, state, next)
@@ -136,10 +139,8 @@ func (a *analysis) write(ctx context.Context, t target, had []versioned, all []i
 		if err := a.assign(ctx, &i); err != nil {
 			return err
 		}
-		if !i.State.Over() {
-			if err := create(ctx, a.store, store.KindOpenIncident, documentKey(a.namespace, i.ID), openIncident{Since: a.now().UTC()}); err != nil {
-				return err
-			}
+		if err := a.list(ctx, had, i); err != nil {
+			return err
 		}
 		if err := a.put(ctx, t, had, i); err != nil {
 			return err
@@ -148,6 +149,28 @@ func (a *analysis) write(ctx context.Context, t target, had []versioned, all []i
 		a.remember(i)
 		a.log.Info("incident", zap.String("incident", i.ID), zap.String("state", string(i.State)), zap.String("task", a.task),
 			zap.String("metric", i.Series.Metric), zap.String("group", i.Group), zap.Bool("silent", i.Silent))
+	}
+	return nil
+}
+
+// list adds an incident to the lists that it belongs to, before it is stored: that of all incidents, and that of the open ones. One that goes
+// on after its end may be about to be removed from the latter: it is listed anew.
+func (a *analysis) list(ctx context.Context, had []versioned, i incident.Incident) error {
+	at := slices.IndexFunc(had, func(h versioned) bool { return h.ID == i.ID })
+	if at < 0 {
+		if err := a.index(ctx, a.namespace, i); err != nil {
+			return err
+		}
+	}
+	if i.State.Over() {
+		return nil
+	}
+	over := at >= 0 && had[at].State.Over()
+	_, err := store.Update(ctx, a.store, store.KindOpenIncident, documentKey(a.namespace, i.ID), func(_ openIncident, found bool) (openIncident, bool, error) {
+		return openIncident{Since: a.now().UTC()}, over || !found, nil
+	})
+	if err != nil {
+		return fmt.Errorf("list incident %s as open: %w", i.ID, err)
 	}
 	return nil
 }
@@ -223,7 +246,7 @@ func (a *analysis) settle(ctx context.Context) error {
 	for _, key := range slices.Compact(a.pending) {
 		_, err := store.Update(ctx, a.store, store.KindRuleState, key, func(is ruleState, found bool) (ruleState, bool, error) {
 			write := found && is.Pending
-			is.Pending = false
+			is.Pending, is.Run = false, ""
 			return is, write, nil
 		})
 		if err != nil {

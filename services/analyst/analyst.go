@@ -23,6 +23,7 @@ const visibility = time.Minute
 // analyst gathers, decides and acts.
 type analyst struct {
 	store     Store
+	records   store.IncidentIndex // nil for none
 	receivers notice.Receivers
 	decide    func(rule.Input) rule.Output // rule.Decide but in tests
 	wake      func()                       // has the dispatcher look for new notices
@@ -37,7 +38,7 @@ func newAnalyst(d Deps) *analyst {
 	if d.Wake == nil {
 		d.Wake = func() {}
 	}
-	return &analyst{store: d.Store, receivers: d.Receivers, decide: rule.Decide, wake: d.Wake, now: d.Now, log: d.Log}
+	return &analyst{store: d.Store, records: d.Index, receivers: d.Receivers, decide: rule.Decide, wake: d.Wake, now: d.Now, log: d.Log}
 }
 
 // summarised looks at the new points of a run.
@@ -109,6 +110,23 @@ func (a *analyst) onRun(ctx context.Context, r store.Run, p store.RunPoints) err
 	one := a.analysis(p.Namespace, p.Task)
 	one.fresh, one.freshRun = &p, &r
 	return one.run(ctx, targetsOf(rules, p, r.Schedule != ""))
+}
+
+// again looks at a run again whose analysis was not completed. A run that does not exist any more has nothing to look at.
+func (a *analyst) again(ctx context.Context, id string) error {
+	r, found, err := a.runOf(ctx, id)
+	if err != nil || !found {
+		return err
+	}
+	all, err := a.store.RunPoints(ctx, []string{id}, nil)
+	if err != nil {
+		return err
+	}
+	p := points.Of(r, points.Results{})
+	if len(all) > 0 {
+		p = all[0]
+	}
+	return a.onRun(ctx, r, p)
 }
 
 // updateRules returns the rules of the newest descriptor of a run's task. Incidents of rules that are gone are ended before their rules are

@@ -3,6 +3,7 @@ package analyst
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -131,31 +132,38 @@ func (a *analyst) confirmed(ctx context.Context, r store.Run) error {
 	return a.judge(ctx, req)
 }
 
-// judge looks at the incidents of a request.
+// judge looks at the incidents of a request: those of which the runs say something new fire together.
 func (a *analyst) judge(ctx context.Context, r confirm.Request) error {
+	tasks := map[string][]target{}
 	for _, id := range r.Incidents {
 		i, _, found, err := store.Find[incident.Incident](ctx, a.store, store.KindIncident, documentKey(r.Namespace, id))
+		newer := false
 		switch {
 		case err != nil:
 		case found && confirming(i):
-			err = a.judgeOne(ctx, i)
+			newer, err = a.hasNewEvidence(ctx, i)
 		case found: // its transition was stored, and a kill came before the request
 			err = a.request(ctx, i)
 		}
 		if err != nil {
 			return fmt.Errorf("judge incident %s by the runs that confirm it: %w", id, err)
 		}
+		if newer {
+			tasks[i.Rule.Task] = append(tasks[i.Rule.Task], target{rule: i.Rule, series: i.Series})
+		}
+	}
+	for _, task := range slices.Sorted(maps.Keys(tasks)) {
+		if err := a.analysis(r.Namespace, task).run(ctx, tasks[task]); err != nil {
+			return fmt.Errorf("judge incidents of task %q by the runs that confirm them: %w", task, err)
+		}
 	}
 	return nil
 }
 
-// judgeOne applies the rule of an incident of which the runs say something new.
-func (a *analyst) judgeOne(ctx context.Context, i incident.Incident) error {
+// hasNewEvidence reports whether the runs of an incident say something that it does not have yet.
+func (a *analyst) hasNewEvidence(ctx context.Context, i incident.Incident) (bool, error) {
 	c, found, err := a.evidence(ctx, i)
-	if err != nil || !found || reflect.DeepEqual(&c, i.Confirmation) {
-		return err
-	}
-	return a.analysis(i.Rule.Namespace, i.Rule.Task).run(ctx, []target{{rule: i.Rule, series: i.Series}})
+	return found && !reflect.DeepEqual(&c, i.Confirmation), err
 }
 
 // confirmations looks at all requests.

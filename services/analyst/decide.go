@@ -242,12 +242,9 @@ func acknowledgementDue(i incident.Incident, a incident.Ack, now time.Time) bool
 const retention = 3 * 24 * time.Hour
 
 // outdated reports whether an incident that is listed as open is to be listed no longer. One that was never stored is listed for a while:
-// it may be about to be.
+// it may be about to be, and so may be the next transition of one that goes on after its end.
 func outdated(i incident.Incident, found bool, listed, now time.Time) bool {
-	if !found {
-		return now.Sub(listed) > retention
-	}
-	return i.State.Over() && now.Sub(i.Since()) > retention
+	return now.Sub(listed) > retention && (!found || i.State.Over() && now.Sub(i.Since()) > retention)
 }
 
 // keepIncident is how long an incident stays after its end at least: as long as its notices.

@@ -19,18 +19,19 @@ type ruleState struct {
 	Series    store.SeriesKey `json:"series"`
 	Incidents []string        `json:"incidents,omitempty"` // IDs of those that are open, and of those that ended among the points that are looked at
 	Pending   bool            `json:"pending,omitempty"`   // the groups of the incidents were not decided since one of them was written
+	Run       string          `json:"run,omitempty"`       // of a pending state, the run whose analysis wrote it; empty if it was the clock
 	Fault     string          `json:"fault,omitempty"`     // why the last analysis failed
 	Notes     []string        `json:"notes,omitempty"`     // why the rule cannot be judged
 }
 
 // equal reports whether two states are the same.
 func (s ruleState) equal(o ruleState) bool {
-	return s.Pending == o.Pending && s.Fault == o.Fault && slices.Equal(s.Incidents, o.Incidents) && slices.Equal(s.Notes, o.Notes)
+	return s.Pending == o.Pending && s.Run == o.Run && s.Fault == o.Fault && slices.Equal(s.Incidents, o.Incidents) && slices.Equal(s.Notes, o.Notes)
 }
 
 // openIncident says that an incident is open, or ended a short time ago: the document of KindOpenIncident.
 type openIncident struct {
-	Since time.Time `json:"since"` // when the document was stored
+	Since time.Time `json:"since"` // when it was listed; again when it went on after its end
 }
 
 // ruleSetKey is the key of documents of KindRuleSet.
@@ -83,14 +84,5 @@ func put(ctx context.Context, docs store.Docs, kind store.Kind, key string, vers
 		return store.Create(ctx, docs, kind, key, v)
 	}
 	_, err := store.Replace(ctx, docs, kind, key, version, v)
-	return err
-}
-
-// create stores a document, unless it is there.
-func create(ctx context.Context, docs store.Docs, kind store.Kind, key string, v any) error {
-	err := store.Create(ctx, docs, kind, key, v)
-	if errors.Is(err, store.ErrExists) {
-		return nil
-	}
 	return err
 }

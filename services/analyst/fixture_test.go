@@ -170,7 +170,7 @@ func (w *fixture) deliveries() []string {
 
 // analystKinds are the documents that an analyst writes, but for leases.
 var analystKinds = []store.Kind{
-	store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindIncidentGroup, store.KindDelivery,
+	store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindIncidentGroup, store.KindIncidentIndex, store.KindDelivery,
 	store.KindUnsentNotice, store.KindConfirmation,
 }
 

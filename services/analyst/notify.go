@@ -2,8 +2,12 @@ package analyst
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+
+	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/group"
@@ -37,6 +41,9 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 	if err != nil {
 		return err
 	}
+	if err := a.record(ctx, stored, members); err != nil {
+		return err
+	}
 	all := make([]incident.Incident, len(stored))
 	for i := range stored {
 		all[i] = stored[i].Incident
@@ -62,4 +69,25 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 		return nil
 	}
 	return put(ctx, a.store, store.KindIncidentGroup, key, version, next)
+}
+
+// record writes the records of those of some incidents that have changed. The incidents are pending until that is done.
+func (a *analyst) record(ctx context.Context, all []versioned, changed []string) error {
+	if a.records == nil {
+		return nil
+	}
+	for _, i := range all {
+		if !slices.Contains(changed, i.ID) {
+			continue
+		}
+		err := a.records.PutIncident(ctx, i.Record(i.version))
+		if errors.Is(err, store.ErrRefused) { // it stops no notice
+			a.log.Error("an incident cannot be searched", zap.String("incident", i.ID), zap.Error(err))
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("write the record of incident %s: %w", i.ID, err)
+		}
+	}
+	return nil
 }

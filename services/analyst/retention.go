@@ -23,6 +23,10 @@ func (t *ticker) forget(ctx context.Context) error {
 	if t.now().Before(t.forgot.Add(forgetEvery)) {
 		return nil
 	}
+	known, err := t.indexed(ctx)
+	if err != nil {
+		return err
+	}
 	for d, err := range store.All[group.Group](ctx, t.store, store.KindIncidentGroup, "") {
 		if err != nil && d.Key == "" {
 			return err
@@ -31,9 +35,15 @@ func (t *ticker) forget(ctx context.Context) error {
 			t.log.Error("a group of incidents cannot be read", zap.String("group", d.Key), zap.Error(err))
 			continue
 		}
+		if err := t.indexGroup(ctx, d.Value, known); err != nil {
+			return fmt.Errorf("list the incidents of group %s: %w", d.Key, err)
+		}
 		if err := t.forgetGroup(ctx, d); err != nil && !errors.Is(err, store.ErrConflict) && !damaged(err) {
 			return fmt.Errorf("forget the incidents of group %s: %w", d.Key, err)
 		}
+	}
+	if err := t.completeIndex(ctx); err != nil {
+		return err
 	}
 	t.forgot = t.now()
 	return nil
@@ -55,15 +65,31 @@ func (t *ticker) forgetGroup(ctx context.Context, d store.Document[group.Group])
 		}
 	}
 	for _, i := range members {
-		key := documentKey(g.Namespace, i.ID)
-		gone := []store.Doc{{Kind: store.KindAck, Key: key}, {Kind: store.KindIncident, Key: key, Version: i.version}}
-		for _, doc := range gone {
-			if err := t.store.DeleteDoc(ctx, doc); err != nil {
-				return err
-			}
+		if err := t.forgetMember(ctx, g.Namespace, i); err != nil {
+			return err
 		}
 	}
 	return t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindIncidentGroup, Key: d.Key, Version: d.Version})
+}
+
+// forgetMember deletes an incident, after all that belongs to it.
+func (t *ticker) forgetMember(ctx context.Context, namespace string, i versioned) error {
+	if t.records != nil {
+		if err := t.records.DeleteIncident(ctx, namespace, i.ID); err != nil {
+			return err
+		}
+	}
+	key := documentKey(namespace, i.ID)
+	for _, doc := range []store.Doc{
+		{Kind: store.KindAck, Key: key},
+		{Kind: store.KindIncidentIndex, Key: incident.IndexKey(namespace, i.Opened, i.ID)},
+		{Kind: store.KindIncident, Key: key, Version: i.version},
+	} {
+		if err := t.store.DeleteDoc(ctx, doc); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // used reports whether an incident is to stay: it has not ended long ago, or its rule, which the task still has, looks at its points.

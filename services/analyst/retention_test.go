@@ -16,6 +16,11 @@ const day = 24 * time.Hour
 // kept returns how many incidents, groups and acknowledgements there are.
 func (w *fixture) kept() [3]int {
 	w.t.Helper()
+	all := docs[incident.IndexEntry](w, store.KindIncidentIndex)
+	delete(all, incident.IndexComplete)
+	if listed, stored := len(all), len(docs[incident.Incident](w, store.KindIncident)); listed != stored {
+		w.t.Errorf("%d incidents are listed, of %d", listed, stored)
+	}
 	return [3]int{
 		len(docs[incident.Incident](w, store.KindIncident)), len(docs[group.Group](w, store.KindIncidentGroup)), len(docs[incident.Ack](w, store.KindAck)),
 	}
@@ -101,5 +106,22 @@ func TestAClockThatIsKilledWhileItForgetsLeavesNothingForEver(t *testing.T) {
 		if got := w.kept(); got != [3]int{} {
 			t.Fatalf("%s: %v are kept", p, got)
 		}
+	}
+}
+
+func TestIncidentsThatAreOlderThanTheListAreAddedToIt(t *testing.T) {
+	w := newFixture(t).listen()
+	w.slow()
+	for key := range docs[incident.IndexEntry](w, store.KindIncidentIndex) { // as if an older analyst had stored them
+		if err := w.store.DeleteDoc(t.Context(), store.Doc{Kind: store.KindIncidentIndex, Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.tick()
+	if got := w.kept(); got != [3]int{1, 1, 0} {
+		t.Errorf("%v are kept", got)
+	}
+	if n := len(docs[incident.IndexEntry](w, store.KindIncidentIndex)); n != 2 {
+		t.Errorf("%d documents, want that of the incident and that all are listed", n)
 	}
 }

@@ -4,7 +4,8 @@
 // Whatever wakes it, it gathers, decides and acts in the same way. Packages rule, group and incident below it have every rule about
 // incidents. All effects are documents with IDs that follow from their causes, so that an event that comes again, a kill between two
 // effects, and several analysts at once end in the same documents. The order of the effects is: the incidents that a rule has in a series,
-// as pending; the incidents; the deliveries of their notices; the group, with the transitions that have notices; and the end of pending.
+// as pending; the lists of incidents; the incidents; their records; the deliveries of their notices; the group, with the transitions that have
+// notices; and the end of pending.
 package analyst
 
 import (
@@ -80,7 +81,8 @@ func (noMeter) RecordIncidents(map[string]int) {}
 type Deps struct {
 	Bus       Bus
 	Store     Store
-	Receivers notice.Receivers // nil: those that notify names
+	Index     store.IncidentIndex // has incidents for searching; nil for none
+	Receivers notice.Receivers    // nil: those that notify names
 	// Dispatch sends the deliveries that are waiting, and updates their documents. Nil sends none.
 	Dispatch service.Runnable
 	// Wake has the dispatcher look for new deliveries at once. Nil leaves them until it looks by itself.

@@ -210,4 +210,7 @@ const (
 
 	// [[output.parsers]] of kind command.
 	NoParserCommand = "BAI0238"
+
+	// [alarms.confirm] max_cost.
+	NoBudget = "BAI0239"
 )

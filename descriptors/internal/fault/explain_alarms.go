@@ -81,5 +81,11 @@ func alarms() []Explanation {
 			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\n[alarms.confirm]\npairs = 8\nmax_runs = 12",
 			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\n[alarms.confirm]\npairs = 8\nmax_runs = 20",
 		},
+		{
+			NoBudget, "a limit of cost that may not be kept",
+			"What runs cost is estimated by what such runs have cost, in the currency of the price. Where neither the descriptor nor the settings of the platform have a price, nothing is known of the cost, and max_runs has to be the limit.",
+			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\n[alarms.confirm]\nmax_cost = \"20 USD\"",
+			metric + "[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\n[alarms.confirm]\nmax_cost = \"20 USD\"\nmax_runs = 12",
+		},
 	}
 }

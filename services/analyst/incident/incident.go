@@ -66,6 +66,7 @@ type Rule struct {
 type Confirm struct {
 	Pairs    int           // of runs that are compared
 	MaxRuns  int           // that are made at most, those that fail included
+	MaxCost  string        `json:",omitempty"` // a price: what they cost at most, where that is known; empty for any cost
 	Deadline time.Duration // after which the incident is judged without further ones
 }
 

@@ -176,6 +176,17 @@ func (f IncidentFilter) check() error {
 	return checkWords("states", f.States, known)
 }
 
+// onlyOpen reports whether the filter selects no incident that is over.
+func (f IncidentFilter) onlyOpen() bool {
+	over := func(s string) bool { return incident.State(s).Over() }
+	return f.Open || len(f.States) > 0 && !slices.ContainsFunc(f.States, over)
+}
+
+// selects reports whether the filter may select the incident of an entry of the index.
+func (f IncidentFilter) selects(e incident.IndexEntry) bool {
+	return (f.Task == "" || e.Task == f.Task) && (f.Metric == "" || e.Metric == f.Metric)
+}
+
 func (f IncidentFilter) matches(i incident.Incident) bool {
 	return (f.Task == "" || i.Series.Task == f.Task) && (f.Metric == "" || i.Series.Metric == f.Metric) &&
 		(len(f.States) == 0 || slices.Contains(f.States, string(i.State))) && (!f.Open || !i.State.Over())

@@ -49,10 +49,20 @@ func newFixture(t *testing.T) *fixture {
 func (w *fixture) putIncident(id, task, metric string, state incident.State, days int) {
 	w.t.Helper()
 	at := start().AddDate(0, 0, days)
-	w.put(store.KindIncident, "default/"+id, incident.Incident{
+	i := incident.Incident{
 		ID: id, Series: store.SeriesKey{Namespace: "default", Task: task, Metric: metric}, State: state, Group: "g-" + task, Opened: at, Updated: at,
 		Became: []incident.Transition{{State: state, At: at}},
-	})
+	}
+	w.put(store.KindIncidentIndex, incident.IndexKey("default", at, id), incident.IndexEntryOf(i))
+	w.put(store.KindOpenIncident, "default/"+id, struct{}{}) // also of one that ended a short time ago
+	w.put(store.KindIncident, "default/"+id, i)
+}
+
+// complete says that all incidents are in the index.
+func (w *fixture) complete() *fixture {
+	w.t.Helper()
+	w.put(store.KindIncidentIndex, incident.IndexComplete, incident.IndexEntry{})
+	return w
 }
 
 func (w *fixture) put(kind store.Kind, key string, v any) {

@@ -6,21 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
-
-// Incidents returns a page of the incidents of a team, the newest first, and the token of the
-// next page. The error is *FieldError for a state or a token that is unknown.
-func (a *Alarms) Incidents(ctx context.Context, namespace string, f IncidentFilter, p Page) ([]incident.Incident, string, error) {
-	if err := f.check(); err != nil {
-		return nil, "", err
-	}
-	opened := func(i incident.Incident) time.Time { return i.Opened }
-	return newest(a.shown(ctx, namespace), opened, f.matches, p)
-}
 
 // shown yields the incidents of a team with their acknowledgements, by key. Both kinds of
 // documents have the same keys, and are read side by side.

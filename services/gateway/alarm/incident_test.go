@@ -1,6 +1,7 @@
 package alarm_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/gateway/alarm"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
 func TestIncidentsAreListedTheNewestFirst(t *testing.T) {
@@ -33,12 +35,24 @@ func TestIncidentsAreListedTheNewestFirst(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+		t.Run(name+", of the index", func(t *testing.T) {
+			if diff := cmp.Diff(c.want, newFixture(t).complete().list(c.filter)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
 func TestPagesOfIncidentsHaveEachIncidentOnce(t *testing.T) {
-	w := newFixture(t)
-	for i := range 7 { // of one time
+	t.Run("all documents", func(t *testing.T) { wantPages(newFixture(t)) })
+	t.Run("the index", func(t *testing.T) { wantPages(newFixture(t).complete()) })
+}
+
+// wantPages checks the pages of ten incidents, of which seven are of one time.
+func wantPages(w *fixture) {
+	t := w.t
+	t.Helper()
+	for i := range 7 {
 		w.putIncident(fmt.Sprintf("m%d1b2c3d4e5f6g7h8j9kamb", i), "rates", "rate", incident.Firing, 5)
 	}
 	var ids []string
@@ -178,5 +192,38 @@ func TestAnAckIsRefusedWithWhatToDo(t *testing.T) {
 	want := "state: incident " + rateID + " is resolved already: there is nothing to acknowledge"
 	if diff := cmp.Diff(want, w.ack(rateID, incident.Ack{By: "bob", Reason: "known"})); diff != "" {
 		t.Errorf("after it was accepted (-want +got):\n%s", diff)
+	}
+}
+
+// readCounter counts what is read of documents.
+type readCounter struct {
+	*storetest.Memory
+
+	reads int
+}
+
+// Doc implements store.Getter.
+func (c *readCounter) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	c.reads++
+	return c.Memory.Doc(ctx, kind, key)
+}
+
+func TestAPageOfIncidentsCostsTheSameHoweverManyThereAre(t *testing.T) {
+	w := newFixture(t).complete()
+	counter := &readCounter{Memory: w.store}
+	alarms := alarm.New(alarm.Deps{Store: counter, Now: func() time.Time { return w.now }})
+	cost := func() int {
+		counter.reads = 0
+		if _, _, err := alarms.Incidents(t.Context(), "default", alarm.IncidentFilter{}, alarm.Page{Size: 2}); err != nil {
+			t.Fatal(err)
+		}
+		return counter.reads
+	}
+	before := cost()
+	for i := range 1000 {
+		w.putIncident(fmt.Sprintf("n%03d2c3d4e5f6g7h8j9kambncp", i), "rates", "rate", incident.Resolved, -i)
+	}
+	if after := cost(); after != before {
+		t.Errorf("%d reads, %d with 3 incidents", after, before)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/confirm"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
@@ -41,6 +42,13 @@ type Store interface {
 	store.Docs
 	store.Lister
 	runReader
+	costReader
+}
+
+// costReader reads what runs cost.
+type costReader interface {
+	// RunPoints is that of store.PointReader.
+	RunPoints(ctx context.Context, runs, metrics []string) ([]store.RunPoints, error)
 }
 
 // runReader reads runs.
@@ -146,7 +154,11 @@ func (r *Runner) advance(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	plan := confirm.Decide(d.Value, next, r.deps.Now())
+	costs, err := r.costs(ctx, d.Value, next)
+	if err != nil {
+		return err
+	}
+	plan := confirm.Decide(d.Value, next, costs, r.deps.Now())
 	switch {
 	case plan.Close:
 		return r.close(ctx, d, next)
@@ -154,6 +166,7 @@ func (r *Runner) advance(ctx context.Context, key string) error {
 		if next, err = r.submit(ctx, d.Value, next, plan.Ordinal); err != nil {
 			return err
 		}
+		next.Gaps = withGaps(next.Gaps, confirm.UnknownCost(d.Value, costs))
 		changed = true
 	case plan.Done != next.Done:
 		next.Done, changed = plan.Done, true
@@ -189,7 +202,7 @@ func (r *Runner) look(ctx context.Context, p *confirm.Progress) (changed bool, e
 			return changed, err
 		}
 		if run.Phase == event.PhaseFinished {
-			p.Runs[n].State, changed = confirm.StateOf(run.Outcome), true
+			p.Runs[n].State, p.Runs[n].Nodes, changed = confirm.StateOf(run.Outcome), nodesOf(run), true
 		}
 	}
 	return changed, nil
@@ -226,7 +239,11 @@ func (r *Runner) submit(ctx context.Context, req confirm.Request, p confirm.Prog
 	if err != nil {
 		return p, err
 	}
-	again, gaps := repetition(run, req, ordinal)
+	nodes, err := r.nodes(ctx, req, p, ordinal)
+	if err != nil {
+		return p, err
+	}
+	again, gaps := repetition(run, req, ordinal, nodes)
 	acc, err := r.deps.Submitter.Submit(ctx, again)
 	if err != nil {
 		if p.Done = refusal(err); p.Done == "" {
@@ -237,12 +254,35 @@ func (r *Runner) submit(ctx context.Context, req confirm.Request, p confirm.Prog
 	}
 	r.deps.Log.Info("submitted to confirm", zap.String("run", acc.Run), zap.String("incident", req.First), zap.String("side", string(side)), zap.Int("ordinal", ordinal))
 	for _, gap := range gaps {
-		if gap = fmt.Sprintf("%s edition: %s", side, gap); !slices.Contains(p.Gaps, gap) {
-			p.Gaps = append(slices.Clip(p.Gaps), gap)
-		}
+		p.Gaps = withGaps(p.Gaps, fmt.Sprintf("%s edition: %s", side, gap))
 	}
 	p.Runs = append(p.Runs, confirm.SubmittedRun{Ordinal: ordinal, Run: acc.Run, State: confirm.Running})
 	return p, nil
+}
+
+// nodes returns where a run is to be.
+func (r *Runner) nodes(ctx context.Context, req confirm.Request, p confirm.Progress, ordinal int) (*event.NodePreference, error) {
+	suspected, err := r.runOf(ctx, req.New)
+	if err != nil {
+		return nil, err
+	}
+	return preferenceOf(p.Nodes(ordinal, nodesOf(suspected))), nil
+}
+
+// costs returns what is known of the cost of the runs of a request that limits it.
+func (r *Runner) costs(ctx context.Context, req confirm.Request, p confirm.Progress) (confirm.Costs, error) {
+	if req.MaxCost == "" {
+		return nil, nil //nolint:nilnil // without a limit nobody asks
+	}
+	ids := []string{req.Old, req.New}
+	for _, one := range p.Runs {
+		ids = append(ids, one.Run)
+	}
+	all, err := r.deps.Store.RunPoints(ctx, ids, []string{descriptors.CostAmount})
+	if err != nil {
+		return nil, fmt.Errorf("read what the runs cost: %w", err)
+	}
+	return costsOf(all), nil
 }
 
 // close cancels the run that goes on, and deletes both documents of a request.
@@ -274,7 +314,8 @@ func (r *Runner) close(ctx context.Context, d store.Document[confirm.Request], p
 // unnoted returns the run that a process submitted before it was killed, if there is one.
 func (r *Runner) unnoted(ctx context.Context, req confirm.Request, p confirm.Progress) ([]confirm.SubmittedRun, error) {
 	req.Incidents = []string{req.First} // as if one waited
-	next := confirm.Decide(req, p, time.Time{})
+	p.Done = ""
+	next := confirm.Decide(req, p, nil, time.Time{})
 	if next.Ordinal < 0 {
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package confirmation_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/confirm"
 	"github.com/benchmark-ai/bai/services/gateway/confirmation"
@@ -16,6 +18,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 func want[T any](t *testing.T, what string, want, got T) {
@@ -236,5 +239,86 @@ func TestNoRunGoesOnOnceNobodyWaitsWhereverAGatewayIsKilled(t *testing.T) {
 				t.Errorf("%s: left: %v, %v", p, docs, err)
 			}
 		}
+	}
+}
+
+func TestBothRunsOfAPairPreferOneNodeAndPairsPreferOthers(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway(crashtest.New(0, false))
+	w.ask("incident")
+	for n := range 6 {
+		w.pass(g)
+		w.node = fmt.Sprint("node-", n/2)
+		w.finish(event.Succeeded)
+	}
+	var got []string
+	for _, r := range w.made() {
+		if r.Nodes == nil {
+			r.Nodes = &event.NodePreference{}
+		}
+		got = append(got, fmt.Sprintf("on %v, not on %v", r.Nodes.On, r.Nodes.NotOn))
+	}
+	want(t, "nodes", []string{
+		"on [], not on []", "on [node-0], not on []", "on [], not on [node-0]", "on [node-1], not on []", "on [], not on [node-0 node-1]", "on [node-2], not on []",
+	}, got)
+}
+
+// spent stores what a run cost, in dollars.
+func (w *fixture) spent(run string, amount float64) {
+	w.t.Helper()
+	r, err := w.store.Run(w.t.Context(), run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	v := store.Float(amount)
+	all := &store.Summaries{Run: run, Complete: true, Summaries: []store.Summary{{
+		Metric: descriptors.CostAmount, Unit: "USD", N: 1, Min: v, Max: v, Median: v, P90: v, P95: v, P99: v, Mean: v, First: v, Last: v, Direction: event.Lower,
+	}}}
+	if err := w.store.PutPoints(w.t.Context(), points.Of(r, points.Results{Summaries: all, Revision: 1})); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestRunsEndWhereTheirCostWouldPassTheLimit(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway(crashtest.New(0, false))
+	w.ask("incident")
+	w.limit("7 USD")
+	w.spent(oldRun, 2)
+	w.spent(newRun, 2)
+	for range 6 {
+		w.pass(g)
+		w.finish(event.Succeeded)
+	}
+	p, _ := w.progress()
+	if len(w.made()) != 2 || p.Done != "a further pair costs about 4 USD, the runs before it about 4 USD, and max_cost is 7 USD" || strings.Contains(fmt.Sprint(p.Gaps), "max_cost") {
+		t.Errorf("%d runs, %q, %q", len(w.made()), p.Done, p.Gaps)
+	}
+}
+
+func TestALimitOfCostWithoutAPriceIsNotKeptAndSaysSo(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway(crashtest.New(0, false))
+	w.ask("incident")
+	w.limit("7 USD")
+	for range 12 {
+		w.pass(g)
+		w.finish(event.Succeeded)
+	}
+	p, _ := w.progress()
+	if len(w.made()) != 10 || !slices.ContainsFunc(p.Gaps, func(gap string) bool { return strings.Contains(gap, "max_cost = 7 USD is not kept") }) {
+		t.Errorf("%d runs, %q, %q", len(w.made()), p.Done, p.Gaps)
+	}
+}
+
+// limit gives the request a limit of cost.
+func (w *fixture) limit(cost string) {
+	w.t.Helper()
+	_, err := store.Update(w.t.Context(), w.store, store.KindConfirmation, "perf/request", func(r confirm.Request, found bool) (confirm.Request, bool, error) {
+		r.MaxCost = cost
+		return r, found, nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
 	}
 }

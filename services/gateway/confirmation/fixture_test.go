@@ -49,7 +49,8 @@ type fixture struct {
 	t        *testing.T
 	store    *storetest.Memory
 	now      time.Time
-	noScript bool // the code that was sent along is not stored any more
+	node     string // where runs run; empty if that is not known
+	noScript bool   // the code that was sent along is not stored any more
 }
 
 // newFixture returns a fixture with the two runs that are repeated, old and new.
@@ -172,6 +173,9 @@ func (w *fixture) finish(o event.Outcome) {
 		end := event.Finished{Header: h, Outcome: o, Message: "it ended"}
 		if r.Phase == event.PhaseCanceling {
 			end.Outcome = event.Canceled
+		}
+		if w.node != "" {
+			end.Machines = []event.MachineUse{{Node: w.node, From: w.now, Until: w.now}}
 		}
 		if end.Outcome == event.Failed {
 			end.Class, end.Reason = event.ClassInfra, event.NonZeroExit

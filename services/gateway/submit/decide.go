@@ -93,6 +93,7 @@ type CellRun struct {
 type ConfirmingRun struct {
 	Confirmation string // ID of the request of the analyst
 	Incident     string
+	Nodes        *event.NodePreference // nil for anywhere
 }
 
 // Submission is the plan for a valid request.
@@ -151,7 +152,7 @@ func header(req Request, run string, at time.Time) event.Header {
 		h.Set, h.Cell, h.Repetition, h.Warmup = c.Set, c.Cell, c.Repetition, c.Warmup
 	}
 	if req.Confirms != nil {
-		h.Confirms = req.Confirms.Incident
+		h.Confirms, h.Nodes = req.Confirms.Incident, req.Confirms.Nodes
 	}
 	return h
 }

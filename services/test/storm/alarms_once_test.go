@@ -77,23 +77,22 @@ func (s *alarmStorm) wantNoticesOnce(notices []*baiv1.Notice) {
 	}
 }
 
-// named returns the notices by receiver, group and transition, and reports those that were not sent. The groups are by incident.
+// named returns the notices by receiver, group and transition, and reports those that were not sent, or lack incidents. The groups are by incident.
 func (s *alarmStorm) named(notices []*baiv1.Notice, groups map[string]string) map[string][]string {
 	s.w.t.Helper()
-	named, part := map[string][]string{}, 0
+	named := map[string][]string{}
 	for _, n := range notices {
 		if len(n.GetIncidentIds()) == 0 || n.GetStatus() != "sent" {
 			s.w.t.Errorf("a notice of no incident, or one that was not sent: %v", n)
 			continue
 		}
 		size := len(n.GetIncidentIds()) + int(n.GetMore())
-		if size < s.series {
-			part++
+		if size != s.series {
+			s.w.t.Errorf("notice %s to %s that its group is %s has %d of its %d incidents", n.GetId(), n.GetReceiver(), n.GetBecame(), size, s.series)
 		}
 		at := fmt.Sprintf("%s %s %s", n.GetReceiver(), groups[n.GetIncidentIds()[0]], n.GetBecame())
 		named[at] = append(named[at], fmt.Sprintf("%s of %d", n.GetId(), size))
 	}
-	s.w.t.Logf("%d of %d notices have some of the incidents of their group", part, len(notices))
 	return named
 }
 

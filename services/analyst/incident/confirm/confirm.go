@@ -24,6 +24,7 @@ type Request struct {
 	New       string   // run of the first bad edition
 	Pairs     int
 	MaxRuns   int
+	MaxCost   string    `json:",omitempty"` // a price: no run is submitted that would pass it; empty for any cost
 	Deadline  time.Time // no run is submitted after it
 }
 
@@ -40,6 +41,7 @@ type SubmittedRun struct {
 	Ordinal int // from 0: two for each pair. Those of pairs that were given up are left out
 	Run     string
 	State   State
+	Nodes   []string `json:",omitempty"` // where it ran; none as long as it is not known
 }
 
 // State is how far a run has come.
@@ -74,7 +76,7 @@ func New(i incident.Incident, now time.Time) Request {
 	c := i.Rule.Confirm
 	return Request{
 		ID: ID(i), Namespace: i.Series.Namespace, Incidents: []string{i.ID}, First: i.ID, Old: i.Confirmation.Old, New: i.Confirmation.New,
-		Pairs: c.Pairs, MaxRuns: c.MaxRuns, Deadline: now.Add(c.Deadline),
+		Pairs: c.Pairs, MaxRuns: c.MaxRuns, MaxCost: c.MaxCost, Deadline: now.Add(c.Deadline),
 	}
 }
 

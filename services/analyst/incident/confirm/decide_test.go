@@ -58,7 +58,7 @@ func TestWhichRunIsNext(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&r, &p)
 			}
-			if diff := cmp.Diff(tt.want, confirm.Decide(r, p, now)); diff != "" {
+			if diff := cmp.Diff(tt.want, confirm.Decide(r, p, nil, now)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -68,7 +68,7 @@ func TestWhichRunIsNext(t *testing.T) {
 // finish submits and ends runs until none is left; fails says which fail.
 func finish(r confirm.Request, fails func(n int) bool) (p confirm.Progress) {
 	for {
-		next := confirm.Decide(r, p, now)
+		next := confirm.Decide(r, p, nil, now)
 		if next.Ordinal < 0 {
 			p.Done = next.Done
 			return p

@@ -59,10 +59,10 @@ func TestWhatRunsSayOfAnIncident(t *testing.T) {
 			i.Rule.MinChange = 0.02
 		}, "noise: in 5 pairs of runs the new edition is lower by 0.995 %, which is less than min_change"},
 		"runs fail": {"f.f.f.ssssssss", good, bad, func(_ *incident.Incident, r *confirm.Request, p *confirm.Progress) {
-			p.Done = confirm.Decide(*r, *p, now).Done
+			p.Done = confirm.Decide(*r, *p, nil, now).Done
 		}, "insufficient: 2 pairs of runs of 5 have values: no pair is left of max_runs = 12"},
 		"runs have no such metric": {"ssssssssss", good, []float64{92, nan, 91, 92, 92}, func(_ *incident.Incident, r *confirm.Request, p *confirm.Progress) {
-			p.Done = confirm.Decide(*r, *p, now).Done
+			p.Done = confirm.Decide(*r, *p, nil, now).Done
 		}, "insufficient: 4 pairs of runs of 5 have values: all 5 pairs are there"},
 		"the runs take too long":     {"ssr", good, bad, func(_ *incident.Incident, r *confirm.Request, _ *confirm.Progress) { r.Deadline = now }, "insufficient: 1 pair of runs of 5 have values: the deadline is over"},
 		"the last run still goes on": {"sssssssssr", good, bad, nil, ": "},
@@ -147,7 +147,7 @@ func simulate(seed uint64, pairs int, differ, noise float64) (v incident.Verdict
 	var p confirm.Progress
 	values := make(map[string]float64)
 	for {
-		next := confirm.Decide(r, p, now)
+		next := confirm.Decide(r, p, nil, now)
 		if p.Done = next.Done; next.Ordinal < 0 {
 			return confirm.Judge(i, r, p, values, now).Verdict, len(p.Runs)
 		}

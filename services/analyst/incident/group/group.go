@@ -144,8 +144,7 @@ func span(i incident.Incident) (first, last time.Time) {
 // Decide returns the group with all of its members, and the notices that follow: at most one
 // for each receiver. The same decision with that group has none. The ID of a notice follows
 // from the group, from the number of transitions before it, and from its receiver: whoever makes
-// it again makes the same. The function receivers returns the names of the receivers of an
-// incident.
+// it again makes the same. The function of returns the names of the receivers of an incident.
 //
 // Receivers are notified when the group begins to fire, and when it is over after that. It fires
 // if one of its members does, and a receiver hears of members that join a group that fires
@@ -153,10 +152,13 @@ func span(i incident.Incident) (first, last time.Time) {
 // of the same name by chance. Such an update has the incidents of those tasks alone. It comes an
 // hour after the notice before it, at Update, together for all that joined until then. The group
 // begins to fire again if all that fired were
-// acknowledged, and one fires again or joins. It is over if all members that fired are:
-// dismissed if all of them are, else resolved. Silent members are in no notice, and bring no
-// receivers.
-func Decide(g Group, members []incident.Incident, receivers func(incident.Incident) []string, now time.Time) (Group, []notice.Notice) {
+// acknowledged, and one fires again or joins; while others of it fire, receivers of those that fire
+// again are notified. It is over if all members that fired are: dismissed if all of them are, else
+// resolved. A notice has those members whose receivers its own receiver is among; the one that the
+// group is over has all that fired, if none of them names its receiver any more. Silent members are
+// in no notice, and bring no receivers.
+func Decide(g Group, members []incident.Incident, of func(incident.Incident) []string, now time.Time) (Group, []notice.Notice) {
+	receivers := receiversFunc(of)
 	g.Notified = slices.Clone(g.Notified)
 	g.Members = union(g.Members, members)
 	visible := slices.DeleteFunc(slices.SortedFunc(slices.Values(members), incident.ByWorst), func(i incident.Incident) bool { return i.Silent })
@@ -170,29 +172,33 @@ func Decide(g Group, members []incident.Incident, receivers func(incident.Incide
 	case is == incident.Firing:
 		firing := keep(visible, func(i incident.Incident) bool { return i.State == incident.Firing })
 		names := receiversOf(firing, receivers)
-		if was == is && last == is && !firesAgain(visible, g.Notified[len(g.Notified)-1].At) {
+		if was == is && last == is {
 			joined := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(g.Receivers, name) })
-			all := g.notices(firing, joined, now)
-			g = g.heard(joined, firing)
-			g, updates := g.update(firing, receivers, now)
-			return g, append(all, updates...)
+			again := keep(firing, func(i incident.Incident) bool { return firesAgain(i, g.Notified[len(g.Notified)-1].At) })
+			if len(again) == 0 {
+				all := g.notices(firing, joined, receivers, now)
+				g = g.heard(joined, firing, receivers)
+				g, updates := g.update(firing, receivers, now)
+				return g, append(all, updates...)
+			}
+			names = sorted(slices.Concat(joined, receiversOf(again, receivers)))
 		}
 		g = g.transition(is, now)
-		all := g.notices(firing, names, now)
-		g = g.heard(names, firing)
+		all := g.notices(firing, names, receivers, now)
+		g = g.heard(names, firing, receivers)
 		g.Update = time.Time{}
 		return g, all
 	case is.Over() && last == incident.Firing:
 		names := g.Receivers
 		g = g.transition(is, now)
 		g.Receivers, g.Tasks, g.Update = nil, nil, time.Time{}
-		return g, g.notices(keep(visible, fired), names, now)
+		return g, g.notices(keep(visible, fired), names, receivers, now)
 	}
 	return g, nil
 }
 
-// heard returns the group after its receivers have heard of incidents.
-func (g Group) heard(names []string, of []incident.Incident) Group {
+// heard returns the group after receivers have heard of those of some incidents that are theirs.
+func (g Group) heard(names []string, of []incident.Incident, receivers receiversFunc) Group {
 	g.Receivers = sorted(slices.Concat(g.Receivers, names))
 	g.Tasks = maps.Clone(g.Tasks)
 	for _, name := range names {
@@ -200,7 +206,7 @@ func (g Group) heard(names []string, of []incident.Incident) Group {
 			g.Tasks = make(map[string][]string)
 		}
 		tasks := slices.Clone(g.Tasks[name])
-		for _, i := range of {
+		for _, i := range receivers.only(of, name) {
 			tasks = append(tasks, i.Series.Task)
 		}
 		g.Tasks[name] = sorted(tasks)
@@ -210,7 +216,7 @@ func (g Group) heard(names []string, of []incident.Incident) Group {
 
 // update returns the group, and the notices to receivers of incidents whose tasks they have not heard
 // of, or when these are due.
-func (g Group) update(firing []incident.Incident, receivers func(incident.Incident) []string, now time.Time) (Group, []notice.Notice) {
+func (g Group) update(firing []incident.Incident, receivers receiversFunc, now time.Time) (Group, []notice.Notice) {
 	g.Update = time.Time{}
 	news := make(map[string][]incident.Incident) // by receiver
 	for _, i := range firing {
@@ -230,14 +236,26 @@ func (g Group) update(firing []incident.Incident, receivers func(incident.Incide
 	g = g.transition(incident.Firing, now)
 	var all []notice.Notice
 	for _, name := range slices.Sorted(maps.Keys(news)) {
-		all = append(all, g.notices(news[name], []string{name}, now)...)
-		g = g.heard([]string{name}, news[name])
+		all = append(all, g.notices(news[name], []string{name}, receivers, now)...)
+		g = g.heard([]string{name}, news[name], receivers)
 	}
 	return g, all
 }
 
+// receiversFunc returns the names of the receivers of an incident.
+type receiversFunc func(incident.Incident) []string
+
+// only returns those of some incidents that a receiver is one of; all of them if it is one of none.
+func (of receiversFunc) only(all []incident.Incident, name string) []incident.Incident {
+	own := keep(all, func(i incident.Incident) bool { return slices.Contains(of(i), name) })
+	if len(own) == 0 {
+		return all
+	}
+	return own
+}
+
 // receiversOf returns the receivers of incidents, in order, each once.
-func receiversOf(all []incident.Incident, of func(incident.Incident) []string) []string {
+func receiversOf(all []incident.Incident, of receiversFunc) []string {
 	var names []string
 	for _, i := range all {
 		names = append(names, of(i)...)
@@ -289,12 +307,10 @@ func fired(i incident.Incident) bool {
 	return slices.ContainsFunc(i.Became, func(t incident.Transition) bool { return t.State == incident.Firing })
 }
 
-// firesAgain reports whether a member that was acknowledged fires again since a time.
-func firesAgain(members []incident.Incident, since time.Time) bool {
-	return slices.ContainsFunc(members, func(i incident.Incident) bool {
-		n := len(i.Became)
-		return n > 1 && i.Became[n-1].State == incident.Firing && i.Became[n-2].State == incident.Acknowledged && i.Became[n-1].At.After(since)
-	})
+// firesAgain reports whether an incident that was acknowledged fires again since a time.
+func firesAgain(i incident.Incident, since time.Time) bool {
+	n := len(i.Became)
+	return n > 1 && i.Became[n-1].State == incident.Firing && i.Became[n-2].State == incident.Acknowledged && i.Became[n-1].At.After(since)
 }
 
 // transition adds a transition that people are notified of.
@@ -305,9 +321,10 @@ func (g Group) transition(s incident.State, now time.Time) Group {
 }
 
 // notices returns the notices of the group's latest transition for some receivers.
-func (g Group) notices(about []incident.Incident, receivers []string, now time.Time) (all []notice.Notice) {
+func (g Group) notices(of []incident.Incident, names []string, receivers receiversFunc, now time.Time) (all []notice.Notice) {
 	latest := g.Notified[len(g.Notified)-1]
-	for _, name := range receivers {
+	for _, name := range names {
+		about := receivers.only(of, name)
 		all = append(all, notice.Notice{
 			ID: incident.ID("notice", latest.Notice, name), First: incident.ID("notice", g.Notified[0].Notice, name),
 			Receiver: name, Namespace: g.Namespace, Group: g.ID, Became: latest.State, Made: now,

@@ -242,6 +242,50 @@ func TestEachReceiverHearsOfTheGroupsThatItsIncidentsFireIn(t *testing.T) {
 	}
 }
 
+func TestANoticeHasTheIncidentsThatNameItsReceiver(t *testing.T) {
+	own := func(i incident.Incident) []string { return []string{i.Series.Metric + "-team", "all"} }
+	rate, latency := change("train", "rate", 20, "1.0", "1.1"), change("train", "latency", 21, "1.0", "1.1")
+	const (
+		firing   = incident.Firing
+		acked    = incident.Acknowledged
+		resolved = incident.Resolved
+	)
+	g := group.Group{Namespace: "perf", ID: "g"}
+	for n, tt := range []struct {
+		of      func(incident.Incident) []string
+		members []incident.Incident
+		want    []string
+	}{
+		{own, []incident.Incident{in(rate, firing), in(latency, firing)}, []string{"all: firing latency rate", "latency-team: firing latency", "rate-team: firing rate"}},
+		{own, []incident.Incident{in(rate, firing, acked), in(latency, firing)}, nil},
+		{own, []incident.Incident{in(rate, firing, acked).With(incident.Transition{State: firing, At: at(41)}), in(latency, firing)}, []string{"all: firing latency rate", "rate-team: firing rate"}},
+		{own, []incident.Incident{in(rate, firing, resolved), in(latency, firing, resolved)}, []string{"all: resolved latency rate", "latency-team: resolved latency", "rate-team: resolved rate"}},
+	} {
+		var notices []notice.Notice
+		g, notices = group.Decide(g, tt.members, tt.of, at(40+n))
+		var got []string
+		for _, one := range notices {
+			text := one.Receiver + ": " + string(one.Became)
+			for _, i := range one.Incidents {
+				text += " " + i.Series.Metric
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("step %d: %s", n, diff)
+		}
+	}
+}
+
+func TestAReceiverThatNoIncidentNamesAnyMoreHearsThatAllOfThemAreOver(t *testing.T) {
+	rate := change("train", "rate", 20, "1.0", "1.1")
+	g, _ := group.Decide(group.Group{Namespace: "perf", ID: "g"}, []incident.Incident{in(rate, incident.Firing)}, everybody, at(40))
+	_, notices := group.Decide(g, []incident.Incident{in(rate, incident.Firing, incident.Resolved)}, func(incident.Incident) []string { return []string{"other"} }, at(41))
+	if len(notices) != 1 || notices[0].Receiver != "team" || len(notices[0].Incidents) != 1 {
+		t.Errorf("%+v", notices)
+	}
+}
+
 func TestAReceiverHearsOfATaskThatJoinsAGroupAnHourAfterItsNotice(t *testing.T) {
 	train, infer := in(change("train", "rate", 20, "1.0", "1.1"), incident.Firing), in(change("infer", "rate", 30, "1.0", "1.1"), incident.Firing)
 	tune, latency := in(change("tune", "rate", 31, "1.0", "1.1"), incident.Firing), in(change("train", "latency", 21, "1.0", "1.1"), incident.Firing)

@@ -23,7 +23,7 @@ func Of(namespace string, d *descriptors.Descriptor, since time.Time) []incident
 			Notify: a.Notify, Since: since,
 		}
 		if a.Confirm != nil {
-			r.Confirm = &incident.Confirm{Pairs: a.Confirm.Pairs, MaxRuns: a.Confirm.Runs(), Deadline: a.Confirm.Deadline}
+			r.Confirm = &incident.Confirm{Pairs: a.Confirm.Pairs, MaxRuns: a.Confirm.Runs(), MaxCost: a.Confirm.MaxCost, Deadline: a.Confirm.Deadline}
 		}
 		all = append(all, r.WithID())
 	}

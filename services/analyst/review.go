@@ -1,0 +1,152 @@
+package analyst
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/benchmark-ai/bai/services/analyst/incident"
+	"github.com/benchmark-ai/bai/services/analyst/incident/group"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// analysisTime is how long after the last write of a pending incident its analysis is believed to go on.
+const analysisTime = time.Minute
+
+// taskReview is what a review finds to do for the incidents of one task. It is done at once, so that all that fire are in one notice.
+type taskReview struct {
+	namespace, task string
+
+	runs    []string // whose analyses were not completed
+	targets []target // of which users said something, or the time of that is over
+	pending []string // keys of states
+	touched []versioned
+}
+
+// review looks at the incidents that are open, or ended a short time ago: it completes what a process left when it was killed, applies what
+// users said of them, and forgets that they were open.
+func (t *ticker) review(ctx context.Context) error {
+	states, tasks := map[string]int{}, map[string]*taskReview{}
+	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
+		if err != nil && d.Key == "" {
+			return err
+		}
+		i, _, found, err := store.Find[incident.Incident](ctx, t.store, store.KindIncident, d.Key)
+		switch {
+		case err != nil && damaged(err):
+			t.log.Error("an incident cannot be read", zap.String("incident", d.Key), zap.Error(err))
+			found = false
+		case err != nil:
+			return err
+		case found:
+			states[string(i.State)]++
+			if err := t.reviewOne(ctx, i, reviewOf(tasks, i)); err != nil {
+				return fmt.Errorf("review incident %s: %w", d.Key, err)
+			}
+		}
+		if err := t.prune(ctx, d, i, found); err != nil {
+			return err
+		}
+	}
+	t.meter.RecordIncidents(states)
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(tasks)) {
+		if err := t.complete(ctx, *tasks[key]); err != nil {
+			errs = append(errs, fmt.Errorf("review the incidents of task %q: %w", tasks[key].task, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// reviewOf returns the review of an incident's task.
+func reviewOf(tasks map[string]*taskReview, i incident.Incident) *taskReview {
+	key := ruleSetKey(i.Rule.Namespace, i.Rule.Task)
+	if tasks[key] == nil {
+		tasks[key] = &taskReview{namespace: i.Rule.Namespace, task: i.Rule.Task}
+	}
+	return tasks[key]
+}
+
+// reviewOne adds to a review what is to do for an incident. An analysis that may go on is left alone.
+func (t *ticker) reviewOne(ctx context.Context, i incident.Incident, todo *taskReview) error {
+	one := target{rule: i.Rule, series: i.Series}
+	is, _, _, err := store.Find[ruleState](ctx, t.store, store.KindRuleState, one.key())
+	if err != nil {
+		return err
+	}
+	if is.Pending {
+		had, err := t.incidentsOf(ctx, todo.namespace, is.Incidents)
+		if err != nil || slices.ContainsFunc(had, func(i versioned) bool { return t.now().Sub(i.Updated) < analysisTime }) {
+			return err
+		}
+		todo.pending, todo.touched = append(todo.pending, one.key()), append(todo.touched, had...)
+		if is.Run != "" {
+			todo.runs = append(todo.runs, is.Run)
+		}
+	}
+	due, err := t.ackDue(ctx, i)
+	if due {
+		todo.targets = append(todo.targets, one)
+	}
+	if err != nil || is.Pending {
+		return err
+	}
+	return t.updateGroup(ctx, i)
+}
+
+// complete does what a review has found. A run whose analysis was not completed is looked at as a whole before any group is decided: the
+// notice has all incidents of the run, not those alone that were stored before a kill.
+func (t *ticker) complete(ctx context.Context, todo taskReview) error {
+	slices.Sort(todo.runs)
+	for _, id := range slices.Compact(todo.runs) {
+		if err := t.again(ctx, id); err != nil {
+			return fmt.Errorf("analyse run %s again: %w", id, err)
+		}
+	}
+	one := t.analysis(todo.namespace, todo.task)
+	one.pending = todo.pending
+	one.touch(todo.touched)
+	return one.run(ctx, todo.targets)
+}
+
+// ackDue reports whether what a user said of an incident is to be applied, or the time of that is over.
+func (t *ticker) ackDue(ctx context.Context, i incident.Incident) (bool, error) {
+	if i.State.Over() {
+		return false, nil
+	}
+	ack, _, found, err := store.Find[incident.Ack](ctx, t.store, store.KindAck, documentKey(i.Series.Namespace, i.ID))
+	if err != nil && damaged(err) {
+		t.log.Error("an acknowledgement cannot be read", zap.String("incident", i.ID), zap.Error(err))
+		return false, nil
+	}
+	return found && acknowledgementDue(i, ack, t.now()), err
+}
+
+// updateGroup decides the group of an incident again when its receivers are to hear of further tasks.
+func (t *ticker) updateGroup(ctx context.Context, i incident.Incident) error {
+	if i.State != incident.Firing || i.Silent {
+		return nil
+	}
+	g, _, found, err := store.Find[group.Group](ctx, t.store, store.KindIncidentGroup, documentKey(i.Series.Namespace, i.Group))
+	if err != nil || !found || g.Update.IsZero() || t.now().Before(g.Update) {
+		return err
+	}
+	return t.analysis(i.Rule.Namespace, i.Rule.Task).notify(ctx, g.ID, g.Members)
+}
+
+// prune forgets that an incident was open, some time after its end.
+func (t *ticker) prune(ctx context.Context, d store.Document[openIncident], i incident.Incident, found bool) error {
+	if !outdated(i, found, d.Value.Since, t.now()) {
+		return nil
+	}
+	err := t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOpenIncident, Key: d.Key, Version: d.Version})
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
+}
