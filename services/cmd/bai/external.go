@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/cmd/internal/program"
 	"github.com/benchmark-ai/bai/services/internal/broker"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
+	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 )
 
@@ -56,6 +57,7 @@ func (p *platform) openStore(ctx context.Context) (err error) {
 		}
 	}
 	p.store = p.telemetry.Store(opened)
+	p.incidents, _ = opened.(store.IncidentIndex)
 	p.telemetry.Runs(p.store)
 	p.onClose(p.store.Close)
 	return nil

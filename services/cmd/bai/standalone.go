@@ -39,6 +39,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/listener"
 	"github.com/benchmark-ai/bai/services/internal/run"
 	"github.com/benchmark-ai/bai/services/internal/service"
+	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/internal/telemetry"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/deliver"
@@ -102,6 +103,7 @@ type platform struct {
 	listener    net.Listener
 	log         *zap.Logger
 	store       program.Store
+	incidents   store.IncidentIndex // nil if the store has no such part
 	objects     *blob.Store
 	cluster     *local.Cluster // nil with Kubernetes
 	kube        *kube.Cluster  // nil without Kubernetes
@@ -530,7 +532,7 @@ func (p *platform) analyst() (map[string]service.Runnable, error) {
 		return nil, err
 	}
 	return analyst.New(p.settings.Analyst, analyst.Deps{
-		Bus: p.bus, Store: p.store, Receivers: p.settings.Receivers.Resolver(p.log), Dispatch: d.Count(p.telemetry).Run, Meter: p.telemetry, Wake: d.Wake, Now: time.Now, Log: p.log,
+		Bus: p.bus, Store: p.store, Index: p.incidents, Receivers: p.settings.Receivers.Resolver(p.log), Dispatch: d.Count(p.telemetry).Run, Meter: p.telemetry, Wake: d.Wake, Now: time.Now, Log: p.log,
 	}), nil
 }
 

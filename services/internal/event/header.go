@@ -37,6 +37,15 @@ type Lineage struct {
 	RerunOf    string     `json:"rerun_of,omitempty"`   // the run that was asked for again
 	Confirms   string     `json:"confirms,omitempty"`   // the incident that it was made to confirm: only the gateway makes such runs
 	Compares   string     `json:"compares,omitempty"`   // the comparison that a user made it for
+
+	Nodes *NodePreference `json:"nodes,omitempty"` // where it is to run if it can: only the gateway says so; nil for anywhere
+}
+
+// NodePreference says on which nodes of the cluster the pods of a run are to be, by their names.
+// A run that cannot be there is elsewhere.
+type NodePreference struct {
+	On    []string `json:"on,omitempty"`
+	NotOn []string `json:"not_on,omitempty"`
 }
 
 // NewHeader returns the header of something that follows from no event: a

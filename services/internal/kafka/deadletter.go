@@ -135,6 +135,7 @@ func poisonedRunEnd(m kafka.Message, reason error) (event.Finished, bool) {
 	h.Run, h.Schema, h.Attempt, h.PublishedAt = run, event.Major, max(h.Attempt, 1), time.Time{}
 	h.ID = event.Derive("poisoned", m.Topic, strconv.Itoa(m.Partition), strconv.FormatInt(m.Offset, 10), run)
 	h.Namespace, h.Owner = named(h.Namespace), named(h.Owner)
+	h.Nodes = nil
 	if l := h.Lineage; len(l.Set)+len(l.Cell)+len(l.Schedule)+len(l.RerunOf)+len(l.Confirms)+len(l.Compares) > 4*maxNamed {
 		h.Lineage = event.Lineage{}
 	}

@@ -37,14 +37,17 @@ func (s Settings) selector(h descriptors.Hardware, zone string) (map[string]stri
 	return sel, nil
 }
 
-// affinity returns which pods, of this run and of others, may be on the nodes of a pod.
+// affinity returns which pods, of this run and of others, may be on the nodes of a pod, and which nodes are preferred.
 func (b builder) affinity() *corev1.Affinity {
 	h := b.in.Descriptor.Hardware
 	a := placement.Affinity(b.in.Run.Run, b.role.OtherPods+1, h, cmp.Or(h.Placement, b.settings.Placement))
-	if !b.role.Hardware.AvoidControlPlane {
+	if b.role.Hardware.AvoidControlPlane {
+		a = placement.AvoidControlPlane(a, b.tolerations())
+	}
+	if b.settings.OneMachine {
 		return a
 	}
-	return placement.AvoidControlPlane(a, b.tolerations())
+	return placement.PreferNodes(a, b.in.Run.Nodes)
 }
 
 // checkPlacement refuses a placement that the settings do not let descriptors name.

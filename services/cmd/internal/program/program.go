@@ -107,6 +107,9 @@ type Common struct {
 	Log    *zap.Logger
 	Checks map[string]run.Check // checks on which readiness depends; a service may add its own
 
+	// Incidents has incidents for searching; nil if the store has no such part.
+	Incidents store.IncidentIndex
+
 	telemetry *telemetry.Telemetry
 	closers   []func() error
 }
@@ -167,6 +170,7 @@ func (c *Common) open(ctx context.Context, name string, s *Settings) (err error)
 		return err
 	}
 	c.Store = c.telemetry.Store(opened)
+	c.Incidents, _ = opened.(store.IncidentIndex)
 	c.OnClose(c.Store.Close)
 	if name == "gateway" { // one service reports the numbers of runs
 		c.telemetry.Runs(c.Store)

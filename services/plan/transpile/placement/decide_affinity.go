@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // Placements of the pods of a run beside those of other runs; the empty one is Spread.
@@ -100,4 +101,43 @@ func AvoidControlPlane(a *corev1.Affinity, tolerations []corev1.Toleration) *cor
 		}},
 	}}}
 	return a
+}
+
+// nodeName is the field of a node that a term about its name names. A term has one value.
+const nodeName = "metadata.name"
+
+// PreferNodes returns an affinity, which may be nil, that prefers the nodes on which a run is to be,
+// and others than those on which it is not to be. P is nil for a run that may be anywhere.
+func PreferNodes(a *corev1.Affinity, p *event.NodePreference) *corev1.Affinity {
+	if p == nil {
+		return a
+	}
+	var terms []corev1.PreferredSchedulingTerm
+	for _, name := range p.On {
+		terms = append(terms, preferred(corev1.NodeSelectorOpIn, name))
+	}
+	if len(p.NotOn) > 0 {
+		terms = append(terms, preferred(corev1.NodeSelectorOpNotIn, p.NotOn...))
+	}
+	if len(terms) == 0 {
+		return a
+	}
+	if a == nil {
+		a = &corev1.Affinity{}
+	}
+	if a.NodeAffinity == nil {
+		a.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	is := &a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	*is = append(*is, terms...)
+	return a
+}
+
+// preferred is a term for nodes to all of whose names an operator applies.
+func preferred(op corev1.NodeSelectorOperator, names ...string) corev1.PreferredSchedulingTerm {
+	t := corev1.PreferredSchedulingTerm{Weight: 100}
+	for _, name := range names {
+		t.Preference.MatchFields = append(t.Preference.MatchFields, corev1.NodeSelectorRequirement{Key: nodeName, Operator: op, Values: []string{name}})
+	}
+	return t
 }

@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
 )
 
@@ -95,4 +97,43 @@ func TestNodesOfTheControlPlaneAreAvoidedUnlessTheyAreTolerated(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestARunPrefersNodes(t *testing.T) {
+	t.Parallel()
+	p := &event.NodePreference{On: []string{"a", "b"}, NotOn: []string{"c", "d"}}
+	base := func() *corev1.Affinity { return placement.AvoidControlPlane(nil, nil) }
+	for name, tt := range map[string]struct {
+		affinity *corev1.Affinity
+		nodes    *event.NodePreference
+		want     []string
+	}{
+		"anywhere":               {nil, nil, nil},
+		"no nodes":               {nil, &event.NodePreference{}, nil},
+		"some nodes":             {nil, p, []string{"In [a]", "In [b]", "NotIn [c] NotIn [d]"}},
+		"beside the other terms": {base(), p, []string{"DoesNotExist []", "In [a]", "In [b]", "NotIn [c] NotIn [d]"}},
+		"only the other terms":   {base(), nil, []string{"DoesNotExist []"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			if a := placement.PreferNodes(tt.affinity, tt.nodes); a != nil {
+				for _, term := range a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+					got = append(got, nodeTerm(term.Preference))
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// nodeTerm is a term about nodes as a text.
+func nodeTerm(t corev1.NodeSelectorTerm) string {
+	var all []string
+	for _, r := range append(t.MatchExpressions, t.MatchFields...) {
+		all = append(all, fmt.Sprint(r.Operator, " ", r.Values))
+	}
+	return strings.Join(all, " ")
 }

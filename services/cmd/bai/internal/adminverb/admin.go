@@ -64,6 +64,7 @@ func (o *adminClient) kafka() (kafka.Settings, error) {
 	return s.Kafka, nil
 }
 
+// Command returns the command admin, which prints to out.
 func Command(out io.Writer) *cobra.Command {
 	o := &adminClient{out: out}
 	c := &cobra.Command{
