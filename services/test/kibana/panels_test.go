@@ -318,7 +318,10 @@ const training = head + `for step in 1 2 3 4 5 6 7 8; do
   sleep 0.3
 done
 '''
-[[output.metrics]]
+` + rule
+
+// rule is the metric and the alarm of all runs of the task: a run without the alarm would end its incidents.
+const rule = `[[output.metrics]]
 name = "speed"
 units = "1/s"
 direction = "higher"
@@ -329,9 +332,9 @@ below = 1000
 for = 1
 `
 
-const failing = head + "echo no such file >&2; exit 3\n'''\n"
+const failing = head + "echo no such file >&2; exit 3\n'''\n" + rule
 
-const lasting = head + "sleep 600\n'''\n"
+const lasting = head + "sleep 600\n'''\n" + rule
 
 // copyToElasticsearch copies a platform's stored runs to Elasticsearch.
 func copyToElasticsearch(t *testing.T, data, server, prefix string) {
