@@ -161,8 +161,9 @@ func configure(tb testing.TB, home *jvm.Home, dir string, ports []int) {
 		}
 		home.Write(tb, "config/"+name, string(b))
 	}
-	// A server of tests lives for minutes: what the best compiler and parallel collections cost, they do not bring in.
-	home.Write(tb, "config/jvm.options.d/tests.options", fmt.Sprintf("-Xms%[1]s\n-Xmx%[1]s\n-XX:TieredStopAtLevel=1\n-XX:-UseG1GC\n-XX:+UseSerialGC\n-XX:-AlwaysPreTouch\n", heap()))
+	// A server of tests lives for minutes: what the best compiler costs, it does not bring in. The collector stays G1, which Elasticsearch
+	// asks to collect before it refuses requests for want of memory.
+	home.Write(tb, "config/jvm.options.d/tests.options", fmt.Sprintf("-Xms%[1]s\n-Xmx%[1]s\n-XX:TieredStopAtLevel=1\n-XX:-AlwaysPreTouch\n", heap()))
 	home.Write(tb, "tmp/.keep", "")
 	home.Write(tb, "config/elasticsearch.yml", fmt.Sprintf(`cluster.name: bai-testbed
 node.name: testbed
