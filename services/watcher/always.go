@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/always"
 	"github.com/benchmark-ai/bai/services/watcher/verdict"
@@ -44,11 +45,45 @@ func (w *watcher) end(ctx context.Context, on *engine, a attempt, m *tracked, s 
 	return w.awaitSteps(ctx, a, m, p)
 }
 
-// awaitSteps publishes a stored end if the executor has run the steps that it waits for, and else that it waits.
+// noteSteps keeps how steps at the end of the attempt ended in the pods of a snapshot: these may be gone in the next one. The caller holds
+// the lock.
+func (m *tracked) noteSteps(s cluster.Snapshot) {
+	for name, r := range always.Ended(m.doc.Launched.Always, s.Pods) {
+		if m.steps == nil {
+			m.steps = map[string]always.StepResult{}
+		}
+		m.steps[name] = r
+	}
+}
+
+// stepResults returns how steps ended in pods of the attempt, nil unless all of them are known to have done so.
+func (m *tracked) stepResults(steps []string) (all []always.StepResult) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range steps {
+		r, known := m.steps[name]
+		if !known {
+			return nil
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// awaitSteps publishes a stored end if the steps that it waits for have run, in pods of the attempt or by the executor, and else that it
+// waits. A pod may be gone before the executor has looked at it, but not before the watch.
 func (w *watcher) awaitSteps(ctx context.Context, a attempt, m *tracked, p always.PendingEnd) (recheckAt time.Time, err error) {
 	results, known, err := w.docs.always().Results(ctx, a.run, a.number)
 	if err != nil {
 		return time.Time{}, err
+	}
+	if seen := m.stepResults(p.Steps); !known && seen != nil {
+		if err := w.docs.always().PutResults(ctx, p, always.Results{Steps: seen}); err != nil {
+			return time.Time{}, err
+		}
+		if results, known, err = w.docs.always().Results(ctx, a.run, a.number); err != nil { // perhaps the executor's
+			return time.Time{}, err
+		}
 	}
 	status := verdict.StepsStatus(m.doc.Launched, p, results, known)
 	if status != nil && status.ID != m.lastReported {

@@ -138,3 +138,42 @@ func (s stepsScenario) checkStatuses(t *testing.T, w *fixture) {
 		t.Errorf("reasons of statuses (-want +got):\n%s", diff)
 	}
 }
+
+// The executor looks at pods now and then, and they are gone soon after their end. It would run the step once more.
+func TestAStepThatRanInAPodWhichIsGoneIsKnownToHaveRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		code int32
+		want string
+	}{
+		"well":   {0, "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone"},
+		"not so": {3, "bai.retried attempt 2: infra NodeLost: its pod had to leave node n1, which is lost or drained: DeletionByTaintManager: gone; at the end step drop ended with exit code 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newFixture(t)
+				p := w.start(watcher.Settings{})
+				l := launchedRun("r1", 1)
+				l.Always = []string{"drop"}
+				w.cluster.set(refOf(l), withAlways(running(), stepGoing()))
+				p.deliver(l)
+				time.Sleep(time.Second)
+				w.cluster.set(refOf(l), withAlways(lostWhileRunning(), stepGoing()))
+				time.Sleep(10 * time.Second)
+				if ends := w.endLines(); len(ends) > 0 {
+					t.Errorf("the step still runs, and the attempt has ended: %q", ends)
+				}
+				w.cluster.set(refOf(l), withAlways(lostWhileRunning(), stepEnded(tt.code)))
+				synctest.Wait()
+				w.cluster.set(refOf(l), cluster.Snapshot{})
+				time.Sleep(time.Minute)
+				p.stop()
+				if diff := cmp.Diff([]string{tt.want}, w.endLines()); diff != "" {
+					t.Errorf("ends (-want +got):\n%s", diff)
+				}
+				if _, known, err := (always.Documents{Store: w.store}).Results(t.Context(), "r1", 1); err != nil || !known {
+					t.Errorf("the executor is not told: %t, %v", known, err)
+				}
+			})
+		})
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/plan/always"
 	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
@@ -46,6 +47,8 @@ type tracked struct {
 	observedAt time.Time         // when that was
 	lastSeen   cluster.Snapshot  // the last in which the attempt had a job or pods
 	goneSince  time.Time         // since when it has none, according to live reads
+
+	steps map[string]always.StepResult // how steps at the end ended, in pods that were ever seen
 }
 
 func newWatcher(s Settings, d Deps) *watcher {
@@ -114,6 +117,7 @@ func (m *tracked) note(s cluster.Snapshot, now time.Time) {
 	if s.Job != nil {
 		m.lastSeen, m.goneSince = verdict.MergeLastSeen(m.lastSeen, s), time.Time{}
 	}
+	m.noteSteps(s)
 }
 
 // run decides about queued attempts, and about all of them in every round of resync.
@@ -349,6 +353,7 @@ func (w *watcher) lookup(a attempt) *tracked {
 func (m *tracked) recordObservation(seen cluster.Snapshot, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.noteSteps(seen)
 	switch {
 	case seen.Job != nil || len(seen.Pods) > 0:
 		m.lastSeen, m.goneSince = verdict.MergeLastSeen(m.lastSeen, seen), time.Time{}

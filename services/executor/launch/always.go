@@ -153,8 +153,12 @@ func (l *Launcher) noteMade(ctx context.Context, key slots.AttemptKey) error {
 	return nil
 }
 
-// makeSteps creates the objects of a pod for steps. If the cluster refuses them, the steps do not run.
+// makeSteps creates the objects of a pod for steps, unless the watcher has seen them run in a pod that is gone by now. If the cluster
+// refuses the objects, the steps do not run.
 func (l *Launcher) makeSteps(ctx context.Context, p always.PendingEnd, plan Plan, steps []string) error {
+	if _, known, err := l.deps.Docs.Always().Results(ctx, p.Run, p.Attempt); err != nil || known {
+		return err
+	}
 	d, faults := l.planner.Parse(plan.Run)
 	if faults.Err() != nil {
 		return l.storeResults(ctx, p, notRun(steps, "this executor cannot read the descriptor: "+faults.Err().Error()))

@@ -211,23 +211,16 @@ func decideSteps(s stepsState, needs func(step string) []string) stepsAction {
 
 // resultsOf returns the results of the steps that have run in pods, or never will, and the names of the others.
 func resultsOf(steps []string, pods []corev1.Pod, needs func(step string) []string) (results []always.StepResult, missing []string) {
-	failed := map[string]bool{}
+	failed, ended := map[string]bool{}, always.Ended(steps, pods)
 	for _, name := range steps {
-		r := always.StepResult{Name: name}
-		var ended *corev1.ContainerStateTerminated
-		for _, p := range pods {
-			if t := always.Termination(p, name); t != nil {
-				ended = t
-			}
-		}
-		i := slices.IndexFunc(needs(name), func(other string) bool { return failed[other] })
+		r, known := ended[name]
+		skipped := slices.ContainsFunc(needs(name), func(other string) bool { return failed[other] })
 		switch {
-		case ended != nil && ended.ExitCode == 0:
-		case ended != nil:
-			r.Problem = describeFailure(ended)
+		case r.Problem != "":
 			failed[name] = true
-		case i >= 0:
-			failed[name] = true
+		case known:
+		case skipped:
+			r.Name, failed[name] = name, true
 		default:
 			missing = append(missing, name)
 			continue
@@ -235,23 +228,6 @@ func resultsOf(steps []string, pods []corev1.Pod, needs func(step string) []stri
 		results = append(results, r)
 	}
 	return results, missing
-}
-
-// describeFailure returns how a step failed.
-func describeFailure(t *corev1.ContainerStateTerminated) string {
-	words := strings.TrimSpace(t.Message)
-	if i := strings.LastIndexByte(words, '\n'); i >= 0 {
-		words = words[i+1:]
-	}
-	const most = 500
-	if r := []rune(strings.ToValidUTF8(words, "\uFFFD")); len(r) > most {
-		words = string(r[:most]) + "…"
-	}
-	text := fmt.Sprintf("ended with exit code %d", t.ExitCode)
-	if words != "" {
-		text += ": " + words
-	}
-	return text
 }
 
 // notRunReason returns why steps did not run that the pod which was made for them has not run; empty while that may change.

@@ -6,6 +6,7 @@
 package always
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -126,6 +127,40 @@ func Termination(p corev1.Pod, step string) *corev1.ContainerStateTerminated {
 		return nil
 	}
 	return t
+}
+
+// Ended returns the results of the steps that are known to have run to their end in pods, by name.
+func Ended(steps []string, pods []corev1.Pod) map[string]StepResult {
+	ended := map[string]StepResult{}
+	for _, name := range steps {
+		for _, p := range pods {
+			switch t := Termination(p, name); {
+			case t == nil:
+			case t.ExitCode == 0:
+				ended[name] = StepResult{Name: name}
+			default:
+				ended[name] = StepResult{Name: name, Problem: describeFailure(t)}
+			}
+		}
+	}
+	return ended
+}
+
+// describeFailure returns how a step failed.
+func describeFailure(t *corev1.ContainerStateTerminated) string {
+	words := strings.TrimSpace(t.Message)
+	if i := strings.LastIndexByte(words, '\n'); i >= 0 {
+		words = words[i+1:]
+	}
+	const most = 500
+	if r := []rune(strings.ToValidUTF8(words, "\uFFFD")); len(r) > most {
+		words = string(r[:most]) + "…"
+	}
+	text := fmt.Sprintf("ended with exit code %d", t.ExitCode)
+	if words != "" {
+		text += ": " + words
+	}
+	return text
 }
 
 // Begun reports whether a command of the user's has started in a pod before its end: a step or the benchmark.
