@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -85,6 +86,24 @@ func newPrefix(tb testing.TB, server *elasticsearch.Server) string {
 		sendRequest(ctx, tb, http.MethodDelete, server.URL+"/_index_template/"+name+"-*", "")
 	})
 	return name
+}
+
+// search returns the documents of an index in the order that a query names, with all that was stored.
+func search(t *testing.T, index, query string) (sources []map[string]any) {
+	t.Helper()
+	sendRequest(t.Context(), t, http.MethodPost, index+"/_refresh", "")
+	var found struct {
+		Hits struct {
+			Hits []struct {
+				Source map[string]any `json:"_source"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	check(t, json.Unmarshal(sendRequest(t.Context(), t, http.MethodGet, index+"/_search?"+query, ""), &found))
+	for _, h := range found.Hits.Hits {
+		sources = append(sources, h.Source)
+	}
+	return sources
 }
 
 // sendRequest speaks to the server itself, and returns its answer.

@@ -1,9 +1,7 @@
 package elastic_test
 
 import (
-	"encoding/json"
 	"math"
-	"net/http"
 	"testing"
 	"time"
 
@@ -34,17 +32,9 @@ func testIncidentRecords(t *testing.T, server *elasticsearch.Server) {
 	}
 	check(t, s.DeleteIncident(t.Context(), "pets", "i2"))
 	check(t, s.DeleteIncident(t.Context(), "pets", "i2"))
-	sendRequest(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-incidents/_refresh", "")
-	var got struct {
-		Hits struct {
-			Hits []struct {
-				Source map[string]any `json:"_source"`
-			} `json:"hits"`
-		} `json:"hits"`
-	}
-	check(t, json.Unmarshal(sendRequest(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-incidents/_search", ""), &got))
-	if len(got.Hits.Hits) != 1 {
-		t.Fatalf("there are %d, want one for each incident", len(got.Hits.Hits))
+	got := search(t, server.URL+"/"+prefix+"-incidents", "")
+	if len(got) != 1 {
+		t.Fatalf("there are %d, want one for each incident", len(got))
 	}
 	want := map[string]any{
 		"@timestamp": "2026-01-02T03:04:05.000000006Z",
@@ -55,7 +45,7 @@ func testIncidentRecords(t *testing.T, server *elasticsearch.Server) {
 		"run": map[string]any{"id": "r2", "namespace": "pets", "task": "rates", "version": "v2"}, "good": map[string]any{"run": "r1", "version": "v1"},
 		"metric": map[string]any{"name": "rate", "unit": "B/s"}, "labels": map[string]any{"level": "9"}, "value": map[string]any{"before": 100.0, "magnitude": -0.1},
 	}
-	if diff := cmp.Diff(want, got.Hits.Hits[0].Source); diff != "" {
+	if diff := cmp.Diff(want, got[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -1,9 +1,7 @@
 package elastic_test
 
 import (
-	"encoding/json"
 	"math"
-	"net/http"
 	"testing"
 	"time"
 
@@ -45,19 +43,11 @@ func testResultDocs(t *testing.T, server *elasticsearch.Server) {
 	later.Revision, later.Complete, later.Points = 2, true, all.Points[:2]
 	check(t, s.PutPoints(t.Context(), later))
 	check(t, s.PutPoints(t.Context(), all)) // by who is late
-	sendRequest(t.Context(), t, http.MethodPost, server.URL+"/"+prefix+"-results-2026.01/_refresh", "")
-	var got struct {
-		Hits struct {
-			Hits []struct {
-				Source map[string]any `json:"_source"`
-			} `json:"hits"`
-		} `json:"hits"`
+	got := search(t, server.URL+"/"+prefix+"-results-*", "sort=metric.name")
+	if len(got) != 2 {
+		t.Fatalf("there are %d, want one for each series", len(got))
 	}
-	check(t, json.Unmarshal(sendRequest(t.Context(), t, http.MethodGet, server.URL+"/"+prefix+"-results-*/_search?sort=metric.name", ""), &got))
-	if len(got.Hits.Hits) != 2 {
-		t.Fatalf("there are %d, want one for each series", len(got.Hits.Hits))
-	}
-	first := got.Hits.Hits[0].Source
+	first := got[0]
 	delete(first, "find")
 	delete(first, "doc")
 	machine, _ := first["machine"].(map[string]any)
