@@ -41,7 +41,7 @@ func TestWhoHoldsAPodsCredentialsDecidesNothing(t *testing.T) {
 	run, other := p.submit(untilThere(open)), p.submit(untilThere(open))
 	p.awaitReady(run)
 	p.awaitReady(other)
-	if text := fetch(t, "http://"+p.addr+"/readyz"); text != "ready\n" {
+	if text := p.readiness(); text != "ready\n" {
 		t.Errorf("a new platform says of itself %q, want that it is ready, and no more", text)
 	}
 	attacker := p.attacker(run)
@@ -76,7 +76,7 @@ func TestAFolderOfAnEarlierVersionIsHeardAndThenSealed(t *testing.T) {
 	p.removeSignatures()
 	p.begin()
 	eventually(t, func() error {
-		if text := fetch(t, "http://"+p.addr+"/readyz"); !strings.Contains(text, "ready\nmessages without a seal are believed on bai.submitted,") {
+		if text := p.readiness(); !strings.Contains(text, "ready\nmessages without a seal are believed on bai.submitted,") {
 			return errors.New("readiness says " + text)
 		}
 		if !strings.Contains(p.log.String(), "run 'bai admin seals require'") {
@@ -88,7 +88,7 @@ func TestAFolderOfAnEarlierVersionIsHeardAndThenSealed(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	eventually(t, func() error { // it learns of it while it runs
-		if text := fetch(t, "http://"+p.addr+"/readyz"); text != "ready\n" {
+		if text := p.readiness(); text != "ready\n" {
 			return errors.New("readiness says " + text)
 		}
 		return nil
@@ -109,7 +109,7 @@ func TestAFolderOfAnEarlierVersionIsHeardAndThenSealed(t *testing.T) {
 	if r := p.awaitComplete(p.submit(script("echo after"))); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("a new run ended as %v", r)
 	}
-	if text := fetch(t, "http://"+p.addr+"/readyz"); text != "ready\n" {
+	if text := p.readiness(); text != "ready\n" {
 		t.Errorf("readiness says %q", text)
 	}
 }
@@ -257,7 +257,7 @@ func TestAStoreThatIsLostDoesNotMakeThePlatformBelieveAnybody(t *testing.T) {
 	if r := p.awaitComplete(run); r.GetOutcome() != baiv1.Outcome_OUTCOME_SUCCEEDED {
 		t.Errorf("the run of before is %v", r)
 	}
-	if text := fetch(t, "http://"+p.addr+"/readyz"); text != "ready\n" {
+	if text := p.readiness(); text != "ready\n" {
 		t.Errorf("readiness says %q", text)
 	}
 }

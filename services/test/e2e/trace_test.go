@@ -78,15 +78,34 @@ func wantHops(t *testing.T, spans []*tracev1.Span, run string) {
 // fetch returns the content of a URL.
 func fetch(t *testing.T, url string) string {
 	t.Helper()
-	c := http.Client{Timeout: 10 * time.Second}
-	resp, err := c.Get(url)
+	text, err := tryFetch(url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text
+}
+
+func tryFetch(url string) (string, error) {
+	c := http.Client{Timeout: 10 * time.Second}
+	resp, err := c.Get(url)
+	if err != nil {
+		return "", err
+	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", url, resp.Status, err)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, resp.Status, text)
 	}
-	return string(text)
+	return string(text), err
+}
+
+// readiness waits until the platform is ready, and returns what it says then. It is not while one of its parts tries something again, as
+// after a start without its store.
+func (p *platform) readiness() (text string) {
+	p.t.Helper()
+	eventually(p.t, func() (err error) {
+		text, err = tryFetch("http://" + p.addr + "/readyz")
+		return err
+	})
+	return text
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed/postgres"
 )
 
-// Variables by which a process that is killed finds the server that its parent has started.
+// envPostgres is the variable by which a process that is killed finds the server that its parent has started.
 const envPostgres = "DELIVERTEST_POSTGRES"
 
 // postgresFixture is the destination of a table in a schema of its own.
@@ -36,7 +36,7 @@ func postgresFixture(t *testing.T, dsn, schema string) delivertest.Fixture {
 	}
 }
 
-// TestPostgreSQL runs the suite against a server of Debian's packages, and kills writers of it.
+// TestPostgreSQL runs the suite against a server of Debian's packages.
 func TestPostgreSQL(t *testing.T) {
 	s := postgres.Start(t)
 	n := 0
@@ -44,14 +44,6 @@ func TestPostgreSQL(t *testing.T) {
 		t.Helper()
 		n++
 		return postgresFixture(t, s.DSN(), fmt.Sprint("suite", n))
-	})
-	t.Run("a killed writer", func(t *testing.T) {
-		t.Setenv(envPostgres, s.DSN())
-		delivertest.RunKilled(t, postgresFixture(t, s.DSN(), "one"), "TestAWriterOfPostgreSQLThatIsKilled")
-	})
-	t.Run("eight killed writers", func(t *testing.T) {
-		t.Setenv(envPostgres, s.DSN())
-		delivertest.RunKilledWriters(t, postgresFixture(t, s.DSN(), "eight"), "TestEightWritersOfPostgreSQLThatAreKilled")
 	})
 	t.Run("a wrong password", func(t *testing.T) {
 		wrong := sql.New("warehouse", sql.Settings{Driver: sql.Postgres, Table: "results", DSNFile: writeDSN(t, s.DSN()+"&password=wrong")})
@@ -63,22 +55,21 @@ func TestPostgreSQL(t *testing.T) {
 	})
 }
 
-// TestAWriterOfPostgreSQLThatIsKilled is the process that TestPostgreSQL starts.
-func TestAWriterOfPostgreSQLThatIsKilled(t *testing.T) {
-	delivertest.RunKilled(t, postgresFixture(t, serverOfParent(t), "one"), "")
+func TestAWriterOfPostgreSQLThatIsKilledLeavesWholeRuns(t *testing.T) {
+	dsn := ownOrOfParent(t)
+	delivertest.RunKilled(t, postgresFixture(t, dsn, "one"), t.Name(), envPostgres+"="+dsn)
 }
 
-// TestEightWritersOfPostgreSQLThatAreKilled is the process that TestPostgreSQL starts.
-func TestEightWritersOfPostgreSQLThatAreKilled(t *testing.T) {
-	delivertest.RunKilledWriters(t, postgresFixture(t, serverOfParent(t), "eight"), "")
+func TestEightWritersThatAreKilledLeaveWholeRunsInPostgreSQL(t *testing.T) {
+	dsn := ownOrOfParent(t)
+	delivertest.RunKilledWriters(t, postgresFixture(t, dsn, "eight"), t.Name(), envPostgres+"="+dsn)
 }
 
-// serverOfParent returns the address of the server that a parent process has started, or skips the test.
-func serverOfParent(t *testing.T) string {
+// ownOrOfParent returns the address of a server: that of the parent process of one that is killed, else a new one.
+func ownOrOfParent(t *testing.T) string {
 	t.Helper()
-	dsn := os.Getenv(envPostgres)
-	if dsn == "" {
-		t.Skip("a part of TestPostgreSQL, which starts it")
+	if dsn := os.Getenv(envPostgres); dsn != "" {
+		return dsn
 	}
-	return dsn
+	return postgres.Start(t).DSN()
 }
