@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +48,10 @@ type Cluster struct {
 	// Own says that the cluster runs on this machine, so that its machines can
 	// be switched off and its audit events read.
 	Own bool
+
+	dryRunOnce sync.Once
+	dryRun     *dryRunner
+	dryRunErr  error
 }
 
 // Kubernetes returns a cluster with nodes, or skips the test.
