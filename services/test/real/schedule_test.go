@@ -32,7 +32,7 @@ benchmark_code = "date"
 // the other one fires from then on. The platform restarts.
 func TestAScheduleFiresOnceAMinute(t *testing.T) {
 	t.Parallel()
-	kill, minutes := testbed.Size(2, 1), testbed.Size(5, 2)
+	const kill, minutes = 2, 5
 	testCluster := testbed.Kubernetes(t)
 	if !testCluster.Own {
 		t.Skip("pods of a cluster elsewhere do not reach this machine: the platform would have to run in there")
