@@ -114,7 +114,7 @@ type result struct {
 // emit runs bai-emit in an environment of nothing but env.
 func (sh shell) emit(t *testing.T, env []string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, sh[0], append(slices.Clip(sh[1:]), args...)...) //nolint:gosec // a shell
 	c.Env = append(env, "PATH="+os.Getenv("PATH"))

@@ -95,7 +95,7 @@ func watchOnce(t *testing.T, addr string, last int64) int64 {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // it may be cut
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	stream, err := baiv1.NewRunServiceClient(conn).WatchRun(ctx, &baiv1.WatchRunRequest{Run: watchedRun, AfterRevision: last})
 	for err == nil {

@@ -66,7 +66,7 @@ func newHarness(t *testing.T) *harness {
 			t.Error(err)
 		}
 		bus.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := b.Close(ctx, false); err != nil {
 			t.Error(err)
@@ -153,7 +153,7 @@ func ref(run string) cluster.Ref {
 // eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -30,7 +30,7 @@ func administer(t *testing.T, args ...string) (string, error) {
 	var out strings.Builder
 	c := command(&out, io.Discard)
 	c.SetArgs(append([]string{"admin"}, args...))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	err := c.ExecuteContext(ctx)
 	return out.String(), err

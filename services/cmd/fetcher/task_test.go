@@ -36,7 +36,7 @@ func TestATaskIsDoneWithoutABroker(t *testing.T) {
 	if err := store.Create(t.Context(), docs, store.KindOrder, "job/"+task.Source.Key(), task); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	args, name := taskOf([]string{"-config", file, download.TransferFlag, task.Source.Key()})
 	for range 2 { // the second time there is nothing to do

@@ -41,7 +41,7 @@ func TestProcess(t *testing.T) {
 	file := writeFile(t, fmt.Sprintf("listen = %q\nstore = %q\n[log]\nlevel = \"error\"\n[kafka]\nbrokers = [%q]\nkey_file = %q\nretry = \"10ms\"\n", addr, filepath.Join(t.TempDir(), "bai.db"), broker.Addrs[0], writeFile(t, "0123456789abcdef")))
 
 	client, stop := start(t, file, addr)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	resp, err := client.SubmitRun(ctx, &baiv1.SubmitRunRequest{DescriptorToml: []byte(descriptor), Name: "nightly"}, grpc.WaitForReady(true))
 	if err != nil {

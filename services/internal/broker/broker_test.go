@@ -145,7 +145,7 @@ func TestItTakesMessagesOfTheSizeThatItWasTold(t *testing.T) {
 	defer bus.Close()
 	large := status(1)
 	large.Message = strings.Repeat("x", 1_970_000)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := bus.Publish(ctx, large); err != nil {
 		t.Error(err)
@@ -244,7 +244,7 @@ func connect(tb testing.TB, addr string) *kafka.Bus {
 // listen receives status events until done returns true, and commits them.
 func listen(t *testing.T, bus *kafka.Bus, done func(event.Status) bool) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	var last atomic.Bool
 	part := bus.Consume("test", service.On(func(_ context.Context, s event.Status) ([]event.Event, error) {

@@ -31,7 +31,7 @@ func clientAs(t *testing.T, addr, user, password string) *kgo.Client {
 func within(t *testing.T, allowed bool) (context.Context, context.CancelFunc) {
 	t.Helper()
 	if allowed {
-		return context.WithTimeout(t.Context(), time.Minute)
+		return context.WithTimeout(t.Context(), 5*time.Minute)
 	}
 	return context.WithTimeout(t.Context(), time.Second)
 }

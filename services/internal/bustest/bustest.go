@@ -179,7 +179,7 @@ func (i *ids) sorted() []string {
 func (i *ids) want(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	for end := time.Now().Add(time.Minute); len(i.sorted()) < len(want) && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); len(i.sorted()) < len(want) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	if diff := cmp.Diff(want, i.sorted()); diff != "" {

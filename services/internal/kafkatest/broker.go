@@ -114,7 +114,7 @@ func (b *Broker) Read(tb testing.TB, topic string) Message {
 // for them if need be.
 func (b *Broker) ReadN(tb testing.TB, topic string, n int) []Message {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
 	r := kafka.NewReader(kafka.ReaderConfig{Brokers: b.Addrs, Topic: topic, MaxWait: 50 * time.Millisecond, MaxBytes: 10 << 20})
 	var ms []Message
@@ -142,7 +142,7 @@ func message(in kafka.Message) Message {
 // Count returns how many messages were written to topic.
 func (b *Broker) Count(tb testing.TB, topic string) int {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
 	n := 0
 	err := retry(ctx, func() (err error) { // a topic that was made a moment ago may have no leader yet

@@ -28,7 +28,7 @@ func emptyAndCreate(tb testing.TB, addr string, partitions int, topics []string)
 	t := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
 	defer t.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(addr), Transport: t, Timeout: 10 * time.Second}
-	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
 	err := retry(ctx, func() error { return empty(ctx, client) })
 	if err == nil && len(topics) > 0 {

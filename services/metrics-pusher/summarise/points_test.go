@@ -304,7 +304,7 @@ func reindexed(ctx context.Context, s store.Getter) bool {
 // reindexUntil runs processes that store points of earlier runs, each on its own store, until a condition is true.
 func reindexUntil(t *testing.T, holds func() bool, stores ...summarise.Store) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	done := make(chan error, len(stores))
 	for _, s := range stores {

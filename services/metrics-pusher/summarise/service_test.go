@@ -76,7 +76,7 @@ func (w *fixture) summaries(t *testing.T, and ...func() bool) store.Summaries {
 // until returns the summaries of a run once all conditions are true.
 func (w *fixture) until(t *testing.T, conditions ...func() bool) store.Summaries {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- w.work(ctx) }()

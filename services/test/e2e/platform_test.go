@@ -268,7 +268,7 @@ func (p *platform) baictl(args ...string) (stdout, stderr string, code int) {
 
 func baictl(t *testing.T, addr string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "baictl"), args...)
 	var out, errs bytes.Buffer
@@ -286,7 +286,7 @@ func baictl(t *testing.T, addr string, args ...string) (stdout, stderr string, c
 func (p *platform) submit(descriptor string) string {
 	p.t.Helper()
 	req := &baiv1.SubmitRunRequest{DescriptorToml: []byte(descriptor), Owner: "tester", IdempotencyKey: rand.Text()}
-	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 8*time.Minute)
 	defer cancel()
 	for {
 		r, err := p.api.SubmitRun(ctx, req, grpc.WaitForReady(true))
@@ -302,7 +302,7 @@ func (p *platform) submit(descriptor string) string {
 // get returns a run. It asks again while the store does not answer, as clients do.
 func (p *platform) get(run string) *baiv1.Run {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 8*time.Minute)
 	defer cancel()
 	for {
 		r, err := p.api.GetRun(ctx, &baiv1.GetRunRequest{Run: run}, grpc.WaitForReady(true))

@@ -153,7 +153,7 @@ func forge(t *testing.T, attacker *kafka.Bus, runs ...string) {
 		h := event.NewHeader(event.Derive("forged", run), run, "default", "tester", time.Now().UTC())
 		next := h
 		next.Attempt = 2
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		err := attacker.Publish(ctx,
 			event.Finished{Header: h.Cause("finished", ""), Outcome: event.Succeeded, Message: "forged"},
 			event.Command{Header: h.Cause("cancel", ""), Kind: event.CommandCancel, By: "forged"},

@@ -82,7 +82,7 @@ func open(t *testing.T, s local.Settings) *local.Cluster {
 
 func closeCluster(t *testing.T, c *local.Cluster, keep bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if err := c.Close(ctx, keep); err != nil {
 		t.Errorf("close: %v", err)
@@ -142,7 +142,7 @@ func create(t *testing.T, c *local.Cluster, objects ...cluster.Object) {
 // eventually waits until ok.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

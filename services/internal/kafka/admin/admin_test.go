@@ -158,7 +158,7 @@ func TestAPodCanNeitherEndARunNorSpeakForAnother(t *testing.T) {
 		apply(t, g)
 		s := g.settings(kafkatest.Pods)
 		s.Token = access.TokenFor(key, "r1")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		pod := bus(t, s)
 		if err := pod.Publish(ctx, lines("r1", "own"), lines("r2", "foreign")); err != nil {
@@ -205,7 +205,7 @@ func checkConsumed(t *testing.T, g securedBroker) {
 	t.Helper()
 	s := g.settings(kafkatest.Services)
 	s.Key = key
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	runs := make(chan string, 8)
 	part := bus(t, s).Consume("metrics-pusher-logs", service.On(func(_ context.Context, l event.Logs) ([]event.Event, error) {
@@ -363,7 +363,7 @@ func writeUnreadable(t *testing.T, b *kafka.Bus, s kafka.Settings, values ...str
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	part := b.Consume("fetcher", service.On(func(context.Context, event.Command) ([]event.Event, error) { return nil, nil }))
 	done := make(chan error, 1)
 	go func() { done <- part(ctx) }()

@@ -121,7 +121,7 @@ func (r *entrypointProcess) file(t *testing.T, name string) []byte {
 
 func (r *entrypointProcess) waitUntil(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

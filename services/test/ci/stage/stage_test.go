@@ -110,7 +110,7 @@ func TestLanesRunSideBySide(t *testing.T) {
 		}
 		return stage.Result{Err: ctx.Err()}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	outcomes := stage.Run(ctx, []stage.Stage{{Name: "one", Lane: "a", Run: meets}, {Name: "two", Lane: "b", Run: meets}}, &bytes.Buffer{})
 	if !stage.Ok(outcomes) {

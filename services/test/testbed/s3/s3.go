@@ -68,7 +68,7 @@ func (s *Server) Bucket(tb testing.TB, name string) {
 
 func (s *Server) await(tb testing.TB) {
 	tb.Helper()
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(5 * time.Minute); ; {
 		answer, err := http.Get(s.Endpoint) //nolint:noctx // on loopback
 		if err == nil {
 			_ = answer.Body.Close() // nothing is wanted of it
