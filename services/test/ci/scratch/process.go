@@ -17,20 +17,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Processes returns the processes that carry the folder of a check in their
-// environment, but this one and those that it descends from.
-func (f *Folder) Processes() []int { return processesOf(f.Path) }
+// Processes returns the processes of a check, but this one and those that it descends
+// from: those that carry its folder in their environment, those whose program lies in
+// the folder, as a supervisor of pods has no environment, and what these have begun.
+func (f *Folder) Processes() []int {
+	var pids []int
+	for _, p := range processesOf(f.Path) {
+		pids = append(pids, p.pid)
+	}
+	return pids
+}
 
-func processesOf(path string) []int {
+// process is one that has not ended.
+type process struct {
+	pid   int
+	start string // its startTime
+}
+
+func processesOf(path string) []process {
 	above := ancestors()
-	var found []int
+	parents, own := map[int]int{}, map[int]bool{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && !slices.Contains(above, pid) && hasFolderInEnv(pid, path) {
-			found = append(found, pid)
+		if fields := statFields(pid); err == nil && len(fields) > 1 && !slices.Contains(above, pid) {
+			parents[pid], _ = strconv.Atoi(fields[1])
+			own[pid] = hasFolderInEnv(pid, path) || hasProgramIn(pid, path)
 		}
 	}
+	var found []process
+	for pid := range parents {
+		for at, depth := pid, 0; at > 1 && depth < 64; at, depth = parents[at], depth+1 {
+			if start := startTime(pid); own[at] && start != "" {
+				found = append(found, process{pid, start})
+				break
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b process) int { return a.pid - b.pid })
 	return found
 }
 
@@ -38,6 +62,12 @@ func processesOf(path string) []int {
 func hasFolderInEnv(pid int, path string) bool {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+Variable+"="+path+"\x00"))
+}
+
+// hasProgramIn reports whether the program of a process lies in the folder.
+func hasProgramIn(pid int, path string) bool {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil && strings.HasPrefix(exe, path+"/")
 }
 
 // ancestors are this process and those above it.
@@ -74,8 +104,8 @@ func startTime(pid int) string {
 	return fields[19]
 }
 
-// endProcesses ends the processes that carry the folder, and returns their command
-// lines. Processes that these begin meanwhile are ended too.
+// endProcesses ends the processes of the check with the folder, and returns their
+// command lines. Processes that these begin meanwhile are ended too.
 func endProcesses(ctx context.Context, path string) (ended []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -84,9 +114,9 @@ func endProcesses(ctx context.Context, path string) (ended []string, err error) 
 		if len(all) == 0 {
 			return ended, nil
 		}
-		for _, pid := range all {
-			line := commandLine(pid)
-			if kill(pid, path) && !slices.Contains(ended, line) {
+		for _, p := range all {
+			line := commandLine(p.pid)
+			if p.kill() && !slices.Contains(ended, line) {
 				ended = append(ended, line)
 			}
 		}
@@ -98,15 +128,14 @@ func endProcesses(ctx context.Context, path string) (ended []string, err error) 
 	}
 }
 
-// kill ends a process, if it still is the one that carries the folder once it is
-// held: its number may be another's by then.
-func kill(pid int, path string) bool {
-	fd, err := unix.PidfdOpen(pid, 0)
+// kill ends the process, if its number is not another's by then.
+func (p process) kill() bool {
+	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {
 		return false // gone
 	}
 	defer unix.Close(fd) //nolint:errcheck // only held
-	return hasFolderInEnv(pid, path) && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+	return startTime(p.pid) == p.start && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
 func commandLine(pid int) string {

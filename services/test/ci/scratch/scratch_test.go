@@ -4,6 +4,7 @@ package scratch_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -144,6 +145,35 @@ func TestWhatBelongsToACheckThatRunsIsNotTouched(t *testing.T) {
 	if err := child.Wait(); err == nil {
 		t.Error("the process of the check was not ended")
 	}
+}
+
+func TestAProcessWithoutAnEnvironmentIsOfTheCheckInWhoseFolderItsProgramIs(t *testing.T) {
+	t.Parallel()
+	f, err := scratch.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell, errShell := exec.LookPath("sh")
+	sleep, errSleep := exec.LookPath("sleep")
+	supervisor := filepath.Join(f.Path, "supervisor")
+	if err := errors.Join(errShell, errSleep, exec.CommandContext(t.Context(), "cp", shell, supervisor).Run()); err != nil { // its own process: none that is forked here holds the file
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), supervisor, "-c", sleep+" 1000 & echo $!; wait")
+	cmd.Env = []string{} // none
+	out, err := cmd.StdoutPipe()
+	if err := errors.Join(err, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	if _, err := fmt.Fscan(out, &child); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := f.Clear(t.Context()); len(found) != 2 || err != nil {
+		t.Errorf("cleared %q, %v, want the supervisor and what it has begun", found, err)
+	}
+	ends(t, child)
+	_ = cmd.Wait() // says that it was killed
 }
 
 func TestAProcessThatOnlyMentionsTheFolderIsNotTouched(t *testing.T) {
