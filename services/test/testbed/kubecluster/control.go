@@ -111,7 +111,7 @@ func (m *machine) apiserver() error {
 }
 
 func (m *machine) controllers() error {
-	config, secure, silence := m.pki("controllers.kubeconfig"), "10257", "10s"
+	config, secure, silence := m.pki("controllers.kubeconfig"), "10257", "30s"
 	if m.sharesHostNetwork() {
 		secure, silence = "0", "60s" // simulated nodes are many, and are not lost
 	}
