@@ -62,8 +62,11 @@ exec sleep 600
 const gatedCommand = `"sh -c 'for n in 1 2 3; do echo n=$n; done; until [ -e /tmp/go ]; do sleep 0.2; done; for n in 4 5 6; do echo n=$n; done'"`
 
 // killIt is the shell command that kills the benchmark of a pod, whose process ID is in a
-// file.
-const killIt = "until [ -s /tmp/pid ]; do sleep 0.2; done; kill -9 $(cat /tmp/pid)"
+// file; ranksRun waits for it.
+const (
+	ranksRun = "until [ -s /tmp/pid ]; do sleep 0.2; done"
+	killIt   = ranksRun + "; kill -9 $(cat /tmp/pid)"
+)
 
 // descriptor is that of a run of one small pod.
 func (h failureCase) descriptor() string {
@@ -438,8 +441,18 @@ func killBenchmark(part string) func(context.Context, fixture, string) error {
 	}
 }
 
+// deleteWorker deletes a worker once its ranks run: the launcher cannot connect to one that is
+// deleted before.
 func deleteWorker(ctx context.Context, w fixture, run string) error {
-	return deletePodNamed(ctx, w, run, "worker-1")
+	const name = "worker-1"
+	p, err := w.podNamed(ctx, run, name)
+	if err != nil {
+		return err
+	}
+	if out, err := w.cluster.Try(ctx, "-n", w.scope, "exec", p.Metadata.Name, "-c", "benchmark", "--", "sh", "-c", ranksRun); err != nil {
+		return fmt.Errorf("wait for its ranks: %w: %s", err, out)
+	}
+	return deletePodNamed(ctx, w, run, name)
 }
 
 func deletePod(ctx context.Context, w fixture, run string) error {

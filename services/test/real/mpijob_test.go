@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zaptest"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -58,8 +61,36 @@ func grantComponent(t *testing.T, testCluster *testbed.Cluster, component, scope
 		}
 		testCluster.Apply(t, string(text))
 		testCluster.Run(t, "-n", scope, "create", "rolebinding", last.Name, "--role="+last.Name, "--serviceaccount="+scope+":"+account)
+		awaitGranted(t, testCluster, last, account)
 	}
 	return last
+}
+
+// awaitGranted waits until the API server goes by a role: it reads roles a little later than it
+// stores them.
+func awaitGranted(t *testing.T, testCluster *testbed.Cluster, role *rbacv1.Role, account string) {
+	t.Helper()
+	rule := role.Rules[0]
+	review := filepath.Join(t.TempDir(), "review.json")
+	text, err := json.Marshal(authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + role.Namespace + ":" + account,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: role.Namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0]},
+		},
+	})
+	if err := errors.Join(err, os.WriteFile(review, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for late := time.Now().Add(waitTimeout); ; time.Sleep(kubectlInterval) {
+		out := testCluster.Run(t, "create", "-f", review, "-o", "jsonpath={.status.allowed}")
+		if out == "true" {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("the role %s does not count yet: %q", role.Name, out)
+		}
+	}
 }
 
 // TestAnMPIJobIsWhatItsDefinitionAccepts calls the driver's methods of executor and
