@@ -44,6 +44,9 @@ func TestThePlansOfTheSuitesAreWhatTheAPIServerAccepts(t *testing.T) {
 	for _, all := range plans {
 		wantAccepted(t, testCluster, bytes.Join(all, []byte("\n---\n")))
 	}
+	if len(pods) == 0 {
+		t.Error("no pod needs a right")
+	}
 	for _, pod := range pods {
 		if _, err := testCluster.DryRun(t.Context(), scopes["baseline"], pod); !isBelowPodSecurity(err) {
 			t.Errorf("a pod that needs a right is not refused for it: %v\n%s", err, pod)

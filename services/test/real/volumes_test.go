@@ -78,6 +78,12 @@ func TestAFetchJobIsWhatTheAPIServerAccepts(t *testing.T) {
 func wantAccepted(t *testing.T, testCluster *testbed.Cluster, manifest []byte) {
 	t.Helper()
 	warnings, err := testCluster.DryRun(t.Context(), "default", manifest)
+	wantNoFault(t, warnings, err)
+}
+
+// wantNoFault fails unless a dry run found no fault.
+func wantNoFault(t *testing.T, warnings []string, err error) {
+	t.Helper()
 	if err != nil {
 		t.Error(err)
 	}

@@ -42,8 +42,7 @@ func newDryRunner(kubeconfig string) (*dryRunner, error) {
 // DryRun has the API server check each object of a JSON or YAML text as if it were created,
 // with strict validation of fields, and returns the warnings. Objects that name no namespace
 // are in the given one. The error is that of the first object that is refused; meta.IsNoMatchError
-// reports whether the server does not know its kind. It takes a hundredth of what kubectl takes
-// of a processor.
+// reports whether the server does not know its kind.
 func (c *Cluster) DryRun(ctx context.Context, namespace string, text []byte) (warnings []string, err error) {
 	c.dryRunOnce.Do(func() { c.dryRun, c.dryRunErr = newDryRunner(c.Kubeconfig) })
 	if c.dryRunErr != nil {
