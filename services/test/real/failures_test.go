@@ -167,6 +167,18 @@ func failureCases() map[string]failureCase {
 			act:  evictPod,
 			want: runStatus{Outcome: "failed", FailureClass: "infra", Reason: "Evicted"}, messagePattern: `had to leave node node\d`,
 		},
+		"pod preempted": {
+			hardware: "gpus = 1\ngpu_resource = \"example.org/seat\"", act: takeSeat,
+			want: runStatus{Outcome: "failed", FailureClass: "infra", Reason: "Preempted"}, messagePattern: `had to leave node node1: PreemptionByScheduler: .*preempting to accommodate a higher priority pod`,
+		},
+		"volume whose folder is missing": {
+			env: volumeOfClaim, pending: "1m",
+			want: runStatus{Outcome: "failed", FailureClass: "infra", Reason: "VolumeError"}, messagePattern: `a volume cannot be mounted: MountVolume\.SetUp failed .*/no/such/folder is not a directory`,
+		},
+		"secret of a file missing": {
+			env: `secret_files = { "/etc/token" = "no-such-secret/token" }`, pending: "1m",
+			want: runStatus{Outcome: "failed", FailureClass: "user", Reason: "VolumeError"}, messagePattern: `a file of env\.secret_files cannot be mounted: .*secret "no-such-secret" not found`,
+		},
 		"job deleted by hand": {
 			act:  deleteJob,
 			want: runStatus{Outcome: "failed", FailureClass: "infra", Reason: "JobDeleted"}, messagePattern: `its job was deleted from outside the platform`,
@@ -242,8 +254,11 @@ func TestWhatGoesWrongIsExplained(t *testing.T) {
 grace = "4s"
 [executor.pods.allow.default]
 secrets = ["no-such-secret"]
-`, "--slots", "24")
+claims = ["of-a-folder"]
+`, "--slots", "27")
 	importBenchImage(t, w)
+	w.makeSeat(t)
+	w.makeClaim(t)
 	w.cluster.Apply(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"rationed","namespace":"`+w.scope+`"},"spec":{"hard":{"requests.example.org/rationed":"0"}}}`)
 	var (
 		all   sync.WaitGroup
