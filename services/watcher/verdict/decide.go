@@ -196,6 +196,7 @@ func failed(s Observation) (Verdict, bool) {
 		platformStopped,
 		disrupted,
 		podRejected,
+		preemptedBeforeFailure,
 		deletedBeforeFailure,
 		initFails,
 		benchmarkFails,

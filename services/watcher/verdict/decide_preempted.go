@@ -18,6 +18,20 @@ func preempted(s Observation) (Verdict, bool) {
 	if s.Seen.Job == nil || endedBeforeDeletion(s) {
 		return Verdict{}, false
 	}
+	return suspendedAgain(s)
+}
+
+// preemptedBeforeFailure: a job was suspended again, and no container of any pod failed before. A launcher fails if its workers are gone.
+func preemptedBeforeFailure(s Observation) (Verdict, bool) {
+	v, ok := suspendedAgain(s)
+	if !ok || v.Since.IsZero() || slices.ContainsFunc(s.Seen.Pods, func(p corev1.Pod) bool { return failedBeforeDeletion(p, v.Since) }) {
+		return Verdict{}, false
+	}
+	return v, true
+}
+
+// suspendedAgain is the verdict on a job that is suspended though its benchmark had begun.
+func suspendedAgain(s Observation) (Verdict, bool) {
 	for _, j := range append([]batchv1.Job{*s.Seen.Job}, s.Seen.Others...) {
 		if !isSuspended(j) || !beganBefore(s, j) {
 			continue

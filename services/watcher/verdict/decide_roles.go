@@ -27,7 +27,7 @@ func endedEarly(s Observation) (Verdict, bool) {
 	if len(dead.Seen.Pods) == 0 {
 		return Verdict{}, false
 	}
-	for _, cause := range []check{platformStopped, disrupted, podRejected, podDeletedAmong(s), initFails, benchmarkFails, sidecarFails} {
+	for _, cause := range []check{platformStopped, disrupted, podRejected, deletedBeforeEnd(s), initFails, benchmarkFails, sidecarFails} {
 		if v, ok := cause(dead); ok {
 			return v, true
 		}
@@ -233,87 +233,6 @@ func otherJobFailed(s Observation) (Verdict, bool) {
 		return debounced(s, v, 8*debounce), true // the status of its pod may come later
 	}
 	return Verdict{}, false
-}
-
-// deletedBeforeFailure: pods were deleted, and no other pod failed.
-func deletedBeforeFailure(s Observation) (Verdict, bool) {
-	if slices.ContainsFunc(s.Seen.Pods, failedBeforeDeletion) {
-		return Verdict{}, false
-	}
-	return podDeleted(s)
-}
-
-// failedBeforeDeletion reports whether a container of a pod failed before the pod's deletion was requested.
-func failedBeforeDeletion(p corev1.Pod) bool {
-	for _, c := range containerStatuses(p) {
-		t := c.State.Terminated
-		if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect {
-			continue
-		}
-		if p.DeletionTimestamp == nil || t.FinishedAt.Time.Before(podDeletionRequestedAt(p)) && !endedByDeletion(p, t) {
-			return true
-		}
-	}
-	return false
-}
-
-// endedByDeletion reports whether a container of a pod without grace ended by a signal of a deletion, SIGTERM or SIGKILL. The API server
-// then has no time of the request any more: for a pod with finalizers, such as those of Jobs, it sets the time to that of the last step,
-// once the containers have ended.
-func endedByDeletion(p corev1.Pod, t *corev1.ContainerStateTerminated) bool {
-	grace := p.DeletionGracePeriodSeconds
-	return grace != nil && *grace == 0 && (t.ExitCode == exitSignal+15 || t.ExitCode == exitSignal+9)
-}
-
-// podDeleted: a pod was deleted. Its job then deletes the other pods: of several the first is named, or all that may have been the first. The
-// time of the request counts, not the end of the grace period.
-func podDeleted(s Observation) (Verdict, bool) {
-	var deleted []corev1.Pod
-	var first time.Time
-	for _, p := range s.Seen.Pods {
-		if p.DeletionTimestamp == nil {
-			continue
-		}
-		if requestedAt := podDeletionRequestedAt(p); len(deleted) == 0 || requestedAt.Before(first) {
-			first = requestedAt
-		}
-		deleted = append(deleted, p)
-	}
-	if len(deleted) == 0 {
-		return Verdict{}, false
-	}
-	var names []string
-	for _, p := range deleted {
-		if hasLostRequestTime(p) || podDeletionRequestedAt(p).Equal(first) {
-			names = append(names, "the "+describePod(p))
-		}
-	}
-	if len(names) > maxNames {
-		names = append(names[:maxNames], "another of its pods")
-	}
-	return failedVerdict(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled", strings.Join(names, " or ")), true
-}
-
-// hasLostRequestTime reports whether the deletion of a pod may have been requested earlier than its times say: kubelet deletes a pod for good
-// once its containers have ended, and the API server then has the time of that.
-func hasLostRequestTime(p corev1.Pod) bool {
-	grace, own := p.DeletionGracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds
-	if grace == nil || *grace != 0 || own != nil && *own == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(containerStatuses(p), func(c corev1.ContainerStatus) bool {
-		return c.State.Terminated == nil || c.State.Terminated.FinishedAt.After(p.DeletionTimestamp.Time)
-	})
-}
-
-// podDeletedAmong is podDeleted for the ended pods, with any pod of the run as the first deleted one.
-func podDeletedAmong(all Observation) check {
-	return func(dead Observation) (Verdict, bool) {
-		if _, ok := podDeleted(dead); !ok {
-			return Verdict{}, false
-		}
-		return podDeleted(all)
-	}
 }
 
 // maxNames is the greatest number of pods that a message names.

@@ -56,6 +56,9 @@ func stepsStuck(s Observation) (Verdict, bool) {
 	stuck.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { _, left := stepAfter(p); return !left || !cluster.Alive(p) })
 	for _, cause := range []check{benchmarkFails, stepFails} {
 		if v, ok := cause(stuck); ok {
+			if first, deleted := deletedBeforeFailure(s); deleted {
+				v = first
+			}
 			v.Since = lastEnd(stuck.Seen.Pods)
 			return debounced(s, v, skippedWithin), true
 		}
