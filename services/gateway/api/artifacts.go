@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -37,7 +38,7 @@ func (s *Server) ListArtifacts(ctx context.Context, req *baiv1.ListArtifactsRequ
 	}
 	resp := &baiv1.ListArtifactsResponse{}
 	for _, f := range files {
-		resp.Artifacts = append(resp.Artifacts, &baiv1.Artifact{Name: f.Name, Size: f.Size, Sha256: f.SHA256, Time: timeOf(f.Time)})
+		resp.Artifacts = append(resp.Artifacts, &baiv1.Artifact{Name: f.Name, Size: f.Size, Sha256: f.SHA256, Time: message.Time(f.Time)})
 	}
 	return resp, nil
 }

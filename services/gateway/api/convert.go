@@ -8,25 +8,12 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
-
-// The enums of the API have the words of events, in upper case and with a prefix. A
-// word that the API lacks becomes the unspecified value.
-
-func phaseOf(p event.Phase) baiv1.Phase {
-	return baiv1.Phase(baiv1.Phase_value["PHASE_"+strings.ToUpper(string(p))])
-}
-
-func outcomeOf(o event.Outcome) baiv1.Outcome {
-	return baiv1.Outcome(baiv1.Outcome_value["OUTCOME_"+strings.ToUpper(string(o))])
-}
-
-func classOf(c event.Class) baiv1.FailureClass {
-	return baiv1.FailureClass(baiv1.FailureClass_value["FAILURE_CLASS_"+strings.ToUpper(string(c))])
-}
 
 func phaseFrom(p baiv1.Phase) event.Phase {
 	return event.Phase(strings.ToLower(strings.TrimPrefix(p.String(), "PHASE_")))
@@ -36,29 +23,13 @@ func outcomeFrom(o baiv1.Outcome) event.Outcome {
 	return event.Outcome(strings.ToLower(strings.TrimPrefix(o.String(), "OUTCOME_")))
 }
 
-func timeOf(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
-}
-
-func timeAt(t *time.Time) *timestamppb.Timestamp {
-	if t == nil {
-		return nil
-	}
-	return timeOf(*t)
-}
-
-func int32Of(n int) int32 { return int32(min(max(n, 0), 1<<31-1)) } //nolint:gosec // it is in range
-
 func runOf(r store.Run) *baiv1.Run {
 	out := &baiv1.Run{
 		Id: r.ID, Name: r.Name, Namespace: r.Namespace, Owner: r.Owner, Labels: r.Labels, Lineage: lineageOf(r.Lineage),
 		DescriptorFile: r.File, DescriptorToml: r.Descriptor,
-		Phase: phaseOf(r.Phase), Outcome: outcomeOf(r.Outcome), FailureClass: classOf(r.Class), Reason: string(r.Reason), Message: r.Message,
-		Progress: progressOf(r.Progress), Attempt: int32Of(r.Attempt),
-		CreateTime: timeOf(r.Created), UpdateTime: timeOf(r.Updated), StartTime: timeAt(r.Started), EndTime: timeAt(r.Ended),
+		Phase: message.Phase(r.Phase), Outcome: message.Outcome(r.Outcome), FailureClass: message.Class(r.Class), Reason: string(r.Reason), Message: r.Message,
+		Progress: progressOf(r.Progress), Attempt: message.Int32(r.Attempt),
+		CreateTime: message.Time(r.Created), UpdateTime: message.Time(r.Updated), StartTime: message.TimeAt(r.Started), EndTime: message.TimeAt(r.Ended),
 		Revision: r.Revision, Overrides: overridesOf(r.Overrides), Origination: provenanceOf(r.Origination),
 		Description: r.Description, Framework: r.Framework, FrameworkVersion: r.FrameworkVersion, DataIds: r.DataIDs,
 	}
@@ -112,8 +83,8 @@ func lineageOf(l event.Lineage) *baiv1.Lineage {
 		return nil
 	}
 	return &baiv1.Lineage{
-		SetId: l.Set, Cell: l.Cell, Repetition: int32Of(l.Repetition), Warmup: l.Warmup,
-		ScheduleId: l.Schedule, FiringTime: timeAt(l.Firing), RerunOf: l.RerunOf, Confirms: l.Confirms, Compares: l.Compares,
+		SetId: l.Set, Cell: l.Cell, Repetition: message.Int32(l.Repetition), Warmup: l.Warmup,
+		ScheduleId: l.Schedule, FiringTime: message.TimeAt(l.Firing), RerunOf: l.RerunOf, Confirms: l.Confirms, Compares: l.Compares,
 	}
 }
 
@@ -126,14 +97,14 @@ func progressOf(p *event.Progress) *baiv1.Progress {
 
 func changeOf(c store.Change) *baiv1.Change {
 	return &baiv1.Change{
-		Revision: c.Revision, Time: timeOf(c.Time), Attempt: int32Of(c.Attempt), Phase: phaseOf(c.Phase), Outcome: outcomeOf(c.Outcome),
-		FailureClass: classOf(c.Class), Reason: string(c.Reason), Message: c.Message, Progress: progressOf(c.Progress), Kind: c.Topic,
+		Revision: c.Revision, Time: message.Time(c.Time), Attempt: message.Int32(c.Attempt), Phase: message.Phase(c.Phase), Outcome: message.Outcome(c.Outcome),
+		FailureClass: message.Class(c.Class), Reason: string(c.Reason), Message: c.Message, Progress: progressOf(c.Progress), Kind: c.Topic,
 	}
 }
 
 func originOf(o store.Origin) *baiv1.Origin {
 	return &baiv1.Origin{
-		Attempt: int32Of(o.Attempt), Role: o.Role, Index: int32Of(o.Index), Pod: o.Pod, Container: o.Container, Stream: o.Kind,
+		Attempt: message.Int32(o.Attempt), Role: o.Role, Index: message.Int32(o.Index), Pod: o.Pod, Container: o.Container, Stream: o.Kind,
 	}
 }
 
@@ -146,7 +117,7 @@ func lineOf(l store.Line) *baiv1.LogLine {
 
 func sampleOf(s store.Sample) *baiv1.Sample {
 	return &baiv1.Sample{
-		Origin: originOf(s.Origin), Sequence: s.Seq, Sub: int32Of(s.Sub), Metric: s.Name, Value: s.Float(), Unit: s.Unit,
+		Origin: originOf(s.Origin), Sequence: s.Seq, Sub: message.Int32(s.Sub), Metric: s.Name, Value: s.Float(), Unit: s.Unit,
 		Time: timestamppb.New(time.Unix(0, s.Time)), Step: s.Step, Labels: s.Labels, Direction: s.Direction,
 	}
 }
@@ -155,7 +126,7 @@ func faultsOf(faults parser.Faults) []*baiv1.Fault {
 	out := make([]*baiv1.Fault, len(faults))
 	for i, f := range faults {
 		out[i] = &baiv1.Fault{
-			File: f.File, Line: int32Of(f.Line), Column: int32Of(f.Column), Path: f.Path,
+			File: f.File, Line: message.Int32(f.Line), Column: message.Int32(f.Column), Path: f.Path,
 			Code: f.Code, Message: f.Message, Remedy: f.Remedy, Warning: f.Warning,
 		}
 	}
@@ -176,14 +147,6 @@ func filterOf(req *baiv1.ListRunsRequest) store.RunFilter {
 	for _, o := range req.GetOutcomes() {
 		f.Outcomes = append(f.Outcomes, outcomeFrom(o))
 	}
-	f.Since, f.Until = timeFrom(req.GetSince()), timeFrom(req.GetUntil())
+	f.Since, f.Until = request.Time(req.GetSince()), request.Time(req.GetUntil())
 	return f
-}
-
-// timeFrom returns t as a time.Time, or the zero time if t is nil.
-func timeFrom(t *timestamppb.Timestamp) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.AsTime()
 }

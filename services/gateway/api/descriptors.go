@@ -9,6 +9,8 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/catalog"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
@@ -80,7 +82,7 @@ func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.Render
 // PushDescriptor implements bai.v1.DescriptorService.
 func (s *descriptorServer) PushDescriptor(ctx context.Context, req *baiv1.PushDescriptorRequest) (*baiv1.PushDescriptorResponse, error) {
 	stored, repeated, warnings, err := s.catalog.Push(ctx, catalog.Push{
-		Namespace: namespaceOf(req), Name: req.GetName(), Owner: caller(ctx), File: req.GetDescriptorFile(), Text: req.GetDescriptorToml(),
+		Namespace: request.Namespace(req), Name: req.GetName(), Owner: request.Caller(ctx), File: req.GetDescriptorFile(), Text: req.GetDescriptorToml(),
 	})
 	if err != nil {
 		return nil, err
@@ -90,13 +92,13 @@ func (s *descriptorServer) PushDescriptor(ctx context.Context, req *baiv1.PushDe
 
 // ListDescriptors implements bai.v1.DescriptorService.
 func (s *descriptorServer) ListDescriptors(ctx context.Context, req *baiv1.ListDescriptorsRequest) (*baiv1.ListDescriptorsResponse, error) {
-	limit, err := pageSize(req)
+	limit, err := request.PageSize(req)
 	if err != nil {
 		return nil, err
 	}
-	stored, next, err := s.catalog.List(ctx, namespaceOf(req), req.GetName(), req.GetPageToken(), limit)
+	stored, next, err := s.catalog.List(ctx, request.Namespace(req), req.GetName(), req.GetPageToken(), limit)
 	if errors.Is(err, store.ErrCursor) {
-		return nil, invalidPageToken(" for this list")
+		return nil, request.InvalidPageToken(" for this list")
 	}
 	if err != nil {
 		return nil, err
@@ -110,7 +112,7 @@ func (s *descriptorServer) ListDescriptors(ctx context.Context, req *baiv1.ListD
 
 // GetDescriptor implements bai.v1.DescriptorService.
 func (s *descriptorServer) GetDescriptor(ctx context.Context, req *baiv1.GetDescriptorRequest) (*baiv1.GetDescriptorResponse, error) {
-	text, from, err := s.catalog.Find(ctx, namespaceOf(req), req.GetUri())
+	text, from, err := s.catalog.Find(ctx, request.Namespace(req), req.GetUri())
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +121,6 @@ func (s *descriptorServer) GetDescriptor(ctx context.Context, req *baiv1.GetDesc
 
 func storedDescriptorOf(k catalog.StoredDescriptor) *baiv1.StoredDescriptor {
 	return &baiv1.StoredDescriptor{
-		Name: k.Name, Version: int32Of(k.Version), Namespace: k.Namespace, Owner: k.Owner, Sha256: k.SHA256, CreateTime: timeOf(k.Created),
+		Name: k.Name, Version: message.Int32(k.Version), Namespace: k.Namespace, Owner: k.Owner, Sha256: k.SHA256, CreateTime: message.Time(k.Created),
 	}
 }

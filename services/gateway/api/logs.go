@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -32,7 +33,7 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	l := &logSender{
 		server: s, stream: stream, position: pageCursor{req.GetCursor(), streamPage}, lastSeq: make(map[string]int64),
 		query: store.LineQuery{
-			Run: run.ID, Attempt: int(req.GetAttempt()), Container: req.GetContainer(), Tokens: words, Last: int(req.GetTail()), Since: timeFrom(req.GetSince()),
+			Run: run.ID, Attempt: int(req.GetAttempt()), Container: req.GetContainer(), Tokens: words, Last: int(req.GetTail()), Since: request.Time(req.GetSince()),
 		},
 	}
 	if req.GetFollow() {
@@ -86,7 +87,7 @@ func (l *logSender) follow(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := waitForChange(ctx, changed); err != nil {
+		if err := rpc.WaitForChange(ctx, changed); err != nil {
 			return err
 		}
 	}

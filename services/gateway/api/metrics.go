@@ -8,13 +8,14 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 // QueryMetrics implements bai.v1.RunService.
 func (s *Server) QueryMetrics(req *baiv1.QueryMetricsRequest, stream grpc.ServerStreamingServer[baiv1.QueryMetricsResponse]) error {
-	query := store.SampleQuery{Names: req.GetMetrics(), Since: timeFrom(req.GetSince()), Until: timeFrom(req.GetUntil())}
+	query := store.SampleQuery{Names: req.GetMetrics(), Since: request.Time(req.GetSince()), Until: request.Time(req.GetUntil())}
 	m := &sampleSender{store: s.store, stream: stream, query: query, cursor: func(cursor string) string { return cursor }}
 	if req.GetRun() != "" {
 		return s.queryRun(req, m)

@@ -9,6 +9,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
 	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
@@ -64,6 +65,6 @@ func checkOf(c preflight.Check) *baiv1.Check {
 		grade = baiv1.Grade_GRADE_FAULT
 	}
 	return &baiv1.Check{
-		Topic: c.Topic, Subject: valid(c.Subject), Grade: grade, Message: valid(c.Message), Remedy: valid(c.Remedy), FailureClass: classOf(c.Class),
+		Topic: c.Topic, Subject: valid(c.Subject), Grade: grade, Message: valid(c.Message), Remedy: valid(c.Remedy), FailureClass: message.Class(c.Class),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -38,12 +39,12 @@ func (r *resultServer) GetSummaries(ctx context.Context, req *baiv1.GetSummaries
 	}
 	c := store.Complete(run, streams)
 	none := c.Complete && c.Samples == 0 // a complete run without samples gets no summaries
-	return &baiv1.GetSummariesResponse{Pending: !none, Complete: none, RunId: run.ID, Attempt: int32Of(run.Attempt)}, nil
+	return &baiv1.GetSummariesResponse{Pending: !none, Complete: none, RunId: run.ID, Attempt: message.Int32(run.Attempt)}, nil
 }
 
 func summariesOf(all store.Summaries) *baiv1.GetSummariesResponse {
 	out := &baiv1.GetSummariesResponse{
-		Complete: all.Complete, RunId: all.Run, Attempt: int32Of(all.Attempt), Samples: all.Samples, Method: all.Method, Notes: all.Notes,
+		Complete: all.Complete, RunId: all.Run, Attempt: message.Int32(all.Attempt), Samples: all.Samples, Method: all.Method, Notes: all.Notes,
 	}
 	for _, u := range all.Unknown {
 		out.Unknown = append(out.Unknown, &baiv1.UnknownMetric{Metric: u.Metric, Reason: u.Reason})
@@ -92,7 +93,7 @@ func environmentOf(run store.Run, environment store.RunEnvironment) *baiv1.Envir
 	out.Fingerprint = store.Fingerprint(out.GetImage(), pods)
 	for _, p := range pods {
 		out.Pods = append(out.Pods, &baiv1.PodEnvironment{
-			Role: p.Origin.Role, Index: int32Of(p.Origin.Index), Pod: p.Origin.Pod, Attempt: int32Of(p.Origin.Attempt),
+			Role: p.Origin.Role, Index: message.Int32(p.Origin.Index), Pod: p.Origin.Pod, Attempt: message.Int32(p.Origin.Attempt),
 			PlatformVersion: p.Platform, Machine: machineOf(p.Machine), Tools: p.Tools, Unknown: p.Unknown,
 			ImageDigest: p.Image,
 		})
@@ -103,8 +104,8 @@ func environmentOf(run store.Run, environment store.RunEnvironment) *baiv1.Envir
 func machineOf(m event.Machine) *baiv1.Machine {
 	out := &baiv1.Machine{
 		Node: m.Node, Kernel: m.Kernel, Architecture: m.Architecture, Os: m.OS, CpuModel: m.CPUModel,
-		Cpus: int32Of(m.CPUs), CpusAllowed: int32Of(m.CPUsAllowed), Cores: int32Of(m.Cores), Sockets: int32Of(m.Sockets),
-		MaxMhz: m.MaxMHz, Governor: m.Governor, Turbo: m.Turbo, Memory: m.Memory, NumaNodes: int32Of(m.NUMANodes),
+		Cpus: message.Int32(m.CPUs), CpusAllowed: message.Int32(m.CPUsAllowed), Cores: message.Int32(m.Cores), Sockets: message.Int32(m.Sockets),
+		MaxMhz: m.MaxMHz, Governor: m.Governor, Turbo: m.Turbo, Memory: m.Memory, NumaNodes: message.Int32(m.NUMANodes),
 		CpuLimit: m.CPULimit, MemoryLimit: m.MemoryLimit, GpuDriver: m.GPUDriver, Cuda: m.CUDA, Hypervisor: m.Hypervisor,
 	}
 	for _, g := range m.GPUs {

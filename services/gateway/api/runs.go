@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/pin"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
@@ -28,24 +29,24 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 	if err != nil {
 		return nil, err
 	}
-	request := submit.Request{
+	asked := submit.Request{
 		Key: req.GetIdempotencyKey(), Descriptor: req.GetDescriptorToml(), File: req.GetDescriptorFile(),
-		Owner: owner(ctx, req), Namespace: req.GetNamespace(), Name: req.GetName(), Labels: req.GetLabels(),
+		Owner: request.Owner(ctx, req), Namespace: req.GetNamespace(), Name: req.GetName(), Labels: req.GetLabels(),
 		Overrides: overridesFrom(req.GetOverrides()), Provenance: provenanceFrom(req.GetOrigination()), RerunOf: req.GetRerunOf(),
 		Script: req.GetScriptSha256(), Compares: req.GetCompares(),
 	}
 	var gaps parser.Faults
-	if request.Compares != "" {
+	if asked.Compares != "" {
 		var pinned []event.Override
 		pinned, gaps = pinnedTo(repeated)
-		request.Overrides = append(request.Overrides, pinned...)
+		asked.Overrides = append(asked.Overrides, pinned...)
 	}
-	acc, err := s.submitter.Submit(ctx, request)
+	acc, err := s.submitter.Submit(ctx, asked)
 	if scheduled := new(submit.ScheduleError); errors.As(err, &scheduled) && s.schedules != nil {
-		return s.submitSchedule(ctx, request, scheduled)
+		return s.submitSchedule(ctx, asked, scheduled)
 	}
-	if asked := new(submit.SetError); errors.As(err, &asked) && s.sets != nil {
-		return s.submitSet(ctx, request, asked)
+	if swept := new(submit.SetError); errors.As(err, &swept) && s.sets != nil {
+		return s.submitSet(ctx, asked, swept)
 	}
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (s *Server) GetRun(ctx context.Context, req *baiv1.GetRunRequest) (*baiv1.G
 
 // ListRuns implements bai.v1.RunService.
 func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*baiv1.ListRunsResponse, error) {
-	limit, err := pageSize(req)
+	limit, err := request.PageSize(req)
 	if err == nil {
 		err = checkFilter(req)
 	}
@@ -133,7 +134,7 @@ func (s *Server) ListRuns(ctx context.Context, req *baiv1.ListRunsRequest) (*bai
 	for filter := filterOf(req); ; limit /= 2 {
 		runs, next, err := s.store.Runs(ctx, filter, req.GetPageToken(), limit)
 		if errors.Is(err, store.ErrCursor) {
-			return nil, invalidPageToken(" for these filters")
+			return nil, request.InvalidPageToken(" for these filters")
 		}
 		if err != nil {
 			return nil, err
@@ -184,7 +185,7 @@ func (s *Server) CancelRun(ctx context.Context, req *baiv1.CancelRunRequest) (*b
 		return nil, err
 	}
 	if run.Phase != event.PhaseFinished {
-		if err := s.submitter.Cancel(ctx, run, caller(ctx)); err != nil {
+		if err := s.submitter.Cancel(ctx, run, request.Caller(ctx)); err != nil {
 			return nil, err
 		}
 		if run, err = s.run(ctx, run.ID); err != nil {
@@ -215,9 +216,9 @@ func (s *Server) find(ctx context.Context, req runRequest) (store.Run, error) {
 	if submit.IsRunID(ref) {
 		return s.run(ctx, strings.ToLower(ref))
 	}
-	id, err := s.submitter.RunByName(ctx, owner(ctx, req), ref)
+	id, err := s.submitter.RunByName(ctx, request.Owner(ctx, req), ref)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Run{}, rpc.NotFound(fmt.Sprintf("run %.100q of owner %.100q", ref, owner(ctx, req)))
+		return store.Run{}, rpc.NotFound(fmt.Sprintf("run %.100q of owner %.100q", ref, request.Owner(ctx, req)))
 	}
 	if err != nil {
 		return store.Run{}, err

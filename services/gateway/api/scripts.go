@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -53,7 +54,7 @@ func (s *scriptServer) UploadScript(stream grpc.ClientStreamingServer[baiv1.Uplo
 	if err != nil {
 		return err
 	}
-	uploader := owner(stream.Context(), first)
+	uploader := request.Owner(stream.Context(), first)
 	if faults := submit.CheckOwner(uploader); len(faults) > 0 {
 		return &submit.InvalidError{Faults: faults}
 	}

@@ -1,8 +1,9 @@
 // Package api has the handlers of the gRPC services of the platform: bai.v1.RunService
-// and the other services of bai.v1. Package rpc serves them.
+// and the services of bai.v1 about descriptors and output. The packages below have the
+// services about alarms, analyses, schedules and sets. Package rpc serves all of them.
 //
-// The rule for callers is in caller.go, that for pages in page.go; status.go turns
-// every error into a status.
+// The rules for callers and for pages of lists are in request; status.go turns every
+// error into a status.
 package api
 
 import (
@@ -20,6 +21,10 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/alarm"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
+	"github.com/benchmark-ai/bai/services/gateway/api/alarms"
+	"github.com/benchmark-ai/bai/services/gateway/api/analyses"
+	"github.com/benchmark-ai/bai/services/gateway/api/schedules"
+	"github.com/benchmark-ai/bai/services/gateway/api/sets"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/gateway/set"
@@ -159,17 +164,17 @@ func (s *Server) register(g grpc.ServiceRegistrar) {
 		baiv1.RegisterDataServiceServer(g, s.data)
 	}
 	if s.schedules != nil {
-		baiv1.RegisterScheduleServiceServer(g, &scheduleServer{schedules: s.schedules})
+		baiv1.RegisterScheduleServiceServer(g, &schedules.Server{Schedules: s.schedules})
 	}
 	if s.sets != nil {
-		baiv1.RegisterSetServiceServer(g, &setServer{sets: s.sets})
+		baiv1.RegisterSetServiceServer(g, &sets.Server{Sets: s.sets})
 	}
 	if s.analyses != nil {
-		baiv1.RegisterAnalysisServiceServer(g, &analysisServer{analyses: s.analyses})
-		baiv1.RegisterBaselineServiceServer(g, &baselineServer{analyses: s.analyses})
+		baiv1.RegisterAnalysisServiceServer(g, &analyses.Server{Analyses: s.analyses})
+		baiv1.RegisterBaselineServiceServer(g, &analyses.Baselines{Analyses: s.analyses})
 	}
 	if s.alarms != nil {
-		baiv1.RegisterAlarmServiceServer(g, &alarmServer{alarms: s.alarms})
+		baiv1.RegisterAlarmServiceServer(g, &alarms.Server{Alarms: s.alarms})
 	}
 	if s.archiver != nil {
 		baiv1.RegisterTransferServiceServer(g, &transferServer{runs: s, archiver: s.archiver, idleTimeout: s.settings.CallTimeout})

@@ -10,7 +10,9 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/alarm"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
@@ -168,7 +170,7 @@ func setErrorStatus(err error) error {
 	case errors.As(err, &state):
 		return status.Error(codes.FailedPrecondition, state.Error())
 	case errors.As(err, &token):
-		return invalidPageToken(" for this set")
+		return request.InvalidPageToken(" for this set")
 	case errors.As(err, &size):
 		return rpc.InvalidArgument("metrics", size.Error(), "name fewer metrics")
 	}
@@ -186,6 +188,25 @@ func analysisErrorStatus(err error) error {
 	switch {
 	case errors.As(err, &operand):
 		return rpc.InvalidArgument(operand.Field, operand.Message, operand.Remedy)
+	case errors.As(err, &missing):
+		return status.Error(codes.NotFound, missing.Message)
+	case errors.As(err, &state):
+		return status.Error(codes.FailedPrecondition, state.Message)
+	}
+	return nil
+}
+
+// alarmErrorStatus returns the status of an error about an incident, a mute or a notice, or nil
+// for another error.
+func alarmErrorStatus(err error) error {
+	var (
+		field   *alarm.FieldError
+		missing *alarm.MissingError
+		state   *alarm.StateError
+	)
+	switch {
+	case errors.As(err, &field):
+		return rpc.InvalidArgument(field.Field, field.Message, field.Remedy)
 	case errors.As(err, &missing):
 		return status.Error(codes.NotFound, missing.Message)
 	case errors.As(err, &state):

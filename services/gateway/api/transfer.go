@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/archive"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -43,7 +45,7 @@ func (s *transferServer) ExportRun(req *baiv1.ExportRunRequest, stream grpc.Serv
 		return err
 	}
 	err = stream.Send(&baiv1.ExportRunResponse{Place: req.GetPlace(), Export: &baiv1.Export{
-		Format: int32Of(head.Format), RunId: head.Run, PlatformVersion: head.Version,
+		Format: message.Int32(head.Format), RunId: head.Run, PlatformVersion: head.Version,
 		Complete: head.Complete, Missing: head.Missing, Dropped: head.Dropped, Awaited: head.Awaited,
 	}})
 	if err != nil {
@@ -66,7 +68,7 @@ func (s *transferServer) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 	if announced == nil {
 		return rpc.InvalidArgument("import", "is missing in the first request", "say first which files there are")
 	}
-	begin := archive.Begin{Format: int(announced.GetFormat()), Run: announced.GetRunId(), By: caller(stream.Context())}
+	begin := archive.Begin{Format: int(announced.GetFormat()), Run: announced.GetRunId(), By: request.Caller(stream.Context())}
 	for _, f := range announced.GetFiles() {
 		begin.Files = append(begin.Files, archive.File{Name: f.GetName(), Size: f.GetSize(), SHA256: f.GetSha256()})
 	}

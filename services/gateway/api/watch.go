@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -12,10 +11,6 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
-
-// pollInterval is the time between two reads of the store. Changed does not report a
-// write of another process.
-const pollInterval = 400 * time.Millisecond
 
 // changesPage is the number of changes read at once.
 const changesPage = 200
@@ -44,7 +39,7 @@ func (s *Server) WatchRun(req *baiv1.WatchRunRequest, stream grpc.ServerStreamin
 			return err
 		}
 		after = next
-		if err := waitForChange(ctx, changed); err != nil {
+		if err := rpc.WaitForChange(ctx, changed); err != nil {
 			return err
 		}
 	}
@@ -84,18 +79,4 @@ func sendChange(stream grpc.ServerStreamingServer[baiv1.WatchRunResponse], c sto
 func (s *Server) isFinished(ctx context.Context, id string) (bool, error) {
 	run, err := s.run(ctx, id)
 	return run.Phase == event.PhaseFinished, err
-}
-
-// waitForChange returns when changed is closed, or after pollInterval. Its only errors
-// are those of ctx.
-func waitForChange(ctx context.Context, changed <-chan struct{}) error {
-	t := time.NewTimer(pollInterval)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-changed:
-	case <-t.C:
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
-	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/bundle"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -35,7 +35,7 @@ func scriptPath(path string) (digest string, ok bool) {
 // stored before, 400 for bytes of another digest or an incomplete body, 411 without
 // a length, 413 for too much code, and 503 for a failure that may pass.
 func (s *server) putScript(w http.ResponseWriter, r *http.Request, digest string) {
-	owner := cmp.Or(r.URL.Query().Get("owner"), api.Caller(r.Header.Values(baiv1.UserMetadata)))
+	owner := cmp.Or(r.URL.Query().Get("owner"), request.CallerOf(r.Header.Values(baiv1.UserMetadata)))
 	if faults := submit.CheckOwner(owner); len(faults) > 0 {
 		s.writeError(w, r, http.StatusBadRequest, codes.InvalidArgument, "owner: "+faults[0].Message)
 		return

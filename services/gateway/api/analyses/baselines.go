@@ -1,23 +1,25 @@
-package api
+package analyses
 
 import (
 	"context"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 )
 
-// baselineServer implements bai.v1.BaselineService.
-type baselineServer struct {
+// Baselines implements bai.v1.BaselineService.
+type Baselines struct {
 	baiv1.UnimplementedBaselineServiceServer
 
-	analyses *analysis.Analyses
+	Analyses *analysis.Analyses
 }
 
 // SetBaseline implements bai.v1.BaselineService.
-func (s *baselineServer) SetBaseline(ctx context.Context, req *baiv1.SetBaselineRequest) (*baiv1.SetBaselineResponse, error) {
-	in := analysis.Scope{Owner: owner(ctx, req), Namespace: namespaceOf(req)}
-	b, err := s.analyses.SetBaseline(ctx, in, req.GetName(), req.GetOperand(), req.GetReason(), caller(ctx))
+func (s *Baselines) SetBaseline(ctx context.Context, req *baiv1.SetBaselineRequest) (*baiv1.SetBaselineResponse, error) {
+	in := analysis.Scope{Owner: request.Owner(ctx, req), Namespace: request.Namespace(req)}
+	b, err := s.Analyses.SetBaseline(ctx, in, req.GetName(), req.GetOperand(), req.GetReason(), request.Caller(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -26,8 +28,8 @@ func (s *baselineServer) SetBaseline(ctx context.Context, req *baiv1.SetBaseline
 }
 
 // GetBaseline implements bai.v1.BaselineService.
-func (s *baselineServer) GetBaseline(ctx context.Context, req *baiv1.GetBaselineRequest) (*baiv1.GetBaselineResponse, error) {
-	b, err := s.analyses.Baseline(ctx, namespaceOf(req), req.GetName())
+func (s *Baselines) GetBaseline(ctx context.Context, req *baiv1.GetBaselineRequest) (*baiv1.GetBaselineResponse, error) {
+	b, err := s.Analyses.Baseline(ctx, request.Namespace(req), req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -35,12 +37,12 @@ func (s *baselineServer) GetBaseline(ctx context.Context, req *baiv1.GetBaseline
 }
 
 // ListBaselines implements bai.v1.BaselineService.
-func (s *baselineServer) ListBaselines(ctx context.Context, req *baiv1.ListBaselinesRequest) (*baiv1.ListBaselinesResponse, error) {
-	limit, err := pageSize(req)
+func (s *Baselines) ListBaselines(ctx context.Context, req *baiv1.ListBaselinesRequest) (*baiv1.ListBaselinesResponse, error) {
+	limit, err := request.PageSize(req)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.analyses.Baselines(ctx, namespaceOf(req), req.GetPageToken(), limit+1)
+	all, err := s.Analyses.Baselines(ctx, request.Namespace(req), req.GetPageToken(), limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +61,8 @@ func (s *baselineServer) ListBaselines(ctx context.Context, req *baiv1.ListBasel
 }
 
 // DeleteBaseline implements bai.v1.BaselineService.
-func (s *baselineServer) DeleteBaseline(ctx context.Context, req *baiv1.DeleteBaselineRequest) (*baiv1.DeleteBaselineResponse, error) {
-	existed, err := s.analyses.DeleteBaseline(ctx, namespaceOf(req), req.GetName())
+func (s *Baselines) DeleteBaseline(ctx context.Context, req *baiv1.DeleteBaselineRequest) (*baiv1.DeleteBaselineResponse, error) {
+	existed, err := s.Analyses.DeleteBaseline(ctx, request.Namespace(req), req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func baselineOf(b analysis.Baseline) *baiv1.Baseline {
 	for _, r := range b.Revisions {
 		out.Revisions = append(out.Revisions, &baiv1.BaselineRevision{
 			Revision: r.Number, Operand: r.Operand, RunIds: r.Runs, SetId: r.Set, Owner: r.Owner, Reason: r.Reason,
-			CreateTime: timeOf(r.Time), RunCount: int32Of(len(r.Runs)),
+			CreateTime: message.Time(r.Time), RunCount: message.Int32(len(r.Runs)),
 		})
 	}
 	return out

@@ -1,34 +1,33 @@
-package api
+// Package alarms has the handlers of bai.v1.AlarmService.
+package alarms
 
 import (
 	"context"
-	"errors"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/gateway/alarm"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 )
 
-// alarmServer implements bai.v1.AlarmService.
-type alarmServer struct {
+// Server implements bai.v1.AlarmService.
+type Server struct {
 	baiv1.UnimplementedAlarmServiceServer
 
-	alarms *alarm.Alarms
+	Alarms *alarm.Alarms
 }
 
 // ListIncidents implements bai.v1.AlarmService.
-func (s *alarmServer) ListIncidents(ctx context.Context, req *baiv1.ListIncidentsRequest) (*baiv1.ListIncidentsResponse, error) {
+func (s *Server) ListIncidents(ctx context.Context, req *baiv1.ListIncidentsRequest) (*baiv1.ListIncidentsResponse, error) {
 	page, err := alarmPage(req)
 	if err != nil {
 		return nil, err
 	}
 	f := alarm.IncidentFilter{Task: req.GetTask(), Metric: req.GetMetric(), States: req.GetStates(), Open: req.GetOpen()}
-	all, next, err := s.alarms.Incidents(ctx, namespaceOf(req), f, page)
+	all, next, err := s.Alarms.Incidents(ctx, request.Namespace(req), f, page)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +40,8 @@ func (s *alarmServer) ListIncidents(ctx context.Context, req *baiv1.ListIncident
 }
 
 // GetIncident implements bai.v1.AlarmService.
-func (s *alarmServer) GetIncident(ctx context.Context, req *baiv1.GetIncidentRequest) (*baiv1.GetIncidentResponse, error) {
-	i, err := s.alarms.Incident(ctx, namespaceOf(req), req.GetIncident())
+func (s *Server) GetIncident(ctx context.Context, req *baiv1.GetIncidentRequest) (*baiv1.GetIncidentResponse, error) {
+	i, err := s.Alarms.Incident(ctx, request.Namespace(req), req.GetIncident())
 	if err != nil {
 		return nil, err
 	}
@@ -50,15 +49,15 @@ func (s *alarmServer) GetIncident(ctx context.Context, req *baiv1.GetIncidentReq
 }
 
 // AckIncident implements bai.v1.AlarmService.
-func (s *alarmServer) AckIncident(ctx context.Context, req *baiv1.AckIncidentRequest) (*baiv1.AckIncidentResponse, error) {
-	ack := incident.Ack{By: caller(ctx), Reason: req.GetReason(), Accept: req.GetAccept(), Wrong: req.GetWrong()}
+func (s *Server) AckIncident(ctx context.Context, req *baiv1.AckIncidentRequest) (*baiv1.AckIncidentResponse, error) {
+	ack := incident.Ack{By: request.Caller(ctx), Reason: req.GetReason(), Accept: req.GetAccept(), Wrong: req.GetWrong()}
 	if until := req.GetUntil(); until != nil {
 		if until.CheckValid() != nil {
 			return nil, rpc.InvalidArgument("until", "is no time", "give seconds and nanoseconds of a time between the years 1 and 9999")
 		}
 		ack.Until = until.AsTime()
 	}
-	i, err := s.alarms.Acknowledge(ctx, namespaceOf(req), req.GetIncident(), ack)
+	i, err := s.Alarms.Acknowledge(ctx, request.Namespace(req), req.GetIncident(), ack)
 	if err != nil {
 		return nil, err
 	}
@@ -67,12 +66,12 @@ func (s *alarmServer) AckIncident(ctx context.Context, req *baiv1.AckIncidentReq
 }
 
 // CreateMute implements bai.v1.AlarmService.
-func (s *alarmServer) CreateMute(ctx context.Context, req *baiv1.CreateMuteRequest) (*baiv1.CreateMuteResponse, error) {
-	r := alarm.MuteRequest{Namespace: namespaceOf(req), Task: req.GetTask(), Labels: req.GetLabels(), All: req.GetAll(), By: caller(ctx), Reason: req.GetReason()}
+func (s *Server) CreateMute(ctx context.Context, req *baiv1.CreateMuteRequest) (*baiv1.CreateMuteResponse, error) {
+	r := alarm.MuteRequest{Namespace: request.Namespace(req), Task: req.GetTask(), Labels: req.GetLabels(), All: req.GetAll(), By: request.Caller(ctx), Reason: req.GetReason()}
 	if until := req.GetUntil(); until != nil && until.CheckValid() == nil {
 		r.Until = until.AsTime()
 	}
-	m, err := s.alarms.Mute(ctx, r)
+	m, err := s.Alarms.Mute(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +79,12 @@ func (s *alarmServer) CreateMute(ctx context.Context, req *baiv1.CreateMuteReque
 }
 
 // ListMutes implements bai.v1.AlarmService.
-func (s *alarmServer) ListMutes(ctx context.Context, req *baiv1.ListMutesRequest) (*baiv1.ListMutesResponse, error) {
+func (s *Server) ListMutes(ctx context.Context, req *baiv1.ListMutesRequest) (*baiv1.ListMutesResponse, error) {
 	page, err := alarmPage(req)
 	if err != nil {
 		return nil, err
 	}
-	all, next, err := s.alarms.Mutes(ctx, namespaceOf(req), req.GetEnded(), page)
+	all, next, err := s.Alarms.Mutes(ctx, request.Namespace(req), req.GetEnded(), page)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +96,8 @@ func (s *alarmServer) ListMutes(ctx context.Context, req *baiv1.ListMutesRequest
 }
 
 // DeleteMute implements bai.v1.AlarmService.
-func (s *alarmServer) DeleteMute(ctx context.Context, req *baiv1.DeleteMuteRequest) (*baiv1.DeleteMuteResponse, error) {
-	existed, err := s.alarms.Unmute(ctx, namespaceOf(req), req.GetMute())
+func (s *Server) DeleteMute(ctx context.Context, req *baiv1.DeleteMuteRequest) (*baiv1.DeleteMuteResponse, error) {
+	existed, err := s.Alarms.Unmute(ctx, request.Namespace(req), req.GetMute())
 	if err != nil {
 		return nil, err
 	}
@@ -106,13 +105,13 @@ func (s *alarmServer) DeleteMute(ctx context.Context, req *baiv1.DeleteMuteReque
 }
 
 // ListNotices implements bai.v1.AlarmService.
-func (s *alarmServer) ListNotices(ctx context.Context, req *baiv1.ListNoticesRequest) (*baiv1.ListNoticesResponse, error) {
+func (s *Server) ListNotices(ctx context.Context, req *baiv1.ListNoticesRequest) (*baiv1.ListNoticesResponse, error) {
 	page, err := alarmPage(req)
 	if err != nil {
 		return nil, err
 	}
 	f := alarm.NoticeFilter{Receiver: req.GetReceiver(), Incident: req.GetIncident(), Statuses: req.GetStatuses()}
-	all, next, err := s.alarms.Notices(ctx, namespaceOf(req), f, page)
+	all, next, err := s.Alarms.Notices(ctx, request.Namespace(req), f, page)
 	if err != nil {
 		return nil, err
 	}
@@ -124,17 +123,17 @@ func (s *alarmServer) ListNotices(ctx context.Context, req *baiv1.ListNoticesReq
 }
 
 // ListReceivers implements bai.v1.AlarmService.
-func (s *alarmServer) ListReceivers(_ context.Context, req *baiv1.ListReceiversRequest) (*baiv1.ListReceiversResponse, error) {
+func (s *Server) ListReceivers(_ context.Context, req *baiv1.ListReceiversRequest) (*baiv1.ListReceiversResponse, error) {
 	resp := &baiv1.ListReceiversResponse{}
-	for _, name := range s.alarms.Receivers(namespaceOf(req)) {
+	for _, name := range s.Alarms.Receivers(request.Namespace(req)) {
 		resp.Receivers = append(resp.Receivers, &baiv1.Receiver{Name: name})
 	}
 	return resp, nil
 }
 
 // TestReceiver implements bai.v1.AlarmService.
-func (s *alarmServer) TestReceiver(ctx context.Context, req *baiv1.TestReceiverRequest) (*baiv1.TestReceiverResponse, error) {
-	d, err := s.alarms.Test(ctx, alarm.TestRequest{Namespace: namespaceOf(req), Receiver: req.GetReceiver(), Key: req.GetIdempotencyKey(), By: caller(ctx)})
+func (s *Server) TestReceiver(ctx context.Context, req *baiv1.TestReceiverRequest) (*baiv1.TestReceiverResponse, error) {
+	d, err := s.Alarms.Test(ctx, alarm.TestRequest{Namespace: request.Namespace(req), Receiver: req.GetReceiver(), Key: req.GetIdempotencyKey(), By: request.Caller(ctx)})
 	if err != nil {
 		return nil, err
 	}
@@ -147,27 +146,8 @@ func alarmPage(req interface {
 	GetPageToken() string
 },
 ) (alarm.Page, error) {
-	limit, err := pageSize(req)
+	limit, err := request.PageSize(req)
 	return alarm.Page{Token: req.GetPageToken(), Size: limit}, err
-}
-
-// alarmErrorStatus returns the status of an error about an incident, a mute or a notice, or nil
-// for another error.
-func alarmErrorStatus(err error) error {
-	var (
-		field   *alarm.FieldError
-		missing *alarm.MissingError
-		state   *alarm.StateError
-	)
-	switch {
-	case errors.As(err, &field):
-		return rpc.InvalidArgument(field.Field, field.Message, field.Remedy)
-	case errors.As(err, &missing):
-		return status.Error(codes.NotFound, missing.Message)
-	case errors.As(err, &state):
-		return status.Error(codes.FailedPrecondition, state.Message)
-	}
-	return nil
 }
 
 func incidentOf(i incident.Incident) *baiv1.Incident {
@@ -175,7 +155,7 @@ func incidentOf(i incident.Incident) *baiv1.Incident {
 		Id: i.ID, Namespace: i.Series.Namespace, Task: i.Series.Task, Metric: i.Series.Metric, Unit: i.Unit, Labels: i.Series.Labels, Cell: i.Series.Cell,
 		State: string(i.State), Silent: i.Silent, Message: i.Message, Rule: alarmRuleOf(i.Rule), Kind: i.Kind, Direction: i.Direction, Before: i.Before, After: i.After,
 		Cause: string(i.Cause), Reasons: i.Reasons, LastGood: incidentPointOf(i.LastGood), FirstBad: incidentPointOf(i.FirstBad),
-		RangeFirst: incidentPointOf(i.First), RangeLast: incidentPointOf(i.Last), OpenTime: timeOf(i.Opened), UpdateTime: timeOf(i.Updated), GroupId: i.Group,
+		RangeFirst: incidentPointOf(i.First), RangeLast: incidentPointOf(i.Last), OpenTime: message.Time(i.Opened), UpdateTime: message.Time(i.Updated), GroupId: i.Group,
 	}
 	out.Confirmation = confirmationOf(i.Confirmation)
 	if i.Magnitude != nil {
@@ -189,10 +169,10 @@ func incidentOf(i incident.Incident) *baiv1.Incident {
 		out.Recent = append(out.Recent, incidentPointOf(&p))
 	}
 	for _, t := range i.Became {
-		out.Transitions = append(out.Transitions, &baiv1.IncidentTransition{State: string(t.State), Time: timeOf(t.At), User: t.By, Reason: t.Why})
+		out.Transitions = append(out.Transitions, &baiv1.IncidentTransition{State: string(t.State), Time: message.Time(t.At), User: t.By, Reason: t.Why})
 	}
 	if a := i.Acked; a != nil {
-		out.Ack = &baiv1.IncidentAck{User: a.By, Time: timeOf(a.At), Reason: a.Reason, Until: timeOf(a.Until), Accept: a.Accept, Wrong: a.Wrong}
+		out.Ack = &baiv1.IncidentAck{User: a.By, Time: message.Time(a.At), Reason: a.Reason, Until: message.Time(a.Until), Accept: a.Accept, Wrong: a.Wrong}
 	}
 	return out
 }
@@ -203,7 +183,7 @@ func confirmationOf(c *incident.Confirmation) *baiv1.IncidentConfirmation {
 	}
 	out := &baiv1.IncidentConfirmation{OldRunId: c.Old, NewRunId: c.New, Verdict: string(c.Verdict), Message: c.Why, Gaps: c.Gaps}
 	for _, r := range c.Runs {
-		one := &baiv1.ConfirmationRun{RunId: r.Run, Pair: int32Of(r.Pair), Side: string(r.Side), State: r.State}
+		one := &baiv1.ConfirmationRun{RunId: r.Run, Pair: message.Int32(r.Pair), Side: string(r.Side), State: r.State}
 		if r.Value != nil {
 			one.Value = new(float64(*r.Value))
 		}
@@ -218,10 +198,10 @@ const changeLevel = 0.95
 func alarmRuleOf(r incident.Rule) *baiv1.AlarmRule {
 	out := &baiv1.AlarmRule{
 		Id: r.ID, When: string(r.When), Statistic: string(r.Statistic), Limit: r.Limit, Unit: r.Unit, Baseline: r.Baseline, MinChange: r.MinChange,
-		ForPoints: int32Of(r.For), Notify: r.Notify,
+		ForPoints: message.Int32(r.For), Notify: r.Notify,
 	}
 	if r.Confirm != nil {
-		out.ConfirmPairs = int32Of(r.Confirm.Pairs)
+		out.ConfirmPairs = message.Int32(r.Confirm.Pairs)
 	}
 	return out
 }
@@ -230,20 +210,20 @@ func incidentPointOf(p *incident.Point) *baiv1.IncidentPoint {
 	if p == nil {
 		return nil
 	}
-	return &baiv1.IncidentPoint{RunId: p.Run, Time: timeOf(p.Time), Version: p.Version, Value: p.Value}
+	return &baiv1.IncidentPoint{RunId: p.Run, Time: message.Time(p.Time), Version: p.Version, Value: p.Value}
 }
 
 func muteOf(m incident.Mute) *baiv1.Mute {
 	return &baiv1.Mute{
-		Id: m.ID, Namespace: m.Namespace, Task: m.Task, Labels: m.Labels, User: m.By, Reason: m.Reason, CreateTime: timeOf(m.Since), Until: timeOf(m.Until),
+		Id: m.ID, Namespace: m.Namespace, Task: m.Task, Labels: m.Labels, User: m.By, Reason: m.Reason, CreateTime: message.Time(m.Since), Until: message.Time(m.Until),
 	}
 }
 
 func noticeOf(d notice.Delivery) *baiv1.Notice {
 	n := d.Notice
 	out := &baiv1.Notice{
-		Id: n.ID, Receiver: n.Receiver, Namespace: n.Namespace, Became: string(n.Became), More: int32Of(n.More), Status: string(d.Status),
-		Attempts: int32Of(d.Attempts), Answer: d.Answer, CreateTime: timeOf(n.Made), StatusTime: timeOf(d.At), RetryTime: timeOf(d.Next), Test: n.Test, DigestIds: n.Digest,
+		Id: n.ID, Receiver: n.Receiver, Namespace: n.Namespace, Became: string(n.Became), More: message.Int32(n.More), Status: string(d.Status),
+		Attempts: message.Int32(d.Attempts), Answer: d.Answer, CreateTime: message.Time(n.Made), StatusTime: message.Time(d.At), RetryTime: message.Time(d.Next), Test: n.Test, DigestIds: n.Digest,
 	}
 	for _, i := range n.Incidents {
 		out.IncidentIds = append(out.IncidentIds, i.ID)

@@ -1,4 +1,5 @@
-package api
+// Package sets has the handlers of bai.v1.SetService.
+package sets
 
 import (
 	"context"
@@ -10,26 +11,28 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// setServer implements bai.v1.SetService.
-type setServer struct {
+// Server implements bai.v1.SetService.
+type Server struct {
 	baiv1.UnimplementedSetServiceServer
 
-	sets *set.Sets
+	Sets *set.Sets
 }
 
 // ListSets implements bai.v1.SetService.
-func (s *setServer) ListSets(ctx context.Context, req *baiv1.ListSetsRequest) (*baiv1.ListSetsResponse, error) {
-	after, limit, err := idPage(req)
+func (s *Server) ListSets(ctx context.Context, req *baiv1.ListSetsRequest) (*baiv1.ListSetsResponse, error) {
+	after, limit, err := request.IDPage(req)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.sets.List(ctx, after, limit+1, func(one set.Set) bool {
-		return wantsOwned(req, one.Owner, one.Namespace) && (req.GetScheduleId() == "" || one.Schedule == req.GetScheduleId())
+	all, err := s.Sets.List(ctx, after, limit+1, func(one set.Set) bool {
+		return request.Wants(req, one.Owner, one.Namespace) && (req.GetScheduleId() == "" || one.Schedule == req.GetScheduleId())
 	})
 	if err != nil {
 		return nil, err
@@ -47,13 +50,13 @@ func (s *setServer) ListSets(ctx context.Context, req *baiv1.ListSetsRequest) (*
 }
 
 // GetSet implements bai.v1.SetService.
-func (s *setServer) GetSet(ctx context.Context, req *baiv1.GetSetRequest) (*baiv1.GetSetResponse, error) {
-	one, err := s.sets.Find(ctx, owner(ctx, req), req.GetSet())
+func (s *Server) GetSet(ctx context.Context, req *baiv1.GetSetRequest) (*baiv1.GetSetResponse, error) {
+	one, err := s.Sets.Find(ctx, request.Owner(ctx, req), req.GetSet())
 	if err != nil {
 		return nil, err
 	}
 	out := setOf(one)
-	if out.DescriptorToml, err = s.sets.Descriptor(ctx, one); err != nil {
+	if out.DescriptorToml, err = s.Sets.Descriptor(ctx, one); err != nil {
 		return nil, err
 	}
 	out.ActiveRuns = one.ActiveRuns()
@@ -61,17 +64,17 @@ func (s *setServer) GetSet(ctx context.Context, req *baiv1.GetSetRequest) (*baiv
 }
 
 // ListCells implements bai.v1.SetService.
-func (s *setServer) ListCells(ctx context.Context, req *baiv1.ListCellsRequest) (*baiv1.ListCellsResponse, error) {
-	limit, err := pageSize(req)
+func (s *Server) ListCells(ctx context.Context, req *baiv1.ListCellsRequest) (*baiv1.ListCellsResponse, error) {
+	limit, err := request.PageSize(req)
 	if err != nil {
 		return nil, err
 	}
-	one, err := s.sets.Find(ctx, owner(ctx, req), req.GetSet())
+	one, err := s.Sets.Find(ctx, request.Owner(ctx, req), req.GetSet())
 	if err != nil {
 		return nil, err
 	}
 	for ; ; limit /= 2 {
-		cells, next, err := s.sets.Cells(ctx, one, req.GetPageToken(), limit)
+		cells, next, err := s.Sets.Cells(ctx, one, req.GetPageToken(), limit)
 		if err != nil {
 			return nil, err
 		}
@@ -86,16 +89,16 @@ func (s *setServer) ListCells(ctx context.Context, req *baiv1.ListCellsRequest) 
 }
 
 // GetSetResults implements bai.v1.SetService.
-func (s *setServer) GetSetResults(ctx context.Context, req *baiv1.GetSetResultsRequest) (*baiv1.GetSetResultsResponse, error) {
-	limit, err := pageSize(req)
+func (s *Server) GetSetResults(ctx context.Context, req *baiv1.GetSetResultsRequest) (*baiv1.GetSetResultsResponse, error) {
+	limit, err := request.PageSize(req)
 	if err != nil {
 		return nil, err
 	}
-	one, err := s.sets.Find(ctx, owner(ctx, req), req.GetSet())
+	one, err := s.Sets.Find(ctx, request.Owner(ctx, req), req.GetSet())
 	if err != nil {
 		return nil, err
 	}
-	cells, next, err := s.sets.Results(ctx, one, req.GetPageToken(), limit, req.GetMetrics())
+	cells, next, err := s.Sets.Results(ctx, one, req.GetPageToken(), limit, req.GetMetrics())
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +116,9 @@ func (s *setServer) GetSetResults(ctx context.Context, req *baiv1.GetSetResultsR
 }
 
 // WatchSet implements bai.v1.SetService.
-func (s *setServer) WatchSet(req *baiv1.WatchSetRequest, stream grpc.ServerStreamingServer[baiv1.WatchSetResponse]) error {
+func (s *Server) WatchSet(req *baiv1.WatchSetRequest, stream grpc.ServerStreamingServer[baiv1.WatchSetResponse]) error {
 	ctx, after := stream.Context(), req.GetAfterRevision()
-	one, err := s.sets.Find(ctx, owner(ctx, req), req.GetSet())
+	one, err := s.Sets.Find(ctx, request.Owner(ctx, req), req.GetSet())
 	if err != nil {
 		return err
 	}
@@ -126,12 +129,12 @@ func (s *setServer) WatchSet(req *baiv1.WatchSetRequest, stream grpc.ServerStrea
 		return err
 	}
 	for {
-		changed := s.sets.Changed()
+		changed := s.Sets.Changed()
 		finished, err := s.sendSet(stream, one.ID, &after)
 		if err != nil || finished {
 			return err
 		}
-		if err := waitForChange(ctx, changed); err != nil {
+		if err := rpc.WaitForChange(ctx, changed); err != nil {
 			return err
 		}
 	}
@@ -139,8 +142,8 @@ func (s *setServer) WatchSet(req *baiv1.WatchSetRequest, stream grpc.ServerStrea
 
 // sendSet sends a set if its revision is greater than after, sets after to that, and reports
 // whether the set has finished.
-func (s *setServer) sendSet(stream grpc.ServerStreamingServer[baiv1.WatchSetResponse], id string, after *int64) (finished bool, err error) {
-	one, err := s.sets.Find(stream.Context(), "", id)
+func (s *Server) sendSet(stream grpc.ServerStreamingServer[baiv1.WatchSetResponse], id string, after *int64) (finished bool, err error) {
+	one, err := s.Sets.Find(stream.Context(), "", id)
 	if err == nil && one.Version > *after {
 		*after = one.Version
 		err = stream.Send(&baiv1.WatchSetResponse{Set: setOf(one)})
@@ -149,8 +152,8 @@ func (s *setServer) sendSet(stream grpc.ServerStreamingServer[baiv1.WatchSetResp
 }
 
 // CancelSet implements bai.v1.SetService.
-func (s *setServer) CancelSet(ctx context.Context, req *baiv1.CancelSetRequest) (*baiv1.CancelSetResponse, error) {
-	one, err := s.sets.Cancel(ctx, owner(ctx, req), req.GetSet(), caller(ctx))
+func (s *Server) CancelSet(ctx context.Context, req *baiv1.CancelSetRequest) (*baiv1.CancelSetResponse, error) {
+	one, err := s.Sets.Cancel(ctx, request.Owner(ctx, req), req.GetSet(), request.Caller(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +161,8 @@ func (s *setServer) CancelSet(ctx context.Context, req *baiv1.CancelSetRequest) 
 }
 
 // ResumeSet implements bai.v1.SetService.
-func (s *setServer) ResumeSet(ctx context.Context, req *baiv1.ResumeSetRequest) (*baiv1.ResumeSetResponse, error) {
-	one, err := s.sets.Resume(ctx, owner(ctx, req), req.GetSet())
+func (s *Server) ResumeSet(ctx context.Context, req *baiv1.ResumeSetRequest) (*baiv1.ResumeSetResponse, error) {
+	one, err := s.Sets.Resume(ctx, request.Owner(ctx, req), req.GetSet())
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +170,8 @@ func (s *setServer) ResumeSet(ctx context.Context, req *baiv1.ResumeSetRequest) 
 }
 
 // RerunSet implements bai.v1.SetService.
-func (s *setServer) RerunSet(ctx context.Context, req *baiv1.RerunSetRequest) (*baiv1.RerunSetResponse, error) {
-	one, err := s.sets.Rerun(ctx, owner(ctx, req), req.GetSet(), set.Rerun{Owner: caller(ctx), Key: req.GetIdempotencyKey(), Failed: req.GetFailed()})
+func (s *Server) RerunSet(ctx context.Context, req *baiv1.RerunSetRequest) (*baiv1.RerunSetResponse, error) {
+	one, err := s.Sets.Rerun(ctx, request.Owner(ctx, req), req.GetSet(), set.Rerun{Owner: request.Caller(ctx), Key: req.GetIdempotencyKey(), Failed: req.GetFailed()})
 	if err != nil {
 		return nil, err
 	}
@@ -179,24 +182,24 @@ func (s *setServer) RerunSet(ctx context.Context, req *baiv1.RerunSetRequest) (*
 func setOf(s set.Set) *baiv1.Set {
 	out := &baiv1.Set{
 		Id: s.ID, Name: s.Name, Namespace: s.Namespace, Owner: s.Owner, Labels: s.Labels, Description: s.Description, DescriptorFile: s.File,
-		CellCount: int32Of(s.Cells), RunCount: int32Of(s.Runs), Repetitions: int32Of(s.Repetitions), Warmup: int32Of(s.Warmup), Order: s.Order,
-		MaxParallel: int32Of(s.MaxParallel), OnFailure: s.OnFailure,
-		State: setStateOf(s.State), Outcome: outcomeOf(s.Outcome), Message: s.Message, CanceledBy: s.CanceledBy,
-		Submitted: int32Of(s.Submitted()), Active: int32Of(len(s.ActiveRuns())),
-		Succeeded: int32Of(s.Counts.Succeeded), Failed: int32Of(s.Counts.Failed), Canceled: int32Of(s.Counts.Canceled), FailureClasses: classCounts(s.Counts.Classes),
-		CreateTime: timeOf(s.Created), UpdateTime: timeOf(s.Updated), EndTime: timeOf(s.Ended), Revision: s.Version,
-		ScheduleId: s.Schedule, FiringTime: timeOf(s.Firing), EntryCount: int32Of(s.Entries),
+		CellCount: message.Int32(s.Cells), RunCount: message.Int32(s.Runs), Repetitions: message.Int32(s.Repetitions), Warmup: message.Int32(s.Warmup), Order: s.Order,
+		MaxParallel: message.Int32(s.MaxParallel), OnFailure: s.OnFailure,
+		State: setStateOf(s.State), Outcome: message.Outcome(s.Outcome), Message: s.Message, CanceledBy: s.CanceledBy,
+		Submitted: message.Int32(s.Submitted()), Active: message.Int32(len(s.ActiveRuns())),
+		Succeeded: message.Int32(s.Counts.Succeeded), Failed: message.Int32(s.Counts.Failed), Canceled: message.Int32(s.Counts.Canceled), FailureClasses: classCounts(s.Counts.Classes),
+		CreateTime: message.Time(s.Created), UpdateTime: message.Time(s.Updated), EndTime: message.Time(s.Ended), Revision: s.Version,
+		ScheduleId: s.Schedule, FiringTime: message.Time(s.Firing), EntryCount: message.Int32(s.Entries),
 	}
-	out.Skipped, out.StopMessage, out.RerunOfSet = int32Of(s.Skipped), s.StopMessage, s.RerunOf
+	out.Skipped, out.StopMessage, out.RerunOfSet = message.Int32(s.Skipped), s.StopMessage, s.RerunOf
 	if end, known := s.EstimatedEnd(); known {
-		out.EstimatedEndTime = timeOf(end)
+		out.EstimatedEndTime = message.Time(end)
 	}
 	if w := s.StopWhen; w != nil {
-		out.StopWhen = &baiv1.StopWhen{Metric: w.Metric, HalfWidth: w.HalfWidth, Min: int32Of(w.Min), Max: int32Of(w.Max)}
+		out.StopWhen = &baiv1.StopWhen{Metric: w.Metric, HalfWidth: w.HalfWidth, Min: message.Int32(w.Min), Max: message.Int32(w.Max)}
 	}
 	for _, f := range s.Failures {
 		out.Failures = append(out.Failures, &baiv1.SetFailure{
-			RunId: f.Run, Cell: f.Cell, Repetition: int32Of(f.Repetition), Warmup: f.Warmup, Message: f.Message,
+			RunId: f.Run, Cell: f.Cell, Repetition: message.Int32(f.Repetition), Warmup: f.Warmup, Message: f.Message,
 		})
 	}
 	return out
@@ -212,16 +215,16 @@ func classCounts(all map[event.Class]int) map[string]int32 {
 	}
 	out := make(map[string]int32, len(all))
 	for class, n := range all {
-		out[string(class)] = int32Of(n)
+		out[string(class)] = message.Int32(n)
 	}
 	return out
 }
 
 func cellOf(c set.CellRuns) *baiv1.Cell {
-	out := &baiv1.Cell{Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell), Skipped: int32Of(c.Skipped), Repetitions: int32Of(c.Counted), Warmup: int32Of(c.Warmups)}
+	out := &baiv1.Cell{Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell), Skipped: message.Int32(c.Skipped), Repetitions: message.Int32(c.Counted), Warmup: message.Int32(c.Warmups)}
 	for _, r := range c.Runs {
 		out.Runs = append(out.Runs, &baiv1.CellRun{
-			RunId: r.ID, Repetition: int32Of(r.Repetition), Warmup: r.Warmup, Phase: phaseOf(r.Phase), Outcome: outcomeOf(r.Outcome), FailureClass: classOf(r.Class),
+			RunId: r.ID, Repetition: message.Int32(r.Repetition), Warmup: r.Warmup, Phase: message.Phase(r.Phase), Outcome: message.Outcome(r.Outcome), FailureClass: message.Class(r.Class),
 		})
 	}
 	return out
@@ -238,7 +241,7 @@ func parametersOf(c sweep.Cell) []*baiv1.CellParameter {
 func cellResultOf(c set.CellResults) *baiv1.CellResult {
 	out := &baiv1.CellResult{
 		Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell),
-		Succeeded: int32Of(c.Succeeded), Unsummarised: int32Of(c.Unsummarised), Incomplete: int32Of(c.Incomplete), Skipped: int32Of(c.Skipped),
+		Succeeded: message.Int32(c.Succeeded), Unsummarised: message.Int32(c.Unsummarised), Incomplete: message.Int32(c.Incomplete), Skipped: message.Int32(c.Skipped),
 	}
 	for i := range c.Metrics {
 		out.Metrics = append(out.Metrics, metricResultOf(&c.Metrics[i]))
@@ -249,13 +252,13 @@ func cellResultOf(c set.CellResults) *baiv1.CellResult {
 func metricResultOf(m *set.MetricResult) *baiv1.MetricResult {
 	out := &baiv1.MetricResult{
 		Metric: m.Metric, Unit: m.Unit, Labels: m.Labels, Direction: string(m.Direction),
-		N: int32Of(m.N), Excluded: int32Of(m.Excluded), Median: m.Median, Lacking: int32Of(m.Lacking),
+		N: message.Int32(m.N), Excluded: message.Int32(m.Excluded), Median: m.Median, Lacking: message.Int32(m.Lacking),
 	}
 	if i := m.Interval; i != nil {
 		out.Interval = &baiv1.Interval{Low: i.Low, High: i.High, Level: i.Level}
 	}
 	for _, v := range m.Values {
-		out.Values = append(out.Values, &baiv1.RepetitionValue{Repetition: int32Of(v.Repetition), Value: v.Value})
+		out.Values = append(out.Values, &baiv1.RepetitionValue{Repetition: message.Int32(v.Repetition), Value: v.Value})
 	}
 	return out
 }

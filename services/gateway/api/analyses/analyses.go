@@ -1,4 +1,5 @@
-package api
+// Package analyses has the handlers of bai.v1.AnalysisService and bai.v1.BaselineService.
+package analyses
 
 import (
 	"cmp"
@@ -16,20 +17,22 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/judge/changepoint"
 	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
 	"github.com/benchmark-ai/bai/services/gateway/analysis"
+	"github.com/benchmark-ai/bai/services/gateway/api/message"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 )
 
-// analysisServer implements bai.v1.AnalysisService.
-type analysisServer struct {
+// Server implements bai.v1.AnalysisService.
+type Server struct {
 	baiv1.UnimplementedAnalysisServiceServer
 
-	analyses *analysis.Analyses
+	Analyses *analysis.Analyses
 }
 
 // CompareRuns implements bai.v1.AnalysisService.
-func (s *analysisServer) CompareRuns(ctx context.Context, req *baiv1.CompareRunsRequest) (*baiv1.CompareRunsResponse, error) {
-	c, err := s.analyses.Compare(ctx, analysis.CompareRequest{
-		Old: req.GetOld(), New: req.GetNew(), Scope: analysis.Scope{Owner: owner(ctx, req), Namespace: namespaceOf(req)},
+func (s *Server) CompareRuns(ctx context.Context, req *baiv1.CompareRunsRequest) (*baiv1.CompareRunsResponse, error) {
+	c, err := s.Analyses.Compare(ctx, analysis.CompareRequest{
+		Old: req.GetOld(), New: req.GetNew(), Scope: analysis.Scope{Owner: request.Owner(ctx, req), Namespace: request.Namespace(req)},
 		Metrics: req.GetMetrics(), MinChange: req.GetMinChange(),
 	})
 	if err != nil {
@@ -57,7 +60,7 @@ func checkSize(resp proto.Message, n int) error {
 const maxExcluded = 100
 
 func comparedSideOf(s analysis.ComparedSide) *baiv1.ComparedSide {
-	out := &baiv1.ComparedSide{Operand: s.Operand, RunIds: s.Runs, ExcludedCount: int32Of(len(s.Excluded))}
+	out := &baiv1.ComparedSide{Operand: s.Operand, RunIds: s.Runs, ExcludedCount: message.Int32(len(s.Excluded))}
 	for _, e := range s.Excluded[:min(maxExcluded, len(s.Excluded))] {
 		out.Excluded = append(out.Excluded, &baiv1.ExcludedRun{RunId: e.Run, Reason: e.Reason})
 	}
@@ -69,8 +72,8 @@ func seriesComparisonOf(s *analysis.SeriesComparison) *baiv1.SeriesComparison {
 		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Cell: s.Cell,
 		Verdict: string(s.Verdict), Reason: string(s.Reason), Test: string(s.Test), P: s.P, AdjustedP: s.AdjustedP,
 		Old: sideValuesOf(s.Base, s.OldValues), New: sideValuesOf(s.Other, s.NewValues),
-		LackingOld: int32Of(s.LackingBase), LackingNew: int32Of(s.LackingOther), LackingHistory: int32Of(s.LackingHistory),
-		History: int32Of(s.History), Needed: int32Of(s.Needed), Shows: s.Shows,
+		LackingOld: message.Int32(s.LackingBase), LackingNew: message.Int32(s.LackingOther), LackingHistory: message.Int32(s.LackingHistory),
+		History: message.Int32(s.History), Needed: message.Int32(s.Needed), Shows: s.Shows,
 	}
 	if s.Change != nil {
 		out.Change = differenceOf(*s.Change, s.Scale)
@@ -79,7 +82,7 @@ func seriesComparisonOf(s *analysis.SeriesComparison) *baiv1.SeriesComparison {
 }
 
 func sideValuesOf(s compare.Side, values []float64) *baiv1.SideValues {
-	out := &baiv1.SideValues{N: int32Of(s.N), Excluded: int32Of(s.Excluded), Median: s.Median, Samples: int64(s.Samples), Values: values}
+	out := &baiv1.SideValues{N: message.Int32(s.N), Excluded: message.Int32(s.Excluded), Median: s.Median, Samples: int64(s.Samples), Values: values}
 	if s.Interval != nil {
 		out.Interval = intervalOf(*s.Interval)
 	}
@@ -95,21 +98,21 @@ func differenceOf(e judge.Estimate, s judge.Scale) *baiv1.Difference {
 }
 
 // QueryHistory implements bai.v1.AnalysisService.
-func (s *analysisServer) QueryHistory(ctx context.Context, req *baiv1.QueryHistoryRequest) (*baiv1.QueryHistoryResponse, error) {
-	request := analysis.HistoryRequest{
-		Task: req.GetTask(), Namespace: namespaceOf(req), Metrics: req.GetMetrics(), Limit: int(req.GetLimit()), Labels: req.GetLabels(),
+func (s *Server) QueryHistory(ctx context.Context, req *baiv1.QueryHistoryRequest) (*baiv1.QueryHistoryResponse, error) {
+	query := analysis.HistoryRequest{
+		Task: req.GetTask(), Namespace: request.Namespace(req), Metrics: req.GetMetrics(), Limit: int(req.GetLimit()), Labels: req.GetLabels(),
 	}
 	if req.GetSince() != nil {
-		request.Since = req.GetSince().AsTime()
+		query.Since = req.GetSince().AsTime()
 	}
 	if req.GetUntil() != nil {
-		request.Until = req.GetUntil().AsTime()
+		query.Until = req.GetUntil().AsTime()
 	}
-	h, err := s.analyses.History(ctx, request)
+	h, err := s.Analyses.History(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	resp := &baiv1.QueryHistoryResponse{Excluded: int32Of(h.Excluded), Truncated: h.Truncated, Method: changepoint.Method}
+	resp := &baiv1.QueryHistoryResponse{Excluded: message.Int32(h.Excluded), Truncated: h.Truncated, Method: changepoint.Method}
 	for i := range h.Runs {
 		resp.Runs = append(resp.Runs, historyRunOf(&h.Runs[i]))
 	}
@@ -133,14 +136,14 @@ func historyRunOf(r *analysis.HistoryRun) *baiv1.HistoryRun {
 func seriesHistoryOf(s *analysis.SeriesHistory) *baiv1.SeriesHistory {
 	out := &baiv1.SeriesHistory{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Cell: s.Cell, Notes: s.Notes}
 	for _, p := range s.Points {
-		point := &baiv1.HistoryPoint{Run: int32Of(p.Index), Value: p.Value, Samples: p.Samples}
+		point := &baiv1.HistoryPoint{Run: message.Int32(p.Index), Value: p.Value, Samples: p.Samples}
 		if i := p.Interval; i != nil {
 			point.Interval = &baiv1.Interval{Low: float64(i.Low), High: float64(i.High), Level: i.Level}
 		}
 		out.Points = append(out.Points, point)
 	}
 	for _, l := range s.Levels {
-		out.Levels = append(out.Levels, &baiv1.HistoryLevel{First: int32Of(l.First), Last: int32Of(l.Last), Median: l.Median})
+		out.Levels = append(out.Levels, &baiv1.HistoryLevel{First: message.Int32(l.First), Last: message.Int32(l.Last), Median: l.Median})
 	}
 	for i := range s.Changes {
 		out.Changes = append(out.Changes, historyChangeOf(&s.Changes[i], s.Direction))
@@ -150,8 +153,8 @@ func seriesHistoryOf(s *analysis.SeriesHistory) *baiv1.SeriesHistory {
 
 func historyChangeOf(c *analysis.HistoryChange, d judge.Direction) *baiv1.HistoryChange {
 	out := &baiv1.HistoryChange{
-		Index: int32Of(c.Index), RunId: c.Run.ID, Time: timestamppb.New(c.Run.Time), Kind: string(c.Kind), Direction: "down", Verdict: c.Verdict(d),
-		Before: c.Before, After: c.After, Magnitude: c.Magnitude, P: c.P, RangeFirst: int32Of(c.First), RangeLast: int32Of(c.Last),
+		Index: message.Int32(c.Index), RunId: c.Run.ID, Time: timestamppb.New(c.Run.Time), Kind: string(c.Kind), Direction: "down", Verdict: c.Verdict(d),
+		Before: c.Before, After: c.After, Magnitude: c.Magnitude, P: c.P, RangeFirst: message.Int32(c.First), RangeLast: message.Int32(c.Last),
 		VersionBefore: c.VersionBefore, VersionAfter: c.VersionAfter, Subjects: c.Subjects, Shift: c.Shift,
 	}
 	if c.Shift > 0 {
@@ -171,18 +174,18 @@ func changeIntervalOf(i judge.Interval) *baiv1.Interval {
 }
 
 // PlanPower implements bai.v1.AnalysisService.
-func (s *analysisServer) PlanPower(ctx context.Context, req *baiv1.PlanPowerRequest) (*baiv1.PlanPowerResponse, error) {
-	request := analysis.PowerRequest{Task: req.GetTask(), Namespace: namespaceOf(req), Metrics: req.GetMetrics(), Effect: req.GetEffect()}
+func (s *Server) PlanPower(ctx context.Context, req *baiv1.PlanPowerRequest) (*baiv1.PlanPowerResponse, error) {
+	query := analysis.PowerRequest{Task: req.GetTask(), Namespace: request.Namespace(req), Metrics: req.GetMetrics(), Effect: req.GetEffect()}
 	for _, n := range req.GetRuns() {
-		request.Runs = append(request.Runs, int(n))
+		query.Runs = append(query.Runs, int(n))
 	}
-	p, err := s.analyses.Power(ctx, request)
+	p, err := s.Analyses.Power(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	resp := &baiv1.PlanPowerResponse{RunSeconds: p.Duration.Seconds()}
 	if c := p.Cost; c != nil {
-		resp.RunCost = &baiv1.RunCost{Amount: c.Amount, Currency: c.Currency, Runs: int32Of(c.Runs)}
+		resp.RunCost = &baiv1.RunCost{Amount: c.Amount, Currency: c.Currency, Runs: message.Int32(c.Runs)}
 	}
 	for i := range p.Series {
 		resp.Series = append(resp.Series, seriesPowerOf(&p.Series[i]))
@@ -192,31 +195,31 @@ func (s *analysisServer) PlanPower(ctx context.Context, req *baiv1.PlanPowerRequ
 
 func seriesPowerOf(s *analysis.SeriesPower) *baiv1.SeriesPower {
 	out := &baiv1.SeriesPower{
-		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Cell: s.Cell, Points: int32Of(s.History.Summary.N), Lacking: int32Of(s.History.Lacking),
+		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Cell: s.Cell, Points: message.Int32(s.History.Summary.N), Lacking: message.Int32(s.History.Lacking),
 		Spread: s.Spread(), Absolute: s.History.Scale.Kind == judge.Absolute,
 	}
 	for _, d := range s.Detectable {
-		one := &baiv1.DetectableChange{RunsASide: int32Of(d.Runs)}
+		one := &baiv1.DetectableChange{RunsASide: message.Int32(d.Runs)}
 		if d.Change != nil {
 			one.Change = differenceOf(*d.Change, s.History.Scale)
 		}
 		out.Detectable = append(out.Detectable, one)
 	}
 	if n := s.Needed; n != nil {
-		out.Needed = &baiv1.NeededRuns{RunsASide: int32Of(n.Runs), Low: int32Of(n.Low), High: int32Of(n.High)}
+		out.Needed = &baiv1.NeededRuns{RunsASide: message.Int32(n.Runs), Low: message.Int32(n.Low), High: message.Int32(n.High)}
 	}
 	return out
 }
 
 // RankRuns implements bai.v1.AnalysisService.
-func (s *analysisServer) RankRuns(ctx context.Context, req *baiv1.RankRunsRequest) (*baiv1.RankRunsResponse, error) {
-	r, err := s.analyses.Rank(ctx, analysis.RankRequest{
-		Runs: req.GetRuns(), By: req.GetBy(), Scope: analysis.Scope{Owner: owner(ctx, req), Namespace: namespaceOf(req)}, Metrics: req.GetMetrics(),
+func (s *Server) RankRuns(ctx context.Context, req *baiv1.RankRunsRequest) (*baiv1.RankRunsResponse, error) {
+	r, err := s.Analyses.Rank(ctx, analysis.RankRequest{
+		Runs: req.GetRuns(), By: req.GetBy(), Scope: analysis.Scope{Owner: request.Owner(ctx, req), Namespace: request.Namespace(req)}, Metrics: req.GetMetrics(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	resp := &baiv1.RankRunsResponse{Runs: int32Of(r.Runs), Excluded: int32Of(r.Excluded), Notes: r.Notes}
+	resp := &baiv1.RankRunsResponse{Runs: message.Int32(r.Runs), Excluded: message.Int32(r.Excluded), Notes: r.Notes}
 	for i := range r.Series {
 		resp.Series = append(resp.Series, seriesRankingOf(&r.Series[i]))
 	}
@@ -224,16 +227,16 @@ func (s *analysisServer) RankRuns(ctx context.Context, req *baiv1.RankRunsReques
 }
 
 func seriesRankingOf(s *analysis.SeriesRanking) *baiv1.SeriesRanking {
-	out := &baiv1.SeriesRanking{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Needed: int32Of(s.Needed)}
+	out := &baiv1.SeriesRanking{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Needed: message.Int32(s.Needed)}
 	for _, g := range s.Groups {
-		one := &baiv1.RankedGroup{Value: g.Value, Best: g.Best, Lacking: int32Of(g.Lacking), Values: &baiv1.SideValues{
-			N: int32Of(g.Summary.N), Excluded: int32Of(g.Summary.Excluded), Median: g.Summary.Median, Samples: g.Samples, Values: g.Values,
+		one := &baiv1.RankedGroup{Value: g.Value, Best: g.Best, Lacking: message.Int32(g.Lacking), Values: &baiv1.SideValues{
+			N: message.Int32(g.Summary.N), Excluded: message.Int32(g.Summary.Excluded), Median: g.Summary.Median, Samples: g.Samples, Values: g.Values,
 		}}
 		if g.Summary.Interval != nil {
 			one.Values.Interval = intervalOf(*g.Summary.Interval)
 		}
 		for _, place := range g.Alike {
-			one.Alike = append(one.Alike, int32Of(place))
+			one.Alike = append(one.Alike, message.Int32(place))
 		}
 		out.Groups = append(out.Groups, one)
 	}

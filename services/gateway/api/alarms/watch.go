@@ -1,4 +1,4 @@
-package api
+package alarms
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/gateway/alarm"
+	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 )
 
@@ -19,7 +20,7 @@ import (
 const incidentsInterval = 2 * time.Second
 
 // WatchIncidents implements bai.v1.AlarmService.
-func (s *alarmServer) WatchIncidents(req *baiv1.WatchIncidentsRequest, stream grpc.ServerStreamingServer[baiv1.WatchIncidentsResponse]) error {
+func (s *Server) WatchIncidents(req *baiv1.WatchIncidentsRequest, stream grpc.ServerStreamingServer[baiv1.WatchIncidentsResponse]) error {
 	w := incidentWatch{send: func(i *baiv1.Incident) error { return stream.Send(&baiv1.WatchIncidentsResponse{Incident: i}) }}
 	if after := req.GetChangedAfter(); after != nil {
 		if after.CheckValid() != nil {
@@ -32,7 +33,7 @@ func (s *alarmServer) WatchIncidents(req *baiv1.WatchIncidentsRequest, stream gr
 	}
 	f := alarm.IncidentFilter{Task: req.GetTask(), Metric: req.GetMetric()}
 	for {
-		all, err := s.alarms.Watched(stream.Context(), namespaceOf(req), f)
+		all, err := s.Alarms.Watched(stream.Context(), request.Namespace(req), f)
 		if err != nil {
 			return err
 		}
