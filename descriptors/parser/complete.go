@@ -4,22 +4,20 @@ import (
 	"fmt"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/internal/check"
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 )
 
-// taskLabel is the label that equals info.task_name.
-const taskLabel = "task_name"
-
 // complete fills in keys of d from other parts of d.
 func complete(d *descriptors.Descriptor, r *decode.Report) {
-	if label, ok := d.Info.Labels[taskLabel]; ok && d.Info.TaskName == "" {
+	if label, ok := d.Info.Labels[check.TaskLabel]; ok && d.Info.TaskName == "" {
 		d.Info.TaskName = label
 	}
-	if d.Info.TaskName != "" && d.Info.Labels[taskLabel] == "" {
+	if d.Info.TaskName != "" && d.Info.Labels[check.TaskLabel] == "" {
 		if d.Info.Labels == nil {
 			d.Info.Labels = map[string]string{}
 		}
-		d.Info.Labels[taskLabel] = d.Info.TaskName
+		d.Info.Labels[check.TaskLabel] = d.Info.TaskName
 	}
 	if d.Sweep != nil && d.Sweep.StopWhen != nil {
 		d.Sweep.Repetitions = d.Sweep.StopWhen.Max

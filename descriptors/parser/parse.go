@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/internal/check"
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/grid"
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
@@ -108,6 +109,20 @@ func (p Parser) on(engine string) Parser {
 	return named
 }
 
+// platform returns what the rules between keys know of the platform.
+func (p Parser) platform() check.Platform {
+	return check.Platform{
+		Instances: p.Instances, Zones: p.Zones, NodeSelector: p.NodeSelector, PullPolicy: p.PullPolicy, Placements: p.Placements,
+		Engines: p.Engines, OneMachine: p.OneMachine, CustomParams: p.CustomParams, Allow: p.Allow,
+		Destinations: p.Destinations, Receivers: p.Receivers, Manifests: p.Manifests, Namespace: p.Namespace, Accepted: p.Accepted,
+	}
+}
+
+// UnknownReceiver returns a fault and its remedy if the descriptors of the namespace may not notify a receiver.
+func (p Parser) UnknownReceiver(name string) (message, remedy string, unknown bool) {
+	return p.platform().UnknownReceiver(name)
+}
+
 // Parse is as the function Parse.
 func (p Parser) Parse(name string, text []byte) (*descriptors.Descriptor, Faults) {
 	d, _, faults := p.Expand(name, text)
@@ -139,7 +154,7 @@ func (p Parser) read(tree *syntax.Node, damaged bool) (*descriptors.Descriptor, 
 	d := &descriptors.Descriptor{}
 	report := decode.Decode(tree, d, valueTypesOf(tree))
 	complete(d, report)
-	check{d, report, p.on(d.Info.ExecutionEngine), damaged}.all()
+	check.Descriptor(d, report, p.on(d.Info.ExecutionEngine).platform(), damaged)
 	return d, report.Faults
 }
 

@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const (
 )
 
 // roles checks the table roles.
-func (c check) roles() {
+func (c rules) roles() {
 	if len(c.d.Roles) == 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func (c check) roles() {
 }
 
 // pods checks the numbers of pods.
-func (c check) pods() {
+func (c rules) pods() {
 	pods, valid := 0, true
 	for i, r := range c.d.Roles {
 		at := fmt.Sprintf("roles[%d].replicas", i)
@@ -61,7 +61,7 @@ func (c check) pods() {
 }
 
 // roleVars checks the variables of the role at a path.
-func (c check) roleVars(at string, vars map[string]string) {
+func (c rules) roleVars(at string, vars map[string]string) {
 	c.env(at, descriptors.Env{Vars: vars})
 	for name := range vars {
 		if _, ok := c.d.Env.Secrets[name]; ok {
@@ -71,7 +71,7 @@ func (c check) roleVars(at string, vars map[string]string) {
 }
 
 // ready finds a check that is none, or several.
-func (c check) ready(at string, r descriptors.Role) {
+func (c rules) ready(at string, r descriptors.Role) {
 	if r.Ready == nil || c.r.HasError(at) {
 		return
 	}
@@ -89,7 +89,7 @@ func (c check) ready(at string, r descriptors.Role) {
 }
 
 // startsAfter finds roles to wait for that are not there, or that are never ready.
-func (c check) startsAfter(n int, names []string) {
+func (c rules) startsAfter(n int, names []string) {
 	for i, name := range c.d.Roles[n].StartsAfter {
 		at := fmt.Sprintf("roles[%d].starts_after[%d]", n, i)
 		other := slices.Index(names, name)
@@ -109,7 +109,7 @@ func (c check) startsAfter(n int, names []string) {
 }
 
 // circle finds the first roles of the file that wait for each other.
-func (c check) circle() {
+func (c rules) circle() {
 	names := c.d.RoleNames()
 	after := func(role int) []string { return c.d.Roles[role].StartsAfter }
 	for i := range c.d.Roles {

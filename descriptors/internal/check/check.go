@@ -1,4 +1,6 @@
-package parser
+// Package check has the rules between the keys of a descriptor. Each reports faults of values in the file, and skips values that could not
+// be read.
+package check
 
 import (
 	"cmp"
@@ -17,16 +19,42 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/words"
 )
 
-// check has the rules between keys. Each rule reports faults of values in the file, and
-// skips values that could not be read.
-type check struct {
-	d       *descriptors.Descriptor
-	r       *decode.Report
-	parser  Parser
-	damaged bool // a part of the file could not be read, which may hold the missing keys
+// Platform is what is known of the platform that the descriptor is for. Its fields are those of parser.Parser.
+type Platform struct {
+	Instances    descriptors.Instances
+	Zones        []string
+	NodeSelector map[string]string
+	PullPolicy   string
+	Placements   []string
+	Engines      []string
+	OneMachine   bool
+	CustomParams bool
+	Allow        descriptors.Allowlists
+	Destinations map[string][]string
+	Receivers    map[string][]string
+	Manifests    []string
+	Namespace    string
+	Accepted     bool
 }
 
-func (c check) all() {
+// Descriptor reports the faults between the keys of d, which was decoded with r. In a damaged file a part could not be read, which may hold
+// the missing keys.
+func Descriptor(d *descriptors.Descriptor, r *decode.Report, p Platform, damaged bool) {
+	rules{d: d, r: r, platform: p, damaged: damaged}.all()
+}
+
+// TaskLabel is the label that equals info.task_name.
+const TaskLabel = "task_name"
+
+// rules has the rules for one descriptor.
+type rules struct {
+	d        *descriptors.Descriptor
+	r        *decode.Report
+	platform Platform
+	damaged  bool
+}
+
+func (c rules) all() {
 	c.info()
 	c.hardware("hardware", &c.d.Hardware)
 	c.tolerations("hardware", c.d.Hardware.Tolerations)
@@ -54,12 +82,12 @@ func (c check) all() {
 	if c.d.Sweep != nil {
 		c.sweep(c.d.Sweep)
 	}
-	if c.r.Has("custom_params") && !c.parser.CustomParams {
+	if c.r.Has("custom_params") && !c.platform.CustomParams {
 		c.r.Warn("custom_params", fault.NotRead, "is kept, but only an engine of kind exec reads it", "")
 	}
 }
 
-func (c check) sweep(s *descriptors.Sweep) {
+func (c rules) sweep(s *descriptors.Sweep) {
 	if s.Order != descriptors.Random && c.r.Has("sweep.seed") && !c.r.HasError("sweep.order") {
 		c.r.Warn("sweep.seed", fault.NotRead, fmt.Sprintf("order %s has no seed", s.Order), `write order = "random", or leave this out`)
 	}
@@ -77,11 +105,11 @@ func (c check) sweep(s *descriptors.Sweep) {
 	}
 }
 
-func (c check) info() {
+func (c rules) info() {
 	info := c.d.Info
-	if label, ok := info.Labels[taskLabel]; ok && c.r.IsValid("info.task_name") && label != info.TaskName {
+	if label, ok := info.Labels[TaskLabel]; ok && c.r.IsValid("info.task_name") && label != info.TaskName {
 		c.r.Fault("info.task_name", fault.TaskName,
-			fmt.Sprintf("says %q, the label %s says %q", info.TaskName, taskLabel, label), "keep one of the two")
+			fmt.Sprintf("says %q, the label %s says %q", info.TaskName, TaskLabel, label), "keep one of the two")
 	}
 	if c.r.Has("info.timezone") && !info.Scheduled() && !c.r.HasError("info.scheduling") {
 		c.r.Warn("info.timezone", fault.NotRead, "only a schedule has a time zone, and this runs once",
@@ -92,7 +120,7 @@ func (c check) info() {
 }
 
 // schedule checks the keys that only a schedule reads.
-func (c check) schedule() {
+func (c rules) schedule() {
 	const at = "schedule"
 	info, s := c.d.Info, c.d.Schedule
 	if c.r.Has(at) && !info.Scheduled() && !c.r.HasError("info.scheduling") && !c.r.HasError(at) {
@@ -121,11 +149,11 @@ func (c check) schedule() {
 
 // engine looks at the engine that is named: of those of the platform, where they are
 // known, else of those that a platform can have.
-func (c check) engine(engine string) {
+func (c rules) engine(engine string) {
 	const at = "info.execution_engine"
-	engines, known := []string{"default", "kubernetes", "local"}, c.parser.Engines != nil && !c.parser.Accepted
+	engines, known := []string{"default", "kubernetes", "local"}, c.platform.Engines != nil && !c.platform.Accepted
 	if known {
-		engines = c.parser.Engines
+		engines = c.platform.Engines
 	}
 	if slices.Contains(engines, engine) || c.r.HasError(at) {
 		return
@@ -144,7 +172,7 @@ func (c check) engine(engine string) {
 
 // hardware looks at the table at path, and takes the number of GPUs from the
 // instances where only they know it.
-func (c check) hardware(path string, h *descriptors.Hardware) {
+func (c rules) hardware(path string, h *descriptors.Hardware) {
 	if !c.r.Has(path) || c.r.HasError(path) {
 		return
 	}
@@ -163,24 +191,24 @@ func (c check) hardware(path string, h *descriptors.Hardware) {
 
 // zone looks at the zone at path: a platform knows the IDs that its settings map
 // to names.
-func (c check) zone(path string, h *descriptors.Hardware) {
+func (c rules) zone(path string, h *descriptors.Hardware) {
 	at := path + ".aws_zone_id"
 	switch {
-	case c.parser.OneMachine || !c.r.Has(at):
+	case c.platform.OneMachine || !c.r.Has(at):
 	case c.r.Has(path + ".availability_zone"):
 		c.r.Warn(at, fault.NotRead, "availability_zone wins over it", "leave one of the two out")
-	case c.parser.Zones == nil || c.parser.Accepted || !c.r.IsValid(at) || slices.Contains(c.parser.Zones, h.AWSZoneID):
-	case len(c.parser.Zones) == 0:
+	case c.platform.Zones == nil || c.platform.Accepted || !c.r.IsValid(at) || slices.Contains(c.platform.Zones, h.AWSZoneID):
+	case len(c.platform.Zones) == 0:
 		c.r.Fault(at, fault.UnknownZone, "this platform has no map of zone IDs", "use availability_zone, which takes the name of a zone")
 	default:
 		c.r.Fault(at, fault.UnknownZone, fmt.Sprintf("this platform does not know the zone %q", h.AWSZoneID),
-			"use one of "+strings.Join(c.parser.Zones, ", ")+", or availability_zone, which takes the name of a zone")
+			"use one of "+strings.Join(c.platform.Zones, ", ")+", or availability_zone, which takes the name of a zone")
 	}
 }
 
 // oneMachine warns once that a platform of one machine has no zones.
-func (c check) oneMachine() {
-	if !c.parser.OneMachine {
+func (c rules) oneMachine() {
+	if !c.platform.OneMachine {
 		return
 	}
 	for _, at := range []string{
@@ -194,11 +222,11 @@ func (c check) oneMachine() {
 	}
 }
 
-func (c check) gpus(path string, h *descriptors.Hardware) {
+func (c rules) gpus(path string, h *descriptors.Hardware) {
 	if !c.r.IsValid(path+".instance_type") || c.r.HasError(path+".gpus") {
 		return
 	}
-	count, known := c.parser.Instances.GPUs(h.InstanceType)
+	count, known := c.platform.Instances.GPUs(h.InstanceType)
 	switch {
 	case !known && h.GPUs == nil && c.needsGPUs(path):
 	case !known && h.GPUs == nil:
@@ -215,12 +243,12 @@ func (c check) gpus(path string, h *descriptors.Hardware) {
 
 // needsGPUs reports whether the GPUs of the machine at path are unknown, which is a fault
 // and makes other rules moot.
-func (c check) needsGPUs(path string) bool {
+func (c rules) needsGPUs(path string) bool {
 	h := c.d.Hardware
 	return path == "hardware" && h.Strategy == descriptors.MPI && h.Distributed.ProcessesPerInstance.OnePerGPU
 }
 
-func (c check) tolerations(path string, all []descriptors.Toleration) {
+func (c rules) tolerations(path string, all []descriptors.Toleration) {
 	for i, t := range all {
 		at := fmt.Sprintf("%s.tolerations[%d]", path, i)
 		switch {
@@ -238,7 +266,7 @@ func (c check) tolerations(path string, all []descriptors.Toleration) {
 
 // distributed checks the keys that only strategy mpi reads. With other strategies they
 // may have any value of the right type.
-func (c check) distributed() {
+func (c rules) distributed() {
 	const at = "hardware.distributed"
 	c.slots(at + ".processes_per_instance")
 	switch {
@@ -264,7 +292,7 @@ func (c check) distributed() {
 
 // slots gives each pod as many processes as it has GPUs where the key at is not
 // there, and one where it has none or its strategy is another one.
-func (c check) slots(at string) {
+func (c rules) slots(at string) {
 	if c.r.Has(at) {
 		return
 	}
@@ -275,13 +303,13 @@ func (c check) slots(at string) {
 	c.d.Hardware.Distributed.ProcessesPerInstance = descriptors.Processes{Number: n}
 }
 
-func (c check) onePerGPU(at string) {
+func (c rules) onePerGPU(at string) {
 	count, known := c.d.Hardware.GPUCount()
 	if c.r.HasError("hardware.gpus") || c.r.HasError("hardware.instance_type") {
 		return
 	}
 	switch {
-	case !known && c.parser.Accepted:
+	case !known && c.platform.Accepted:
 	case !known:
 		c.r.Fault(at, fault.GPUsUnknown, fmt.Sprintf("the number of GPUs of %s is not known", c.d.Hardware.InstanceType),
 			"add gpus to [hardware]")
@@ -293,8 +321,8 @@ func (c check) onePerGPU(at string) {
 // mostVariable is how many bytes Linux takes of one variable, as NAME=VALUE.
 const mostVariable = 128<<10 - 1
 
-func (c check) env(at string, env descriptors.Env) {
-	if own, fixed := env.PullPolicy.Kubernetes(), c.parser.PullPolicy; own != "" && fixed != "" && own != fixed && !c.parser.Accepted {
+func (c rules) env(at string, env descriptors.Env) {
+	if own, fixed := env.PullPolicy.Kubernetes(), c.platform.PullPolicy; own != "" && fixed != "" && own != fixed && !c.platform.Accepted {
 		c.r.Fault(at+".pull_policy", fault.OtherPullPolicy, fmt.Sprintf("this platform pulls all images by the policy %s", fixed), "leave it out")
 	}
 	for name := range env.Secrets {
@@ -303,7 +331,7 @@ func (c check) env(at string, env descriptors.Env) {
 		}
 	}
 	for name, value := range env.Vars {
-		if n := len(name) + len("=") + len(value); n > mostVariable && !c.parser.Accepted {
+		if n := len(name) + len("=") + len(value); n > mostVariable && !c.platform.Accepted {
 			c.r.Fault(at+".vars."+decode.Quoted(name), fault.BadVariable, fmt.Sprintf("NAME=VALUE has %d bytes; the kernel takes %d", n,
 				mostVariable), "put the value into a file of a data source or of the code that is sent along")
 		}
@@ -313,15 +341,15 @@ func (c check) env(at string, env descriptors.Env) {
 // references finds objects of the cluster that the descriptor may not name, and rights that
 // its pods may not have. The local cluster reads no claims, priority classes and queues, and
 // pulls no images; its pods have the rights of its user.
-func (c check) references() {
-	namespace := cmp.Or(c.parser.Namespace, "default")
+func (c rules) references() {
+	namespace := cmp.Or(c.platform.Namespace, "default")
 	for _, r := range c.d.References() {
-		message, remedy := c.parser.Allow.Refusal(namespace, r)
+		message, remedy := c.platform.Allow.Refusal(namespace, r)
 		switch {
-		case message == "" || c.parser.Accepted || c.r.HasError(r.Path) && r.Path != descriptors.ManifestKey:
+		case message == "" || c.platform.Accepted || c.r.HasError(r.Path) && r.Path != descriptors.ManifestKey:
 		case r.Reserved():
 			c.faultOf(r, fault.PlatformObject, message, remedy)
-		case c.parser.Allow == nil || c.parser.OneMachine && (r.Pull || r.Kind != descriptors.RefSecret):
+		case c.platform.Allow == nil || c.platform.OneMachine && (r.Pull || r.Kind != descriptors.RefSecret):
 		default:
 			c.faultOf(r, refusalCode(r.Kind), message, remedy)
 		}
@@ -342,7 +370,7 @@ func refusalCode(k descriptors.ReferenceKind) string {
 	return fault.NotAllowed
 }
 
-func (c check) ml() {
+func (c rules) ml() {
 	ml := c.d.ML
 	if ml == nil {
 		return
@@ -355,7 +383,7 @@ func (c check) ml() {
 
 // command finds a run of strategy mpi without a command: mpirun starts no image's
 // entrypoint.
-func (c check) command() {
+func (c rules) command() {
 	const at = "hardware.strategy"
 	if c.d.Hardware.Strategy != descriptors.MPI || !c.r.IsValid(at) || c.damaged || c.r.HasError("ml") || c.r.HasError("ml.benchmark_code") {
 		return
@@ -368,7 +396,7 @@ func (c check) command() {
 
 // variables finds commands with variables of the platform that only other commands have:
 // a server has no address of a server, nor does a benchmark without one.
-func (c check) variables() {
+func (c rules) variables() {
 	provided := types.IsPlatformVariable
 	if c.d.Hardware.Strategy != descriptors.Inference {
 		provided = types.IsCodeVariable
@@ -401,7 +429,7 @@ func (c check) variables() {
 
 // unexpandedVariables warns of a variable in the command at path that the platform gives to
 // other commands only. Of those that it gives to none there is a warning already.
-func (c check) unexpandedVariables(path, command string, provided func(name string) bool) {
+func (c rules) unexpandedVariables(path, command string, provided func(name string) bool) {
 	all, err := words.Read(command)
 	if err != nil || !c.r.IsValid(path) || words.NeedsShell(all, types.IsPlatformVariable) != "" {
 		return
@@ -412,7 +440,7 @@ func (c check) unexpandedVariables(path, command string, provided func(name stri
 }
 
 // sources finds equal paths, and paths inside others, among those of each role.
-func (c check) sources(at string, sources []descriptors.Source) {
+func (c rules) sources(at string, sources []descriptors.Source) {
 	c.shared(at, sources)
 	byRole := map[string][]string{}
 	for i, s := range sources {
@@ -431,7 +459,7 @@ func (c check) sources(at string, sources []descriptors.Source) {
 
 // checkPathOverlap finds equal paths, and paths inside others; those that are empty are not
 // looked at.
-func (c check) checkPathOverlap(at string, paths []string) {
+func (c rules) checkPathOverlap(at string, paths []string) {
 	c.paths(at, paths)
 	var outer []int // sources in one another, each in the one before
 	for _, i := range byFolder(paths) {
@@ -463,7 +491,7 @@ func byFolder(paths []string) []int {
 }
 
 // paths finds duplicates.
-func (c check) paths(at string, paths []string) {
+func (c rules) paths(at string, paths []string) {
 	first := map[string]int{}
 	for i, p := range paths {
 		j, twice := first[p]
@@ -478,7 +506,7 @@ func (c check) paths(at string, paths []string) {
 	}
 }
 
-func (c check) output(at string, out *descriptors.Output) {
+func (c rules) output(at string, out *descriptors.Output) {
 	if out == nil || c.r.HasError(at) {
 		return
 	}
@@ -514,7 +542,7 @@ func (c check) output(at string, out *descriptors.Output) {
 }
 
 // given returns those of keys that a table has.
-func (c check) given(at string, keys ...string) []string {
+func (c rules) given(at string, keys ...string) []string {
 	return slices.DeleteFunc(keys, func(key string) bool { return !c.r.Has(at + "." + key) })
 }
 
@@ -522,7 +550,7 @@ func (c check) given(at string, keys ...string) []string {
 const maxBlocks = 32
 
 // blocks checks the keys that only the parser blocks reads.
-func (c check) blocks(at string, metrics []descriptors.Metric) {
+func (c rules) blocks(at string, metrics []descriptors.Metric) {
 	different := map[descriptors.Metric]bool{}
 	for i, m := range metrics {
 		path := fmt.Sprintf("%s[%d]", at, i)
@@ -547,7 +575,7 @@ func (c check) blocks(at string, metrics []descriptors.Metric) {
 	}
 }
 
-func (c check) server() {
+func (c rules) server() {
 	strategy := c.d.Hardware.Strategy
 	if c.d.Server == nil {
 		if strategy == descriptors.Inference && c.r.IsValid("hardware.strategy") && !c.r.Has("server") && !c.damaged {

@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // severalPods checks the keys about the nodes of the pods of a run.
-func (c check) severalPods() {
+func (c rules) severalPods() {
 	const apart, together = "hardware.apart", "hardware.together"
 	h := c.d.Hardware
 	for _, at := range []string{apart, together} {
@@ -19,7 +19,7 @@ func (c check) severalPods() {
 			c.r.Warn(at, fault.NotRead, c.strategy()+" has one pod", "leave it out")
 		}
 	}
-	if may := c.parser.Placements; may != nil && h.Placement != "" && !slices.Contains(may, h.Placement) && !c.parser.Accepted && !c.parser.OneMachine {
+	if may := c.platform.Placements; may != nil && h.Placement != "" && !slices.Contains(may, h.Placement) && !c.platform.Accepted && !c.platform.OneMachine {
 		c.r.Fault("hardware.placement", fault.OtherPlacement, "this platform's descriptors may name "+strings.Join(may, ", "),
 			"use one of these, or leave it out")
 	}
@@ -29,10 +29,10 @@ func (c check) severalPods() {
 }
 
 // nodes finds labels of nodes to which the platform gives another value.
-func (c check) nodes(path string, h descriptors.Hardware) {
+func (c rules) nodes(path string, h descriptors.Hardware) {
 	for label, value := range h.NodeLabels() {
-		fixed, ok := c.parser.NodeSelector[label]
-		if !ok || fixed == value || c.parser.Accepted || c.parser.OneMachine {
+		fixed, ok := c.platform.NodeSelector[label]
+		if !ok || fixed == value || c.platform.Accepted || c.platform.OneMachine {
 			continue
 		}
 		at := path + ".node_selector." + decode.Quoted(label)

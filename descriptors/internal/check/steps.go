@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 const mostSteps = 32
 
 // steps checks the table steps.
-func (c check) steps() {
+func (c rules) steps() {
 	if len(c.d.Steps) == 0 {
 		return
 	}
@@ -35,7 +35,7 @@ func (c check) steps() {
 }
 
 // stepPods finds steps of runs that cannot have them.
-func (c check) stepPods() {
+func (c rules) stepPods() {
 	if len(c.d.Steps) > mostSteps {
 		c.r.Fault("steps", fault.TooManySteps, fmt.Sprintf("are %d; a run has %d at most", len(c.d.Steps), mostSteps), "")
 	}
@@ -71,12 +71,12 @@ func (c check) stepPods() {
 }
 
 // firstStep returns the number of the first step that runs at one of some times, or -1.
-func (c check) firstStep(when ...descriptors.When) int {
+func (c rules) firstStep(when ...descriptors.When) int {
 	return slices.IndexFunc(c.d.Steps, func(s descriptors.Step) bool { return slices.Contains(when, s.When) })
 }
 
 // needs finds needed steps that are not there, or that run too late.
-func (c check) needs(n int, names []string) {
+func (c rules) needs(n int, names []string) {
 	step := c.d.Steps[n]
 	for i, name := range step.Needs {
 		at := fmt.Sprintf("steps[%d].needs[%d]", n, i)
@@ -106,7 +106,7 @@ func alwaysOrder(step descriptors.Step, needed string) string {
 }
 
 // stepCircle finds the first steps of the file that need each other.
-func (c check) stepCircle(names []string) {
+func (c rules) stepCircle(names []string) {
 	needs := func(step int) []string { return c.d.Steps[step].Needs }
 	for i := range c.d.Steps {
 		path := pathBack(i, i, names, needs, map[int]bool{})

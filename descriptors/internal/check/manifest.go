@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // manifest checks the table manifest, and what a run of strategy manifest cannot have.
-func (c check) manifest() {
+func (c rules) manifest() {
 	const at, strategy = "manifest", "hardware.strategy"
 	mine := c.d.Hardware.Strategy == descriptors.FromManifest
 	switch {
@@ -22,7 +22,7 @@ func (c check) manifest() {
 		return
 	case !mine:
 		return
-	case c.parser.OneMachine && !c.parser.Accepted:
+	case c.platform.OneMachine && !c.platform.Accepted:
 		c.r.Fault(strategy, fault.OneMachineOnly, "the local cluster has no controllers that run objects of a manifest", "run it on a platform with Kubernetes, or write another strategy")
 	}
 	if !c.r.Has(at) && !c.damaged {
@@ -39,7 +39,7 @@ func (c check) manifest() {
 }
 
 // objects checks the objects of the manifest.
-func (c check) objects() {
+func (c rules) objects() {
 	documents, problems := c.d.ReadManifest()
 	for _, p := range problems {
 		c.r.FaultInside(descriptors.ManifestKey, p.Line, p.Column, p.Code, p.Message, p.Remedy)
@@ -67,9 +67,9 @@ func (c check) objects() {
 }
 
 // kind finds a kind that the platform does not take.
-func (c check) kind(d manifest.Document) {
-	kinds, name := c.parser.Manifests, d.ResourceKind()
-	if kinds == nil || c.parser.Accepted || d.OfPlatform() || slices.Contains(kinds, name) {
+func (c rules) kind(d manifest.Document) {
+	kinds, name := c.platform.Manifests, d.ResourceKind()
+	if kinds == nil || c.platform.Accepted || d.OfPlatform() || slices.Contains(kinds, name) {
 		return
 	}
 	others := slices.Concat([]string{"Job.v1.batch", "ConfigMap.v1", "Service.v1"}, kinds)
@@ -79,7 +79,7 @@ func (c check) kind(d manifest.Document) {
 
 // faultOf reports a reference that the platform refuses, at its place in the manifest if it is
 // from there.
-func (c check) faultOf(r descriptors.Reference, code, message, remedy string) {
+func (c rules) faultOf(r descriptors.Reference, code, message, remedy string) {
 	if r.Path == descriptors.ManifestKey {
 		c.r.FaultInside(r.Path, r.Line, r.Column, code, message, remedy)
 		return

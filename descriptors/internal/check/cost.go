@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // cost finds metrics in cost.per that count nothing.
-func (c check) cost() {
+func (c rules) cost() {
 	if c.d.Output == nil || c.r.HasErrorBelow("output") {
 		return
 	}
@@ -26,7 +26,7 @@ func (c check) cost() {
 }
 
 // alarmCost finds alarms on a cost or an energy that is not computed.
-func (c check) alarmCost(at string, a descriptors.Alarm) {
+func (c rules) alarmCost(at string, a descriptors.Alarm) {
 	if c.r.HasErrorBelow("cost") {
 		return
 	}

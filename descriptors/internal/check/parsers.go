@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // parsers checks the parsers of the output at a path.
-func (c check) parsers(at string, out *descriptors.Output) {
+func (c rules) parsers(at string, out *descriptors.Output) {
 	type input struct{ kind, command, path, stream, role string }
 	first := map[input]int{}
 	for i, p := range out.Parsers {
@@ -30,7 +30,7 @@ func (c check) parsers(at string, out *descriptors.Output) {
 }
 
 // parserKeys finds keys that the parser at a path does not read.
-func (c check) parserKeys(at string, p descriptors.Parser) {
+func (c rules) parserKeys(at string, p descriptors.Parser) {
 	if p.Path != "" && c.r.Has(at+".stream") {
 		c.r.Warn(at+".stream", fault.NotRead, "the parser reads the file at path", "leave one of the two out")
 	}
@@ -56,7 +56,7 @@ func (c check) parserKeys(at string, p descriptors.Parser) {
 }
 
 // parsedUnits finds metrics whose units are no units of the numbers that a parser finds.
-func (c check) parsedUnits(at string, out *descriptors.Output) {
+func (c rules) parsedUnits(at string, out *descriptors.Output) {
 	kinds := map[string]bool{}
 	for _, p := range out.Parsers {
 		kinds[p.Kind] = true
@@ -76,7 +76,7 @@ func (c check) parsedUnits(at string, out *descriptors.Output) {
 }
 
 // withoutPattern finds keys that a metric without a pattern does not read.
-func (c check) withoutPattern(at string, metrics []descriptors.Metric) {
+func (c rules) withoutPattern(at string, metrics []descriptors.Metric) {
 	for i := range metrics {
 		path := fmt.Sprintf("%s[%d]", at, i)
 		for _, key := range c.given(path, "parser", "block", "block_lines", "block_time") {

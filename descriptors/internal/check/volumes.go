@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 )
 
 // shared finds data that all pods read and that one of them may change.
-func (c check) shared(at string, sources []descriptors.Source) {
+func (c rules) shared(at string, sources []descriptors.Source) {
 	for i, s := range sources {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		if s.Mount == descriptors.MountShared && !s.ReadOnly && !c.r.HasError(at+".mount") && !c.r.HasError(at+".read_only") {
@@ -27,7 +27,7 @@ func (c check) shared(at string, sources []descriptors.Source) {
 const mostVolumes = 100
 
 // volumes checks each volume's type, its pods and its path.
-func (c check) volumes() {
+func (c rules) volumes() {
 	if n := len(c.d.Volumes); n > mostVolumes {
 		c.r.Fault("volumes", fault.OutOfRange, fmt.Sprintf("are %d, %d at most are mounted", n, mostVolumes), "")
 		return
@@ -44,7 +44,7 @@ func (c check) volumes() {
 }
 
 // kindOf finds a volume that is nothing, or several things.
-func (c check) kindOf(at string) {
+func (c rules) kindOf(at string) {
 	given := c.given(at, "claim", "template", "ephemeral", "nfs")
 	switch {
 	case len(given) == 0 && !c.damaged && !c.r.HasErrorBelow(at):
@@ -55,7 +55,7 @@ func (c check) kindOf(at string) {
 }
 
 // role finds one that the run does not have.
-func (c check) role(at, role string) {
+func (c rules) role(at, role string) {
 	roles := c.d.RoleNames()
 	if role == "" || c.r.HasError(at) || c.r.HasError("hardware.strategy") || slices.Contains(roles, role) {
 		return
@@ -73,7 +73,7 @@ func (c check) role(at, role string) {
 }
 
 // strategy is what decides about the roles of the run, in words.
-func (c check) strategy() string {
+func (c rules) strategy() string {
 	if c.d.Hardware.Strategy == descriptors.OwnRoles {
 		return "this file with [[roles]]"
 	}
@@ -82,7 +82,7 @@ func (c check) strategy() string {
 
 // overlaps finds the first mount that a volume hides, or is hidden by, in a pod: other
 // volumes, data and models.
-func (c check) overlaps(n int) {
+func (c rules) overlaps(n int) {
 	v, at := c.d.Volumes[n], fmt.Sprintf("volumes[%d].path", n)
 	if v.Path == "" {
 		return
@@ -104,12 +104,12 @@ func (c check) overlaps(n int) {
 }
 
 // isServer reports whether a role is that of the table server, which has the models, too.
-func (c check) isServer(role string) bool {
+func (c rules) isServer(role string) bool {
 	return role == "server" && c.d.Hardware.Strategy != descriptors.OwnRoles
 }
 
 // models finds data of the server that hide a model, or are hidden by one.
-func (c check) models() {
+func (c rules) models() {
 	for i, s := range c.d.Data.Sources {
 		if c.isServer(c.d.Readers(s)[0]) {
 			c.covers(fmt.Sprintf("data.sources[%d].path", i), s.Path)
@@ -118,7 +118,7 @@ func (c check) models() {
 }
 
 // covers reports the first model that a path overlaps with.
-func (c check) covers(at, path string) {
+func (c rules) covers(at, path string) {
 	if c.d.Server == nil {
 		return
 	}
@@ -130,7 +130,7 @@ func (c check) covers(at, path string) {
 }
 
 // overlap reports whether one path is another, or lies in it.
-func (c check) overlap(at, path, other, taken string) bool {
+func (c rules) overlap(at, path, other, taken string) bool {
 	switch {
 	case taken == "":
 		return false
@@ -152,7 +152,7 @@ func (c check) overlap(at, path, other, taken string) bool {
 type mount struct{ key, path string }
 
 // mounts are the paths of data, models and volumes in the pods of the server, or in all others.
-func (c check) mounts(ofServer bool) []mount {
+func (c rules) mounts(ofServer bool) []mount {
 	var all []mount
 	for i, v := range c.d.Volumes {
 		if v.Role == "" || c.isServer(v.Role) == ofServer {
@@ -175,7 +175,7 @@ func (c check) mounts(ofServer bool) []mount {
 
 // secretFiles finds files with secrets that a mount hides, or is hidden by, and artifacts that would store a secret; table
 // is that of their pods: "" or "server.".
-func (c check) secretFiles(table string, env descriptors.Env, out *descriptors.Output) {
+func (c rules) secretFiles(table string, env descriptors.Env, out *descriptors.Output) {
 	mounts, files := c.mounts(table != ""), slices.Sorted(maps.Keys(env.SecretFiles))
 	for _, file := range files {
 		at := table + "env.secret_files." + decode.Quoted(file)

@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 )
 
 // destinations checks the destinations of the run.
-func (c check) destinations() {
+func (c rules) destinations() {
 	if s := c.d.Server; s != nil && c.r.Has("server.output.destinations") {
 		c.r.Warn("server.output.destinations", fault.NotRead, "a run has the destinations of the table output", "move them to [[output.destinations]]")
 	}
@@ -35,11 +35,11 @@ func (c check) destinations() {
 }
 
 // destination finds one that the platform does not have for the descriptor's namespace.
-func (c check) destination(at string, d descriptors.Destination) {
-	if c.parser.Destinations == nil || c.parser.Accepted || !c.r.IsValid(at+".name") {
+func (c rules) destination(at string, d descriptors.Destination) {
+	if c.platform.Destinations == nil || c.platform.Accepted || !c.r.IsValid(at+".name") {
 		return
 	}
-	usable, namespace := c.parser.usable(c.parser.Destinations)
+	usable, namespace := c.platform.usable(c.platform.Destinations)
 	if slices.Contains(usable, d.Name) {
 		return
 	}
@@ -52,7 +52,7 @@ func (c check) destination(at string, d descriptors.Destination) {
 
 // usable returns those of all, which have the namespaces whose descriptors may name each, that
 // the descriptor's namespace may name, in order.
-func (p Parser) usable(all map[string][]string) (names []string, namespace string) {
+func (p Platform) usable(all map[string][]string) (names []string, namespace string) {
 	namespace = cmp.Or(p.Namespace, "default")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if in := all[name]; len(in) == 0 || slices.Contains(in, namespace) {
@@ -63,7 +63,7 @@ func (p Parser) usable(all map[string][]string) (names []string, namespace strin
 }
 
 // columns checks the values of columns.
-func (c check) columns(at string, d descriptors.Destination) {
+func (c rules) columns(at string, d descriptors.Destination) {
 	if !c.r.IsValid(at) {
 		return
 	}

@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 const maxAlarms = 100
 
 // alarms checks the alarms, and takes the condition of those that say only a limit.
-func (c check) alarms() {
+func (c rules) alarms() {
 	if len(c.d.Alarms) > maxAlarms {
 		c.r.Fault("alarms", fault.OutOfRange, fmt.Sprintf("has %d alarms, %d at most are taken", len(c.d.Alarms), maxAlarms), "")
 	}
@@ -50,7 +50,7 @@ func (c check) alarms() {
 func limitKeys() []string { return []string{"above", "below", "beyond"} }
 
 // condition reports whether an alarm has one condition, and one that can be read.
-func (c check) condition(at string, a *descriptors.Alarm) bool {
+func (c rules) condition(at string, a *descriptors.Alarm) bool {
 	if c.r.HasErrorBelow(at) || c.damaged {
 		return false
 	}
@@ -88,7 +88,7 @@ func limitExample(w descriptors.Condition) string {
 }
 
 // alarmMetric finds metrics that the descriptor does not have, or whose direction is not known.
-func (c check) alarmMetric(at string, a descriptors.Alarm) {
+func (c rules) alarmMetric(at string, a descriptors.Alarm) {
 	if a.When == descriptors.OnFailed || descriptors.OfPlatform(a.Metric) && !a.When.Directed() || c.r.HasErrorBelow("output") {
 		return
 	}
@@ -120,7 +120,7 @@ func (c check) alarmMetric(at string, a descriptors.Alarm) {
 }
 
 // namesOf are the names of metrics that the output gives.
-func (c check) namesOf(out descriptors.Output) []string {
+func (c rules) namesOf(out descriptors.Output) []string {
 	names := []string{"run.duration", "run.queued", descriptors.CostAmount, descriptors.EnergyJoules}
 	for _, name := range c.d.Cost.Per {
 		names = append(names, descriptors.CostPer+name, descriptors.EnergyPer+name)
@@ -152,7 +152,7 @@ func finds(p descriptors.Parser, metric string) bool {
 }
 
 // alarmLimit finds limits in a unit that is not that of the metric.
-func (c check) alarmLimit(at string, a descriptors.Alarm) {
+func (c rules) alarmLimit(at string, a descriptors.Alarm) {
 	if a.Unit == "" || a.When != descriptors.OnAbove && a.When != descriptors.OnBelow {
 		return
 	}
@@ -175,14 +175,14 @@ func (c check) alarmLimit(at string, a descriptors.Alarm) {
 }
 
 // due finds alarms on missing values without a time at which they are due.
-func (c check) due(at string, a descriptors.Alarm) {
+func (c rules) due(at string, a descriptors.Alarm) {
 	if a.When == descriptors.OnMissing && a.Within == 0 && !c.d.Info.Scheduled() && !c.r.HasError("info.scheduling") {
 		c.r.Fault(at, fault.NoDueTime, "nothing says when the next value is due", `add within = "26h", or info.scheduling`)
 	}
 }
 
 // unreadAlarmKeys warns of keys that an alarm does not read.
-func (c check) unreadAlarmKeys(at string, a descriptors.Alarm) {
+func (c rules) unreadAlarmKeys(at string, a descriptors.Alarm) {
 	for _, key := range []string{"metric", "min_change", "for", "within", "unit", "baseline", "statistic"} {
 		if a.Unread(key) && c.r.Has(at+"."+key) {
 			c.r.Warn(at+"."+key, fault.NotRead, fmt.Sprintf("an alarm with when = %q does not read it", a.When), "leave it out")
@@ -191,12 +191,12 @@ func (c check) unreadAlarmKeys(at string, a descriptors.Alarm) {
 }
 
 // receivers finds those that the platform does not have for the descriptor's namespace.
-func (c check) receivers(at string, names []string) {
+func (c rules) receivers(at string, names []string) {
 	if c.r.HasErrorBelow(at) {
 		return
 	}
 	for i, name := range names {
-		if message, remedy, unknown := c.parser.UnknownReceiver(name); unknown {
+		if message, remedy, unknown := c.platform.UnknownReceiver(name); unknown {
 			c.r.Fault(fmt.Sprintf("%s[%d]", at, i), fault.NoReceiver, message, remedy)
 		}
 	}
@@ -204,7 +204,7 @@ func (c check) receivers(at string, names []string) {
 
 // UnknownReceiver reports whether the platform has no receiver of a name for the namespace, and
 // says so.
-func (p Parser) UnknownReceiver(name string) (message, remedy string, unknown bool) {
+func (p Platform) UnknownReceiver(name string) (message, remedy string, unknown bool) {
 	if p.Receivers == nil || p.Accepted {
 		return "", "", false
 	}
@@ -215,7 +215,7 @@ func (p Parser) UnknownReceiver(name string) (message, remedy string, unknown bo
 }
 
 // confirmation finds confirmations that cannot be made.
-func (c check) confirmation(at string, a descriptors.Alarm) {
+func (c rules) confirmation(at string, a descriptors.Alarm) {
 	if a.Confirm == nil || c.r.HasErrorBelow(at) {
 		return
 	}
@@ -236,7 +236,7 @@ func (c check) confirmation(at string, a descriptors.Alarm) {
 }
 
 // budget finds a limit of cost that cannot be kept.
-func (c check) budget(at string, confirm descriptors.Confirm) {
+func (c rules) budget(at string, confirm descriptors.Confirm) {
 	limit, err := price.Parse(confirm.MaxCost)
 	if err != nil {
 		return

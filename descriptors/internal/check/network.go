@@ -1,4 +1,4 @@
-package parser
+package check
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 )
 
 // network checks the table network.
-func (c check) network() {
+func (c rules) network() {
 	const at = "network"
 	n := c.d.Network
 	if !c.r.Has(at) || c.r.HasError(at) {
@@ -34,7 +34,7 @@ func (c check) network() {
 }
 
 // transport checks the keys that only strategy mpi reads.
-func (c check) transport(at string) {
+func (c rules) transport(at string) {
 	mpi := c.d.Hardware.Strategy == descriptors.MPI
 	if c.r.HasError("hardware.strategy") || !c.r.Has("hardware") {
 		mpi = true // it may be
@@ -52,7 +52,7 @@ func (c check) transport(at string) {
 }
 
 // deviceTwice finds RDMA devices that another key asks for, too.
-func (c check) deviceTwice(resource string) {
+func (c rules) deviceTwice(resource string) {
 	tables := map[string]descriptors.Hardware{"hardware": c.d.Hardware}
 	if c.d.Server != nil {
 		tables["server.hardware"] = c.d.Server.Hardware
@@ -74,8 +74,8 @@ func (c check) deviceTwice(resource string) {
 
 // localNetwork warns of keys that one machine does not read: its pods have networks of their
 // own only if the run has several, and neither Multus nor a network of nodes.
-func (c check) localNetwork(at string) {
-	if !c.parser.OneMachine {
+func (c rules) localNetwork(at string) {
+	if !c.platform.OneMachine {
 		return
 	}
 	if c.r.IsValid(at + ".attachment") {
@@ -90,7 +90,7 @@ func (c check) localNetwork(at string) {
 }
 
 // resources checks the further resources of the table at path.
-func (c check) resources(path string, h descriptors.Hardware) {
+func (c rules) resources(path string, h descriptors.Hardware) {
 	for _, name := range slices.Sorted(maps.Keys(h.Limits)) {
 		c.resourceKey(path, path+".limits."+decode.Quoted(name), name, h)
 	}
@@ -113,7 +113,7 @@ func (c check) resources(path string, h descriptors.Hardware) {
 }
 
 // resourceKey finds a resource that a key of its own gives, or one of a role.
-func (c check) resourceKey(path, at, name string, h descriptors.Hardware) {
+func (c rules) resourceKey(path, at, name string, h descriptors.Hardware) {
 	if key := h.Key(name); key != "" {
 		c.r.Fault(at, fault.SameResource, fmt.Sprintf("%s.%s gives it too", path, key), "keep one of the two")
 		return
@@ -129,7 +129,7 @@ func (c check) resourceKey(path, at, name string, h descriptors.Hardware) {
 
 // hugepages finds large pages of a container that has neither CPUs nor memory, which the
 // cluster refuses.
-func (c check) hugepages(path string, h descriptors.Hardware) {
+func (c rules) hugepages(path string, h descriptors.Hardware) {
 	other := func(name string) bool { return name == "cpu" || name == "memory" }
 	if h.CPUs != "" || h.Memory != "" || slices.ContainsFunc(slices.Collect(maps.Keys(h.Limits)), other) || slices.ContainsFunc(slices.Collect(maps.Keys(h.Requests)), other) {
 		return
