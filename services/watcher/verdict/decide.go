@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
 
 // Observation is the state of a launched attempt at one time.
@@ -134,11 +135,11 @@ func canceling(s Observation) (Verdict, bool) {
 	}
 	v := Verdict{Phase: event.PhaseCanceling, Message: "waiting until its objects are deleted"}
 	for _, p := range s.Seen.Pods {
-		if step, is := stepAtEnd(p); is {
+		if step, is := objects.StepAtEnd(p); is {
 			v.Message += "; " + step
 		}
 		if p.DeletionTimestamp == nil || hasEnded(p) {
-			if end, until, shipping := collectorRunning(p); shipping {
+			if end, until, shipping := objects.CollectorRunning(p); shipping {
 				v = shippingVerdict(s, v, end, until, v.Message)
 			}
 			continue
@@ -149,7 +150,7 @@ func canceling(s Observation) (Verdict, bool) {
 		}
 		return Verdict{
 			Phase: event.PhaseCanceling, Reason: event.NodeLost, Since: p.DeletionTimestamp.Time,
-			Message: fmt.Sprintf("waiting for node %s to report the end of the %s", p.Spec.NodeName, describePod(p)),
+			Message: fmt.Sprintf("waiting for node %s to report the end of the %s", p.Spec.NodeName, objects.Describe(p)),
 		}, true
 	}
 	return v, true
@@ -214,7 +215,7 @@ func failed(s Observation) (Verdict, bool) {
 	if ofManifest(s.Seen.Job) {
 		return objectFailure(s, c), true
 	}
-	message := "its job failed: " + joinReasonMessage(c.Reason, c.Message)
+	message := "its job failed: " + objects.JoinReasonMessage(c.Reason, c.Message)
 	if len(s.Seen.Pods) == 0 {
 		message += "; its pod is gone"
 	}
@@ -250,16 +251,16 @@ func jobDeleted(s Observation) (Verdict, bool) {
 // running: the benchmark runs, or has ended and is being cleared up after.
 func running(s Observation) (v Verdict, ok bool) {
 	for _, p := range mainPodsOnly(s).Seen.Pods {
-		c, _ := containerStatus(p, cluster.ContainerBenchmark)
+		c, _ := objects.Container(p, cluster.ContainerBenchmark)
 		if t := c.State.Terminated; t != nil { // others may still run
 			ended := fmt.Sprintf("the benchmark ended (exit code %d)", t.ExitCode)
 			v = Verdict{Phase: event.PhaseRunning, Message: ended + "; collecting the rest of its output", Since: t.FinishedAt.Time}
-			if step, is := stepAfter(p); is {
+			if step, is := objects.StepAfter(p); is {
 				v.Message = ended + "; " + step
-			} else if step, is := stepAtEnd(p); is {
+			} else if step, is := objects.StepAtEnd(p); is {
 				v.Message = ended + "; " + step
 			}
-			if end, until, shipping := collectorRunning(p); shipping {
+			if end, until, shipping := objects.CollectorRunning(p); shipping {
 				v = shippingVerdict(s, v, end, until, ended)
 			}
 			v, ok = debounced(s, v, 4*debounce), true
@@ -278,7 +279,7 @@ func running(s Observation) (v Verdict, ok bool) {
 // phase is pending until a benchmark has begun, and running from then on.
 func phase(s Observation) event.Phase {
 	for _, p := range mainPodsOnly(s).Seen.Pods {
-		if _, ok := benchmarkStartedAt(p); ok {
+		if _, ok := objects.BenchmarkStarted(p); ok {
 			return event.PhaseRunning
 		}
 	}
@@ -289,7 +290,7 @@ func phase(s Observation) event.Phase {
 func allBegun(s Observation) bool {
 	pods := mainPodsOnly(s).Seen.Pods
 	return len(pods) > 0 && !slices.ContainsFunc(pods, func(p corev1.Pod) bool {
-		_, begun := benchmarkStartedAt(p)
+		_, begun := objects.BenchmarkStarted(p)
 		return !begun
 	})
 }

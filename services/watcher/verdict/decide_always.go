@@ -3,64 +3,19 @@ package verdict
 import (
 	"slices"
 	"strings"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/plan/always"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
-
-// runsAlways reports whether a container of a pod is that of a step that runs at the end of the pod: a sidecar.
-func runsAlways(p corev1.Pod, name string) bool {
-	return slices.Contains(always.Steps(p.Spec), strings.TrimPrefix(name, cluster.ContainerStep)) && strings.HasPrefix(name, cluster.ContainerStep)
-}
-
-// stepAtEnd returns the message about the step that a pod runs at its end; it is false if it runs none.
-func stepAtEnd(p corev1.Pod) (message string, ok bool) {
-	if !cluster.Alive(p) || !othersEnded(p) {
-		return "", false
-	}
-	for _, name := range always.Steps(p.Spec) {
-		if c, known := containerStatus(p, cluster.ContainerStep+name); known && c.State.Running != nil {
-			return "running step " + name + ", at the end", true
-		}
-	}
-	return "", false
-}
-
-// othersEnded reports whether all containers of a pod have ended for good but its sidecars: those after the init containers, or one of
-// these with a failure, or whichever ran when its deletion was requested.
-func othersEnded(p corev1.Pod) bool {
-	for _, c := range p.Spec.InitContainers {
-		s, _ := containerStatus(p, c.Name)
-		if t := s.State.Terminated; c.RestartPolicy == nil && t != nil && t.ExitCode != 0 {
-			return true
-		}
-	}
-	main := p.Status.ContainerStatuses
-	return len(main) > 0 && !slices.ContainsFunc(main, func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil })
-}
-
-// lastEndWithAlways returns when the last of the containers of a pod that run the user's commands ended.
-func lastEndWithAlways(p corev1.Pod) time.Time {
-	last := lastEnd([]corev1.Pod{p})
-	for _, name := range always.Steps(p.Spec) {
-		c, _ := containerStatus(p, cluster.ContainerStep+name)
-		if t := c.State.Terminated; t != nil && t.FinishedAt.After(last) {
-			last = t.FinishedAt.Time
-		}
-	}
-	return last
-}
 
 // alwaysFailures returns the text that steps failed which ran at the end of an attempt, empty if none did.
 func alwaysFailures(s Observation) string {
 	var text strings.Builder
 	for _, p := range pods(s) {
 		for _, name := range always.Steps(p.Spec) {
-			c, _ := containerStatus(p, cluster.ContainerStep+name)
+			c, _ := objects.Container(p, cluster.ContainerStep+name)
 			if t := c.State.Terminated; t != nil && t.ExitCode != 0 && always.Termination(p, name) != nil {
 				text.WriteString("; at the end " + stepFailure(name, t).Message)
 			}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
 
 // endedBeforeDeletion reports whether an attempt ended before its deletion was requested, so that its benchmark got no SIGTERM. Kubernetes
@@ -18,11 +19,11 @@ func endedBeforeDeletion(s Observation) bool {
 	}
 	deletedAt, pods := deletionRequestedAt(s.Seen), mainPodsOnly(s).Seen.Pods
 	for _, p := range pods {
-		c, ok := containerStatus(p, cluster.ContainerBenchmark)
+		c, ok := objects.Container(p, cluster.ContainerBenchmark)
 		if t := c.State.Terminated; !ok || t == nil || t.FinishedAt.IsZero() || !isBefore(t.FinishedAt.Time, deletedAt) {
 			return false
 		}
-		if _, left := stepAfter(p); left || !isBefore(lastEnd([]corev1.Pod{p}), deletedAt) {
+		if _, left := objects.StepAfter(p); left || !isBefore(objects.LastEnd([]corev1.Pod{p}), deletedAt) {
 			return false
 		}
 	}
@@ -68,17 +69,8 @@ func deletionRequestedAt(seen cluster.Snapshot) time.Time {
 	}
 	for _, p := range seen.Pods {
 		if p.DeletionTimestamp != nil {
-			earlier(podDeletionRequestedAt(p))
+			earlier(objects.DeletionRequestedAt(p))
 		}
 	}
 	return first
-}
-
-// podDeletionRequestedAt returns when the deletion of a pod was requested, which is the beginning of its grace period.
-func podDeletionRequestedAt(p corev1.Pod) time.Time {
-	requestedAt := p.DeletionTimestamp.Time
-	if grace := p.DeletionGracePeriodSeconds; grace != nil {
-		requestedAt = requestedAt.Add(-time.Duration(*grace) * time.Second)
-	}
-	return requestedAt
 }

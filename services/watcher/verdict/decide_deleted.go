@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
 
 // deletedBeforeFailure: a pod was deleted, and no container of any pod failed before. A pod that fails later may fail by the deletion of
@@ -72,14 +73,14 @@ func deletedByJob(s Observation, p corev1.Pod) bool {
 // deletionRequestedBy returns the time by which the deletion of a pod was requested. If the API server has no time of the request any more,
 // that is the first end of a container that the deletion ended: by a signal, or well in a pod that does not end before the run.
 func deletionRequestedBy(s Observation, p corev1.Pod) time.Time {
-	by := podDeletionRequestedAt(p)
-	if !hasLostRequestTime(p) {
+	by := objects.DeletionRequestedAt(p)
+	if !objects.HasLostDeletionRequest(p) {
 		return by
 	}
 	stays := p.Labels[cluster.LabelEnd] == "" && !ofMainJob(s, p)
-	for _, c := range containerStatuses(p) {
+	for _, c := range objects.Containers(p) {
 		t, well := c.State.Terminated, c.Name == cluster.ContainerBenchmark && c.State.Terminated.ExitCode == 0
-		if (endedByDeletion(p, t) || stays && well) && t.FinishedAt.Time.Before(by) {
+		if (objects.EndedByDeletion(p, t) || stays && well) && t.FinishedAt.Time.Before(by) {
 			by = t.FinishedAt.Time
 		}
 	}
@@ -89,12 +90,12 @@ func deletionRequestedBy(s Observation, p corev1.Pod) time.Time {
 // failedBeforeDeletion reports whether a container of a pod failed before the deletion of its pod was requested, and before first, the
 // first deletion of any pod. Kubernetes gives all times in whole seconds: a failure in the second of a deletion counts as caused by it.
 func failedBeforeDeletion(p corev1.Pod, first time.Time) bool {
-	for _, c := range containerStatuses(p) {
+	for _, c := range objects.Containers(p) {
 		t := c.State.Terminated
 		if t == nil || t.ExitCode == 0 || c.Name == cluster.ContainerCollect || !endedBefore(t, first) {
 			continue
 		}
-		if p.DeletionTimestamp == nil || endedBefore(t, podDeletionRequestedAt(p)) && !endedByDeletion(p, t) {
+		if p.DeletionTimestamp == nil || endedBefore(t, objects.DeletionRequestedAt(p)) && !objects.EndedByDeletion(p, t) {
 			return true
 		}
 	}
@@ -104,7 +105,7 @@ func failedBeforeDeletion(p corev1.Pod, first time.Time) bool {
 // endedWellBefore reports whether the benchmark of a pod that should run until the run's end has ended well, before the first deletion of
 // any pod.
 func endedWellBefore(p corev1.Pod, first time.Time) bool {
-	c, _ := containerStatus(p, cluster.ContainerBenchmark)
+	c, _ := objects.Container(p, cluster.ContainerBenchmark)
 	t := c.State.Terminated
 	return p.Labels[cluster.LabelEnd] == "" && t != nil && t.ExitCode == 0 && endedBefore(t, first)
 }
@@ -113,14 +114,6 @@ func endedWellBefore(p corev1.Pod, first time.Time) bool {
 // that the kubelet could not find any more has no time, and counts as caused by the deletion.
 func endedBefore(t *corev1.ContainerStateTerminated, deletedAt time.Time) bool {
 	return deletedAt.IsZero() || !t.FinishedAt.IsZero() && isBefore(t.FinishedAt.Time, deletedAt)
-}
-
-// endedByDeletion reports whether a container of a pod without grace ended by a signal of a deletion, SIGTERM or SIGKILL. The API server
-// then has no time of the request any more: for a pod with finalizers, such as those of Jobs, it sets the time to that of the last step,
-// once the containers have ended.
-func endedByDeletion(p corev1.Pod, t *corev1.ContainerStateTerminated) bool {
-	grace := p.DeletionGracePeriodSeconds
-	return grace != nil && *grace == 0 && (t.ExitCode == exitSignal+15 || t.ExitCode == exitSignal+9)
 }
 
 // podDeleted: a pod was deleted. Its job then deletes the other pods: of several the first is named, or all that may have been the first. The
@@ -132,7 +125,7 @@ func podDeleted(s Observation) (Verdict, bool) {
 		if p.DeletionTimestamp == nil {
 			continue
 		}
-		if requestedAt := podDeletionRequestedAt(p); len(deleted) == 0 || requestedAt.Before(first) {
+		if requestedAt := objects.DeletionRequestedAt(p); len(deleted) == 0 || requestedAt.Before(first) {
 			first = requestedAt
 		}
 		deleted = append(deleted, p)
@@ -142,24 +135,12 @@ func podDeleted(s Observation) (Verdict, bool) {
 	}
 	var names []string
 	for _, p := range deleted {
-		if hasLostRequestTime(p) || podDeletionRequestedAt(p).Equal(first) {
-			names = append(names, "the "+describePod(p))
+		if objects.HasLostDeletionRequest(p) || objects.DeletionRequestedAt(p).Equal(first) {
+			names = append(names, "the "+objects.Describe(p))
 		}
 	}
 	if len(names) > maxNames {
 		names = append(names[:maxNames], "another of its pods")
 	}
 	return failedVerdict(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled", strings.Join(names, " or ")), true
-}
-
-// hasLostRequestTime reports whether the deletion of a pod may have been requested earlier than its times say: kubelet deletes a pod for good
-// once its containers have ended, and the API server then has the time of that.
-func hasLostRequestTime(p corev1.Pod) bool {
-	grace, own := p.DeletionGracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds
-	if grace == nil || *grace != 0 || own != nil && *own == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(containerStatuses(p), func(c corev1.ContainerStatus) bool {
-		return c.State.Terminated == nil || c.State.Terminated.FinishedAt.After(p.DeletionTimestamp.Time)
-	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
 
 // EventsFor returns the event for v: a status, the end of the run, or that another attempt follows; none if v is unknown. The same verdict
@@ -61,8 +62,8 @@ func pods(s Observation) []corev1.Pod {
 func collectors(s Observation) []string {
 	var uids []string
 	for _, p := range pods(s) {
-		c, ok := containerStatus(p, cluster.ContainerCollect)
-		if ok && (hasStarted(c) || c.Started != nil && *c.Started) {
+		c, ok := objects.Container(p, cluster.ContainerCollect)
+		if ok && (objects.HasStarted(c) || c.Started != nil && *c.Started) {
 			uids = append(uids, string(p.UID))
 		}
 	}
@@ -77,8 +78,8 @@ func collectors(s Observation) []string {
 func imageDigests(s Observation) map[string]string {
 	var all map[string]string
 	for _, p := range pods(s) {
-		c, ok := containerStatus(p, cluster.ContainerBenchmark)
-		if !ok || !hasStarted(c) {
+		c, ok := objects.Container(p, cluster.ContainerBenchmark)
+		if !ok || !objects.HasStarted(c) {
 			continue
 		}
 		if all == nil {
@@ -101,7 +102,7 @@ func digest(id string) string {
 func Unwrapped(s Observation) []string {
 	var uids []string
 	for _, p := range pods(s) {
-		if _, ok := benchmarkStartedAt(p); ok && cluster.RunsWithoutEntrypoint(p) {
+		if _, ok := objects.BenchmarkStarted(p); ok && cluster.RunsWithoutEntrypoint(p) {
 			uids = append(uids, string(p.UID))
 		}
 	}
@@ -112,10 +113,10 @@ func Unwrapped(s Observation) []string {
 // processes it returns the first start and the last end.
 func processTimes(s Observation) (began, ended *time.Time, code *int) {
 	for _, p := range pods(mainPodsOnly(s)) {
-		if t, ok := benchmarkStartedAt(p); ok && (began == nil || t.Time.Before(*began)) {
+		if t, ok := objects.BenchmarkStarted(p); ok && (began == nil || t.Time.Before(*began)) {
 			began = new(t.UTC())
 		}
-		c, _ := containerStatus(p, cluster.ContainerBenchmark)
+		c, _ := objects.Container(p, cluster.ContainerBenchmark)
 		t := c.State.Terminated
 		if t == nil || t.StartedAt.IsZero() {
 			continue

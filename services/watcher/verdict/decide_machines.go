@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
 
 // machines returns the nodes that an attempt used, by name: each from the binding of its first pod to the end of its last one. A pod that
@@ -52,7 +53,7 @@ func machines(s Observation, end time.Time) []event.MachineUse {
 func machineOf(s Observation, p corev1.Pod, end time.Time) event.MachineUse {
 	use := event.MachineUse{
 		Node: p.Spec.NodeName, InstanceType: instanceType(s, p), PricePerHour: p.Annotations[cluster.AnnotationPrice],
-		From: scheduled(p).UTC(), Until: podEnd(p, end).UTC(),
+		From: objects.Scheduled(p).UTC(), Until: podEnd(p, end).UTC(),
 	}
 	if use.Until.Before(use.From) {
 		use.Until = use.From

@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
 
 // ofManifest reports whether a job stands for an object of a manifest that ends the run. Its controller may start pods again, so that a
@@ -27,7 +28,7 @@ func podsOfCopy(j *batchv1.Job, pods []corev1.Pod) []corev1.Pod {
 
 // objectFailure is the verdict on an object of a manifest that failed, and no pod shows why.
 func objectFailure(s Observation, c batchv1.JobCondition) Verdict {
-	words := joinReasonMessage(c.Reason, c.Message)
+	words := objects.JoinReasonMessage(c.Reason, c.Message)
 	if words != "" {
 		words = ": " + words
 	}

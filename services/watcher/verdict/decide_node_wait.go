@@ -9,10 +9,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/scheduling"
 )
 
 // NodeWait is the wait of an attempt for other runs of this platform, which are on the nodes that its pods could use. The attempt's
@@ -67,13 +68,13 @@ func NeedsRoom(s Observation) bool {
 		return false
 	}
 	r, refused := refusedPods(s)
-	return len(withoutNode(s)) > 0 || refused && overQuota(r)
+	return len(withoutNode(s)) > 0 || refused && scheduling.OverQuota(r.words)
 }
 
 // WaitsForOthers reports whether an attempt that needs room waits for other runs: each pod without a node could use a node with a pod of
 // another run.
 func WaitsForOthers(s Observation) bool {
-	if r, refused := refusedPods(s); refused && overQuota(r) {
+	if r, refused := refusedPods(s); refused && scheduling.OverQuota(r.words) {
 		return len(withNode(othersOf(s))) > 0
 	}
 	pods := withoutNode(s)
@@ -85,46 +86,17 @@ func WaitsForOthers(s Observation) bool {
 func LacksRoomSince(s Observation) time.Time {
 	since := s.Seen.Job.CreationTimestamp.Time
 	for _, p := range withoutNode(s) {
-		c, _ := podCondition(p, corev1.PodScheduled)
-		since = later(since, timeOrCreation(c.LastTransitionTime, p))
+		c, _ := objects.Condition(p, corev1.PodScheduled)
+		since = later(since, objects.TimeOrCreation(c.LastTransitionTime, p))
 	}
 	return since
-}
-
-// overQuota reports whether pods are refused because of what others use of a quota, which is large enough for the pod that was refused.
-func overQuota(r refusal) bool {
-	_, words, _ := strings.Cut(r.words, "exceeded quota: ")
-	_, words, _ = strings.Cut(words, "requested: ")
-	requested, words, _ := strings.Cut(words, ", used: ")
-	used, limited, ok := strings.Cut(words, ", limited: ")
-	wants, uses, has, inUse := quotaOf(requested), quotaOf(used), quotaOf(limited), false
-	for name, want := range wants {
-		limit, use := has[name], uses[name]
-		if want.Cmp(limit) > 0 {
-			return false
-		}
-		inUse = inUse || use.Sign() > 0
-	}
-	return ok && inUse
-}
-
-// quotaOf reads resources as the API server writes them: pods=1,requests.cpu=500m.
-func quotaOf(words string) map[string]resource.Quantity {
-	all := make(map[string]resource.Quantity)
-	for one := range strings.SplitSeq(words, ",") {
-		name, value, _ := strings.Cut(one, "=")
-		if q, err := resource.ParseQuantity(value); err == nil {
-			all[name] = q
-		}
-	}
-	return all
 }
 
 // withoutNode returns the pods for which the scheduler found no node.
 func withoutNode(s Observation) []corev1.Pod {
 	var without []corev1.Pod
 	for _, p := range s.Seen.Pods {
-		if c, ok := podCondition(p, corev1.PodScheduled); ok && c.Status != corev1.ConditionTrue {
+		if c, ok := objects.Condition(p, corev1.PodScheduled); ok && c.Status != corev1.ConditionTrue {
 			without = append(without, p)
 		}
 	}
@@ -135,9 +107,9 @@ func withoutNode(s Observation) []corev1.Pod {
 func firstStuck(s Observation, pods []corev1.Pod) (corev1.Pod, bool) {
 	seen := make(map[string]bool)
 	for _, p := range pods {
-		c, _ := podCondition(p, corev1.PodScheduled)
-		job, hopeless := p.Labels[batchv1.JobNameLabel], unplaceable(c.Message) || tooLarge(c.Message)
-		if _, tooFew := lackingNodes(c.Message, p, len(pods), len(s.Seen.Pods)); hopeless || tooFew {
+		c, _ := objects.Condition(p, corev1.PodScheduled)
+		job, hopeless := p.Labels[batchv1.JobNameLabel], scheduling.Unplaceable(c.Message) || scheduling.TooLarge(c.Message)
+		if _, tooFew := scheduling.LackingNodes(c.Message, p, len(pods), len(s.Seen.Pods)); hopeless || tooFew {
 			return p, true
 		}
 		if !seen[job] && len(occupants(s, p)) == 0 {

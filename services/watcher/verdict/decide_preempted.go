@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
 
 // preempted: a job whose benchmark had begun was suspended again, as Kueue does for a workload of higher priority. Once resumed, the job
@@ -44,7 +45,7 @@ func suspendedAgain(s Observation) (Verdict, bool) {
 		if queue := j.Labels[cluster.LabelKueueQueue]; queue != "" {
 			message = fmt.Sprintf("its job had to leave the cluster's queue %s to others", queue)
 		}
-		if e, ok := lastEvent(eventsOf(s.Seen.Events, j.Name), "Stopped"); ok { // of Kueue
+		if e, ok := objects.LastEvent(objects.EventsOf(s.Seen.Events, j.Name), "Stopped"); ok { // of Kueue
 			message += ": " + e.Message
 		}
 		return failedVerdict(event.ClassInfra, event.Preempted, since, "%s", message), true
@@ -71,16 +72,11 @@ func beganBefore(s Observation, j batchv1.Job) bool {
 		if p.Labels[batchv1.JobNameLabel] != j.Name {
 			continue
 		}
-		if _, begun := benchmarkStartedAt(p); begun {
+		if _, begun := objects.BenchmarkStarted(p); begun {
 			return true
 		}
 		known = true
 	}
-	_, created := lastEvent(eventsOf(s.Seen.Events, j.Name), "SuccessfulCreate")
+	_, created := objects.LastEvent(objects.EventsOf(s.Seen.Events, j.Name), "SuccessfulCreate")
 	return !known && created
-}
-
-// eventsOf returns the events about the object with a name.
-func eventsOf(events []corev1.Event, name string) []corev1.Event {
-	return slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return e.InvolvedObject.Name != name })
 }

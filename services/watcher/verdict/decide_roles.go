@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
 )
 
 // endedEarly: a pod has ended before the run, in which it has a part until the run's end, or has failed beside the main job.
@@ -37,8 +38,8 @@ func endedEarly(s Observation) (Verdict, bool) {
 		return Verdict{}, false // the job of the pod shows why it failed
 	}
 	p := dead.Seen.Pods[i]
-	c, _ := containerStatus(p, cluster.ContainerBenchmark)
-	v := failedVerdict(event.ClassUser, event.EndedEarly, time.Time{}, "the %s has ended before the benchmark did", describePod(p))
+	c, _ := objects.Container(p, cluster.ContainerBenchmark)
+	v := failedVerdict(event.ClassUser, event.EndedEarly, time.Time{}, "the %s has ended before the benchmark did", objects.Describe(p))
 	if t := c.State.Terminated; t != nil {
 		v.Since = t.FinishedAt.Time
 	}
@@ -49,19 +50,19 @@ func endedEarly(s Observation) (Verdict, bool) {
 func endedUnready(s Observation) (Verdict, bool) {
 	over := make(map[string]corev1.Pod)
 	for _, p := range s.Seen.Pods {
-		if c, _ := containerStatus(p, cluster.ContainerBenchmark); c.State.Terminated != nil {
-			over[hostName(p)] = p
+		if c, _ := objects.Container(p, cluster.ContainerBenchmark); c.State.Terminated != nil {
+			over[objects.HostName(p)] = p
 		}
 	}
 	for _, p := range s.Seen.Pods {
-		w, waits := containerStatus(p, cluster.ContainerWait)
+		w, waits := objects.Container(p, cluster.ContainerWait)
 		if !waits || w.State.Running == nil {
 			continue
 		}
-		for _, host := range awaitedHosts(p) {
+		for _, host := range objects.AwaitedHosts(p) {
 			if other, ended := over[host]; ended {
-				c, _ := containerStatus(other, cluster.ContainerBenchmark)
-				v := failedVerdict(event.ClassUser, event.EndedEarly, c.State.Terminated.FinishedAt.Time, "the %s has ended before the %s found it ready", describePod(other), describePod(p))
+				c, _ := objects.Container(other, cluster.ContainerBenchmark)
+				v := failedVerdict(event.ClassUser, event.EndedEarly, c.State.Terminated.FinishedAt.Time, "the %s has ended before the %s found it ready", objects.Describe(other), objects.Describe(p))
 				return debounced(s, v, 8*debounce), true // the other one may begin just now
 			}
 		}
@@ -77,7 +78,7 @@ func endsTooEarly(s Observation, p corev1.Pod) bool {
 	case p.Labels[cluster.LabelEnd] == "":
 		return true
 	}
-	c, _ := containerStatus(p, cluster.ContainerBenchmark)
+	c, _ := objects.Container(p, cluster.ContainerBenchmark)
 	return p.Status.Phase == corev1.PodFailed || c.State.Terminated != nil && c.State.Terminated.ExitCode != 0
 }
 
@@ -95,8 +96,8 @@ func neverReady(s Observation) (Verdict, bool) {
 // another pod does not run yet, for which there are other rules, and if the descriptor sets no time.
 func readinessWait(s Observation) (targets string, since time.Time, ok bool) {
 	for _, p := range s.Seen.Pods {
-		began, runs := benchmarkStartedAt(p)
-		if c, waits := containerStatus(p, cluster.ContainerWait); waits && c.State.Running != nil {
+		began, runs := objects.BenchmarkStarted(p)
+		if c, waits := objects.Container(p, cluster.ContainerWait); waits && c.State.Running != nil {
 			began, runs, ok = c.State.Running.StartedAt, true, true
 		}
 		if !runs {
@@ -117,35 +118,16 @@ func firstWaiting(s Observation) (first corev1.Pod, ok bool) {
 	hosts := make(map[string]bool)
 	var waiting []corev1.Pod
 	for _, p := range s.Seen.Pods {
-		if c, waits := containerStatus(p, cluster.ContainerWait); waits && c.State.Running != nil {
-			waiting, hosts[hostName(p)] = append(waiting, p), true
+		if c, waits := objects.Container(p, cluster.ContainerWait); waits && c.State.Running != nil {
+			waiting, hosts[objects.HostName(p)] = append(waiting, p), true
 		}
 	}
 	for _, p := range waiting {
-		if !slices.ContainsFunc(awaitedHosts(p), func(host string) bool { return hosts[host] }) {
+		if !slices.ContainsFunc(objects.AwaitedHosts(p), func(host string) bool { return hosts[host] }) {
 			return p, true
 		}
 	}
 	return first, false
-}
-
-// hostName returns the first label of the address of a numbered pod.
-func hostName(p corev1.Pod) string {
-	return p.Labels[batchv1.JobNameLabel] + "-" + p.Annotations[batchv1.JobCompletionIndexAnnotation]
-}
-
-// awaitedHosts returns the first label of each address at which a pod waits.
-func awaitedHosts(p corev1.Pod) []string {
-	var hosts []string
-	for _, c := range p.Spec.InitContainers {
-		for _, arg := range c.Args {
-			if _, address, ok := strings.Cut(arg, "://"); ok && c.Name == cluster.ContainerWait {
-				host, _, _ := strings.Cut(address, ".")
-				hosts = append(hosts, host)
-			}
-		}
-	}
-	return hosts
 }
 
 // readinessMessage returns for which pods one waits, as far as they have numbers.
@@ -227,7 +209,7 @@ func otherJobFailed(s Observation) (Verdict, bool) {
 		v, late := deadlinePassed(one)
 		if !late {
 			v = failedVerdict(event.ClassInfra, event.JobDisappeared, time.Time{}, "the job of the %s failed: %s; its pod is gone",
-				one.Seen.Job.Labels[cluster.LabelRole], joinReasonMessage(c.Reason, c.Message))
+				one.Seen.Job.Labels[cluster.LabelRole], objects.JoinReasonMessage(c.Reason, c.Message))
 		}
 		v.Since = c.LastTransitionTime.Time
 		return debounced(s, v, 8*debounce), true // the status of its pod may come later
@@ -263,22 +245,3 @@ func ofMainJob(s Observation, p corev1.Pod) bool {
 
 // hasEnded reports whether a pod has ended, or its benchmark with the steps after it.
 func hasEnded(p corev1.Pod) bool { return cluster.BenchmarkEnded(p) }
-
-// operatorIndex is the label with a pod's number that the MPI operator sets.
-const operatorIndex = "training.kubeflow.org/replica-index"
-
-// describePod returns the name of a pod for the user: its role, its number if it has one, and its node.
-func describePod(p corev1.Pod) string {
-	name := cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark)
-	index := cmp.Or(p.Annotations[batchv1.JobCompletionIndexAnnotation], p.Labels[operatorIndex])
-	if name == cluster.ContainerBenchmark && index == "" {
-		return name
-	}
-	if index != "" {
-		name += " " + index
-	}
-	if p.Spec.NodeName != "" {
-		name += " on " + p.Spec.NodeName
-	}
-	return name
-}

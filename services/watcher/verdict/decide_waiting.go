@@ -13,6 +13,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/mpijob"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/objects"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/scheduling"
 )
 
 // suspended: a queue system of the cluster's has not let the job begin. A run in a queue of Kueue waits for its turn, however long that
@@ -49,7 +51,7 @@ func podMissing(s Observation) (Verdict, bool) {
 		if strings.Contains(r.words, "no PriorityClass") { // the platform's settings name it
 			class = event.ClassPlatform
 		}
-		if forbidden(r.words) {
+		if scheduling.Forbidden(r.words) {
 			return failedVerdict(class, event.LaunchRefused, since, "%s", message), true
 		}
 		return refusedVerdict(s, r, class, message), true
@@ -65,7 +67,7 @@ func podMissing(s Observation) (Verdict, bool) {
 
 // refusedVerdict is the verdict on an attempt whose pods are refused for now.
 func refusedVerdict(s Observation, r refusal, class event.Class, message string) Verdict {
-	if !overQuota(r) {
+	if !scheduling.OverQuota(r.words) {
 		return pendingVerdict(s, s.Seen.Job.CreationTimestamp.Time, class, event.LaunchRefused, message)
 	}
 	if others := withNode(othersOf(s)); len(others) > 0 {
@@ -100,7 +102,7 @@ func refusedPods(s Observation) (refusal, bool) {
 			continue
 		}
 		switch lacks, newest := missingPods(jobs[i], s.Seen.Pods); {
-		case lacks <= 0 || eventTime(e).Before(newest): // the pods were created later
+		case lacks <= 0 || objects.EventTime(e).Before(newest): // the pods were created later
 		case all == 1:
 			return refusal{"its pod", e.Message}, true
 		default:
@@ -152,37 +154,37 @@ func unschedulable(s Observation) (Verdict, bool) {
 
 // unscheduledVerdict is the verdict on an attempt with so many pods without a node, of which p is the first whose wait counts.
 func unscheduledVerdict(s Observation, p corev1.Pod, without int) Verdict {
-	c, _ := podCondition(p, corev1.PodScheduled)
+	c, _ := objects.Condition(p, corev1.PodScheduled)
 	pods, class, can := "its pod", event.ClassInfra, "can take"
 	if len(s.Seen.Pods) > 1 {
 		pods = fmt.Sprintf("%d of its %d pods", without, len(s.Seen.Pods))
 	}
 	switch {
-	case unplaceable(c.Message):
+	case scheduling.Unplaceable(c.Message):
 		class = event.ClassUser
-	case tooLarge(c.Message):
+	case scheduling.TooLarge(c.Message):
 		class, can = event.ClassUser, "is large enough for"
 	}
-	lacking, tooFew := lackingNodes(c.Message, p, without, len(s.Seen.Pods))
+	lacking, tooFew := scheduling.LackingNodes(c.Message, p, without, len(s.Seen.Pods))
 	if tooFew {
 		class = event.ClassUser
 	}
-	scaler := readAutoscaler(eventsAbout(s.Seen.Events, p), s.Now)
-	began := timeOrCreation(c.LastTransitionTime, p).Add(scaler.scalingTime + s.NodeWait.total(s.Now))
-	if scaler.scaleUpMessage != "" {
-		v := pendingVerdict(s, began, class, event.Unschedulable, fmt.Sprintf("a node is being added for %s: %s", pods, scaler.scaleUpMessage))
+	scaler := scheduling.ReadAutoscaler(objects.EventsOf(s.Seen.Events, p.Name), s.Now)
+	began := objects.TimeOrCreation(c.LastTransitionTime, p).Add(scaler.ScalingTime + s.NodeWait.total(s.Now))
+	if scaler.ScaleUpMessage != "" {
+		v := pendingVerdict(s, began, class, event.Unschedulable, fmt.Sprintf("a node is being added for %s: %s", pods, scaler.ScaleUpMessage))
 		if v.Phase != event.PhaseFinished {
-			v.Reason, v.Since, v.RecheckAt = event.NodeScaling, scaler.since, scaler.until
+			v.Reason, v.Since, v.RecheckAt = event.NodeScaling, scaler.Since, scaler.Until
 		}
 		return v
 	}
-	message := fmt.Sprintf("no node %s %s: %s%s", can, pods, lacking, joinReasonMessage(c.Reason, c.Message))
-	if scaler.refusalMessage != "" {
-		message += "; the autoscaler adds none: " + scaler.refusalMessage
+	message := fmt.Sprintf("no node %s %s: %s%s", can, pods, lacking, objects.JoinReasonMessage(c.Reason, c.Message))
+	if scaler.RefusalMessage != "" {
+		message += "; the autoscaler adds none: " + scaler.RefusalMessage
 	}
 	v := pendingVerdict(s, began, class, event.Unschedulable, message)
 	if v.Phase != event.PhaseFinished {
-		v.Since = timeOrCreation(c.LastTransitionTime, p)
+		v.Since = objects.TimeOrCreation(c.LastTransitionTime, p)
 		v.RecheckAt = earlier(v.RecheckAt, s.Now.Add(nodeWaitRecheck))
 	}
 	return v
@@ -195,52 +197,12 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// maxProvisioning is how long an autoscaler's announcement of a node is valid: cluster-autoscaler itself gives a node up after 15 min.
-const maxProvisioning = 20 * time.Minute
-
-// autoscalerState is the state of an autoscaler for a pod, according to its events.
-type autoscalerState struct {
-	scaleUpMessage string        // its message while it adds a node
-	since, until   time.Time     // if it adds a node: since when, and until when that is valid
-	refusalMessage string        // its last message that it adds none
-	scalingTime    time.Duration // how long in all it was adding nodes
-}
-
-// readAutoscaler reads an autoscaler's events about a pod.
-func readAutoscaler(events []corev1.Event, now time.Time) autoscalerState {
-	var s autoscalerState
-	stop := func(at time.Time) {
-		if s.scaleUpMessage != "" {
-			s.scalingTime += max(0, min(at.Sub(s.since), maxProvisioning))
-			s.scaleUpMessage = ""
-		}
-	}
-	for _, e := range events {
-		switch e.Reason {
-		case "TriggeredScaleUp", "Nominated":
-			stop(eventTime(e))
-			s.scaleUpMessage, s.refusalMessage = e.Message, ""
-			s.since, s.until = eventTime(e), eventTime(e).Add(maxProvisioning)
-		case "NotTriggerScaleUp", "FailedScaleUp":
-			stop(eventTime(e))
-			s.refusalMessage = e.Message
-		}
-	}
-	if adding := s.scaleUpMessage; adding != "" {
-		stop(now)
-		if now.Before(s.until) {
-			s.scaleUpMessage = adding
-		}
-	}
-	return s
-}
-
 // containerWaits: a container cannot begin, and the benchmark has not, or the container is that of a step after it.
 func containerWaits(s Observation) (Verdict, bool) {
 	begun := allBegun(s)
 	for _, p := range s.Seen.Pods {
-		for _, c := range containerStatuses(p) {
-			if _, step := stepName(c.Name); begun && (!step || runsAlways(p, c.Name)) {
+		for _, c := range objects.Containers(p) {
+			if _, step := objects.StepName(c.Name); begun && (!step || objects.RunsAlways(p, c.Name)) {
 				continue
 			}
 			if v, ok := containerBlocked(s, p, c); ok {
@@ -259,33 +221,33 @@ func containerBlocked(s Observation, p corev1.Pod, c corev1.ContainerStatus) (Ve
 		return Verdict{}, false
 	}
 	reason, hopeless := waitingReason(w.Reason)
-	detail := joinReasonMessage(w.Reason, w.Message)
+	detail := objects.JoinReasonMessage(w.Reason, w.Message)
 	if reason == "" {
 		if reason, detail = creationFailure(s, p, c); reason == "" {
 			return Verdict{}, false
 		}
 	}
 	class := event.ClassUser
-	if _, step := stepName(c.Name); c.Name != cluster.ContainerBenchmark && !step {
+	if _, step := objects.StepName(c.Name); c.Name != cluster.ContainerBenchmark && !step {
 		class = event.ClassPlatform
 	}
 	message := fmt.Sprintf("container %s cannot be started: %s", c.Name, detail)
 	if hopeless {
-		return failedVerdict(class, reason, scheduled(p), "%s", message), true
+		return failedVerdict(class, reason, objects.Scheduled(p), "%s", message), true
 	}
-	return pendingVerdict(s, scheduled(p), class, reason, message), true
+	return pendingVerdict(s, objects.Scheduled(p), class, reason, message), true
 }
 
 // creationFailure returns why a node could not create a container, in its words: the event comes before the pod's status, which waits for
 // the next try.
 func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (reason event.Reason, detail string) {
-	if !isCreating(c) || hasStarted(c) || s.Now.Before(scheduled(p).Add(8*debounce)) {
+	if !objects.IsCreating(c) || objects.HasStarted(c) || s.Now.Before(objects.Scheduled(p).Add(8*debounce)) {
 		return "", ""
 	}
-	warnings := slices.DeleteFunc(eventsAbout(s.Seen.Events, p), func(e corev1.Event) bool {
-		return e.Type != corev1.EventTypeWarning || !strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+c.Name+"}") || eventTime(e).Before(scheduled(p))
+	warnings := slices.DeleteFunc(objects.EventsOf(s.Seen.Events, p.Name), func(e corev1.Event) bool {
+		return e.Type != corev1.EventTypeWarning || !strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+c.Name+"}") || objects.EventTime(e).Before(objects.Scheduled(p))
 	})
-	e, _ := lastEvent(warnings, "Failed")
+	e, _ := objects.LastEvent(warnings, "Failed")
 	detail, ok := strings.CutPrefix(e.Message, "Error: ")
 	if !ok {
 		return "", ""
@@ -296,7 +258,7 @@ func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (rea
 	}
 	for _, e := range slices.Backward(warnings) { // the message of the pull has more details
 		if strings.HasPrefix(e.Message, "Failed to pull image") {
-			return reason, joinReasonMessage(detail, e.Message)
+			return reason, objects.JoinReasonMessage(detail, e.Message)
 		}
 	}
 	return reason, detail
@@ -305,13 +267,13 @@ func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (rea
 // volumeFails: a volume cannot be mounted, according to the recent events. The mounted object may be created a moment after the pod.
 func volumeFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
-		if !slices.ContainsFunc(containerStatuses(p), isCreating) || slices.ContainsFunc(containerStatuses(p), hasStarted) {
+		if !slices.ContainsFunc(objects.Containers(p), objects.IsCreating) || slices.ContainsFunc(objects.Containers(p), objects.HasStarted) {
 			continue
 		}
 		for _, reason := range []string{"FailedMount", "FailedAttachVolume"} {
-			if e, ok := lastEvent(eventsAbout(s.Seen.Events, p), reason); ok {
+			if e, ok := objects.LastEvent(objects.EventsOf(s.Seen.Events, p.Name), reason); ok {
 				class, message := mountFailure(e.Message)
-				return debounced(s, pendingVerdict(s, scheduled(p), class, event.VolumeError, message), 8*debounce), true
+				return debounced(s, pendingVerdict(s, objects.Scheduled(p), class, event.VolumeError, message), 8*debounce), true
 			}
 		}
 	}
@@ -349,37 +311,18 @@ func longestIdle(s Observation) (idlest corev1.Pod, since time.Time, ok bool) {
 		return idlest, since, false
 	}
 	for _, p := range s.Seen.Pods {
-		if at, is := idleSince(p); is && (!ok || at.Before(since)) {
+		if at, is := objects.IdleSince(p); is && (!ok || at.Before(since)) {
 			idlest, since, ok = p, at, true
 		}
 	}
 	return idlest, since, ok
 }
 
-// idleSince reports whether no container of a pod runs before its benchmark starts, and since when: the pod waits for a scheduler, a
-// network, a volume or an image. The collector may run in this time.
-func idleSince(p corev1.Pod) (since time.Time, ok bool) {
-	since = scheduled(p)
-	if _, ending := stepAtEnd(p); ending {
-		return since, false
-	}
-	for _, c := range containerStatuses(p) {
-		switch t := c.State.Terminated; {
-		case c.Name == cluster.ContainerCollect, isLaterStep(p, c.Name), runsAlways(p, c.Name):
-		case c.State.Running != nil, t != nil && c.Name == cluster.ContainerBenchmark:
-			return since, false
-		case t != nil && t.FinishedAt.After(since):
-			since = t.FinishedAt.Time
-		}
-	}
-	return since, cluster.Alive(p)
-}
-
 // lastWarning returns the last warning about a pod that has its node.
 func lastWarning(s Observation, p corev1.Pod) string {
-	for _, e := range slices.Backward(eventsAbout(s.Seen.Events, p)) {
-		if e.Type == corev1.EventTypeWarning && e.Reason != "FailedScheduling" && !eventTime(e).Before(scheduled(p)) {
-			return joinReasonMessage(e.Reason, e.Message)
+	for _, e := range slices.Backward(objects.EventsOf(s.Seen.Events, p.Name)) {
+		if e.Type == corev1.EventTypeWarning && e.Reason != "FailedScheduling" && !objects.EventTime(e).Before(objects.Scheduled(p)) {
+			return objects.JoinReasonMessage(e.Reason, e.Message)
 		}
 	}
 	return ""
@@ -390,7 +333,7 @@ func preparing(s Observation) (Verdict, bool) {
 	if phase(s) == event.PhaseRunning {
 		return Verdict{}, false
 	}
-	v := Verdict{Phase: event.PhasePending, Message: preparationMessage(s.Seen.Pods), Since: scheduled(s.Seen.Pods[0])}
+	v := Verdict{Phase: event.PhasePending, Message: preparationMessage(s.Seen.Pods), Since: objects.Scheduled(s.Seen.Pods[0])}
 	complaints := ""
 	for _, p := range s.Seen.Pods {
 		if c := lastWarning(s, p); c != "" {
@@ -407,19 +350,19 @@ func preparing(s Observation) (Verdict, bool) {
 
 // preparationOf returns the message about the preparation of a pod, and since when it is true: the given ones if the pod says nothing newer.
 func preparationOf(s Observation, p corev1.Pod, message string, since time.Time) (string, time.Time) {
-	if e, ok := lastImageEvent(eventsAbout(s.Seen.Events, p)); ok && eventTime(e).After(since) && !slices.ContainsFunc(p.Status.ContainerStatuses, hasStarted) {
-		message, since = strings.TrimSpace(describeLocation(p)+": "+e.Message), eventTime(e)
+	if e, ok := lastImageEvent(objects.EventsOf(s.Seen.Events, p.Name)); ok && objects.EventTime(e).After(since) && !slices.ContainsFunc(p.Status.ContainerStatuses, objects.HasStarted) {
+		message, since = strings.TrimSpace(describeLocation(p)+": "+e.Message), objects.EventTime(e)
 	}
-	if c, ok := containerStatus(p, cluster.ContainerPull); ok && c.State.Running != nil {
+	if c, ok := objects.Container(p, cluster.ContainerPull); ok && c.State.Running != nil {
 		message, since = "copying its data sets to the machine", c.State.Running.StartedAt.Time
 	}
-	if step, began, ok := stepBefore(p); ok {
+	if step, began, ok := objects.StepBefore(p); ok {
 		message, since = step, began
 	}
-	if step, ok := stepAtEnd(p); ok {
+	if step, ok := objects.StepAtEnd(p); ok {
 		message = step
 	}
-	if c, ok := containerStatus(p, cluster.ContainerWait); ok && c.State.Running != nil {
+	if c, ok := objects.Container(p, cluster.ContainerWait); ok && c.State.Running != nil {
 		message, since = readinessMessage(s), c.State.Running.StartedAt.Time
 	}
 	return message, since
@@ -460,7 +403,7 @@ func preparationMessage(pods []corev1.Pod) string {
 
 // describeLocation returns the node of a pod, and its role in the run if there are others.
 func describeLocation(p corev1.Pod) string {
-	if name := describePod(p); name != cluster.ContainerBenchmark {
+	if name := objects.Describe(p); name != cluster.ContainerBenchmark {
 		return "the " + name
 	}
 	return p.Spec.NodeName

@@ -1,16 +1,38 @@
-package verdict
+package termination
 
 import (
 	"cmp"
+	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// firstRank returns which process of an MPI run failed first, and its host, as far as the mpirun of Open MPI (4, 5), MPICH or Intel MPI
+// notStarted names the program that an mpirun could not start, and the host, if the mpirun of Open MPI (4, 5), MPICH or Intel MPI names
+// them in its last lines; else it is empty.
+func notStarted(message string) string {
+	var program, host, why string
+	for _, says := range []string{
+		`(?s)was unable to find the specified executable(?P<why>) file.*\n\s*Node: +(?P<host>\S+)\s+Executable: +(?P<program>[^\n]+)`,
+		`(?s)was unable to launch the specified(?P<why>) application as it could not access\s+or execute an executable:\s+Executable: +(?P<program>[^\n]+)\s+Node: +(?P<host>\S+)`,
+		`\[proxy:[0-9:]+@(?P<host>[^\]\s]+)\] .*execvp error on file (?P<program>.+) \((?P<why>[^()]+)\)`,
+	} {
+		r := regexp.MustCompile(says)
+		if m := r.FindStringSubmatch(message); m != nil {
+			program, host, why = strings.TrimSpace(m[r.SubexpIndex("program")]), m[r.SubexpIndex("host")], m[r.SubexpIndex("why")]
+		}
+	}
+	if program == "" || strings.HasPrefix(path.Base(program), "hydra_") { // mpirun's own
+		return ""
+	}
+	return fmt.Sprintf("%q on %s: %s", program, host, cmp.Or(strings.ToLower(why), "mpirun did not find it, or may not execute it"))
+}
+
+// FirstRank returns which process of an MPI run failed first, and its host, as far as the mpirun of Open MPI (4, 5), MPICH or Intel MPI
 // names them in its last lines.
-func firstRank(message string) string {
+func FirstRank(message string) string {
 	var rank, host string
 	for _, says := range []string{
 		`(?:mpirun|prterun|mpiexec) noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited`,

@@ -1,4 +1,5 @@
-package verdict
+// Package scheduling reads the messages of schedulers, autoscalers and quotas about pods that have no node.
+package scheduling
 
 import (
 	"fmt"
@@ -12,10 +13,27 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
-// lackingNodes returns a part of a status: how many nodes a run lacks, if a scheduler's message says that a pod found none because each pod
+// Unplaceable reports whether a scheduler's message means that no node is of the requested kind, busy or not, or that a claim does not
+// exist.
+func Unplaceable(message string) bool {
+	if strings.Contains(message, "persistentvolumeclaim ") && strings.Contains(message, " not found") {
+		return true
+	}
+	return strings.Contains(message, "didn't match Pod's node affinity/selector") &&
+		!strings.Contains(message, "Insufficient") && !strings.Contains(message, "Too many pods")
+}
+
+// TooLarge reports whether a scheduler's message means that every node is too small for the request even if empty: it lacks resources, and
+// preemption would free none. Unhealthy nodes may be larger.
+func TooLarge(message string) bool {
+	m := regexp.MustCompile(`^0/(\d+) nodes are available: .*preemption: 0/\d+ nodes are available: (\d+) Preemption is not helpful`).FindStringSubmatch(message)
+	return len(m) == 3 && m[1] == m[2] && strings.Contains(message, "Insufficient ") && !strings.Contains(message, "{node.kubernetes.io/")
+}
+
+// LackingNodes returns a part of a status: how many nodes a run lacks, if a scheduler's message says that a pod found none because each pod
 // of the run has a node of its own (hardware.apart); waiting is the number of its pods without one. The part is "" if the message has another
 // reason. The result tooFew means that fewer nodes may have its pods than it has pods, busy or not.
-func lackingNodes(message string, p corev1.Pod, waiting, pods int) (lacking string, tooFew bool) {
+func LackingNodes(message string, p corev1.Pod, waiting, pods int) (lacking string, tooFew bool) {
 	if !isApart(p) || !strings.Contains(message, "didn't match pod anti-affinity rules") {
 		return "", false
 	}

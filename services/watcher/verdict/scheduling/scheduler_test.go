@@ -1,4 +1,4 @@
-package verdict
+package scheduling_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/plan/transpile/placement"
+	"github.com/benchmark-ai/bai/services/watcher/verdict/scheduling"
 )
 
 func TestNodesThatARunLacksAreCounted(t *testing.T) {
@@ -61,7 +62,7 @@ func TestNodesThatARunLacksAreCounted(t *testing.T) {
 			pod: apart, waiting: 3, message: "3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable.",
 		},
 	} {
-		got, tooFew := lackingNodes(tt.message, tt.pod, tt.waiting, 3)
+		got, tooFew := scheduling.LackingNodes(tt.message, tt.pod, tt.waiting, 3)
 		if got != tt.want || tooFew != tt.tooFew {
 			t.Errorf("%s: %q, %v; want %q, %v", name, got, tooFew, tt.want, tt.tooFew)
 		}
