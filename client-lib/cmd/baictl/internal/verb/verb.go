@@ -24,6 +24,7 @@ import (
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/schedule"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/set"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/setup"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/statistics"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/verb/transfer"
 )
 
@@ -80,7 +81,7 @@ func commandGroups(s *session.Session) []commandGroup {
 		{"runs", "Runs:", []*cobra.Command{runs.List(s), runs.Get(s), runs.Watch(s), explain.Why(s), explain.Repro(s), runs.Cancel(s)}},
 		{"data", "Data sets:", []*cobra.Command{data.Data(s)}},
 		{"results", "What runs brought:", []*cobra.Command{
-			results.Metrics(s), results.Logs(s), results.Artifacts(s), history.History(s), results.Changes(s), results.Compare(s),
+			results.Metrics(s), results.Logs(s), results.Artifacts(s), history.History(s), statistics.Changes(s), statistics.Compare(s),
 			history.Power(s), baseline.Baseline(s), alarm.Alarms(s),
 			results.Environment(s), results.Report(s), results.Dashboards(s), transfer.Export(s), transfer.Import(s),
 		}},

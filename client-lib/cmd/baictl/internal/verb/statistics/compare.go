@@ -1,4 +1,5 @@
-package results
+// Package statistics has the verbs that compare runs and find changes in series: those that judge by statistics.
+package statistics
 
 import (
 	"cmp"
