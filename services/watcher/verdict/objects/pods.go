@@ -14,6 +14,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 )
 
+// Condition returns a condition of a pod, whatever its status.
 func Condition(p corev1.Pod, t corev1.PodConditionType) (corev1.PodCondition, bool) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == t {
@@ -23,12 +24,12 @@ func Condition(p corev1.Pod, t corev1.PodConditionType) (corev1.PodCondition, bo
 	return corev1.PodCondition{}, false
 }
 
-// Containers returns the states of a pod's containers, in the order in which they
-// begin.
+// Containers returns the states of a pod's containers, in the order in which they begin.
 func Containers(p corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 }
 
+// Container returns the status of the container with a name; it is false if the pod has none.
 func Container(p corev1.Pod, name string) (corev1.ContainerStatus, bool) {
 	for _, c := range Containers(p) {
 		if c.Name == name {
@@ -55,6 +56,7 @@ func HasStarted(c corev1.ContainerStatus) bool {
 	return c.State.Running != nil || c.State.Terminated != nil || c.RestartCount > 0
 }
 
+// IsCreating reports whether a container waits for its node to create it.
 func IsCreating(c corev1.ContainerStatus) bool {
 	return c.State.Waiting != nil && (c.State.Waiting.Reason == "ContainerCreating" || c.State.Waiting.Reason == "PodInitializing")
 }
@@ -67,6 +69,7 @@ func Scheduled(p corev1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
+// TimeOrCreation returns t, or the creation of the pod if t is zero.
 func TimeOrCreation(t metav1.Time, p corev1.Pod) time.Time {
 	if t.IsZero() {
 		return p.CreationTimestamp.Time
