@@ -98,7 +98,7 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 	}
 	if !next.equal(state) {
 		a.logFault(t, state, next)
-		if err := put(ctx, a.store, store.KindRuleState, t.key(), version, next); err != nil {
+		if _, err := put(ctx, a.store, store.KindRuleState, t.key(), version, next); err != nil {
 			return err
 		}
 	}
@@ -181,7 +181,7 @@ func (a *analysis) put(ctx context.Context, t target, had []versioned, i inciden
 	if at := slices.IndexFunc(had, func(h versioned) bool { return h.ID == i.ID }); at >= 0 {
 		version = had[at].version
 	}
-	err := put(ctx, a.store, store.KindIncident, documentKey(a.namespace, i.ID), version, i)
+	_, err := put(ctx, a.store, store.KindIncident, documentKey(a.namespace, i.ID), version, i)
 	if errors.Is(err, store.ErrExists) { // the next decision has to know it
 		a.found[t.key()] = append(a.found[t.key()], i.ID)
 	}

@@ -150,7 +150,7 @@ func (a *analyst) updateRules(ctx context.Context, r store.Run, p store.PointRun
 			return nil, err
 		}
 	}
-	err = put(ctx, a.store, store.KindRuleSet, key, version, next)
+	_, err = put(ctx, a.store, store.KindRuleSet, key, version, next)
 	if err != nil { // that of a faster writer is read when the event comes again
 		return nil, fmt.Errorf("store the rules of task %q: %w", p.Task, err)
 	}

@@ -77,12 +77,11 @@ func (a *analyst) incidentsOf(ctx context.Context, namespace string, ids []strin
 	return all, nil
 }
 
-// put stores a document in place of a version, or as a new one if that is 0. It returns store.ErrConflict or store.ErrExists if another
-// writer was faster.
-func put(ctx context.Context, docs store.Docs, kind store.Kind, key string, version int64, v any) error {
+// put stores a document in place of a version, or as a new one if that is 0, and returns its version. It returns store.ErrConflict or
+// store.ErrExists if another writer was faster.
+func put(ctx context.Context, docs store.Docs, kind store.Kind, key string, version int64, v any) (int64, error) {
 	if version == 0 {
-		return store.Create(ctx, docs, kind, key, v)
+		return 1, store.Create(ctx, docs, kind, key, v)
 	}
-	_, err := store.Replace(ctx, docs, kind, key, version, v)
-	return err
+	return store.Replace(ctx, docs, kind, key, version, v)
 }

@@ -28,7 +28,8 @@ func (a *analysis) notify(ctx context.Context, id string, members []string) (err
 	return nil
 }
 
-// decideGroup enqueues a group's notices, and then stores the group, which says that there are such notices.
+// decideGroup stores a group with the notices that follow in its outbox, and enqueues them then: of several analysts, one whose decision is
+// stored has notices. It enqueues first what others have left in the outbox.
 func (a *analysis) decideGroup(ctx context.Context, id string, members []string) error {
 	key := documentKey(a.namespace, id)
 	is, version, _, err := store.Find[group.Group](ctx, a.store, store.KindIncidentGroup, key)
@@ -48,13 +49,35 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 	for i := range stored {
 		all[i] = stored[i].Incident
 	}
+	if err := a.enqueue(ctx, is.Notices(all)); err != nil {
+		return err
+	}
 	owners, err := a.submitters(ctx, all)
 	if err != nil {
 		return err
 	}
 	receivers := func(i incident.Incident) []string { return a.receivers(a.namespace, owners[i.ID], i.Rule.Notify) }
 	next, notices := group.Decide(is, all, receivers, a.now().UTC())
-	for _, n := range notices {
+	if reflect.DeepEqual(before, next) {
+		return nil
+	}
+	if version, err = put(ctx, a.store, store.KindIncidentGroup, key, version, next); err != nil || len(notices) == 0 {
+		return err
+	}
+	if err := a.enqueue(ctx, notices); err != nil {
+		return err
+	}
+	next.Outbox = nil
+	_, err = put(ctx, a.store, store.KindIncidentGroup, key, version, next)
+	if lostRace(err) { // the other writer has enqueued them too
+		return nil
+	}
+	return err
+}
+
+// enqueue has notices sent.
+func (a *analyst) enqueue(ctx context.Context, all []notice.Notice) (err error) {
+	for _, n := range all {
 		if n.Labels, err = a.labelsOf(ctx, n); err != nil {
 			return err
 		}
@@ -62,13 +85,10 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 			return err
 		}
 	}
-	if len(notices) > 0 {
+	if len(all) > 0 {
 		a.wake()
 	}
-	if reflect.DeepEqual(before, next) {
-		return nil
-	}
-	return put(ctx, a.store, store.KindIncidentGroup, key, version, next)
+	return nil
 }
 
 // record writes the records of those of some incidents that have changed. The incidents are pending until that is done.

@@ -127,13 +127,14 @@ func (t *ticker) ackDue(ctx context.Context, i incident.Incident) (bool, error) 
 	return found && acknowledgementDue(i, ack, t.now()), err
 }
 
-// updateGroup decides the group of an incident again when its receivers are to hear of further tasks.
+// updateGroup decides the group of an incident again when its receivers are to hear of further tasks, or when notices are left in its outbox.
 func (t *ticker) updateGroup(ctx context.Context, i incident.Incident) error {
 	if i.State != incident.Firing || i.Silent {
 		return nil
 	}
 	g, _, found, err := store.Find[group.Group](ctx, t.store, store.KindIncidentGroup, documentKey(i.Series.Namespace, i.Group))
-	if err != nil || !found || g.Update.IsZero() || t.now().Before(g.Update) {
+	due := !g.Update.IsZero() && !t.now().Before(g.Update)
+	if err != nil || !found || !due && len(g.Outbox) == 0 {
 		return err
 	}
 	return t.analysis(i.Rule.Namespace, i.Rule.Task).notify(ctx, g.ID, g.Members)

@@ -31,6 +31,44 @@ type Group struct {
 
 	// Update is when a receiver is to hear of a task that it has not heard of; zero for none.
 	Update time.Time `json:",omitzero"`
+
+	// Outbox has the notices that follow from the group as it is stored, as long as some of them may not
+	// be enqueued.
+	Outbox []Entry `json:",omitempty"`
+}
+
+// An Entry is a notice in the outbox of a group. Its incidents are stored by themselves.
+type Entry struct {
+	Notice    notice.Notice // without incidents
+	Incidents []string      // their IDs, in order
+}
+
+// Notices returns the notices of the outbox, with their incidents as some members have them. A notice
+// of which no incident is among these is left out.
+func (g Group) Notices(members []incident.Incident) (all []notice.Notice) {
+	for _, e := range g.Outbox {
+		n := e.Notice
+		for _, id := range e.Incidents {
+			n.Incidents = append(n.Incidents, keep(members, func(i incident.Incident) bool { return i.ID == id })...)
+		}
+		if len(n.Incidents) > 0 {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// outbox returns the entries of notices.
+func outbox(all []notice.Notice) (entries []Entry) {
+	for _, n := range all {
+		e := Entry{Notice: n}
+		e.Notice.Incidents = nil
+		for _, i := range n.Incidents {
+			e.Incidents = append(e.Incidents, i.ID)
+		}
+		entries = append(entries, e)
+	}
+	return entries
 }
 
 // updatePause is how long a group waits after a notice before its receivers hear of further tasks.
@@ -142,7 +180,8 @@ func span(i incident.Incident) (first, last time.Time) {
 }
 
 // Decide returns the group with all of its members, and the notices that follow: at most one
-// for each receiver. The same decision with that group has none. The ID of a notice follows
+// for each receiver. They are in its outbox too, in place of those before them, which must be enqueued. The same
+// decision with that group has none. The ID of a notice follows
 // from the group, from the number of transitions before it, and from its receiver: whoever makes
 // it again makes the same. The function of returns the names of the receivers of an incident.
 //
@@ -158,7 +197,13 @@ func span(i incident.Incident) (first, last time.Time) {
 // group is over has all that fired, if none of them names its receiver any more. Silent members are
 // in no notice, and bring no receivers.
 func Decide(g Group, members []incident.Incident, of func(incident.Incident) []string, now time.Time) (Group, []notice.Notice) {
-	receivers := receiversFunc(of)
+	g, all := g.decide(members, of, now)
+	g.Outbox = outbox(all)
+	return g, all
+}
+
+// decide is Decide without the outbox.
+func (g Group) decide(members []incident.Incident, receivers receiversFunc, now time.Time) (Group, []notice.Notice) {
 	g.Notified = slices.Clone(g.Notified)
 	g.Members = union(g.Members, members)
 	visible := slices.DeleteFunc(slices.SortedFunc(slices.Values(members), incident.ByWorst), func(i incident.Incident) bool { return i.Silent })

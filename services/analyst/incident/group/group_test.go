@@ -100,6 +100,10 @@ func notified(t *testing.T, steps ...[]incident.Incident) []string {
 		if diff := cmp.Diff(next, again); diff != "" || len(repeated) != len(notices) {
 			t.Errorf("the same decision differs: %s", diff)
 		}
+		if diff := cmp.Diff(notices, next.Notices(members)); diff != "" {
+			t.Errorf("step %d: in the outbox (-want +got):\n%s", n, diff)
+		}
+		next.Outbox = nil
 		if after, more := group.Decide(next, members, everybody, now); len(more) > 0 || !cmp.Equal(after, next) {
 			t.Errorf("step %d: a decision after it has %d notices", n, len(more))
 		}
@@ -335,6 +339,18 @@ func TestAReceiverThatHasHeardOfAllWhenItJoinedHasNoUpdate(t *testing.T) {
 	older := group.Group{Namespace: "perf", ID: "g", State: incident.Firing, Receivers: []string{"infer-team", "train-team"}, Notified: g.Notified}
 	if _, notices := group.Decide(older, []incident.Incident{train, infer}, own, begin.Add(2*time.Hour)); len(notices) != 0 {
 		t.Errorf("a group of an older version has %d notices", len(notices))
+	}
+}
+
+func TestANoticeInTheOutboxHasTheIncidentsThatAreLeft(t *testing.T) {
+	a, b := in(change("train", "rate", 20, "", ""), incident.Firing), in(change("train", "latency", 21, "", ""), incident.Firing)
+	g, _ := group.Decide(group.Group{Namespace: "perf", ID: "g"}, []incident.Incident{a, b}, everybody, at(40))
+	b = in(b, incident.Resolved)
+	if got := g.Notices([]incident.Incident{b}); len(got) != 1 || len(got[0].Incidents) != 1 || got[0].Incidents[0].State != incident.Resolved || got[0].Became != incident.Firing {
+		t.Errorf("with one of two incidents: %+v", got)
+	}
+	if got := g.Notices(nil); len(got) != 0 {
+		t.Errorf("without incidents: %+v", got)
 	}
 }
 

@@ -1,0 +1,90 @@
+package analyst_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchmark-ai/bai/services/analyst/notice"
+	"github.com/benchmark-ai/bai/services/internal/crashtest"
+	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
+)
+
+// versionChange makes two tasks slow between the same two versions, and returns the events of both that nobody has heard yet: the incidents of
+// both belong to one group.
+func (w *fixture) versionChange() (first, second event.Summarised) {
+	w.t.Helper()
+	put := func(task, version string, rate float64) event.Summarised {
+		text := strings.Replace(descriptor(strings.Replace(tooSlow, "\nnotify", "\nfor = 1\nnotify", 1)), `"rates"`, `"`+task+`"`, 1)
+		return w.put(text, rate, func(r *store.Run) { r.Labels = map[string]string{store.LabelTask: task, "version": version} })
+	}
+	w.deliver(nil, put("one", "1", 120))
+	w.deliver(nil, put("two", "1", 120))
+	return put("one", "2", 90), put("two", "2", 90)
+}
+
+// settleUpdates lets the clock strike until receivers have heard of all that joined their groups.
+func (w *fixture) settleUpdates() {
+	w.t.Helper()
+	for range 2 {
+		w.now = w.now.Add(time.Hour + time.Minute)
+		w.tick()
+	}
+}
+
+// noticedTasks returns the tasks of the incidents in all notices that receivers have of groups that fire, one for each incident in each notice.
+func (w *fixture) noticedTasks() []string {
+	w.t.Helper()
+	var all []string
+	for _, d := range docs[notice.Delivery](w, store.KindDelivery) {
+		for _, i := range d.Notice.Incidents {
+			all = append(all, fmt.Sprintf("%s %s of %s", d.Notice.Receiver, d.Notice.Became, i.Series.Task))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// bothTasks are the incidents of versionChange, each in one notice of each receiver.
+func bothTasks() []string {
+	return []string{"ops firing of one", "ops firing of two", "perf firing of one", "perf firing of two"}
+}
+
+func TestTasksThatRaceForTheFirstNoticeOfAGroupAreBothInANotice(t *testing.T) {
+	for at := 1; ; at++ {
+		w := newFixture(t)
+		first, second := w.versionChange()
+		p := crashtest.New(0, false)
+		p.BeforeEffect = func(effect int) {
+			if effect == at {
+				w.deliver(nil, second)
+			}
+		}
+		w.deliver(p, first)
+		if at > p.Effects() {
+			return
+		}
+		w.settleUpdates()
+		want(t, fmt.Sprint("the other task comes before effect ", at), bothTasks(), w.noticedTasks())
+	}
+}
+
+func TestTasksWhoseAnalystsAreKilledOneAfterTheOtherAreBothInANotice(t *testing.T) {
+	for effect, survived := 1, false; !survived; effect += 3 { // all of them take seconds
+		for q := range crashtest.Points() {
+			w := newFixture(t)
+			first, second := w.versionChange()
+			p := crashtest.New(effect, true)
+			w.deliver(p, first)
+			w.deliver(q, second)
+			w.deliver(nil, first)
+			w.deliver(nil, second)
+			w.settleUpdates()
+			want(t, fmt.Sprintf("task one %s, task two %s", p, q), bothTasks(), w.noticedTasks())
+			survived = !p.Dead()
+		}
+	}
+}
