@@ -72,11 +72,11 @@ func (a *analysis) statements(ctx context.Context, i incident.Incident, in *rule
 	return err
 }
 
-// pointsOf returns the newest points of a series, the oldest first. It keeps those of one series.
+// pointsOf returns the newest points of a series, the oldest first, which nobody changes. It keeps those of one series.
 func (a *analysis) pointsOf(ctx context.Context, k store.SeriesKey) ([]store.Point, error) {
 	id := k.ID()
 	if a.points.id == id {
-		return slices.Clone(a.points.all), nil
+		return a.points.all, nil
 	}
 	all, err := a.store.Points(ctx, store.PointQuery{Series: k}, rule.MaxPoints)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *analysis) pointsOf(ctx context.Context, k store.SeriesKey) ([]store.Poi
 	}
 	slices.Reverse(all)
 	a.points = seriesPoints{id, withPoint(all, a.fresh, k)}
-	return slices.Clone(a.points.all), nil
+	return a.points.all, nil
 }
 
 // taskRuns returns the newest runs of the task, the newest first. It reads them once. A list may be older than the end of a run: runs

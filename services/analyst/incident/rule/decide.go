@@ -457,7 +457,7 @@ func (w *decision) facts(i incident.Incident, e episode) incident.Incident {
 		i.Recent = append(i.Recent, r.Point)
 	}
 	if e.first > 0 {
-		i.Cause, i.Reasons = cause.Of(w.rows[e.first-1].run, w.rows[e.last].run)
+		i.Cause, i.Reasons = cause.Of(*w.rows[e.first-1].run, *w.rows[e.last].run)
 	} else {
 		i.Cause, i.Reasons = incident.CauseInsufficient, []string{"there is no point before it"}
 	}

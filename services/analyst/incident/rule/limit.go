@@ -33,7 +33,7 @@ func newLimits(in Input) (limits, []string) {
 	}
 	var base []float64
 	for _, p := range newestPoints(in.Baseline) {
-		if v := valueOf(p.Summary, in.Rule.Statistic); !math.IsNaN(v) && !math.IsInf(v, 0) && p.N >= fewestSamples(in.Rule.Statistic) {
+		if v := valueOf(&p.Summary, in.Rule.Statistic); !math.IsNaN(v) && !math.IsInf(v, 0) && p.N >= fewestSamples(in.Rule.Statistic) {
 			base = append(base, v)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 type row struct {
 	incident.Point
 
-	run       store.PointRun
+	run       *store.PointRun
 	low, high float64 // the interval of Value; Value itself without one
 	failed    bool    // of Failed
 	reason    string
@@ -56,7 +56,7 @@ func fewestSamples(s incident.Statistic) int64 {
 }
 
 // valueOf returns the statistic of a summary.
-func valueOf(s store.Summary, of incident.Statistic) float64 {
+func valueOf(s *store.Summary, of incident.Statistic) float64 {
 	switch of {
 	case incident.Mean:
 		return float64(s.Mean)
@@ -83,14 +83,16 @@ func Value(s store.Summary, of incident.Statistic) float64 {
 	if s.N < fewestSamples(of) {
 		return math.NaN()
 	}
-	return valueOf(s, of)
+	return valueOf(&s, of)
 }
 
 // rowsOf returns the points that count, in order, each run once, and says which do not.
 func rowsOf(in Input) (rows []row, notes []string) {
 	incomplete, few := 0, 0
-	for _, p := range newestPoints(in.Points) {
-		v := valueOf(p.Summary, in.Rule.Statistic)
+	all := newestPoints(in.Points)
+	for i := range all {
+		p := &all[i]
+		v := valueOf(&p.Summary, in.Rule.Statistic)
 		switch {
 		case p.Excluded != "" || math.IsNaN(v):
 		case !p.Complete:
@@ -110,18 +112,31 @@ func rowsOf(in Input) (rows []row, notes []string) {
 	return rows, notes
 }
 
-// newestPoints returns the newest points in order, each run once.
+// newestPoints returns the newest points in order, each run once. They are not copied if they are so already, as those of a store are.
 func newestPoints(all []store.Point) []store.Point {
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b store.Point) int {
-		return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Run, b.Run))
-	})
-	sorted = slices.CompactFunc(sorted, func(a, b store.Point) bool { return a.Run == b.Run && a.Time.Equal(b.Time) })
-	return sorted[max(0, len(sorted)-MaxPoints):]
+	if !inOrder(all) {
+		all = slices.Clone(all)
+		slices.SortStableFunc(all, func(a, b store.Point) int {
+			return cmp.Or(a.Time.Compare(b.Time), strings.Compare(a.Run, b.Run))
+		})
+		all = slices.CompactFunc(all, func(a, b store.Point) bool { return a.Run == b.Run && a.Time.Equal(b.Time) })
+	}
+	return all[max(0, len(all)-MaxPoints):]
 }
 
-func rowOf(p store.Point, v float64, s incident.Statistic) row {
-	r := row{Point: incident.Point{Run: p.Run, Time: p.Time, Version: p.Version, Value: bounded(v)}, run: p.PointRun, low: v, high: v}
+// inOrder reports whether each point is later than the one before it.
+func inOrder(all []store.Point) bool {
+	for i := 1; i < len(all); i++ {
+		a, b := &all[i-1], &all[i]
+		if c := a.Time.Compare(b.Time); c > 0 || c == 0 && a.Run >= b.Run {
+			return false
+		}
+	}
+	return true
+}
+
+func rowOf(p *store.Point, v float64, s incident.Statistic) row {
+	r := row{Point: incident.Point{Run: p.Run, Time: p.Time, Version: p.Version, Value: bounded(v)}, run: &p.PointRun, low: v, high: v}
 	if p.Interval != nil && (s == incident.Median || s == "") {
 		r.low, r.high = min(v, float64(p.Interval.Low)), max(v, float64(p.Interval.High))
 	}
@@ -135,7 +150,7 @@ func bounded(v float64) float64 { return max(-math.MaxFloat64, min(math.MaxFloat
 func runRows(in Input) []row {
 	var rows []row
 	for _, r := range in.Runs {
-		p := store.PointRun{Run: r.Run, Time: r.Time, Version: r.Version}
+		p := &store.PointRun{Run: r.Run, Time: r.Time, Version: r.Version}
 		rows = append(rows, row{Point: incident.Point{Run: r.Run, Time: r.Time, Version: r.Version}, run: p, failed: r.Failed, reason: r.Reason})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return a.position().compare(b.position()) })

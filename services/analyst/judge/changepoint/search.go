@@ -89,8 +89,15 @@ func (s *sums) candidates(gain float64) []int {
 // split returns the best split of an interval, 0 where none gains enough.
 func (s *sums) split(from, to int, gain float64) (best int) {
 	whole := s.cost(from, to)
-	for at := from + MinSide; at <= to-MinSide; at++ {
-		if g := whole - s.cost(from, at) - s.cost(at, to); g > gain {
+	z, linear, quadratic, c2 := s.z[:to], s.linear[:to+1], s.quadratic[:to+1], s.c*s.c
+	begin := s.a * z[from]
+	for at := from + MinSide; at <= to-MinSide; at++ { // with the terms of cost in its order: a rounded sum decides
+		num := begin + s.c*(linear[at]-linear[from+1])
+		left := begin*z[from] + quadratic[at] - quadratic[from+1] - num*num/(s.a+c2*float64(at-from-1))
+		first := s.a * z[at]
+		num = first + s.c*(linear[to]-linear[at+1])
+		right := first*z[at] + quadratic[to] - quadratic[at+1] - num*num/(s.a+c2*float64(to-at-1))
+		if g := whole - left - right; g > gain {
 			gain, best = g, at
 		}
 	}

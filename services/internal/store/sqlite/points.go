@@ -189,13 +189,13 @@ func (s *Store) Points(ctx context.Context, q store.PointQuery, limit int) ([]st
 	text, args := pointsQuery(q, limit)
 	var points []store.Point
 	err := s.query(ctx, func(rows *sql.Rows) error {
-		var doc, value []byte
+		var doc, value sql.RawBytes // nothing below keeps them
 		if err := rows.Scan(&doc, &value); err != nil {
 			return err
 		}
 		var p store.Point
-		err := json.Unmarshal(doc, &p.PointRun)
-		if err == nil {
+		var err error
+		if p.PointRun, err = s.pointRuns.decode(doc); err == nil {
 			p.Summary, err = pointvalue.Decode(q.Series, value)
 		}
 		points = append(points, p)

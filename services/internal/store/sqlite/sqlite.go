@@ -39,6 +39,7 @@ type Store struct {
 
 	reading, writing statements
 	hashers          sync.Pool // of *marker
+	pointRuns        pointRunDecoder
 
 	flusher  flusher
 	damaged  atomic.Pointer[error] // the first damage that was found; nil for none
