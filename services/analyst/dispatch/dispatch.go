@@ -42,13 +42,13 @@ func New(s open.Settings, st Store, now func() time.Time, log *zap.Logger) (*Dis
 	if err != nil {
 		return nil, err
 	}
-	d := Over(channels, st, now, log)
+	d := over(channels, st, now, log)
 	d.close = end
 	return d, nil
 }
 
-// Over returns a dispatcher for receivers that are open. Run does not close them.
-func Over(channels []receiver.Channel, st Store, now func() time.Time, log *zap.Logger) *Dispatcher {
+// over returns a dispatcher for receivers that are open. Run does not close them.
+func over(channels []receiver.Channel, st Store, now func() time.Time, log *zap.Logger) *Dispatcher {
 	holder := ulid.Make().String()
 	d := &Dispatcher{workers: make(map[string]*worker, len(channels)), store: st, now: now, log: log, close: func() error { return nil }}
 	for _, c := range channels {

@@ -3,11 +3,10 @@ package judge_test
 import (
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
+	"github.com/benchmark-ai/bai/services/internal/simtest"
 )
 
 // newJudge returns a Judge with a confidence of 0.95.
@@ -25,18 +24,10 @@ func withConfidence(tb testing.TB, confidence float64) judge.Judge {
 	return j
 }
 
-// sets returns how many sets a simulation has: 2,000, or as many as BAI_SIMULATIONS says.
+// sets returns how many sets a simulation has: 2,000 unless simtest says another number.
 func sets(tb testing.TB) int {
 	tb.Helper()
-	text := os.Getenv("BAI_SIMULATIONS")
-	if text == "" {
-		return 2000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		tb.Fatalf("BAI_SIMULATIONS is %q: want a number of sets", text)
-	}
-	return n
+	return simtest.Count(tb, 2000)
 }
 
 // seeded returns a source of random numbers that gives the same numbers in each test.

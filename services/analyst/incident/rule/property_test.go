@@ -3,9 +3,7 @@ package rule_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/rule"
+	"github.com/benchmark-ai/bai/services/internal/simtest"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -30,7 +29,7 @@ func (w *watcher) open() []string {
 func TestPointsInAnyOrderLateOrTwiceEndInTheSameIncidents(t *testing.T) {
 	for name, r := range map[string]incident.Rule{"regression": regression(), "below": below()} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range simulations() {
+			for seed := range simulations(t) {
 				random := rand.New(rand.NewPCG(uint64(seed), 3))
 				all := stepped(random)
 				var twice []store.Point
@@ -71,12 +70,10 @@ func below() incident.Rule {
 	return r.WithID()
 }
 
-// simulations is how many series each kind of noise has: 8, or as many as BAI_SIMULATIONS says.
-func simulations() int {
-	if n, err := strconv.Atoi(os.Getenv("BAI_SIMULATIONS")); err == nil {
-		return n
-	}
-	return 8
+// simulations returns how many series each kind of noise has.
+func simulations(tb testing.TB) int {
+	tb.Helper()
+	return simtest.Count(tb, 8)
 }
 
 // With the detector alone, as points come, 0.5 to 3 changes of 1,000 points of noise are false.
@@ -89,7 +86,7 @@ func TestNoiseFiresOnceIn1000PointsAtMost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fired, suspected := 0, 0
-			for seed := range simulations() {
+			for seed := range simulations(t) {
 				r, v := rand.New(rand.NewPCG(uint64(seed), 7)), 0.0
 				w := watch(t, regression())
 				for i := range length {
@@ -99,8 +96,8 @@ func TestNoiseFiresOnceIn1000PointsAtMost(t *testing.T) {
 				fired += notified(w.all())
 				suspected += len(w.all())
 			}
-			t.Logf("of %d points: %d suspected, %d fired", length*simulations(), suspected, fired)
-			if most := length * simulations() / 1000; fired > most {
+			t.Logf("of %d points: %d suspected, %d fired", length*simulations(t), suspected, fired)
+			if most := length * simulations(t) / 1000; fired > most {
 				t.Errorf("%d fired, %d at most", fired, most)
 			}
 		})
@@ -109,7 +106,7 @@ func TestNoiseFiresOnceIn1000PointsAtMost(t *testing.T) {
 
 func TestAStepOfThreeStandardDeviationsFires(t *testing.T) {
 	fired, delay := 0, 0
-	for seed := range simulations() {
+	for seed := range simulations(t) {
 		w := watch(t, regression())
 		values := noisy(uint64(seed), 1, [2]float64{100, 30}, [2]float64{97, 15})
 		for i, v := range values {
@@ -119,9 +116,9 @@ func TestAStepOfThreeStandardDeviationsFires(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d fired, after %.1f points", fired, simulations(), float64(delay)/float64(max(1, fired)))
-	if fired*10 < simulations()*9 {
-		t.Errorf("%d of %d fired", fired, simulations())
+	t.Logf("%d of %d fired, after %.1f points", fired, simulations(t), float64(delay)/float64(max(1, fired)))
+	if fired*10 < simulations(t)*9 {
+		t.Errorf("%d of %d fired", fired, simulations(t))
 	}
 }
 

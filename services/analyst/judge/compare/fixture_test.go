@@ -3,8 +3,6 @@ package compare_test
 import (
 	"math"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
@@ -51,20 +49,6 @@ func steady() []float64 {
 // seeded returns a source of random numbers that gives the same numbers in each test.
 func seeded(stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(20240607, stream))
-}
-
-// comparisons returns how many a simulation has: some, or as many as BAI_SIMULATIONS says.
-func comparisons(tb testing.TB, some int) int {
-	tb.Helper()
-	text := os.Getenv("BAI_SIMULATIONS")
-	if text == "" {
-		return some
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		tb.Fatalf("BAI_SIMULATIONS is %q: want a number of comparisons", text)
-	}
-	return n
 }
 
 // share fails unless a share of all comparisons, which a simulation counted, is between two

@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
+	"github.com/benchmark-ai/bai/services/internal/simtest"
 )
 
 // Simulations have fixed seeds: 2,000 comparisons or 500, or as many as BAI_SIMULATIONS says.
@@ -43,7 +44,7 @@ func TestRunsOfTheSameThingAreRarelyWorseOrBetter(t *testing.T) {
 		for _, n := range []int{5, 10} {
 			t.Run(fmt.Sprintf("%d runs that differ by %v of the spread within them", n, between), func(t *testing.T) {
 				t.Parallel()
-				all := comparisons(t, 2000)
+				all := simtest.Count(t, 2000)
 				wrong := changes(newComparer(t, 0), seeded(1), all, func(r *rand.Rand) compare.Metric {
 					return compare.Metric{Direction: judge.Lower, Base: sampled(r, n, between), Other: sampled(r, n, between)}
 				})
@@ -76,9 +77,9 @@ func TestSingleRunsOfTheSameThingAreRarelyWorseOrBetterBesideAHistory(t *testing
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			draw := noises()[test.noise]
-			all := comparisons(t, 500)
+			all := simtest.Count(t, 500)
 			if name == "1 run a side" {
-				all = comparisons(t, 2000)
+				all = simtest.Count(t, 2000)
 			}
 			wrong := changes(newComparer(t, 0), seeded(2), all, func(r *rand.Rand) compare.Metric {
 				return compare.Metric{
@@ -104,7 +105,7 @@ func changes(c compare.Comparer, r *rand.Rand, all int, next func(*rand.Rand) co
 func TestAHistoryThatDependsOnItselfIsWorthLess(t *testing.T) {
 	t.Parallel()
 	for _, rho := range []float64{0.6, 0.8} {
-		c, r, all, wrong := newComparer(t, 0), seeded(3), comparisons(t, 500), 0
+		c, r, all, wrong := newComparer(t, 0), seeded(3), simtest.Count(t, 500), 0
 		for range all {
 			at := r.NormFloat64()
 			next := func(n int) (values []float64) {
@@ -155,7 +156,7 @@ func TestTheIntervalCoversTheChange(t *testing.T) {
 			}
 			t.Run(name+", "+noise, func(t *testing.T) {
 				t.Parallel()
-				all := comparisons(t, test.simulated)
+				all := simtest.Count(t, test.simulated)
 				count := covered(newComparer(t, 0), seeded(4), all, func(r *rand.Rand) compare.Metric {
 					return compare.Metric{
 						Base: runs(drawn(r, draw, test.base, 1)...), Other: runs(drawn(r, draw, test.other, 1.05)...),
@@ -180,7 +181,7 @@ func covered(c compare.Comparer, r *rand.Rand, all int, next func(*rand.Rand) co
 
 func TestOfManyMetricsThatDidNotChangeFewSetsHaveOneThatDid(t *testing.T) {
 	t.Parallel()
-	c, r, all, wrong := newComparer(t, 0), seeded(5), comparisons(t, 500), 0
+	c, r, all, wrong := newComparer(t, 0), seeded(5), simtest.Count(t, 500), 0
 	for range all {
 		metrics := make([]compare.Metric, 5)
 		for i := range metrics {

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
 	"github.com/benchmark-ai/bai/services/analyst/judge/sequential"
+	"github.com/benchmark-ai/bai/services/internal/simtest"
 )
 
 func newComparer(tb testing.TB, minChange float64, series, pairs int) sequential.Comparer {
@@ -134,20 +134,6 @@ func simulate(c sequential.Comparer, pairs int, pair func(n int) (old, other flo
 	return looks{}
 }
 
-// simulations returns how many there are: 2,000, or as many as BAI_SIMULATIONS says.
-func simulations(tb testing.TB) int {
-	tb.Helper()
-	text := os.Getenv("BAI_SIMULATIONS")
-	if text == "" {
-		return 2000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		tb.Fatalf("BAI_SIMULATIONS is %q: want a number of simulations", text)
-	}
-	return n
-}
-
 // noises draw deviations from a level, most of which are 1 in size.
 func noises() map[string]func(*rand.Rand) float64 {
 	return map[string]func(*rand.Rand) float64{
@@ -176,7 +162,7 @@ func equalSides(r *rand.Rand, noise func(*rand.Rand) float64, drift float64) fun
 
 func TestEqualSidesSeldomDifferHoweverOftenSomebodyLooks(t *testing.T) {
 	t.Parallel()
-	all := simulations(t)
+	all := simtest.Count(t, 2000)
 	check := func(name string, noise func(*rand.Rand) float64, pairs int, drift float64) {
 		r, c, wrong := rand.New(rand.NewPCG(20240607, 2)), newComparer(t, 0, 1, pairs), 0
 		for range all {
@@ -199,7 +185,7 @@ func TestEqualSidesSeldomDifferHoweverOftenSomebodyLooks(t *testing.T) {
 
 func TestTheIntervalCoversTheChangeAlthoughItWasStoppedWhenNarrow(t *testing.T) {
 	t.Parallel()
-	all := simulations(t)
+	all := simtest.Count(t, 2000)
 	for _, change := range []float64{0, 0.002, 0.005, 0.01, 0.02} {
 		r, c, covered, stopped, pairs := rand.New(rand.NewPCG(20240607, 3)), newComparer(t, 0.01, 1, 15), 0, 0, 0
 		for range all {
@@ -223,7 +209,7 @@ func TestTheIntervalCoversTheChangeAlthoughItWasStoppedWhenNarrow(t *testing.T) 
 
 func TestLargeChangesAreFoundEarly(t *testing.T) {
 	t.Parallel()
-	all := simulations(t)
+	all := simtest.Count(t, 2000)
 	for _, test := range []struct {
 		change float64 // in standard deviations of a run
 		least  float64
