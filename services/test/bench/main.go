@@ -84,6 +84,7 @@ func measurements() []measurement {
 		{"samples", samplesEndToEnd},
 		{"extraction", extraction},
 		{"parsing", parsing},
+		{"detectors", detectors},
 		{"sidecar", sidecar},
 		{"emission", emission},
 		{"points", pointsPage},
