@@ -107,14 +107,33 @@ func runningMedians(values []float64) (medians, deviations []float64) {
 	n := len(values)
 	medians, deviations = make([]float64, n), make([]float64, n)
 	var window [medianWidth]float64
+	w := window[:copy(window[:], values)]
+	insertionSort(w)
+	last := 0 // the first row of the window
 	for i := range values {
-		from := max(0, min(i-medianWidth/2, n-medianWidth))
-		w := window[:copy(window[:], values[from:min(n, from+medianWidth)])]
-		insertionSort(w)
+		if from := max(0, min(i-medianWidth/2, n-medianWidth)); from > last {
+			replace(w, values[last], values[last+medianWidth])
+			last = from
+		}
 		medians[i] = middle(w)
 		deviations[i] = math.Abs(values[i] - medians[i])
 	}
 	return medians, deviations
+}
+
+// replace puts a value in place of another one among sorted values.
+func replace(w []float64, old, v float64) {
+	i := 0
+	for w[i] != old {
+		i++
+	}
+	for ; i+1 < len(w) && w[i+1] < v; i++ {
+		w[i] = w[i+1]
+	}
+	for ; i > 0 && w[i-1] > v; i-- {
+		w[i] = w[i-1]
+	}
+	w[i] = v
 }
 
 // insertionSort is the fastest for so few values.

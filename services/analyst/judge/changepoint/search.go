@@ -21,8 +21,9 @@ func segment(z []float64) (starts []int, best float64) {
 		return nil, best
 	}
 	var seen [][]int
+	s := newSums(z)
 	for _, rho := range [...]float64{0, 0.3, 0.6, 0.85} {
-		s := newSums(z, rho)
+		s.fill(rho)
 		gain := least * variance * (1 + rho)
 		found := s.among(s.candidates(gain), gain)
 		if len(found) == 0 || slices.ContainsFunc(seen, func(o []int) bool { return slices.Equal(o, found) }) {
@@ -45,17 +46,40 @@ type sums struct {
 	z                 []float64
 	linear, quadratic []float64 // of z[t] - rho z[t-1], up to a row
 	a, c              float64
+
+	// Terms of the gain of a split at a row: what the part before it adds to its numerator in cost, what the part from it on does, and
+	// what is a square of neither.
+	before, from, rest []float64
+	inverse            []float64 // of the divisor in cost, by the rows of a segment but one
+	estimates          []float64
 }
 
-func newSums(z []float64, rho float64) *sums {
+func newSums(z []float64) *sums {
 	n := len(z)
-	s := &sums{z: z, linear: make([]float64, n+1), quadratic: make([]float64, n+1), a: 1 - rho*rho, c: 1 - rho}
-	for t := 1; t < n; t++ {
-		d := z[t] - rho*z[t-1]
-		s.linear[t+1] = s.linear[t] + d
-		s.quadratic[t+1] = s.quadratic[t] + d*d
+	all := make([]float64, 7*n+2)
+	take := func(n int) (part []float64) {
+		part, all = all[:n:n], all[n:]
+		return part
 	}
-	return s
+	return &sums{z: z, linear: take(n + 1), quadratic: take(n + 1), before: take(n), from: take(n), rest: take(n), inverse: take(n), estimates: take(n)}
+}
+
+// fill makes the sums those of noise with an autocorrelation.
+func (s *sums) fill(rho float64) {
+	s.a, s.c = 1-rho*rho, 1-rho
+	linear, quadratic := 0.0, 0.0
+	for t := 1; t < len(s.z); t++ {
+		v := s.z[t]
+		d := v - rho*s.z[t-1]
+		s.before[t] = s.c * linear
+		linear += d
+		quadratic += d * d
+		s.linear[t+1], s.quadratic[t+1] = linear, quadratic
+		s.from[t], s.rest[t] = s.a*v-s.c*linear, d*d-s.a*v*v
+	}
+	for rows := range s.inverse {
+		s.inverse[rows] = 1 / (s.a + s.c*s.c*float64(rows))
+	}
 }
 
 // cost is the sum of squared innovations of the segment from a row up to another.
@@ -88,20 +112,46 @@ func (s *sums) candidates(gain float64) []int {
 
 // split returns the best split of an interval, 0 where none gains enough.
 func (s *sums) split(from, to int, gain float64) (best int) {
+	rows := to - from - 2*MinSide + 1 // that may begin the second part
+	if rows < 1 {
+		return 0
+	}
+	// Estimates of the gain need no division. The gain itself, whose rounded sum decides, is not far from them: only the best estimates matter.
+	slack := 1e-9 * (1 + s.quadratic[len(s.z)])
 	whole := s.cost(from, to)
-	z, linear, quadratic, c2 := s.z[:to], s.linear[:to+1], s.quadratic[:to+1], s.c*s.c
-	begin := s.a * z[from]
-	for at := from + MinSide; at <= to-MinSide; at++ { // with the terms of cost in its order: a rounded sum decides
-		num := begin + s.c*(linear[at]-linear[from+1])
-		left := begin*z[from] + quadratic[at] - quadratic[from+1] - num*num/(s.a+c2*float64(at-from-1))
-		first := s.a * z[at]
-		num = first + s.c*(linear[to]-linear[at+1])
-		right := first*z[at] + quadratic[to] - quadratic[at+1] - num*num/(s.a+c2*float64(to-at-1))
-		if g := whole - left - right; g > gain {
+	estimates, highest := s.gains(from, to)
+	if least := s.a*s.z[from]*s.z[from] - s.quadratic[from+1] + s.quadratic[to] - whole; highest <= gain+least-slack {
+		return 0
+	}
+	for i, estimate := range estimates {
+		if estimate < highest-2*slack {
+			continue
+		}
+		at := from + MinSide + i
+		if g := whole - s.cost(from, at) - s.cost(at, to); g > gain {
 			gain, best = g, at
 		}
 	}
 	return best
+}
+
+// gains returns estimates of what the splits of an interval gain, but for a number that is the same for all, and the highest of them.
+func (s *sums) gains(from, to int) (estimates []float64, highest float64) {
+	rows := to - from - 2*MinSide + 1
+	first, last := s.a*s.z[from]-s.c*s.linear[from+1], s.c*s.linear[to]
+	lefts := s.before[from+MinSide:][:rows]
+	rights, rests, inverse := s.from[from+MinSide:][:rows], s.rest[from+MinSide:][:rows], s.inverse[MinSide-1:][:rows]
+	estimates, highest = s.estimates[:rows], math.Inf(-1)
+	for i, left := range lefts {
+		left += first
+		right := rights[i] + last
+		e := left*left*inverse[i] + right*right*inverse[rows-1-i] + rests[i]
+		estimates[i] = e
+		if e > highest {
+			highest = e
+		}
+	}
+	return estimates, highest
 }
 
 // among returns the segmentation of least cost whose starts are candidates and each cost
