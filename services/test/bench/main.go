@@ -85,6 +85,8 @@ func measurements() []measurement {
 		{"extraction", extraction},
 		{"parsing", parsing},
 		{"detectors", detectors},
+		{"analyst", analysed},
+		{"analyst-beside", analysedBesideSamples},
 		{"sidecar", sidecar},
 		{"emission", emission},
 		{"points", pointsPage},

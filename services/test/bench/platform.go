@@ -27,6 +27,7 @@ type platform struct {
 	addr string
 	cmd  *exec.Cmd
 	log  *os.File
+	conn *grpc.ClientConn
 	api  baiv1.RunServiceClient
 	sets baiv1.SetServiceClient
 }
@@ -65,7 +66,7 @@ func withPlatform(ctx context.Context, b bench, use func(*platform) error, args 
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	p.addr = addr
+	p.addr, p.conn = addr, conn
 	p.api, p.sets = baiv1.NewRunServiceClient(conn), baiv1.NewSetServiceClient(conn)
 	return use(p)
 }
