@@ -149,10 +149,9 @@ func (l *analystLoad) start(ctx context.Context, task, done string, alarms bool)
 	if err := os.WriteFile(file, []byte(values.String()), 0o600); err != nil {
 		return "", err
 	}
-	text := noop(fmt.Sprintf("#!/bin/sh\ncat %s >> \"$BENCHMARK_AI_FILE\"\n", file)) + fmt.Sprintf("[info.labels]\ntask_name = %q\n[output]\n", task)
-	for _, metric := range []string{"rate", done} {
-		text += fmt.Sprintf("[[output.metrics]]\nname = %q\nunits = \"B/s\"\ndirection = \"higher\"\n", metric)
-	}
+	const metric = "[[output.metrics]]\nname = %q\nunits = \"B/s\"\ndirection = \"higher\"\n"
+	text := noop(fmt.Sprintf("#!/bin/sh\ncat %s >> \"$BENCHMARK_AI_FILE\"\n", file)) +
+		fmt.Sprintf("[info.labels]\ntask_name = %q\n[output]\n"+metric+metric, task, "rate", done)
 	if alarms {
 		text += fmt.Sprintf("[[alarms]]\nmetric = \"rate\"\nwhen = \"regression\"\nmin_change = \"2%%\"\n[[alarms]]\nmetric = %q\nabove = 0\nfor = 1\n", done)
 	}

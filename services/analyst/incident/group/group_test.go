@@ -88,6 +88,18 @@ func in(i incident.Incident, states ...incident.State) incident.Incident {
 // everybody is the one receiver of all incidents.
 func everybody(incident.Incident) []string { return []string{"team"} }
 
+// described returns the state and the metrics of a notice.
+func described(n notice.Notice) string {
+	text := string(n.Became)
+	for _, i := range n.Incidents {
+		text += " " + i.Series.Metric
+	}
+	if n.More > 0 {
+		text += fmt.Sprintf(" and %d more", n.More)
+	}
+	return text
+}
+
 // notified are the notices of a group whose members are in states, one set after the other.
 func notified(t *testing.T, steps ...[]incident.Incident) []string {
 	t.Helper()
@@ -109,14 +121,7 @@ func notified(t *testing.T, steps ...[]incident.Incident) []string {
 		}
 		g = next
 		for _, one := range notices {
-			text := string(one.Became)
-			for _, i := range one.Incidents {
-				text += " " + i.Series.Metric
-			}
-			if one.More > 0 {
-				text += fmt.Sprintf(" and %d more", one.More)
-			}
-			got = append(got, text)
+			got = append(got, described(one))
 		}
 	}
 	return got
