@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/service"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/sink"
@@ -23,20 +25,40 @@ type Settings struct {
 	Webhook    *webhook.Settings    `toml:"webhook"`
 }
 
+// entry is one sink that can be in settings.
+type entry struct {
+	name     string
+	isOn     bool
+	validate func() error
+	open     func() (sink.Sink, error)
+}
+
+// entryOf is the sink with the settings s, which are nil if it is off.
+func entryOf[S interface{ Validate() error }, T sink.Sink](name string, s *S, open func(S) (T, error)) entry {
+	return entry{
+		name: name, isOn: s != nil,
+		validate: func() error { return (*s).Validate() },
+		open:     func() (sink.Sink, error) { return open(*s) },
+	}
+}
+
+// sinks returns an entry for each field of s.
+func sinks(ctx context.Context, s Settings, now func() time.Time) []entry {
+	return []entry{
+		entryOf("prometheus", s.Prometheus, prometheus.New),
+		entryOf("folder", s.Folder, folder.New),
+		entryOf("cloudwatch", s.CloudWatch, func(c cloudwatch.Settings) (*cloudwatch.Sink, error) { return cloudwatch.New(ctx, c, now) }),
+		entryOf("webhook", s.Webhook, func(w webhook.Settings) (*webhook.Sink, error) { return webhook.New(w, now) }),
+	}
+}
+
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
 	var errs []error
-	if s.Prometheus != nil {
-		errs = append(errs, s.Prometheus.Validate())
-	}
-	if s.Folder != nil {
-		errs = append(errs, s.Folder.Validate())
-	}
-	if s.CloudWatch != nil {
-		errs = append(errs, s.CloudWatch.Validate())
-	}
-	if s.Webhook != nil {
-		errs = append(errs, s.Webhook.Validate())
+	for _, e := range sinks(context.Background(), s, nil) {
+		if e.isOn {
+			errs = append(errs, e.validate())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -46,32 +68,20 @@ func (s Settings) Validate() error {
 func Runnables(ctx context.Context, s Settings, d sink.Deps) (map[string]service.Runnable, func() error, error) {
 	parts := make(map[string]service.Runnable)
 	var closers []func() error
-	add := func(name string, to sink.Sink, err error) error {
-		if err != nil {
-			return fmt.Errorf("open sink %s: %w", name, err)
+	var errs []error
+	for _, e := range sinks(ctx, s, d.Now) {
+		if !e.isOn {
+			continue
 		}
-		if c, ok := to.(interface{ Close() error }); ok {
+		to, err := e.open()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("open sink %s: %w", e.name, err))
+			continue
+		}
+		if c, ok := to.(io.Closer); ok {
 			closers = append(closers, c.Close)
 		}
-		maps.Copy(parts, sink.New(name, to, d))
-		return nil
-	}
-	var errs []error
-	if s.Prometheus != nil {
-		to, err := prometheus.New(*s.Prometheus)
-		errs = append(errs, add("prometheus", to, err))
-	}
-	if s.Folder != nil {
-		to, err := folder.New(*s.Folder)
-		errs = append(errs, add("folder", to, err))
-	}
-	if s.CloudWatch != nil {
-		to, err := cloudwatch.New(ctx, *s.CloudWatch, d.Now)
-		errs = append(errs, add("cloudwatch", to, err))
-	}
-	if s.Webhook != nil {
-		to, err := webhook.New(*s.Webhook, d.Now)
-		errs = append(errs, add("webhook", to, err))
+		maps.Copy(parts, sink.New(e.name, to, d))
 	}
 	end := func() error {
 		var errs []error
