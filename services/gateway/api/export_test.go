@@ -6,6 +6,9 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
+// RunOf exports runOf.
+var RunOf = runOf
+
 // FollowState exports followState.
 type FollowState struct{ followState }
 

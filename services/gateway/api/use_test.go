@@ -1,12 +1,39 @@
 package api_test
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/gateway/api"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
+
+func TestARunIsAnsweredWithAllThatItsDescriptorSaysForPeople(t *testing.T) {
+	var run store.Run
+	use := reflect.ValueOf(&run.Use).Elem()
+	for field, value := range use.Fields() {
+		switch value.Kind() { //nolint:exhaustive // a field of another kind is a reason to fail
+		case reflect.String:
+			value.SetString("x")
+		case reflect.Slice:
+			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		default:
+			t.Fatalf("this test has no value for %s", field.Name)
+		}
+	}
+	got := api.RunOf(run).ProtoReflect()
+	for field := range use.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if f := got.Descriptor().Fields().ByName(protoreflect.Name(name)); f == nil || !got.Has(f) {
+			t.Errorf("%s is lacking: Run of run.proto needs the field %s, and runOf in convert.go its value", field.Name, name)
+		}
+	}
+}
 
 func TestARunIsFoundByTheFrameworkAndTheDataThatItsDescriptorNames(t *testing.T) {
 	w := newFixture(t, options{})

@@ -1,4 +1,7 @@
 package submit
 
 // The rules that tests of this package check.
-var Decide = decide
+var (
+	Decide = decide
+	UseOf  = useOf
+)
