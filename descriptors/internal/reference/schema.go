@@ -35,6 +35,9 @@ func Schema() ([]byte, error) {
 	tables := map[string]schema{"": root}
 	for _, key := range parser.Keys() {
 		parent, name := cut(key.Path)
+		if key.Schema == nil {
+			return nil, fmt.Errorf("the type of %s has no schema: add one to Schemas of internal/types/schema.go", key.Path)
+		}
 		property := property(key)
 		switch key.Type {
 		case "table":
