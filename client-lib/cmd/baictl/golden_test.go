@@ -282,6 +282,11 @@ func resultCommands() map[string]string {
 		"config-bad-name":    "config set-context a/b",
 		"config-bad-server":  "config set-context lab --server http://x",
 		"config-no-verb":     "config set",
+		"config-delete-none": "config delete-context lab",
+		"dashboards-none":    "dashboards",
+		"dashboards-much":    "dashboards export a b",
+		"dashboards-where":   "dashboards install",
+		"report-where":       "report hello",
 		"manual-nothing":     "manual pdf",
 	}
 }

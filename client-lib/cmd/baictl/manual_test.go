@@ -1,8 +1,10 @@
 package main_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,26 @@ func TestEveryVerbHasAManPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkPage(t, strings.TrimSuffix(filepath.Base(page), ".1"), string(text))
+	}
+}
+
+// allCommands, in golden_test.go, has the command lines whose output is held.
+func TestEveryVerbHasOutputThatIsHeld(t *testing.T) {
+	dir := t.TempDir()
+	if got := runPiped(t, "", "manual", "man", dir); got.code != 0 {
+		t.Fatal(got)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "baictl-*.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := func(text string) string { return strings.ReplaceAll(text, "-", " ") + " " }
+	lines := slices.Collect(maps.Values(allCommands()))
+	for _, page := range pages {
+		verb := words(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(page), ".1"), "baictl-"))
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(words(line), verb) }) {
+			t.Errorf("golden_test.go has no command line of %q: add one to formattedCommands, or to the list of its group", verb)
+		}
 	}
 }
 
