@@ -270,7 +270,7 @@ func TestAFaultOfAnOverrideIsInTheOverrideAndOthersAreInTheText(t *testing.T) {
 		"a fault of the text behind a longer value on its line": {
 			old: `labels = { team = "a" }`, new: `labels = { team = "a", "-x" = "y" }`,
 			set:  []string{"info.labels.team=a-much-longer-value", "info.labels.more=x"},
-			want: []string{`BAI0021 f.toml:6:24: info.labels.-x: the key "-x" has a character where it may not (begin and end with a letter or digit; between them also - _ and .)`},
+			want: []string{`BAI0021 f.toml:6:24: info.labels.-x: the key "-x" has a character where it may not: "-" (begin and end with a letter or digit; between them also - _ and .)`},
 		},
 		"a fault of the text below a new line": {
 			old: `name = "rate"`, new: `nam = "rate"`,

@@ -8,8 +8,10 @@ import (
 	"path"
 	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
@@ -216,7 +218,15 @@ func refusal(e *syntax.Error) (code, message, remedy string) {
 	case e.Code == syntax.ErrInvalidRepeatSize || e.Code == syntax.ErrLarge || e.Code == syntax.ErrNestingDepth:
 		return fault.LargePattern, fmt.Sprintf("%s: %q", e.Code, shorten(expr)), "repeat at most 1000 times"
 	}
-	return fault.BadPattern, fmt.Sprintf("%s: %q", e.Code, shorten(expr)), `see https://pkg.go.dev/regexp/syntax`
+	return fault.BadPattern, fmt.Sprintf("%s: %s", e.Code, quotePattern(shorten(expr))), `see https://pkg.go.dev/regexp/syntax`
+}
+
+// quotePattern returns a pattern in quotes as the user wrote it, without Go's escapes, unless it would break the line.
+func quotePattern(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 || strings.ContainsRune(s, utf8.RuneError) {
+		return strconv.Quote(s)
+	}
+	return `"` + s + `"`
 }
 
 func shorten(s string) string {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/descriptors/internal/decode"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
@@ -130,7 +131,17 @@ func nameProblem(s string) string {
 	case len(s) > longest:
 		return fmt.Sprintf("has %d characters, %d at most are taken", len(s), longest)
 	}
-	return fmt.Sprintf("%q has a character where it may not", s)
+	text := fmt.Sprintf("%q has a character where it may not", s)
+	for i, r := range s {
+		inside := i > 0 && i < len(s)-1
+		if r == '/' { // some names may have one, after a domain
+			continue
+		}
+		if r >= utf8.RuneSelf || !isAlnum(s[i]) && (!inside || !strings.ContainsRune("-_.", r)) {
+			return fmt.Sprintf("%s: %q", text, string(r))
+		}
+	}
+	return text
 }
 
 func image(v decode.Value, s string) any {
