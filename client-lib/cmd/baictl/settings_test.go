@@ -105,7 +105,7 @@ func TestAContextIsMadeUsedChangedAndForgotten(t *testing.T) {
 	if got := h.must("config", "view", "-o", "name"); got != "127.0.0.1:7070\n" {
 		t.Errorf("after the current context was forgotten: %s", got)
 	}
-	expect(t, h.run(nil, "config", "delete-context", "two"), 2, `context "two": there is no such context, only ["one"]`)
+	expect(t, h.run(nil, "config", "delete-context", "two"), 2, `context "two": there is no such context, only "one"`)
 }
 
 func TestFlagsWinOverTheEnvironmentThatOverTheContextThatOverTheDefault(t *testing.T) {

@@ -114,7 +114,7 @@ func TestWhatIsTypedWinsOverTheEnvironmentThatOverTheContextThatOverTheDefault(t
 		})
 	}
 	for _, choice := range []contexts.ResolveInput{{Context: "x"}, {EnvContext: "x"}} {
-		if _, err := all.Resolve(choice); err == nil || !strings.Contains(err.Error(), `there is no such context, only ["bare" "home" "work"]`) {
+		if _, err := all.Resolve(choice); err == nil || !strings.Contains(err.Error(), `there is no such context, only "bare", "home", "work"`) {
 			t.Errorf("%+v: %v", choice, err)
 		}
 		if _, err := (contexts.Contexts{}).Resolve(choice); err == nil || !strings.Contains(err.Error(), "baictl config set-context x") {

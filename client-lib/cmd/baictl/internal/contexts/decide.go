@@ -1,6 +1,10 @@
 package contexts
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // A ResolveInput holds the settings of a command line and its environment.
 type ResolveInput struct {
@@ -70,5 +74,9 @@ func (e *UnknownError) Error() string {
 	if len(e.Known) == 0 {
 		return fmt.Sprintf("%s %q: there are no contexts yet (make one: baictl config set-context %s --server HOST:PORT)", e.From, e.Name, e.Name)
 	}
-	return fmt.Sprintf("%s %q: there is no such context, only %q", e.From, e.Name, e.Known)
+	known := make([]string, len(e.Known))
+	for i, name := range e.Known {
+		known[i] = strconv.Quote(name)
+	}
+	return fmt.Sprintf("%s %q: there is no such context, only %s", e.From, e.Name, strings.Join(known, ", "))
 }
