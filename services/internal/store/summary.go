@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Summaries are the summaries of a run's samples, once all of them are stored.
+// Summaries are the summaries of a run's samples, once all of them are stored. Complete ones are never replaced.
 type Summaries struct {
 	Run       string    `json:"run"`
 	Attempt   int       `json:"attempt"`  // whose samples are summarised: the last

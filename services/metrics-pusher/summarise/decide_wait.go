@@ -61,9 +61,9 @@ func nextAction(d pendingRun, t storedCounts, complete bool, now time.Time, s Se
 	return actionWait
 }
 
-// better reports whether summaries replace the earlier ones: they are complete, or both are incomplete and they have more samples.
+// better reports whether summaries replace the earlier ones: these are incomplete, and the others are complete or have more samples.
 func better(now, before store.Summaries) bool {
-	return now.Complete || !before.Complete && now.Samples > before.Samples
+	return !before.Complete && (now.Complete || now.Samples > before.Samples)
 }
 
 // equal reports whether summaries are stored as the same text: to write them again would only make a revision of its own, with an event.

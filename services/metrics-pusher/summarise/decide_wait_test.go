@@ -47,7 +47,7 @@ func TestSummariesNeverTellLessThanBefore(t *testing.T) {
 		want        bool
 	}{
 		"more samples": {more, part, true}, "fewer samples": {part, more, false}, "as many": {part, part, false},
-		"all of them": {all, more, true}, "all of them again": {all, all, true}, "part, where all were there": {more, all, false},
+		"all of them": {all, more, true}, "all of them again": {all, all, false}, "part, where all were there": {more, all, false},
 	} {
 		if got := better(tt.now, tt.before); got != tt.want {
 			t.Errorf("%s: %t", name, got)
