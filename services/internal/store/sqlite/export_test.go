@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-
-	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
 // CheckIntegrity reads the whole file and returns its damage, if there is any.
@@ -28,17 +26,6 @@ func FirstSchema() (schemaOf string, applicationID int) { return schema()[0], sq
 
 // Versions is how many versions of the schema there were, this one included.
 func Versions() int { return len(schema()) }
-
-// HashTokens, EncodeHashes, DecodeHashes and ContainsHashes are for tests.
-var (
-	HashTokens     = hashTokens
-	EncodeHashes   = encodeHashes
-	DecodeHashes   = decodeHashes
-	ContainsHashes = containsHashes
-)
-
-// HashLines returns the hashes of the tokens of lines.
-func HashLines(lines []event.Line) []uint32 { return new(tokenHasher).hashLines(lines) }
 
 // SegmentSizes returns the number of lines of each segment, in order.
 func (s *Store) SegmentSizes(ctx context.Context) (lines []int, err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite/tokenhash"
 )
 
 // search finds lines by tokens.
@@ -16,7 +17,7 @@ type search struct {
 }
 
 func newSearch(s *Store, tokens []string) search {
-	return search{store: s, hashes: hashTokens(tokens), finder: store.NewFinder(tokens)}
+	return search{store: s, hashes: tokenhash.Of(tokens), finder: store.NewFinder(tokens)}
 }
 
 // linesOf appends the next selected lines of src, and moves the position in it: behind all stored lines if fewer selected lines follow than
@@ -143,7 +144,7 @@ func (f search) mayMatch(ctx context.Context, in segmentGroup) (bool, error) {
 		}
 		has := false
 		if err == nil {
-			has, err = containsHashes(hashes, f.hashes)
+			has, err = tokenhash.Contain(hashes, f.hashes)
 		}
 		if err != nil || has {
 			return has, err

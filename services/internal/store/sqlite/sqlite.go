@@ -38,7 +38,7 @@ type Store struct {
 	notifier notifier.Notifier
 
 	reading, writing statements
-	hashers          sync.Pool // of *marker
+	hashers          sync.Pool // of *tokenhash.Hasher
 	pointRuns        pointRunDecoder
 
 	flusher  flusher
