@@ -48,6 +48,9 @@ func (s Series) Values() []float64 {
 	return values
 }
 
+// Size returns an estimate of the bytes of the message of the series.
+func (s Series) Size() int { return s.key().size() + pointSize*len(s.Points) }
+
 // Point is the value of one run.
 type Point struct {
 	Index   int // of the run, as Add was given it
@@ -104,7 +107,7 @@ func (b *Builder) addValue(s *store.Summary, index int) {
 		}
 		one = &Series{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels}
 		b.series[k] = one
-		b.Size += seriesSize + len(k.metric) + len(k.unit) + len(k.labels)
+		b.Size += k.size()
 	}
 	if one.Direction == "" {
 		one.Direction = judge.Direction(s.Direction)
@@ -157,6 +160,8 @@ func keyOf(s *store.Summary) key {
 	}
 	return k
 }
+
+func (k key) size() int { return seriesSize + len(k.metric) + len(k.unit) + len(k.labels) }
 
 func (k key) compare(other key) int {
 	return cmp.Or(cmp.Compare(k.metric, other.metric), cmp.Compare(k.unit, other.unit), cmp.Compare(k.labels, other.labels))

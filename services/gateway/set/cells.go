@@ -42,12 +42,15 @@ func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []C
 	room := maxPageRuns
 	for ; at < s.Cells && len(cells) < n && room > 0; at++ {
 		c := CellRuns{Cell: plan.Cell(at), Index: at, Counted: plan.Repetitions(at), Warmups: plan.Warmup(at)}
-		c.Runs, inner, err = k.cellRuns(ctx, s, c.Name, inner, room)
+		c.Runs, inner, err = k.cells.runs(ctx, s, c.Name, inner, room)
 		if err == nil {
-			c.Skipped, err = k.skipped(ctx, s, at, c.Name)
+			c.Skipped, err = k.cells.skipped(ctx, s, at, c.Name)
 		}
 		if err != nil {
 			return nil, "", err
+		}
+		for i := range c.Runs {
+			c.Runs[i].Descriptor = ""
 		}
 		cells, room = append(cells, c), room-len(c.Runs)
 		if inner != "" {
@@ -73,25 +76,25 @@ func (k *Sets) cellPlan(ctx context.Context, s Set) (*sweep.Plan, error) {
 	return l.plan, nil
 }
 
-// cellRuns returns up to n runs of a cell, oldest first, and the token of the next ones.
-func (k *Sets) cellRuns(ctx context.Context, s Set, cell, token string, n int) ([]store.Run, string, error) {
-	runs, next, err := k.deps.Store.Runs(ctx, store.RunFilter{Set: s.ID, Cell: cell, Oldest: true}, token, n)
+// cellStore reads the runs of cells.
+type cellStore struct{ store Store }
+
+// runs returns up to n runs of a cell, oldest first, and the token of the next ones.
+func (k cellStore) runs(ctx context.Context, s Set, cell, token string, n int) ([]store.Run, string, error) {
+	runs, next, err := k.store.Runs(ctx, store.RunFilter{Set: s.ID, Cell: cell, Oldest: true}, token, n)
 	if errors.Is(err, store.ErrCursor) {
 		return nil, "", &TokenError{}
-	}
-	for i := range runs {
-		runs[i].Descriptor = ""
 	}
 	return runs, next, err
 }
 
 // skipped returns the number of repetitions that a cell lacks because it has enough: those
 // after its last run.
-func (k *Sets) skipped(ctx context.Context, s Set, cell int, name string) (int, error) {
+func (k cellStore) skipped(ctx context.Context, s Set, cell int, name string) (int, error) {
 	if !s.isStopped(cell) {
 		return 0, nil
 	}
-	last, _, err := k.deps.Store.Runs(ctx, store.RunFilter{Set: s.ID, Cell: name}, "", 1)
+	last, _, err := k.store.Runs(ctx, store.RunFilter{Set: s.ID, Cell: name}, "", 1)
 	if err != nil || len(last) == 0 {
 		return 0, err
 	}

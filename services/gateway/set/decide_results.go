@@ -1,6 +1,8 @@
 package set
 
 import (
+	"slices"
+
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/gateway/series"
 )
@@ -44,6 +46,20 @@ func resultsOf(all []series.Series, j judge.Judge) []MetricResult {
 		results = append(results, m)
 	}
 	return results
+}
+
+// selectMetrics returns the series of the metrics with some names; without names, all.
+func selectMetrics(all []series.Series, names []string) []series.Series {
+	if len(names) == 0 {
+		return all
+	}
+	var some []series.Series
+	for _, one := range all {
+		if slices.Contains(names, one.Metric) {
+			some = append(some, one)
+		}
+	}
+	return some
 }
 
 // cellsFor returns the number of cells, at most n, whose runs are at most a number of runs.

@@ -40,6 +40,7 @@ func (p pass) reconcile(ctx context.Context, id string) (more bool, err error) {
 			return false, err
 		}
 		p.forget(id)
+		p.rollups.queue.Add(id) // a process that has ended may have left some of it
 		return false, nil
 	}
 	if s.Fence > p.lease.Fence {
@@ -78,6 +79,7 @@ func (p pass) save(ctx context.Context, s Set) (more bool, err error) {
 		return false, err
 	}
 	p.changes.send()
+	p.rollups.queue.Add(s.ID)
 	if s.State == StateFinished {
 		p.log.Info("set finished", zap.String("set", s.ID), zap.String("outcome", string(s.Outcome)),
 			zap.Int("succeeded", s.Counts.Succeeded), zap.Int("failed", s.Counts.Failed), zap.Int("canceled", s.Counts.Canceled))

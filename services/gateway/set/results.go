@@ -11,6 +11,8 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/gateway/series"
+	"github.com/benchmark-ai/bai/services/gateway/set/rollup"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/points"
 )
@@ -37,8 +39,9 @@ func (c CellResults) Token() string { return formatToken(c.Index, "") }
 
 // Results returns the results of up to n cells of a set, of all metrics or of those with the
 // given names, and the token of the next page, empty after the last one. Token "" is the
-// first page. A page takes one read for the runs of each cell and one for each run that
-// counts, of maxPageRuns runs at most, or of one cell. A page ends early once its results are large.
+// first page. A page takes two reads for each block of cells whose results are stored, and for
+// each other cell one for its runs and one for each run that counts, of maxPageRuns runs at
+// most, or of one cell. A page ends early once its results are large.
 //
 // The error is *TokenError, *StateError as that of Cells, or *SizeError.
 func (k *Sets) Results(ctx context.Context, s Set, token string, n int, metrics []string) (cells []CellResults, next string, err error) {
@@ -53,13 +56,17 @@ func (k *Sets) Results(ctx context.Context, s Set, token string, n int, metrics 
 	if err != nil {
 		return nil, "", err
 	}
-	at, end, size := begin, min(s.Cells, begin+cellsFor(s, n, maxPageRuns)), 0
-	for at < end && size < maxPageSize {
-		batch := make([]CellResults, min(end-at, cellsFor(s, n, batchRuns)))
+	p, err := k.page(ctx, s, begin, min(s.Cells, begin+cellsFor(s, n, maxPageRuns)), metrics)
+	if err != nil {
+		return nil, "", err
+	}
+	at, size := begin, 0
+	for at < p.end && size < maxPageSize {
+		batch := make([]CellResults, min(p.end-at, cellsFor(s, n, batchRuns)))
 		for i := range batch {
 			batch[i] = CellResults{Cell: plan.Cell(at + i), Index: at + i}
 		}
-		if err := k.readResults(ctx, s, batch, metrics); err != nil {
+		if err := p.read(ctx, batch); err != nil {
 			return nil, "", err
 		}
 		for i := range batch {
@@ -73,38 +80,112 @@ func (k *Sets) Results(ctx context.Context, s Set, token string, n int, metrics 
 	return cells, next, nil
 }
 
-// readResults reads the results of cells.
-func (k *Sets) readResults(ctx context.Context, s Set, cells []CellResults, metrics []string) error {
+// resultPage reads the results of some cells of a set.
+type resultPage struct {
+	cells   cellStore
+	judge   judge.Judge
+	set     Set
+	end     int // the cell after the last one
+	metrics []string
+	stored  map[int]rollup.CellResults // of the cells whose results are stored
+	live    func()                     // is called if results are read from runs that may be stored
+}
+
+// page returns the page of the cells from one on and before another, with their stored results.
+func (k *Sets) page(ctx context.Context, s Set, begin, end int, metrics []string) (*resultPage, error) {
 	j, err := judge.New(judge.Settings{})
 	if err != nil {
-		return fmt.Errorf("compute results: %w", err)
+		return nil, fmt.Errorf("compute results: %w", err)
 	}
-	runs := make([][]store.Run, len(cells))
-	err = forEach(ctx, len(cells), func(ctx context.Context, i int) (err error) {
-		if runs[i], err = k.countedRuns(ctx, s, cells[i].Name); err == nil {
-			cells[i].Skipped, err = k.skipped(ctx, s, cells[i].Index, cells[i].Name)
+	p := &resultPage{cells: k.cells, judge: j, set: s, end: end, metrics: metrics, stored: make(map[int]rollup.CellResults), live: func() {}}
+	if s.State == StateFinished {
+		p.live = func() { k.runner.rollups.queue.Add(s.ID) }
+	}
+	blocks := blocksOf(s, begin, end)
+	found := make([]storedBlock, len(blocks))
+	err = forEach(ctx, len(blocks), func(ctx context.Context, i int) (err error) {
+		found[i], err = k.runner.rollups.load(ctx, s, blocks[i])
+		return err
+	})
+	for _, b := range found {
+		for _, c := range b.cells {
+			p.stored[c.Index] = c
+		}
+	}
+	return p, err
+}
+
+// read reads the results of cells of the page.
+func (p *resultPage) read(ctx context.Context, cells []CellResults) error {
+	var live []*CellResults
+	for i := range cells {
+		if c, ok := p.stored[cells[i].Index]; ok {
+			c.Series = selectMetrics(c.Series, p.metrics)
+			cells[i].set(c, p.judge)
+			continue
+		}
+		live = append(live, &cells[i])
+	}
+	if len(live) == 0 {
+		return nil
+	}
+	p.live()
+	readers := make([]*cellReader, len(live))
+	for i, c := range live {
+		readers[i] = newCellReader(c.Index, c.Name, p.metrics)
+	}
+	if err := p.cells.read(ctx, p.set, readers); err != nil {
+		return err
+	}
+	for i, c := range live {
+		c.set(readers[i].results(), p.judge)
+	}
+	return nil
+}
+
+// set sets the results of a cell.
+func (c *CellResults) set(r rollup.CellResults, j judge.Judge) {
+	c.Succeeded, c.Unsummarised, c.Incomplete, c.Skipped, c.Metrics = r.Succeeded, r.Unsummarised, r.Incomplete, r.Skipped, resultsOf(r.Series, j)
+	for i := range r.Series {
+		c.size += r.Series[i].Size()
+	}
+}
+
+// read reads cells from their runs. The error is *SizeError once the values of one are too many.
+func (k cellStore) read(ctx context.Context, s Set, cells []*cellReader) error {
+	err := forEach(ctx, len(cells), func(ctx context.Context, i int) (err error) {
+		c := cells[i]
+		if err = k.readRuns(ctx, s, c); err == nil {
+			c.skipped, err = k.skipped(ctx, s, c.index, c.name)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	values := make([]cellReader, len(cells))
 	var reads []func(ctx context.Context) error
-	for i := range cells {
-		values[i] = cellReader{docs: k.deps.Store, cell: cells[i].Name, Builder: series.Builder{Metrics: metrics, System: true}}
-		for _, r := range runs[i] {
-			reads = append(reads, func(ctx context.Context) error { return values[i].read(ctx, r) })
+	for _, c := range cells {
+		for _, r := range c.counted {
+			reads = append(reads, func(ctx context.Context) error { return c.readSummary(ctx, k.store, r) })
 		}
 	}
-	if err := forEach(ctx, len(reads), func(ctx context.Context, i int) error { return reads[i](ctx) }); err != nil {
-		return err
+	return forEach(ctx, len(reads), func(ctx context.Context, i int) error { return reads[i](ctx) })
+}
+
+// readRuns reads the runs of a cell.
+func (k cellStore) readRuns(ctx context.Context, s Set, c *cellReader) (err error) {
+	for token := ""; ; {
+		var runs []store.Run
+		if runs, token, err = k.runs(ctx, s, c.name, token, maxPageRuns); err != nil {
+			return err
+		}
+		for _, r := range runs {
+			c.addRun(r)
+		}
+		if token == "" {
+			return nil
+		}
 	}
-	for i := range cells {
-		c, v := &cells[i], &values[i]
-		c.Succeeded, c.Unsummarised, c.Incomplete, c.Metrics, c.size = v.Runs, v.Unsummarised, v.Incomplete, resultsOf(v.Series(), j), v.Size
-	}
-	return nil
 }
 
 // forEach calls a function for the numbers from 0 to n-1, several at a time, and stops at
@@ -124,36 +205,42 @@ func forEach(ctx context.Context, n int, f func(ctx context.Context, i int) erro
 	return ctx.Err()
 }
 
-// countedRuns returns the runs of a cell that count.
-func (k *Sets) countedRuns(ctx context.Context, s Set, cell string) (counted []store.Run, err error) {
-	for token := ""; ; {
-		var runs []store.Run
-		if runs, token, err = k.cellRuns(ctx, s, cell, token, maxPageRuns); err != nil {
-			return nil, err
-		}
-		for _, r := range runs {
-			if points.Counts(r) {
-				counted = append(counted, r)
-			}
-		}
-		if token == "" {
-			return counted, nil
-		}
-	}
-}
-
-// cellReader reads the values of one cell. Several goroutines may use it.
+// cellReader reads the results of one cell. Several goroutines may call readSummary.
 type cellReader struct {
-	docs store.Getter
-	cell string
+	index int
+	name  string
+
+	counted []store.Run // runs that count, without descriptors
+	skipped int
+	made    int             // runs of the cell, with those that do not count
+	oldest  *runRef         // of these; nil: there are none
+	goesOn  bool            // a run has not ended, or was projected without its submission
+	summary map[string]bool // runs that count, by ID: whether the summary is complete; missing if there is none
 
 	mu sync.Mutex
 	series.Builder
 }
 
-// read adds a run with its summary. The error is *SizeError once the values are too many.
-func (c *cellReader) read(ctx context.Context, r store.Run) error {
-	found, _, err := store.Get[store.Summaries](ctx, c.docs, store.KindSummary, r.ID)
+func newCellReader(index int, name string, metrics []string) *cellReader {
+	return &cellReader{index: index, name: name, summary: make(map[string]bool), Builder: series.Builder{Metrics: metrics, System: true}}
+}
+
+// addRun adds a run of the cell.
+func (c *cellReader) addRun(r store.Run) {
+	c.made++
+	if c.oldest == nil || r.Created.Before(c.oldest.Created) {
+		c.oldest = &runRef{Run: r.ID, Created: r.Created}
+	}
+	c.goesOn = c.goesOn || r.Phase != event.PhaseFinished || r.Descriptor == ""
+	if r.Descriptor = ""; points.Counts(r) {
+		c.counted = append(c.counted, r)
+	}
+}
+
+// readSummary adds a run that counts with its summary. The error is *SizeError once the
+// values are too many.
+func (c *cellReader) readSummary(ctx context.Context, docs store.Getter, r store.Run) error {
+	found, _, err := store.Get[store.Summaries](ctx, docs, store.KindSummary, r.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("read the summary of run %s: %w", r.ID, err)
 	}
@@ -163,8 +250,18 @@ func (c *cellReader) read(ctx context.Context, r store.Run) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if all != nil {
+		c.summary[r.ID] = all.Complete
+	}
 	if c.Add(r.Repetition, r, all); c.Size > maxCellSize {
-		return &SizeError{Cell: c.cell}
+		return &SizeError{Cell: c.name}
 	}
 	return nil
+}
+
+// results returns the results of the cell, once everything is read.
+func (c *cellReader) results() rollup.CellResults {
+	return rollup.CellResults{
+		Index: c.index, Succeeded: c.Runs, Unsummarised: c.Unsummarised, Incomplete: c.Incomplete, Skipped: c.skipped, Series: c.Series(),
+	}
 }

@@ -32,11 +32,12 @@ type Runner struct {
 	now       func() time.Time
 	log       *zap.Logger
 
-	loop   *control.Loop
-	leader *control.Leader
-	lease  store.Lease
-	values map[string]map[int]*measuredCell // of open cells, by set and cell
-	full   time.Time                        // when the last pass began that read all active runs; zero after a failed pass
+	loop    *control.Loop
+	leader  *control.Leader
+	lease   store.Lease
+	rollups *rollups
+	values  map[string]map[int]*measuredCell // of open cells, by set and cell
+	full    time.Time                        // when the last pass began that read all active runs; zero after a failed pass
 
 	notified map[string]bool // finished sets whose notices this process has stored
 
@@ -54,6 +55,7 @@ func NewRunner(s Settings, d Deps) *Runner {
 		leader:   control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
 		notified: make(map[string]bool), opened: make(map[string]bool), noted: make(map[string]bool), values: make(map[string]map[int]*measuredCell),
 	}
+	r.rollups = newRollups(d, r.plans)
 	r.loop = control.NewLoop("sets", s.Interval, d.Log, r.work, control.LoopSettings{Eager: true, Failing: "sets wait", Working: "sets go on"})
 	return r
 }
@@ -85,9 +87,12 @@ func (r *Runner) note(run string) {
 }
 
 // Run runs sets while this process holds the lease, and waits for the lease while another
-// process holds it, until ctx is done.
+// process holds it, until ctx is done. It also stores results: see RollUp.
 func (r *Runner) Run(ctx context.Context) error {
 	defer r.leader.Release(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { _ = r.rollups.run(ctx) })
 	return r.loop.Run(ctx)
 }
 

@@ -15,6 +15,8 @@
 //     submit), and only after a pass has made it active. So a process that crashes anywhere
 //     submits the same runs again, which are the same runs, and overlooks none: a user who
 //     cancels a set ends all of its runs.
+//   - KindSetRollup: results of cells that do not change any more. It may be deleted at any
+//     time: the results are read from the runs then.
 //
 // Only one process runs sets at a time, the holder of a lease. A process that lost the
 // lease without noticing submits at most the same runs, and the fence refuses its write.
@@ -72,6 +74,8 @@ type runReader interface {
 	// Run and Runs do the same as those of store.Runs.
 	Run(ctx context.Context, id string) (store.Run, error)
 	Runs(ctx context.Context, f store.RunFilter, token string, limit int) (runs []store.Run, next string, err error)
+	// RunPoints does the same as that of store.PointReader.
+	RunPoints(ctx context.Context, runs, metrics []string) ([]store.RunPoints, error)
 	// Streams does the same as that of store.Ingester.
 	Streams(ctx context.Context, run string) ([]store.Stream, error)
 }
@@ -115,13 +119,14 @@ type Deps struct {
 type Sets struct {
 	deps   Deps
 	docs   documents
+	cells  cellStore
 	plans  *planCache
 	runner *Runner
 }
 
 // New returns Sets whose changes the Runner of this process hears of at once.
 func New(d Deps, r *Runner) *Sets {
-	return &Sets{deps: d, docs: documents{d.Store}, plans: r.plans, runner: r}
+	return &Sets{deps: d, docs: documents{d.Store}, cells: cellStore{d.Store}, plans: r.plans, runner: r}
 }
 
 // timestamp returns the time to store in a document.

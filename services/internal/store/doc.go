@@ -30,6 +30,7 @@ const (
 	KindSet                Kind = "set"           // gateway, and under a lease: set → how far its runs have come
 	KindSetRequest         Kind = "sweep"         // gateway: set, digest → the request that its runs are made of
 	KindOpenSet            Kind = "openset"       // gateway: set → it has not finished, or finished a short time ago
+	KindSetRollup          Kind = "rollup"        // gateway: set, cells → results of these cells that do not change any more
 	KindBaseline           Kind = "baseline"      // gateway: namespace, name → the runs that others are compared with
 	KindOrder              Kind = "order"         // gateway: run → the data sets to fetch for it
 	KindDownload           Kind = "transfer"      // fetcher: source → the transfer under way or done

@@ -14,7 +14,7 @@ func Kinds() []store.Kind {
 	return []store.Kind{
 		store.KindIdempotencyKey, store.KindRunName, store.KindSubmission, store.KindOutbox, store.KindCancel, store.KindDescriptor, store.KindArtifact,
 		store.KindCodeBundle, store.KindPin, store.KindSchedule, store.KindScheduleVersion, store.KindFirings, store.KindBackfill,
-		store.KindSet, store.KindSetRequest, store.KindOpenSet, store.KindBaseline, store.KindOrder,
+		store.KindSet, store.KindSetRequest, store.KindOpenSet, store.KindSetRollup, store.KindBaseline, store.KindOrder,
 		store.KindDownload, store.KindObject, store.KindQueue, store.KindSlotTable, store.KindPlan, store.KindWatch, store.KindLogProgress,
 		store.KindPendingSummary, store.KindSummary, store.KindPoints, store.KindReindex, store.KindOwed, store.KindEnvironment,
 		store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindIncidentIndex, store.KindConfirmation, store.KindConfirmationRuns,

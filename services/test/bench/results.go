@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// setResults measures how long it takes to read all results of a set of 10,000 cells with 10 metrics from each store, as a pivot does, and
+// setResults measures how long it takes to read all results of a finished set of 10,000 cells with 10 metrics from each store, as a pivot does, and
 // to write a report of 1,000 cells, with its size. Tests of their packages take the times. The one of Elasticsearch is started if
 // BAI_TEST_REAL is 1.
 func setResults(ctx context.Context, _ bench) ([]result, error) {
