@@ -73,7 +73,7 @@ func TestTasksThatRaceForTheFirstNoticeOfAGroupAreBothInANotice(t *testing.T) {
 }
 
 func TestTasksWhoseAnalystsAreKilledOneAfterTheOtherAreBothInANotice(t *testing.T) {
-	for effect, survived := 1, false; !survived; effect += 3 { // all of them take seconds
+	for effect, survived := 1, false; !survived; effect += 5 { // all of them take seconds
 		for q := range crashtest.Points() {
 			w := newFixture(t)
 			first, second := w.versionChange()
