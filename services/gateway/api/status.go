@@ -20,6 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/gateway/set"
+	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -159,8 +160,8 @@ func setErrorStatus(err error) error {
 	var (
 		missing *set.MissingError
 		state   *set.StateError
-		token   *set.TokenError
-		size    *set.SizeError
+		token   *results.TokenError
+		size    *results.SizeError
 	)
 	switch {
 	case errors.As(err, &missing) && missing.Ref == "":

@@ -2,17 +2,12 @@ package set
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
-
-// maxPageRuns is the number of runs in one page of cells.
-const maxPageRuns = 1000
 
 // CellRuns is a cell of a set with its runs.
 type CellRuns struct {
@@ -26,8 +21,8 @@ type CellRuns struct {
 }
 
 // Cells returns up to n cells of a set with their runs, and the token of the next page, empty
-// after the last one. Token "" is the first page. A page has at most maxPageRuns runs; a cell
-// whose runs do not all fit is continued by the next page. The error is *TokenError for a
+// after the last one. Token "" is the first page. A page has at most results.MaxPageRuns runs; a cell
+// whose runs do not all fit is continued by the next page. The error is *results.TokenError for a
 // token that Cells did not return, and *StateError for a set that has no cells by the rules
 // of this release.
 func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []CellRuns, next string, err error) {
@@ -35,16 +30,16 @@ func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []C
 	if err != nil {
 		return nil, "", err
 	}
-	at, inner, err := parseToken(token, s.Cells)
+	at, inner, err := results.ParseToken(token, s.Cells)
 	if err != nil {
 		return nil, "", err
 	}
-	room := maxPageRuns
+	room := results.MaxPageRuns
 	for ; at < s.Cells && len(cells) < n && room > 0; at++ {
 		c := CellRuns{Cell: plan.Cell(at), Index: at, Counted: plan.Repetitions(at), Warmups: plan.Warmup(at)}
-		c.Runs, inner, err = k.cells.runs(ctx, s, c.Name, inner, room)
+		c.Runs, inner, err = k.results.Runs(ctx, s.ID, c.Name, inner, room)
 		if err == nil {
-			c.Skipped, err = k.cells.skipped(ctx, s, at, c.Name)
+			c.Skipped, err = k.results.Skipped(ctx, s.results(), at, c.Name)
 		}
 		if err != nil {
 			return nil, "", err
@@ -54,13 +49,13 @@ func (k *Sets) Cells(ctx context.Context, s Set, token string, n int) (cells []C
 		}
 		cells, room = append(cells, c), room-len(c.Runs)
 		if inner != "" {
-			return cells, formatToken(at, inner), nil
+			return cells, results.FormatToken(at, inner), nil
 		}
 	}
 	if at == s.Cells {
 		return cells, "", nil
 	}
-	return cells, formatToken(at, ""), nil
+	return cells, results.FormatToken(at, ""), nil
 }
 
 // cellPlan returns the plan of a set. The error is *StateError if it has none by the rules
@@ -76,44 +71,17 @@ func (k *Sets) cellPlan(ctx context.Context, s Set) (*sweep.Plan, error) {
 	return l.plan, nil
 }
 
-// cellStore reads the runs of cells.
-type cellStore struct{ store Store }
-
-// runs returns up to n runs of a cell, oldest first, and the token of the next ones.
-func (k cellStore) runs(ctx context.Context, s Set, cell, token string, n int) ([]store.Run, string, error) {
-	runs, next, err := k.store.Runs(ctx, store.RunFilter{Set: s.ID, Cell: cell, Oldest: true}, token, n)
-	if errors.Is(err, store.ErrCursor) {
-		return nil, "", &TokenError{}
+// Results returns the results of up to n cells of a set, of all metrics or of those with the
+// given names, and the token of the next page, empty after the last one. Token "" is the first
+// page. The error is *results.TokenError, *StateError as that of Cells, or *results.SizeError.
+func (k *Sets) Results(ctx context.Context, s Set, token string, n int, metrics []string) (cells []results.CellResults, next string, err error) {
+	plan, err := k.cellPlan(ctx, s)
+	if err != nil {
+		return nil, "", err
 	}
-	return runs, next, err
-}
-
-// skipped returns the number of repetitions that a cell lacks because it has enough: those
-// after its last run.
-func (k cellStore) skipped(ctx context.Context, s Set, cell int, name string) (int, error) {
-	if !s.isStopped(cell) {
-		return 0, nil
+	page, err := k.results.Page(ctx, s.results(), plan, token, n, metrics)
+	if page.Live && s.State == StateFinished {
+		k.runner.rollups.queue.Add(s.ID)
 	}
-	last, _, err := k.store.Runs(ctx, store.RunFilter{Set: s.ID, Cell: name}, "", 1)
-	if err != nil || len(last) == 0 {
-		return 0, err
-	}
-	return s.Repetitions - last[0].Repetition, nil
-}
-
-// formatToken returns the token of the page that begins with a cell, after its runs up to an
-// inner token.
-func formatToken(cell int, inner string) string { return strconv.Itoa(cell) + "." + inner }
-
-// parseToken returns the cell with which a page begins, and the token of its runs.
-func parseToken(token string, cells int) (cell int, inner string, err error) {
-	if token == "" {
-		return 0, "", nil
-	}
-	first, inner, found := strings.Cut(token, ".")
-	cell, err = strconv.Atoi(first)
-	if err != nil || !found || cell < 0 || cell >= cells {
-		return 0, "", &TokenError{}
-	}
-	return cell, inner, nil
+	return page.Cells, page.Next, err
 }

@@ -22,17 +22,3 @@ type StateError struct{ Message string }
 
 // Error implements error.
 func (e *StateError) Error() string { return e.Message }
-
-// TokenError refuses a page token that was not given for the cells of a set.
-type TokenError struct{}
-
-// Error implements error.
-func (*TokenError) Error() string { return "not a page token of this list" }
-
-// SizeError refuses a request for results of a cell that are too large for one response.
-type SizeError struct{ Cell string }
-
-// Error implements error.
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("the results of cell %.200q are too large for a response", e.Cell)
-}

@@ -2,32 +2,25 @@ package set
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/benchmark-ai/bai/descriptors/sweep"
-	"github.com/benchmark-ai/bai/services/gateway/set/rollup"
+	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
-	"github.com/benchmark-ai/bai/services/internal/store"
-	"github.com/benchmark-ai/bai/services/points"
 )
 
 // rollups stores the results of cells that do not change any more, so that they are read at
 // once. Results that are not stored are read from their runs, to the same end.
 //
-// Several processes may store results of one set: they store the same ones. Only one goroutine
-// at a time may call step.
+// Only one goroutine at a time may call step.
 type rollups struct {
-	docs  documents
-	cells cellStore
-	plans *planCache
-	now   func() time.Time
-	log   *zap.Logger
-	queue *queue.Queue[string] // of sets
+	docs    documents
+	results *results.Reader
+	plans   *planCache
+	now     func() time.Time
+	queue   *queue.Queue[string] // of sets
 
 	progress map[string]*rollupProgress // by set
 }
@@ -42,7 +35,7 @@ type rollupProgress struct {
 func newRollups(d Deps, plans *planCache) *rollups {
 	fields := func(id string) []zap.Field { return []zap.Field{zap.String("results of set", id)} }
 	return &rollups{
-		docs: documents{d.Store}, cells: cellStore{d.Store}, plans: plans, now: d.Now, log: d.Log,
+		docs: documents{d.Store}, results: results.New(d.Store, d.Now, d.Log), plans: plans, now: d.Now,
 		queue: queue.New(d.Log, queue.Settings[string]{Fields: fields}), progress: make(map[string]*rollupProgress),
 	}
 }
@@ -103,14 +96,14 @@ func (r *rollups) step(ctx context.Context, id string) (s Set, more bool, err er
 		p.done = make([]bool, len(p.last))
 		r.progress[id] = p
 	}
-	blocks, made := blocksOf(s, 0, s.Cells), madeBlocks(s, l, p.last)
-	for p.next < len(blocks) {
+	made := madeBlocks(s, l, p.last)
+	for p.next < len(made) {
 		i := p.next
 		p.next++
 		if !made[i] || p.done[i] {
 			continue
 		}
-		if p.done[i], err = r.rollUp(ctx, s, l.plan, blocks[i]); err != nil {
+		if p.done[i], err = r.results.RollUp(ctx, s.results(), l.plan, i); err != nil {
 			p.next = i
 		}
 		return s, true, err
@@ -120,110 +113,4 @@ func (r *rollups) step(ctx context.Context, id string) (s Set, more bool, err er
 		delete(r.progress, id)
 	}
 	return s, false, nil
-}
-
-// load reads the stored results of a block, as far as they are those of the set as it is now.
-// A block whose oldest run is not stored any more has none.
-func (r *rollups) load(ctx context.Context, s Set, b block) (storedBlock, error) {
-	stored := storedBlock{block: b}
-	d, version, found, err := store.Find[blockDoc](ctx, r.docs.store, store.KindSetRollup, b.key(s.ID))
-	if err != nil || !found {
-		return stored, err
-	}
-	stored.version = version
-	if d.Oldest != nil {
-		if _, err = r.docs.store.Run(ctx, d.Oldest.Run); errors.Is(err, store.ErrNotFound) {
-			return stored, nil
-		}
-	}
-	if err != nil {
-		return stored, fmt.Errorf("look for run %s: %w", d.Oldest.Run, err)
-	}
-	cells, err := d.Decode()
-	if err != nil {
-		r.log.Warn("stored results of a set are not used", zap.String("set", s.ID), zap.Int("cell", b.first), zap.Error(err))
-		return stored, nil
-	}
-	stored.cells, stored.oldest = current(s, cells, d.Ended), d.Oldest
-	return stored, nil
-}
-
-// rollUp stores the results of the cells of a block that do not change any more and are not
-// stored yet. It reports whether there is nothing left to store.
-func (r *rollups) rollUp(ctx context.Context, s Set, plan *sweep.Plan, b block) (done bool, err error) {
-	stored, err := r.load(ctx, s, b)
-	if err != nil || stored.whole() {
-		return err == nil, err
-	}
-	before := len(stored.cells)
-	for cells := range slices.Chunk(stored.missing(), cellsFor(s, s.Cells, batchRuns)) {
-		more, oldest, err := r.read(ctx, s, plan, cells)
-		if _, large := errors.AsType[*SizeError](err); large {
-			return true, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		stored = stored.with(more, oldest)
-	}
-	if len(stored.cells) == before {
-		return false, nil
-	}
-	d := blockDoc{Block: rollup.Encode(stored.cells), Ended: s.ended(), Oldest: stored.oldest}
-	if len(d.Cells) > maxBlockSize {
-		return true, nil
-	}
-	if stored.version == 0 {
-		err = store.Create(ctx, r.docs.store, store.KindSetRollup, b.key(s.ID), d)
-	} else {
-		_, err = store.Replace(ctx, r.docs.store, store.KindSetRollup, b.key(s.ID), stored.version, d)
-	}
-	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrConflict) {
-		return false, nil // another process does the same
-	}
-	return err == nil && stored.whole(), err
-}
-
-// read reads cells from their runs, and returns the results of those that do not change any
-// more, and the oldest of their runs.
-func (r *rollups) read(ctx context.Context, s Set, plan *sweep.Plan, cells []int) (all []rollup.CellResults, oldest *runRef, err error) {
-	readers := make([]*cellReader, len(cells))
-	for i, cell := range cells {
-		readers[i] = newCellReader(cell, plan.Cell(cell).Name, nil)
-	}
-	if err := r.cells.read(ctx, s, readers); err != nil {
-		return nil, nil, err
-	}
-	var ids []string
-	for _, c := range readers {
-		ids = append(ids, c.withoutSummary()...)
-	}
-	bare, err := r.bare(ctx, ids)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, c := range readers {
-		if results, ok := settled(s, c, plan.Warmup(c.index)+plan.Repetitions(c.index), bare, r.now()); ok {
-			all, oldest = append(all, results), older(oldest, c.oldest)
-		}
-	}
-	return all, oldest, nil
-}
-
-// bare returns the runs that have points and no summary, of runs that had none when they were
-// read: their samples were summarised, and there were none.
-func (r *rollups) bare(ctx context.Context, runs []string) (map[string]bool, error) {
-	all := make(map[string]bool)
-	for ids := range slices.Chunk(runs, store.MaxPointRuns) {
-		found, err := r.docs.store.RunPoints(ctx, ids, []string{points.DurationMetric})
-		if err != nil {
-			return nil, fmt.Errorf("read the points of runs: %w", err)
-		}
-		for _, p := range found {
-			if p.Revision == 0 {
-				all[p.Run] = true
-			}
-		}
-	}
-	return all, nil
 }

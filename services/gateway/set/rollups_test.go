@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/benchmark-ai/bai/services/gateway/set"
+	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
@@ -32,7 +33,7 @@ func (g *gateway) rollUp(id string) {
 }
 
 // cellResults returns all results of a set.
-func (g *gateway) cellResults(id string, metrics ...string) (all []set.CellResults) {
+func (g *gateway) cellResults(id string, metrics ...string) (all []results.CellResults) {
 	g.w.t.Helper()
 	for token := ""; ; {
 		page, next, err := g.Results(g.w.t.Context(), g.get(id), token, 1000, metrics)
@@ -77,9 +78,9 @@ func (forgetful) Runs(context.Context, store.RunFilter, string, int) ([]store.Ru
 }
 
 // sameResults fails the test if results differ.
-func sameResults(t *testing.T, subject string, got, want []set.CellResults) {
+func sameResults(t *testing.T, subject string, got, want []results.CellResults) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(set.CellResults{}), cmpopts.EquateNaNs()); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(results.CellResults{}), cmpopts.EquateNaNs()); diff != "" {
 		t.Fatalf("%s (-runs +stored):\n%s", subject, diff)
 	}
 }

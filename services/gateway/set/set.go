@@ -35,6 +35,7 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/analyst/notice"
+	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -117,16 +118,16 @@ type Deps struct {
 // Sets creates, cancels and resumes sets. Several goroutines may use it, and so may several
 // processes on one store.
 type Sets struct {
-	deps   Deps
-	docs   documents
-	cells  cellStore
-	plans  *planCache
-	runner *Runner
+	deps    Deps
+	docs    documents
+	results *results.Reader
+	plans   *planCache
+	runner  *Runner
 }
 
 // New returns Sets whose changes the Runner of this process hears of at once.
 func New(d Deps, r *Runner) *Sets {
-	return &Sets{deps: d, docs: documents{d.Store}, cells: cellStore{d.Store}, plans: r.plans, runner: r}
+	return &Sets{deps: d, docs: documents{d.Store}, results: r.rollups.results, plans: r.plans, runner: r}
 }
 
 // timestamp returns the time to store in a document.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/gateway/set"
+	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -401,7 +402,7 @@ func TestCellsComeInPagesWithTheirRuns(t *testing.T) {
 	}
 	want(t, "cells", strings.Join(got, "\n"), "0 size=1K,n=1 2\n1 size=1K,n=2 2\n2 size=1K,n=3 2\n3 size=1M,n=1 2\n-\n4 size=1M,n=2 2\n5 size=1M,n=3 2\n-")
 	for _, token := range []string{"x", "6.", "-1.", "1", "0.x"} {
-		var refused *set.TokenError
+		var refused *results.TokenError
 		if _, _, err := g.Cells(t.Context(), s, token, 4); !errors.As(err, &refused) {
 			t.Errorf("token %q: %v", token, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/api/request"
 	"github.com/benchmark-ai/bai/services/gateway/rpc"
 	"github.com/benchmark-ai/bai/services/gateway/set"
+	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
@@ -238,7 +239,7 @@ func parametersOf(c sweep.Cell) []*baiv1.CellParameter {
 	return out
 }
 
-func cellResultOf(c set.CellResults) *baiv1.CellResult {
+func cellResultOf(c results.CellResults) *baiv1.CellResult {
 	out := &baiv1.CellResult{
 		Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell),
 		Succeeded: message.Int32(c.Succeeded), Unsummarised: message.Int32(c.Unsummarised), Incomplete: message.Int32(c.Incomplete), Skipped: message.Int32(c.Skipped),
@@ -249,7 +250,7 @@ func cellResultOf(c set.CellResults) *baiv1.CellResult {
 	return out
 }
 
-func metricResultOf(m *set.MetricResult) *baiv1.MetricResult {
+func metricResultOf(m *results.MetricResult) *baiv1.MetricResult {
 	out := &baiv1.MetricResult{
 		Metric: m.Metric, Unit: m.Unit, Labels: m.Labels, Direction: string(m.Direction),
 		N: message.Int32(m.N), Excluded: message.Int32(m.Excluded), Median: m.Median, Lacking: message.Int32(m.Lacking),

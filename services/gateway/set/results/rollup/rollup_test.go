@@ -12,7 +12,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 	"github.com/benchmark-ai/bai/services/gateway/series"
-	"github.com/benchmark-ai/bai/services/gateway/set/rollup"
+	"github.com/benchmark-ai/bai/services/gateway/set/results/rollup"
 )
 
 // same compares cells: numbers by their bits, and no points like none.

@@ -1,4 +1,4 @@
-package set
+package results
 
 import (
 	"fmt"
@@ -85,15 +85,15 @@ func TestResultsOfACell(t *testing.T) {
 
 func TestCellsOfAPageOfResults(t *testing.T) {
 	for name, tt := range map[string]struct {
-		set  Set
+		set  SetState
 		n    int
 		want int
 	}{
-		"a page has as many cells as were asked for":               {Set{Repetitions: 1}, 50, 50},
-		"a page has the cells of 1,000 runs, warm-ups included":    {Set{Repetitions: 9, Warmup: 1}, 500, 100},
-		"a page has one cell, even if that has more than the runs": {Set{Repetitions: 10_000}, 50, 1},
+		"a page has as many cells as were asked for":               {SetState{Repetitions: 1}, 50, 50},
+		"a page has the cells of 1,000 runs, warm-ups included":    {SetState{Repetitions: 9, Warmup: 1}, 500, 100},
+		"a page has one cell, even if that has more than the runs": {SetState{Repetitions: 10_000}, 50, 1},
 	} {
-		if got := cellsFor(tt.set, tt.n, maxPageRuns); got != tt.want {
+		if got := tt.set.cellsFor(tt.n, MaxPageRuns); got != tt.want {
 			t.Errorf("%s: got %d, want %d", name, got, tt.want)
 		}
 	}

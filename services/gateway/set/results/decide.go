@@ -1,4 +1,4 @@
-package set
+package results
 
 import (
 	"slices"
@@ -64,6 +64,6 @@ func selectMetrics(all []series.Series, names []string) []series.Series {
 
 // cellsFor returns the number of cells, at most n, whose runs are at most a number of runs.
 // It is at least one.
-func cellsFor(s Set, n, runs int) int {
+func (s SetState) cellsFor(n, runs int) int {
 	return min(n, max(1, runs/max(1, s.Repetitions+s.Warmup)))
 }
