@@ -9,6 +9,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/document"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 	"github.com/benchmark-ai/bai/services/internal/store/notifier"
 )
@@ -28,8 +30,8 @@ func (s *streamStore) AppendSamples(ctx context.Context, batches []store.Samples
 		if err := b.Validate(); err != nil {
 			return err
 		}
-		work[i] = batch{topic: event.TopicMetrics, origin: b.Origin, end: b.End, n: len(b.Samples), put: func(buf []byte, e *encoder, n int) ([]byte, error) {
-			return e.sample(buf, &b.Samples[n])
+		work[i] = batch{topic: event.TopicMetrics, origin: b.Origin, end: b.End, n: len(b.Samples), put: func(buf []byte, e *document.Encoder, n int) ([]byte, error) {
+			return e.Sample(buf, &b.Samples[n])
 		}}
 	}
 	return wrapError("append samples", s.append(ctx, s.client.Settings.Prefix+"-"+schema.Metrics, work))
@@ -42,8 +44,8 @@ func (s *streamStore) AppendLines(ctx context.Context, batches []store.Lines) er
 		if err := b.Validate(); err != nil {
 			return err
 		}
-		work[i] = batch{topic: event.TopicLogs, origin: b.Origin, end: b.End, n: len(b.Lines), put: func(buf []byte, e *encoder, n int) ([]byte, error) {
-			return e.line(buf, &b.Lines[n])
+		work[i] = batch{topic: event.TopicLogs, origin: b.Origin, end: b.End, n: len(b.Lines), put: func(buf []byte, e *document.Encoder, n int) ([]byte, error) {
+			return e.Line(buf, &b.Lines[n])
 		}}
 	}
 	return wrapError("append lines", s.append(ctx, s.client.Settings.Prefix+"-"+schema.Logs, work))
@@ -55,7 +57,7 @@ type batch struct {
 	origin store.Origin
 	end    *event.End
 	n      int
-	put    func(buf []byte, e *encoder, n int) ([]byte, error) // writes the nth
+	put    func(buf []byte, e *document.Encoder, n int) ([]byte, error) // writes the nth
 }
 
 // append stores batches: one writer stores those of one source, in order. It goes on after refused documents, so that no others are lost
@@ -147,7 +149,7 @@ type writer struct {
 
 // batch adds a batch. It returns the documents that the server refused, or the error that ends the write.
 func (w *writer) batch(ctx context.Context, index string, b batch) (refused []error, err error) {
-	month := partition(b.origin.Run)
+	month := names.Partition(b.origin.Run)
 	if at := index + "-" + month; w.index != at {
 		if refused, err = w.flush(ctx); err != nil {
 			return refused, err
@@ -157,7 +159,7 @@ func (w *writer) batch(ctx context.Context, index string, b batch) (refused []er
 	if err := w.addStream(b); err != nil {
 		return refused, err
 	}
-	e := newEncoder(b.origin)
+	e := document.New(b.origin)
 	for n := range b.n {
 		at := len(w.body)
 		body, err := b.put(w.body, e, n)
@@ -185,7 +187,7 @@ func (w *writer) addStream(b batch) error {
 			continue // the document with its end covers it
 		}
 		at := len(w.streamBody)
-		side, id, err := appendStreamDoc(w.streamBody, b.origin, b.topic, end)
+		side, id, err := document.AppendStream(w.streamBody, b.origin, b.topic, end)
 		if err != nil {
 			return fmt.Errorf("%w: source of run %q: %w", store.ErrRefused, b.origin.Run, err)
 		}

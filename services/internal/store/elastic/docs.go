@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
@@ -57,7 +58,7 @@ func (s *docStore) CreateDoc(ctx context.Context, d store.Doc) error {
 		return err
 	}
 	d.Version = 1
-	err := s.client.Create(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), newDocRecord(d))
+	err := s.client.Create(ctx, s.client.Index(schema.Docs), names.Doc(d.Kind, d.Key), newDocRecord(d))
 	return wrapError(fmt.Sprintf("create %s %q", d.Kind, d.Key), err)
 }
 
@@ -74,7 +75,7 @@ func (s *docStore) doc(ctx context.Context, kind store.Kind, key string) (k docR
 	if err := s.schema.Ensure(ctx); err != nil {
 		return k, at, err
 	}
-	at, err = s.client.Get(ctx, s.client.Index(schema.Docs), docID(kind, key), &k)
+	at, err = s.client.Get(ctx, s.client.Index(schema.Docs), names.Doc(kind, key), &k)
 	return k, at, err
 }
 
@@ -89,7 +90,7 @@ func (s *docStore) ReplaceDoc(ctx context.Context, d store.Doc) (int64, error) {
 		err = store.ErrConflict
 	case err == nil:
 		d.Version++
-		err = s.client.Replace(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), at, newDocRecord(d))
+		err = s.client.Replace(ctx, s.client.Index(schema.Docs), names.Doc(d.Kind, d.Key), at, newDocRecord(d))
 	}
 	if err != nil {
 		return 0, wrapError(fmt.Sprintf("replace version %d of %s %q", d.Version, d.Kind, d.Key), err)
@@ -112,7 +113,7 @@ func (s *docStore) DeleteDoc(ctx context.Context, d store.Doc) error {
 		}
 		done := false
 		if err == nil {
-			done, err = s.client.Delete(ctx, s.client.Index(schema.Docs), docID(d.Kind, d.Key), at)
+			done, err = s.client.Delete(ctx, s.client.Index(schema.Docs), names.Doc(d.Kind, d.Key), at)
 		}
 		if err != nil || done {
 			return wrapError(fmt.Sprintf("delete version %d of %s %q", d.Version, d.Kind, d.Key), err)

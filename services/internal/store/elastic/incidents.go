@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
@@ -61,23 +62,23 @@ type incidentGood struct {
 
 func newIncidentDoc(r store.IncidentRecord) incidentDoc {
 	d := incidentDoc{
-		Timestamp: timestamp(nanos(r.Opened)),
+		Timestamp: names.Timestamp(names.Nanos(r.Opened)),
 		Incident: incidentFields{
-			ID: termOf(r.ID), State: termOf(r.State), Over: r.Over, Silent: r.Silent, When: termOf(r.When), Cause: termOf(r.Cause), Kind: termOf(r.Kind),
-			Direction: termOf(r.Direction), Group: termOf(r.Group), Message: r.Message, AckedBy: termOf(r.AckedBy), Since: milliseconds(r.Since), Updated: milliseconds(r.Updated),
+			ID: names.Term(r.ID), State: names.Term(r.State), Over: r.Over, Silent: r.Silent, When: names.Term(r.When), Cause: names.Term(r.Cause), Kind: names.Term(r.Kind),
+			Direction: names.Term(r.Direction), Group: names.Term(r.Group), Message: r.Message, AckedBy: names.Term(r.AckedBy), Since: milliseconds(r.Since), Updated: milliseconds(r.Updated),
 		},
-		Run:    incidentRun{ID: termOf(r.BadRun), Namespace: termOf(r.Namespace), Task: termOf(r.Task), Cell: termOf(r.Cell), Version: termOf(r.BadVersion)},
-		Good:   incidentGood{Run: termOf(r.GoodRun), Version: termOf(r.GoodVersion)},
-		Metric: resultMetric{Name: termOf(r.Metric), Unit: termOf(r.Unit)},
+		Run:    incidentRun{ID: names.Term(r.BadRun), Namespace: names.Term(r.Namespace), Task: names.Term(r.Task), Cell: names.Term(r.Cell), Version: names.Term(r.BadVersion)},
+		Good:   incidentGood{Run: names.Term(r.GoodRun), Version: names.Term(r.GoodVersion)},
+		Metric: resultMetric{Name: names.Term(r.Metric), Unit: names.Term(r.Unit)},
 		Value:  map[string]any{},
 	}
 	for _, name := range r.Notify {
-		d.Incident.Notify = append(d.Incident.Notify, termOf(name))
+		d.Incident.Notify = append(d.Incident.Notify, names.Term(name))
 	}
 	if r.Over {
 		d.Incident.Lasted = max(r.Since.Sub(r.Opened).Seconds(), 0)
 	}
-	d.Labels, _ = searchable(r.Labels)
+	d.Labels, _ = names.Searchable(r.Labels)
 	numbers := map[string]store.Float{"before": r.Before, "after": r.After}
 	if r.Magnitude != nil {
 		numbers["magnitude"] = *r.Magnitude
@@ -100,7 +101,7 @@ func (s *incidentStore) PutIncident(ctx context.Context, r store.IncidentRecord)
 	if err := s.schema.Ensure(ctx); err != nil {
 		return err
 	}
-	err := s.client.PutVersion(ctx, s.client.Index(schema.Incidents), digest(r.Namespace, r.ID), r.Version, newIncidentDoc(r))
+	err := s.client.PutVersion(ctx, s.client.Index(schema.Incidents), names.Digest(r.Namespace, r.ID), r.Version, newIncidentDoc(r))
 	return wrapError(fmt.Sprintf("write the record of incident %q", r.ID), err)
 }
 
@@ -109,5 +110,5 @@ func (s *incidentStore) DeleteIncident(ctx context.Context, namespace, id string
 	if err := s.schema.Ensure(ctx); err != nil {
 		return err
 	}
-	return wrapError(fmt.Sprintf("delete the record of incident %q", id), s.client.Remove(ctx, s.client.Index(schema.Incidents), digest(namespace, id)))
+	return wrapError(fmt.Sprintf("delete the record of incident %q", id), s.client.Remove(ctx, s.client.Index(schema.Incidents), names.Digest(namespace, id)))
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/document"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
@@ -125,7 +127,7 @@ func (s *pointStore) writePoints(ctx context.Context, p store.RunPoints, written
 		}
 		b.index(n, doc)
 	}
-	refused, err := s.client.Bulk(ctx, s.client.Index(schema.Results, partition(p.Run)), b.body, b.items)
+	refused, err := s.client.Bulk(ctx, s.client.Index(schema.Results, names.Partition(p.Run)), b.body, b.items)
 	return errors.Join(append(refused, err)...)
 }
 
@@ -144,7 +146,7 @@ type pointBulk struct {
 // action begins the action for the nth point.
 func (b *pointBulk) action(name string, n int) {
 	b.items = append(b.items, len(b.body))
-	b.body = appendString(append(b.body, `{"`+name+`":{"_id":`...), digest(b.run, strconv.Itoa(n)))
+	b.body = document.AppendString(append(b.body, `{"`+name+`":{"_id":`...), names.Digest(b.run, strconv.Itoa(n)))
 	b.body = strconv.AppendInt(append(b.body, `,"version_type":"external_gte","version":`...), b.version, 10)
 	b.body = append(b.body, "}}\n"...)
 }
@@ -163,7 +165,7 @@ func (s *pointStore) heads(ctx context.Context, runs []string) (map[string]point
 	}
 	ids := make([]string, len(runs))
 	for i, run := range runs {
-		ids[i] = docID(store.KindPoints, run)
+		ids[i] = names.Doc(store.KindPoints, run)
 	}
 	docs, err := s.client.MultiGet(ctx, s.client.Index(schema.Docs), ids)
 	if err != nil {

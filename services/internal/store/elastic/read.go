@@ -9,25 +9,27 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/document"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
 // streamRef is one origin of a run in one topic, and its end.
 type streamRef struct {
 	id string
-	streamDoc
+	document.StreamRecord
 }
 
 // streamRefs returns the sources of a run's samples or lines, in order of (attempt, source, topic). An empty topic means both.
 func (s *streamStore) streamRefs(ctx context.Context, run, topic string) (all []streamRef, err error) {
-	conditions := []any{client.Term("run.id", termOf(run))}
+	conditions := []any{client.Term("run.id", names.Term(run))}
 	if topic != "" {
 		conditions = append(conditions, client.Term("topic", topic))
 	}
 	var after []any
 	for {
-		hits, err := s.client.Search(ctx, s.client.Index(schema.Sources, partition(run)), client.Search{
-			Preference: preference(run), Size: page, Query: client.AllOf(conditions...), After: after, Source: []string{"topic", "ended", "origin", "end"},
+		hits, err := s.client.Search(ctx, s.client.Index(schema.Sources, names.Partition(run)), client.Search{
+			Preference: names.Preference(run), Size: page, Query: client.AllOf(conditions...), After: after, Source: []string{"topic", "ended", "origin", "end"},
 			Sort: []any{client.Asc("run.attempt"), client.Asc("source.id"), client.Asc("topic"), client.Asc("ended")},
 		})
 		if err != nil {
@@ -46,7 +48,7 @@ func (s *streamStore) streamRefs(ctx context.Context, run, topic string) (all []
 // appendStreamRefs adds found sources. The document with the end of a source follows the source.
 func appendStreamRefs(all []streamRef, hits []client.Hit) ([]streamRef, error) {
 	for _, h := range hits {
-		var d streamDoc
+		var d document.StreamRecord
 		if err := json.Unmarshal(h.Source, &d); err != nil {
 			return nil, err
 		}
@@ -101,7 +103,7 @@ func (s *streamStore) counts(ctx context.Context, run, topic string, sources []s
 			ask = append(ask, client.Search{Query: of, Track: true}, client.Search{Size: 1, Query: of, Sort: []any{client.Desc("place"), client.Desc("seq")}, Source: false})
 		}
 	}
-	return s.client.Searches(ctx, s.streamIndex(topic, run), preference(run), ask)
+	return s.client.Searches(ctx, s.streamIndex(topic, run), names.Preference(run), ask)
 }
 
 // last returns the sequence number of the last document found, -1 if there is none.
@@ -116,9 +118,9 @@ func last(f client.SearchResult) (int64, error) {
 // streamIndex returns the index of the samples or lines of a run.
 func (s *streamStore) streamIndex(topic, run string) string {
 	if topic == event.TopicLogs {
-		return s.client.Index(schema.Logs, partition(run))
+		return s.client.Index(schema.Logs, names.Partition(run))
 	}
-	return s.client.Index(schema.Metrics, partition(run))
+	return s.client.Index(schema.Metrics, names.Partition(run))
 }
 
 // Lines implements store.Streams.
@@ -156,7 +158,7 @@ func (s *streamStore) lines(ctx context.Context, q store.LineQuery, begin bool, 
 		return client.Search{Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: withoutTokens, Query: client.AllOf(append(afterSeq(src.id, "gt", p.seq), tokenConditions(q.Tokens)...)...)}
 	}
 	take := func(src streamRef, h client.Hit) (position, error) {
-		l, err := readLine(h.Source)
+		l, err := document.ReadLine(h.Source)
 		lines = append(lines, store.Line{Origin: src.Origin, Line: l})
 		return position{seq: l.Seq}, err
 	}
@@ -170,7 +172,7 @@ var withoutTokens = client.Object{"excludes": []string{"tokens"}} //nolint:goche
 // tokenConditions finds lines that have all of some tokens.
 func tokenConditions(tokens []string) (conditions []any) {
 	for _, token := range tokens {
-		conditions = append(conditions, client.Term("tokens", termOf(token)))
+		conditions = append(conditions, client.Term("tokens", names.Term(token)))
 	}
 	return conditions
 }
@@ -179,7 +181,7 @@ func tokenConditions(tokens []string) (conditions []any) {
 func afterSeq(source, operator string, seq int64) []any {
 	return []any{
 		client.Term("source.id", source),
-		client.Object{"range": client.Object{"place": client.Object{"gte": sortKey(source, max(seq, 0)), "lte": lastSortKey(source)}}},
+		client.Object{"range": client.Object{"place": client.Object{"gte": names.SortKey(source, max(seq, 0)), "lte": names.LastSortKey(source)}}},
 		client.Compare("seq", operator, seq),
 	}
 }
@@ -191,7 +193,7 @@ func (s *streamStore) seekTail(ctx context.Context, index string, sources []stre
 		for remaining := q.Last; remaining > 0; {
 			size := min(remaining, page)
 			hits, err := s.client.Search(ctx, index, client.Search{
-				Preference: preference(q.Run), Size: size, Query: client.AllOf(append(afterSeq(src.id, "gte", 0), tokenConditions(q.Tokens)...)...), Sort: []any{client.Desc("place"), client.Desc("seq")}, After: from, Source: false,
+				Preference: names.Preference(q.Run), Size: size, Query: client.AllOf(append(afterSeq(src.id, "gte", 0), tokenConditions(q.Tokens)...)...), Sort: []any{client.Desc("place"), client.Desc("seq")}, After: from, Source: false,
 			})
 			if err != nil {
 				return err
@@ -219,10 +221,10 @@ func (s *streamStore) seekSince(ctx context.Context, index string, sources []str
 	for _, src := range sources {
 		of := afterSeq(src.id, "gte", 0)
 		ask = append(ask,
-			client.Search{Size: 1, Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: false, Query: client.AllOf(append(of, client.Compare("@timestamp", "gte", timestamp(nanos(q.Since))))...)},
+			client.Search{Size: 1, Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: false, Query: client.AllOf(append(of, client.Compare("@timestamp", "gte", names.Timestamp(names.Nanos(q.Since))))...)},
 			client.Search{Size: 1, Sort: []any{client.Desc("place"), client.Desc("seq")}, Source: false, Query: client.AllOf(of...)})
 	}
-	got, err := s.client.Searches(ctx, index, preference(q.Run), ask)
+	got, err := s.client.Searches(ctx, index, names.Preference(q.Run), ask)
 	if err != nil {
 		return err
 	}
@@ -268,9 +270,9 @@ func (s *streamStore) samples(ctx context.Context, q store.SampleQuery, at posit
 		return client.Search{Sort: []any{client.Asc("place"), client.Asc("seq"), client.Asc("sub"), client.Asc("metric.name")}, Query: client.AllOf(append(conditions, only...)...)}
 	}
 	take := func(src streamRef, h client.Hit) (position, error) {
-		v, err := readSample(h.Source)
+		v, err := document.ReadSample(h.Source)
 		samples = append(samples, store.Sample{Origin: src.Origin, Sample: v})
-		return position{seq: v.Seq, sub: int64(v.Sub), name: termOf(v.Name)}, err
+		return position{seq: v.Seq, sub: int64(v.Sub), name: names.Term(v.Name)}, err
 	}
 	err = s.read(ctx, scan{s.streamIndex(event.TopicMetrics, q.Run), q.Run, at, follow, take}, sources, limit)
 	return samples, err
@@ -279,17 +281,17 @@ func (s *streamStore) samples(ctx context.Context, q store.SampleQuery, at posit
 // sampleConditions are the conditions of a query for samples.
 func sampleConditions(q store.SampleQuery) (conditions []any) {
 	if len(q.Names) > 0 {
-		names := make([]string, len(q.Names))
+		terms := make([]string, len(q.Names))
 		for i, name := range q.Names {
-			names[i] = termOf(name)
+			terms[i] = names.Term(name)
 		}
-		conditions = append(conditions, client.Terms("metric.name", names))
+		conditions = append(conditions, client.Terms("metric.name", terms))
 	}
 	if !q.Since.IsZero() {
-		conditions = append(conditions, client.Compare("@timestamp", "gte", timestamp(nanos(q.Since))))
+		conditions = append(conditions, client.Compare("@timestamp", "gte", names.Timestamp(names.Nanos(q.Since))))
 	}
 	if !q.Until.IsZero() {
-		conditions = append(conditions, client.Compare("@timestamp", "lt", timestamp(nanos(q.Until))))
+		conditions = append(conditions, client.Compare("@timestamp", "lt", names.Timestamp(names.Nanos(q.Until))))
 	}
 	return conditions
 }
@@ -312,7 +314,7 @@ func (s *streamStore) read(ctx context.Context, r scan, sources []streamRef, lim
 		if err != nil {
 			return err
 		}
-		got, err := s.client.Searches(ctx, r.index, preference(r.run), ask)
+		got, err := s.client.Searches(ctx, r.index, names.Preference(r.run), ask)
 		if err != nil {
 			return err
 		}
@@ -356,7 +358,7 @@ func (s *streamStore) sizedSearches(ctx context.Context, r scan, sources []strea
 	for i, q := range ask {
 		count[i] = client.Search{Query: q.Query, Track: limit}
 	}
-	got, err := s.client.Searches(ctx, r.index, preference(r.run), count)
+	got, err := s.client.Searches(ctx, r.index, names.Preference(r.run), count)
 	if err != nil {
 		return nil, err
 	}

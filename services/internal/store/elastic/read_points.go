@@ -11,6 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 )
 
 // Points implements store.PointReader: by two requests, unless documents that are no points any more are among those of a page.
@@ -51,7 +52,7 @@ func (s *pointStore) searchSeries(ctx context.Context, q store.PointQuery, size 
 		order = client.Asc
 	}
 	if q.After.Run != "" {
-		after = []any{nanos(q.After.Time), termOf(q.After.Run)}
+		after = []any{names.Nanos(q.After.Time), names.Term(q.After.Run)}
 	}
 	return s.search(ctx, size, pointConditions(q), after, order("find.time"), order("run.id"))
 }
@@ -60,10 +61,10 @@ func (s *pointStore) searchSeries(ctx context.Context, q store.PointQuery, size 
 func pointConditions(q store.PointQuery) any {
 	conditions := []any{client.Term("find.series", q.Series.ID())}
 	if !q.Since.IsZero() {
-		conditions = append(conditions, client.Compare("find.time", "gte", nanos(q.Since)))
+		conditions = append(conditions, client.Compare("find.time", "gte", names.Nanos(q.Since)))
 	}
 	if !q.Until.IsZero() {
-		conditions = append(conditions, client.Compare("find.time", "lt", nanos(q.Until)))
+		conditions = append(conditions, client.Compare("find.time", "lt", names.Nanos(q.Until)))
 	}
 	return client.AllOf(conditions...)
 }
@@ -113,7 +114,7 @@ func (s *pointStore) values(ctx context.Context, heads map[string]pointHead, met
 	var ids []string
 	for run, h := range heads {
 		if h.count(metrics) > 0 {
-			ids = append(ids, termOf(run))
+			ids = append(ids, names.Term(run))
 		}
 	}
 	all := make(map[string][]store.Summary)
@@ -133,7 +134,7 @@ func (s *pointStore) values(ctx context.Context, heads map[string]pointHead, met
 		records, more = append(records, found...), len(found) == page
 		if more {
 			last := found[len(found)-1]
-			after = []any{termOf(last.Run), last.Ordinal}
+			after = []any{names.Term(last.Run), last.Ordinal}
 		}
 	}
 	for _, r := range records {
@@ -147,7 +148,7 @@ func (s *pointStore) values(ctx context.Context, heads map[string]pointHead, met
 func terms(texts []string) []string {
 	all := make([]string, len(texts))
 	for i, text := range texts {
-		all[i] = termOf(text)
+		all[i] = names.Term(text)
 	}
 	return all
 }
@@ -251,10 +252,10 @@ func (s *pointStore) buckets(ctx context.Context, q store.SeriesQuery, after jso
 func seriesConditions(q store.SeriesQuery) any {
 	conditions := []any{client.Exists("find.series")}
 	if q.Namespace != "" {
-		conditions = append(conditions, client.Term("run.namespace", termOf(q.Namespace)))
+		conditions = append(conditions, client.Term("run.namespace", names.Term(q.Namespace)))
 	}
 	if q.Task != "" {
-		conditions = append(conditions, client.Term("run.task", termOf(q.Task)))
+		conditions = append(conditions, client.Term("run.task", names.Term(q.Task)))
 	}
 	if q.MetricPrefix != "" {
 		conditions = append(conditions, client.Prefix("metric.name", q.MetricPrefix))

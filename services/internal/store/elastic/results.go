@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 )
 
 // resultDoc is a point as it is stored: the value of a run in one series, with fields for dashboards.
@@ -91,22 +92,22 @@ type resultMetric struct {
 func newResultDoc(p store.RunPoints, ordinal int, r store.Run, pods []store.PodEnvironment) resultDoc {
 	one := p.Points[ordinal]
 	d := resultDoc{
-		Timestamp: timestamp(nanos(cmp.Or(r.Created, p.Time))), N: one.N, Complete: p.Complete, Value: values(one),
+		Timestamp: names.Timestamp(names.Nanos(cmp.Or(r.Created, p.Time))), N: one.N, Complete: p.Complete, Value: values(one),
 		Run: resultRun{
-			ID: termOf(p.Run), Name: termOf(r.Name), Namespace: termOf(p.Namespace), Owner: termOf(r.Owner), Task: termOf(p.Task), Attempt: r.Attempt,
-			Outcome: r.Outcome, Set: termOf(p.Set), Cell: termOf(p.Cell), Repetition: p.Ordinal, Warmup: r.Warmup, Schedule: termOf(r.Schedule), Version: termOf(version(p, r)),
+			ID: names.Term(p.Run), Name: names.Term(r.Name), Namespace: names.Term(p.Namespace), Owner: names.Term(r.Owner), Task: names.Term(p.Task), Attempt: r.Attempt,
+			Outcome: r.Outcome, Set: names.Term(p.Set), Cell: names.Term(p.Cell), Repetition: p.Ordinal, Warmup: r.Warmup, Schedule: names.Term(r.Schedule), Version: names.Term(version(p, r)),
 		},
-		Metric: resultMetric{Name: termOf(one.Metric), Unit: termOf(one.Unit), Direction: termOf(one.Direction)},
-		Find:   pointSearchFields{Time: nanos(p.Time), Ordinal: ordinal},
+		Metric: resultMetric{Name: names.Term(one.Metric), Unit: names.Term(one.Unit), Direction: names.Term(one.Direction)},
+		Find:   pointSearchFields{Time: names.Nanos(p.Time), Ordinal: ordinal},
 		Doc:    newPointRecord(p, ordinal),
 	}
 	if p.Excluded == "" {
 		d.Find.Series = d.Doc.ID()
 	}
-	d.Labels, _ = searchable(r.Labels)
-	d.Metric.Labels, _ = searchable(one.Labels)
+	d.Labels, _ = names.Searchable(r.Labels)
+	d.Metric.Labels, _ = names.Searchable(one.Labels)
 	if len(pods) > 0 {
-		d.Machine = resultMachine{Name: termOf(describeMachines(pods)), Fingerprint: p.Machine}
+		d.Machine = resultMachine{Name: names.Term(describeMachines(pods)), Fingerprint: p.Machine}
 	}
 	return d
 }

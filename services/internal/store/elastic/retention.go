@@ -15,6 +15,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
@@ -34,7 +35,7 @@ func (s *Store) Expired(ctx context.Context, before time.Time) (p Expired, err e
 	if _, err := s.client.Call(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_refresh", nil, nil); err != nil {
 		return p, err
 	}
-	old, over := client.Compare("find.created", "lt", nanos(month)), client.Term("run.phase", string(event.PhaseFinished))
+	old, over := client.Compare("find.created", "lt", names.Nanos(month)), client.Term("run.phase", string(event.PhaseFinished))
 	got, err := s.client.Searches(ctx, s.client.Index(schema.Runs), "", []client.Search{
 		{Query: client.AllOf(old, over), Track: true},
 		{Query: client.Object{"bool": client.Object{"filter": []any{old}, "must_not": []any{over}}}, Size: 10, Sort: []any{client.Asc("find.created")}, Source: []string{"doc.id"}},
@@ -120,7 +121,7 @@ func (s *Store) deleteRuns(ctx context.Context, before time.Time) (int, error) {
 	}
 	hits, err := s.client.Search(ctx, s.client.Index(schema.Runs), client.Search{
 		Size: page, Sort: []any{client.Asc("find.created")}, Source: []string{"doc.id"},
-		Query: client.AllOf(client.Term("run.phase", string(event.PhaseFinished)), client.Compare("find.created", "lt", nanos(before))),
+		Query: client.AllOf(client.Term("run.phase", string(event.PhaseFinished)), client.Compare("find.created", "lt", names.Nanos(before))),
 	})
 	if err != nil || len(hits) == 0 {
 		return 0, err
@@ -131,7 +132,7 @@ func (s *Store) deleteRuns(ctx context.Context, before time.Time) (int, error) {
 		if err := json.Unmarshal(h.Source, &d); err != nil {
 			return 0, err
 		}
-		fmt.Fprintf(&b, `{"delete":{"_id":%q}}`+"\n", runID(d.Doc.ID))
+		fmt.Fprintf(&b, `{"delete":{"_id":%q}}`+"\n", names.Run(d.Doc.ID))
 	}
 	a, err := s.client.Send(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_bulk", url.Values{"filter_path": {"errors"}}, client.NDJSON, b.Bytes())
 	if err == nil && (a.Status != http.StatusOK || bytes.Contains(a.Body, []byte(`"errors":true`))) {

@@ -15,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/cursor"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 	"github.com/benchmark-ai/bai/services/internal/store/notifier"
 )
@@ -96,26 +97,26 @@ type statusEvent struct {
 func newRunDoc(r store.Run, c store.Change) runDoc {
 	begin, task := r.SearchTexts()
 	d := runDoc{
-		Timestamp: timestamp(nanos(r.Created)), Doc: r, Change: c, Run: newRunFacts(r),
-		Find: runSearchFields{Created: nanos(r.Created), Task: termOf(task)},
+		Timestamp: names.Timestamp(names.Nanos(r.Created)), Doc: r, Change: c, Run: newRunFacts(r),
+		Find: runSearchFields{Created: names.Nanos(r.Created), Task: names.Term(task)},
 	}
 	for _, b := range begin {
-		d.Find.Begin = append(d.Find.Begin, truncateTerm(b))
+		d.Find.Begin = append(d.Find.Begin, names.TruncateTerm(b))
 	}
 	terms := r.Terms()
 	for _, k := range slices.Sorted(maps.Keys(terms)) {
-		d.Find.Labels = append(d.Find.Labels, digest(k, terms[k]))
+		d.Find.Labels = append(d.Find.Labels, names.Digest(k, terms[k]))
 	}
-	d.Labels, _ = searchable(r.Labels)
+	d.Labels, _ = names.Searchable(r.Labels)
 	return d
 }
 
 func newRunFacts(r store.Run) runFacts {
 	f := runFacts{
-		ID: termOf(r.ID), Name: termOf(r.Name), Namespace: termOf(r.Namespace), Owner: termOf(r.Owner), File: termOf(r.File), Task: termOf(r.Labels[store.LabelTask]),
+		ID: names.Term(r.ID), Name: names.Term(r.Name), Namespace: names.Term(r.Namespace), Owner: names.Term(r.Owner), File: names.Term(r.File), Task: names.Term(r.Labels[store.LabelTask]),
 		Phase: r.Phase, Outcome: r.Outcome, Class: r.Class, Reason: r.Reason, Message: r.Message, Attempt: r.Attempt, ExitCode: r.ExitCode, Revision: r.Revision,
 		Updated: date(&r.Updated), Started: date(r.Started), Ended: date(r.Ended),
-		Set: termOf(r.Set), Cell: termOf(r.Cell), Repetition: r.Repetition, Warmup: r.Warmup, Schedule: termOf(r.Schedule), Firing: date(r.Firing), RerunOf: termOf(r.RerunOf),
+		Set: names.Term(r.Set), Cell: names.Term(r.Cell), Repetition: r.Repetition, Warmup: r.Warmup, Schedule: names.Term(r.Schedule), Firing: date(r.Firing), RerunOf: names.Term(r.RerunOf),
 	}
 	if r.Started != nil && r.Ended != nil {
 		seconds := r.Ended.Sub(*r.Started).Seconds()
@@ -135,15 +136,17 @@ func date(t *time.Time) *time.Time {
 
 func newStatusDoc(c store.Change) statusDoc {
 	return statusDoc{
-		Timestamp: timestamp(nanos(c.Time)), Revision: c.Revision, Event: statusEvent{termOf(c.Event), c.Topic}, Message: c.Message, Late: c.Late, Doc: c,
-		Run: statusRun{termOf(c.Run), c.Attempt, c.Phase, c.Outcome, c.Class, c.Reason},
+		Timestamp: names.Timestamp(names.Nanos(c.Time)), Revision: c.Revision, Event: statusEvent{names.Term(c.Event), c.Topic}, Message: c.Message, Late: c.Late, Doc: c,
+		Run: statusRun{names.Term(c.Run), c.Attempt, c.Phase, c.Outcome, c.Class, c.Reason},
 	}
 }
 
 // status returns the index of a run's changes, and statusID the ID of one.
-func (s *runStore) status(run string) string { return s.client.Index(schema.Status, partition(run)) }
+func (s *runStore) status(run string) string {
+	return s.client.Index(schema.Status, names.Partition(run))
+}
 
-func statusID(run, ev string) string { return digest(run, ev) }
+func statusID(run, ev string) string { return names.Digest(run, ev) }
 
 // runStore implements store.Runs.
 type runStore struct {
@@ -172,7 +175,7 @@ func (s *runStore) PutRun(ctx context.Context, r store.Run, c store.Change) erro
 // run's document, so that the write fails.
 func (s *runStore) putRun(ctx context.Context, r store.Run, c store.Change) error {
 	var before runDoc
-	at, err := s.client.Get(ctx, s.client.Index(schema.Runs), runID(r.ID), &before)
+	at, err := s.client.Get(ctx, s.client.Index(schema.Runs), names.Run(r.ID), &before)
 	fresh := errors.Is(err, store.ErrNotFound)
 	if err != nil && !fresh {
 		return err
@@ -185,7 +188,7 @@ func (s *runStore) putRun(ctx context.Context, r store.Run, c store.Change) erro
 	}
 	after := newRunDoc(r, c)
 	if fresh {
-		if err := s.client.Create(ctx, s.client.Index(schema.Runs), runID(r.ID), after); errors.Is(err, store.ErrExists) {
+		if err := s.client.Create(ctx, s.client.Index(schema.Runs), names.Run(r.ID), after); errors.Is(err, store.ErrExists) {
 			return s.conflictError(ctx, r, c)
 		} else if err != nil {
 			return err
@@ -195,7 +198,7 @@ func (s *runStore) putRun(ctx context.Context, r store.Run, c store.Change) erro
 	if err := s.putChange(ctx, before.Change); err != nil {
 		return err
 	}
-	if err := s.client.Replace(ctx, s.client.Index(schema.Runs), runID(r.ID), at, after); errors.Is(err, store.ErrConflict) {
+	if err := s.client.Replace(ctx, s.client.Index(schema.Runs), names.Run(r.ID), at, after); errors.Is(err, store.ErrConflict) {
 		return s.conflictError(ctx, r, c)
 	} else if err != nil {
 		return err
@@ -206,7 +209,7 @@ func (s *runStore) putRun(ctx context.Context, r store.Run, c store.Change) erro
 // conflictError returns the error if another writer has written the run meanwhile: that writer may have recorded the same event.
 func (s *runStore) conflictError(ctx context.Context, r store.Run, c store.Change) error {
 	var now runDoc
-	if _, err := s.client.Get(ctx, s.client.Index(schema.Runs), runID(r.ID), &now); err != nil {
+	if _, err := s.client.Get(ctx, s.client.Index(schema.Runs), names.Run(r.ID), &now); err != nil {
 		return err
 	}
 	recorded, err := s.recorded(ctx, now, r.ID, c.Event)
@@ -255,7 +258,7 @@ func (s *runStore) run(ctx context.Context, id string) (d runDoc, err error) {
 	if err := s.schema.Ensure(ctx); err != nil {
 		return d, err
 	}
-	_, err = s.client.Get(ctx, s.client.Index(schema.Runs), runID(id), &d)
+	_, err = s.client.Get(ctx, s.client.Index(schema.Runs), names.Run(id), &d)
 	return d, err
 }
 
@@ -297,8 +300,8 @@ func (s *runStore) olderChanges(ctx context.Context, run string, after int64, n 
 	for len(changes) < n {
 		size := min(n-len(changes), page)
 		hits, err := s.client.Search(ctx, s.status(run), client.Search{
-			Preference: preference(run), Size: size, Sort: []any{client.Asc("revision")}, Source: []string{"doc"},
-			Query: client.AllOf(client.Term("run.id", termOf(run)), client.Compare("revision", "gt", after)),
+			Preference: names.Preference(run), Size: size, Sort: []any{client.Asc("revision")}, Source: []string{"doc"},
+			Query: client.AllOf(client.Term("run.id", names.Term(run)), client.Compare("revision", "gt", after)),
 		})
 		if err != nil {
 			return nil, err
@@ -343,7 +346,7 @@ func (s *runStore) Runs(ctx context.Context, f store.RunFilter, token string, li
 		return runs, "", wrapError("list runs", err)
 	}
 	last := runs[len(runs)-1]
-	return runs, cursor.Encode(purpose, append(binary.AppendVarint(nil, nanos(last.Created)), termOf(last.ID)...)), nil
+	return runs, cursor.Encode(purpose, append(binary.AppendVarint(nil, names.Nanos(last.Created)), names.Term(last.ID)...)), nil
 }
 
 // runs returns up to limit runs after a place, and whether more follow.
@@ -368,7 +371,7 @@ func (s *runStore) runs(ctx context.Context, f store.RunFilter, after []any, lim
 			if err := json.Unmarshal(h.Source, &d); err != nil {
 				return nil, false, err
 			}
-			runs, after = append(runs, d.Doc), []any{nanos(d.Doc.Created), termOf(d.Doc.ID)}
+			runs, after = append(runs, d.Doc), []any{names.Nanos(d.Doc.Created), names.Term(d.Doc.ID)}
 		}
 		if len(hits) < size {
 			return runs, false, nil
@@ -381,7 +384,7 @@ func runConditions(f store.RunFilter) any {
 	var conditions []any
 	for field, value := range map[string]string{"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name, "run.schedule": f.Schedule} {
 		if value != "" {
-			conditions = append(conditions, client.Term(field, termOf(value)))
+			conditions = append(conditions, client.Term(field, names.Term(value)))
 		}
 	}
 	if len(f.Phases) > 0 {
@@ -391,17 +394,17 @@ func runConditions(f store.RunFilter) any {
 		conditions = append(conditions, client.Terms("run.outcome", f.Outcomes))
 	}
 	for k, v := range f.Terms() {
-		conditions = append(conditions, client.Term("find.labels", digest(k, v)))
+		conditions = append(conditions, client.Term("find.labels", names.Digest(k, v)))
 	}
 	if !f.Since.IsZero() {
-		conditions = append(conditions, client.Compare("find.created", "gte", nanos(f.Since)))
+		conditions = append(conditions, client.Compare("find.created", "gte", names.Nanos(f.Since)))
 	}
 	if !f.Until.IsZero() {
-		conditions = append(conditions, client.Compare("find.created", "lt", nanos(f.Until)))
+		conditions = append(conditions, client.Compare("find.created", "lt", names.Nanos(f.Until)))
 	}
 	if f.Text != "" {
 		text := store.Fold(f.Text)
-		conditions = append(conditions, client.AnyOf(client.Prefix("find.begin", truncateTerm(text)), client.Term("find.task", termOf(text))))
+		conditions = append(conditions, client.AnyOf(client.Prefix("find.begin", names.TruncateTerm(text)), client.Term("find.task", names.Term(text))))
 	}
 	return client.AllOf(conditions...)
 }

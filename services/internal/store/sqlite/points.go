@@ -195,7 +195,7 @@ func (s *Store) Points(ctx context.Context, q store.PointQuery, limit int) ([]st
 		}
 		var p store.Point
 		var err error
-		if p.PointRun, err = s.pointRuns.decode(doc); err == nil {
+		if p.PointRun, err = s.pointRuns.Decode(doc); err == nil {
 			p.Summary, err = pointvalue.Decode(q.Series, value)
 		}
 		points = append(points, p)

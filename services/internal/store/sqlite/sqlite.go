@@ -24,6 +24,7 @@ import (
 	_ "modernc.org/sqlite" // registers the driver
 
 	"github.com/benchmark-ai/bai/services/internal/store/notifier"
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite/pointrun"
 )
 
 // readers is how many reads go on at once in one process.
@@ -39,7 +40,7 @@ type Store struct {
 
 	reading, writing statements
 	hashers          sync.Pool // of *tokenhash.Hasher
-	pointRuns        pointRunDecoder
+	pointRuns        pointrun.Decoder
 
 	flusher  flusher
 	damaged  atomic.Pointer[error] // the first damage that was found; nil for none

@@ -1,4 +1,5 @@
-package elastic
+// Package document writes and reads the documents of samples, lines and their sources as JSON. It is pure.
+package document
 
 import (
 	"encoding/json"
@@ -9,11 +10,12 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// encoder writes the documents of one source. It encodes their common fields once.
-type encoder struct {
+// Encoder writes the documents of one source. It encodes their common fields once.
+type Encoder struct {
 	streamID string // ID
 	head     []byte // the beginning of each action: routing and the first half of the ID
 	shared   []byte // the fields about the source of a document
@@ -22,30 +24,31 @@ type encoder struct {
 	tokens    []byte // of a line, as JSON
 }
 
-func newEncoder(o store.Origin) *encoder {
-	e := &encoder{streamID: o.StreamID()}
-	e.head = append(appendString([]byte(`{"create":{"routing":`), e.streamID), `,"_id":"`...)
-	e.head = append(append(e.head, shortID(e.streamID)...), '.')
+// New returns an encoder for the documents of a source.
+func New(o store.Origin) *Encoder {
+	e := &Encoder{streamID: o.StreamID()}
+	e.head = append(AppendString([]byte(`{"create":{"routing":`), e.streamID), `,"_id":"`...)
+	e.head = append(append(e.head, names.ShortID(e.streamID)...), '.')
 	e.shared = appendOrigin(nil, o, e.streamID)
 	return e
 }
 
 // appendOrigin writes the fields of a source.
 func appendOrigin(b []byte, o store.Origin, source string) []byte {
-	b = appendString(append(b, `"run":{"id":`...), termOf(o.Run))
+	b = AppendString(append(b, `"run":{"id":`...), names.Term(o.Run))
 	b = strconv.AppendInt(append(b, `,"attempt":`...), int64(o.Attempt), 10)
-	b = appendString(append(b, `},"source":{"id":`...), source)
-	b = appendString(append(b, `,"role":`...), termOf(o.Role))
+	b = AppendString(append(b, `},"source":{"id":`...), source)
+	b = AppendString(append(b, `,"role":`...), names.Term(o.Role))
 	b = strconv.AppendInt(append(b, `,"index":`...), int64(o.Index), 10)
-	b = appendString(append(b, `,"pod":`...), termOf(o.Pod))
-	b = appendString(append(b, `,"container":`...), termOf(o.Container))
-	b = appendString(append(b, `,"stream":`...), termOf(o.Kind))
+	b = AppendString(append(b, `,"pod":`...), names.Term(o.Pod))
+	b = AppendString(append(b, `,"container":`...), names.Term(o.Container))
+	b = AppendString(append(b, `,"stream":`...), names.Term(o.Kind))
 	return append(b, '}')
 }
 
 // begin writes the action and the fields that order a document. The end of its
 // ID is written by more.
-func (e *encoder) begin(b []byte, seq, ns int64, more func([]byte) []byte) []byte {
+func (e *Encoder) begin(b []byte, seq, ns int64, more func([]byte) []byte) []byte {
 	b = strconv.AppendInt(append(b, e.head...), seq, 36)
 	if more != nil {
 		b = more(b)
@@ -54,11 +57,11 @@ func (e *encoder) begin(b []byte, seq, ns int64, more func([]byte) []byte) []byt
 	b = time.Unix(0, max(ns, 0)).UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(append(b, `",`...), e.shared...)
 	b = strconv.AppendInt(append(b, `,"seq":`...), seq, 10)
-	return strconv.AppendInt(append(b, `,"place":`...), sortKey(e.streamID, seq), 10)
+	return strconv.AppendInt(append(b, `,"place":`...), names.SortKey(e.streamID, seq), 10)
 }
 
-// sample writes a sample.
-func (e *encoder) sample(b []byte, v *event.Sample) ([]byte, error) {
+// Sample writes a sample.
+func (e *Encoder) Sample(b []byte, v *event.Sample) ([]byte, error) {
 	if v.Value != nil && (math.IsNaN(*v.Value) || math.IsInf(*v.Value, 0)) {
 		w := *v
 		w.Set(*v.Value)
@@ -67,7 +70,7 @@ func (e *encoder) sample(b []byte, v *event.Sample) ([]byte, error) {
 	b = e.begin(b, v.Seq, v.Time, func(b []byte) []byte { return appendSampleID(b, v) })
 	b = strconv.AppendInt(append(b, `,"sub":`...), int64(v.Sub), 10)
 	b = appendMetric(b, v)
-	labels, whole := searchable(v.Labels)
+	labels, whole := names.Searchable(v.Labels)
 	if len(labels) > 0 {
 		text, err := json.Marshal(labels)
 		if err != nil {
@@ -80,28 +83,28 @@ func (e *encoder) sample(b []byte, v *event.Sample) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		b = appendString(append(b, `,"exact":`...), string(text))
+		b = AppendString(append(b, `,"exact":`...), string(text))
 	}
 	return append(b, "}\n"...), nil
 }
 
 // appendMetric writes the metric and its value.
 func appendMetric(b []byte, v *event.Sample) []byte {
-	b = appendString(append(b, `,"metric":{"name":`...), termOf(v.Name))
+	b = AppendString(append(b, `,"metric":{"name":`...), names.Term(v.Name))
 	if v.Value != nil {
 		b = strconv.AppendFloat(append(b, `,"value":`...), *v.Value, 'g', -1, 64)
 	}
 	if v.Special != "" {
-		b = appendString(append(b, `,"special":`...), v.Special)
+		b = AppendString(append(b, `,"special":`...), v.Special)
 	}
 	if v.Unit != "" {
-		b = appendString(append(b, `,"unit":`...), termOf(v.Unit))
+		b = AppendString(append(b, `,"unit":`...), names.Term(v.Unit))
 	}
 	if v.Step != nil {
 		b = strconv.AppendInt(append(b, `,"step":`...), *v.Step, 10)
 	}
 	if v.Direction == event.Higher || v.Direction == event.Lower {
-		b = appendString(append(b, `,"direction":`...), v.Direction)
+		b = AppendString(append(b, `,"direction":`...), v.Direction)
 	}
 	return append(b, '}')
 }
@@ -109,16 +112,16 @@ func appendMetric(b []byte, v *event.Sample) []byte {
 // appendSampleID writes the part of an ID that distinguishes samples of one sequence number.
 func appendSampleID(b []byte, v *event.Sample) []byte {
 	b = strconv.AppendInt(append(b, '.'), int64(v.Sub), 36)
-	if len(v.Name) <= 64 && safe(v.Name) {
+	if len(v.Name) <= 64 && names.Safe(v.Name) {
 		return append(append(b, '.'), v.Name...)
 	}
-	return append(append(b, '#'), digest(v.Name)...)
+	return append(append(b, '#'), names.Digest(v.Name)...)
 }
 
-// line writes a line.
-func (e *encoder) line(b []byte, l *event.Line) ([]byte, error) {
+// Line writes a line.
+func (e *Encoder) Line(b []byte, l *event.Line) ([]byte, error) {
 	b = e.begin(b, l.Seq, l.Time, nil)
-	b = appendString(append(b, `,"message":`...), l.Text)
+	b = AppendString(append(b, `,"message":`...), l.Text)
 	b = e.appendTokens(b, l.Text)
 	if l.Stderr || l.Truncated || l.Unterminated || l.Raw != 0 {
 		b = append(b, `,"log":{"error":`...)
@@ -135,13 +138,13 @@ func (e *encoder) line(b []byte, l *event.Line) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		b = appendString(append(b, `,"exact":`...), string(text))
+		b = AppendString(append(b, `,"exact":`...), string(text))
 	}
 	return append(b, "}\n"...), nil
 }
 
 // appendTokens writes the tokens of a line. Tokens need no escapes.
-func (e *encoder) appendTokens(b []byte, text string) []byte {
+func (e *Encoder) appendTokens(b []byte, text string) []byte {
 	e.tokens = e.tokens[:0]
 	e.tokenizer.Each(text, func(token []byte) { e.tokens = append(append(append(e.tokens, '"'), token...), '"', ',') })
 	if n := len(e.tokens); n > 0 {
@@ -150,22 +153,22 @@ func (e *encoder) appendTokens(b []byte, text string) []byte {
 	return b
 }
 
-// streamDoc is a source as it is stored.
-type streamDoc struct {
+// StreamRecord is a source as it is stored.
+type StreamRecord struct {
 	Topic  string       `json:"topic"`
 	Ended  bool         `json:"ended"`
 	Origin store.Origin `json:"origin"`
 	End    *event.End   `json:"end,omitempty"`
 }
 
-// appendStreamDoc writes the document that a source exists, or the one with its end, and returns the document's ID.
-func appendStreamDoc(b []byte, o store.Origin, topic string, end *event.End) ([]byte, string, error) {
+// AppendStream writes the document that a source exists, or the one with its end, and returns the document's ID.
+func AppendStream(b []byte, o store.Origin, topic string, end *event.End) ([]byte, string, error) {
 	source := o.StreamID()
-	id := shortID(source) + "." + topic
+	id := names.ShortID(source) + "." + topic
 	if end != nil {
 		id += ".end"
 	}
-	doc, err := json.Marshal(streamDoc{Topic: topic, Ended: end != nil, Origin: o, End: end})
+	doc, err := json.Marshal(StreamRecord{Topic: topic, Ended: end != nil, Origin: o, End: end})
 	if err != nil {
 		return nil, "", err
 	}
@@ -174,8 +177,8 @@ func appendStreamDoc(b []byte, o store.Origin, topic string, end *event.End) ([]
 	return append(append(b, doc[1:]...), '\n'), id, nil
 }
 
-// appendString writes text as a JSON string. What is not UTF-8 becomes U+FFFD.
-func appendString(b []byte, text string) []byte {
+// AppendString writes text as a JSON string. What is not UTF-8 becomes U+FFFD.
+func AppendString(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	from := 0
@@ -236,7 +239,8 @@ type (
 	}
 )
 
-func readSample(b []byte) (v event.Sample, err error) {
+// ReadSample returns the sample that a document of an Encoder has.
+func ReadSample(b []byte) (v event.Sample, err error) {
 	var d metricDoc
 	if err := json.Unmarshal(b, &d); err != nil {
 		return v, err
@@ -252,7 +256,8 @@ func readSample(b []byte) (v event.Sample, err error) {
 	}, nil
 }
 
-func readLine(b []byte) (l event.Line, err error) {
+// ReadLine returns the line that a document of an Encoder has.
+func ReadLine(b []byte) (l event.Line, err error) {
 	var d logDoc
 	if err := json.Unmarshal(b, &d); err != nil {
 		return l, err

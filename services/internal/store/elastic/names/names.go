@@ -1,4 +1,5 @@
-package elastic
+// Package names makes the names of documents, and the terms and numbers by which they are found. It is pure.
+package names
 
 import (
 	"crypto/sha256"
@@ -16,16 +17,16 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
 )
 
-// termOf returns the term by which text is searched: text itself, or a digest if it is long.
-func termOf(text string) string {
+// Term returns the term by which text is searched: text itself, or a digest if it is long.
+func Term(text string) string {
 	if len(text) <= schema.MaxTerm {
 		return text
 	}
-	return "sha256:" + digest(text)
+	return "sha256:" + Digest(text)
 }
 
-// digest returns a digest of texts, in 43 characters.
-func digest(parts ...string) string {
+// Digest returns a digest of texts, in 43 characters.
+func Digest(parts ...string) string {
 	h := sha256.New()
 	var n []byte
 	for _, p := range parts {
@@ -36,19 +37,19 @@ func digest(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// docID returns the ID of a small document.
-func docID(kind store.Kind, key string) string { return digest(string(kind), key) }
+// Doc returns the ID of a small document.
+func Doc(kind store.Kind, key string) string { return Digest(string(kind), key) }
 
-// runID returns the ID of a run's document.
-func runID(run string) string {
-	if len(run) <= 256 && safe(run) {
+// Run returns the ID of a run's document.
+func Run(run string) string {
+	if len(run) <= 256 && Safe(run) {
 		return run
 	}
-	return digest(run)
+	return Digest(run)
 }
 
-// safe reports whether text can be part of an ID unchanged.
-func safe(text string) bool {
+// Safe reports whether text can be part of an ID unchanged.
+func Safe(text string) bool {
 	for _, r := range text {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
 			return false
@@ -57,12 +58,12 @@ func safe(text string) bool {
 	return text != "" && text[0] != '_' && text[0] != '-'
 }
 
-// preference returns the text by which the server uses the same copy of each shard for all requests about one run. Copies show a write at
+// Preference returns the text by which the server uses the same copy of each shard for all requests about one run. Copies show a write at
 // different times, so that a reader of several copies could see less than before.
-func preference(run string) string { return "run-" + runID(run) }
+func Preference(run string) string { return "run-" + Run(run) }
 
-// partition returns the month in which a run was submitted, according to its ID. Runs whose IDs have no time share one partition.
-func partition(run string) string {
+// Partition returns the month in which a run was submitted, according to its ID. Runs whose IDs have no time share one partition.
+func Partition(run string) string {
 	id, err := ulid.ParseStrict(run)
 	if err != nil || run != strings.ToLower(run) {
 		return "other"
@@ -73,9 +74,9 @@ func partition(run string) string {
 // sortKeyBits is how many bits of a place are of the sequence.
 const sortKeyBits = 40
 
-// sortKey returns the position of a sequence number among those of all sources: those of one source are adjacent, in order as far as the
+// SortKey returns the position of a sequence number among those of all sources: those of one source are adjacent, in order as far as the
 // bits go.
-func sortKey(source string, seq int64) int64 {
+func SortKey(source string, seq int64) int64 {
 	h, err := strconv.ParseUint(source[:min(len(source), 16)], 16, 64)
 	if err != nil {
 		h = 0 // no source of the platform: found by its ID alone
@@ -83,11 +84,11 @@ func sortKey(source string, seq int64) int64 {
 	return int64(h>>(64-63+sortKeyBits))<<sortKeyBits | min(seq, 1<<sortKeyBits-1) //nolint:gosec // 23 bits
 }
 
-// lastSortKey is the place after all of a source.
-func lastSortKey(source string) int64 { return sortKey(source, math.MaxInt64) }
+// LastSortKey is the place after all of a source.
+func LastSortKey(source string) int64 { return SortKey(source, math.MaxInt64) }
 
-// shortID returns a source's ID in fewer characters.
-func shortID(source string) string {
+// ShortID returns a source's ID in fewer characters.
+func ShortID(source string) string {
 	b, err := hex.DecodeString(source)
 	if err != nil {
 		return source
@@ -95,8 +96,8 @@ func shortID(source string) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// nanos returns t as a number that orders times, also those outside the range of runs.
-func nanos(t time.Time) int64 {
+// Nanos returns t as a number that orders times, also those outside the range of runs.
+func Nanos(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):
 		return math.MinInt64
@@ -106,13 +107,13 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// timestamp returns a time in the form of date_nanos, the nearest that it can hold.
-func timestamp(ns int64) string {
+// Timestamp returns a time in the form of date_nanos, the nearest that it can hold.
+func Timestamp(ns int64) string {
 	return time.Unix(0, max(ns, 0)).UTC().Format(time.RFC3339Nano)
 }
 
-// truncateTerm returns the first bytes of text, without cutting a character.
-func truncateTerm(text string) string {
+// TruncateTerm returns the first bytes of text, without cutting a character.
+func TruncateTerm(text string) string {
 	if len(text) <= schema.MaxTerm {
 		return text
 	}
@@ -123,8 +124,8 @@ func truncateTerm(text string) string {
 	return text[:n]
 }
 
-// searchable returns the labels that the server can search, and whether these are all.
-func searchable(labels map[string]string) (clean map[string]string, whole bool) {
+// Searchable returns the labels that the server can search, and whether these are all.
+func Searchable(labels map[string]string) (clean map[string]string, whole bool) {
 	odd := 0
 	for k, v := range labels {
 		if !plain(k) || !plain(v) {
