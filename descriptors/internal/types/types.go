@@ -155,6 +155,8 @@ func image(v decode.Value, s string) any {
 		rest, tag, hasTag = rest[:i], rest[i+1:], true
 	}
 	switch {
+	case strings.ContainsFunc(s, unicode.IsSpace):
+		v.Fault(fault.BadImage, fmt.Sprintf("%q has a blank", s), "write name:tag, without blanks")
 	case hasDigest && !isImageDigest(digest):
 		v.Fault(fault.BadImage, fmt.Sprintf("%q is not a digest", digest), "write name@sha256:…")
 	case hasTag && !isTag(tag):
