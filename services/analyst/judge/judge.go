@@ -41,7 +41,8 @@ func (s Settings) Validate() error {
 
 // Judge computes with one confidence. Its methods may be called concurrently.
 type Judge struct {
-	alpha float64 // the level of tests
+	alpha  float64 // the level of tests
+	fewest int     // number of repetitions from which on the median has an interval
 }
 
 // New returns a Judge with settings, or the error of their Validate.
@@ -52,7 +53,11 @@ func New(s Settings) (Judge, error) {
 	if s.Confidence == 0 {
 		s.Confidence = 0.95
 	}
-	return Judge{alpha: 1 - s.Confidence}, nil
+	j := Judge{alpha: 1 - s.Confidence, fewest: 1}
+	for !within(2*math.Exp2(-float64(j.fewest)), j.alpha) {
+		j.fewest++
+	}
+	return j, nil
 }
 
 // An Interval is a confidence interval. Its ends belong to it.

@@ -62,7 +62,7 @@ func (j Judge) Stopping(when StopWhen) (*Stopping, error) {
 	if math.IsNaN(when.HalfWidth) || when.HalfWidth <= 0 {
 		return nil, fmt.Errorf("the half width is %v: want more than 0", when.HalfWidth)
 	}
-	fewest := j.fewest()
+	fewest := j.fewest
 	if when.Min < 1 || when.Max < when.Min || when.Max < fewest || when.Max > maxRepetitions {
 		return nil, fmt.Errorf("repetitions are %d to %d: want at least 1 to %d, and at most %d", when.Min, when.Max, fewest, maxRepetitions)
 	}

@@ -36,7 +36,7 @@ func (j Judge) Summarise(values []float64) Summary {
 	if rank := j.medianRank(n); rank > 0 {
 		s.Interval = between(sorted, rank, 1-2*below(n, rank))
 	} else {
-		s.Lacking = j.fewest() - n
+		s.Lacking = j.fewest - n
 	}
 	return s
 }
@@ -64,15 +64,6 @@ func (j Judge) medianRank(n int) int {
 // below returns the probability that fewer than r of n values are below the median.
 func below(n, r int) float64 {
 	return distuv.Binomial{N: float64(n), P: 0.5}.CDF(float64(r - 1))
-}
-
-// fewest returns the number of repetitions from which on the median has an interval.
-func (j Judge) fewest() int {
-	n := 1
-	for !within(2*math.Exp2(-float64(n)), j.alpha) {
-		n++
-	}
-	return n
 }
 
 // relativeHalfWidth returns half the width of the interval, relative to the size of the
