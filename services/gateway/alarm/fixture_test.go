@@ -58,6 +58,14 @@ func (w *fixture) putIncident(id, task, metric string, state incident.State, day
 	w.put(store.KindIncident, "default/"+id, i)
 }
 
+// putStaleEntry stores the entry of an analyst that was killed before it had stored the incident,
+// which another one has opened at another time.
+func (w *fixture) putStaleEntry(id string, days int) {
+	w.t.Helper()
+	at := start().AddDate(0, 0, days)
+	w.put(store.KindIncidentIndex, incident.IndexKey("default", at, id), incident.IndexEntry{ID: id, Opened: at, Task: "rates", Metric: "rate"})
+}
+
 // complete says that all incidents are in the index.
 func (w *fixture) complete() *fixture {
 	w.t.Helper()

@@ -55,6 +55,7 @@ func wantPages(w *fixture) {
 	for i := range 7 {
 		w.putIncident(fmt.Sprintf("m%d1b2c3d4e5f6g7h8j9kamb", i), "rates", "rate", incident.Firing, 5)
 	}
+	w.putStaleEntry(rateID, 6)
 	var ids []string
 	for page := (alarm.Page{Size: 3}); ; {
 		all, next, err := w.Incidents(t.Context(), "default", alarm.IncidentFilter{}, page)

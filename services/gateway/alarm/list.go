@@ -119,7 +119,7 @@ func (a *Alarms) indexed(ctx context.Context, namespace string, f IncidentFilter
 		switch {
 		case err != nil:
 			return nil, "", err
-		case !found || !f.matches(i):
+		case !found || !i.Opened.Equal(d.Opened) || !f.matches(i): // an analyst that was killed leaves entries of incidents that another one opened, later
 			continue
 		case len(page) == p.Size:
 			last := page[p.Size-1]
