@@ -21,7 +21,7 @@ func TestWords(t *testing.T) {
 		"0 B": printer.Bytes(0), "999 B": printer.Bytes(999), "1.0 kB": printer.Bytes(1000), "1.0 MB": printer.Bytes(999_999),
 		"12.3 MB": printer.Bytes(12_345_678), "9.2 EB": printer.Bytes(math.MaxInt64), "-5 B": printer.Bytes(-5),
 
-		"0s": printer.Duration(-time.Hour), "0.2s": printer.Duration(299 * time.Millisecond), "9.9s": printer.Duration(9999 * time.Millisecond),
+		"0s": printer.Duration(-time.Hour), "99ms": printer.Duration(99 * time.Millisecond), "0.1s": printer.Duration(100 * time.Millisecond), "0.2s": printer.Duration(299 * time.Millisecond), "9.9s": printer.Duration(9999 * time.Millisecond),
 		"59s": printer.Duration(59*time.Second + 999*time.Millisecond), "1m00s": printer.Duration(time.Minute),
 		"47h59m": printer.Duration(48*time.Hour - time.Second), "2d00h": printer.Duration(48 * time.Hour),
 

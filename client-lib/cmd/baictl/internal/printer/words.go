@@ -130,6 +130,8 @@ func Progress(p *baiv1.Progress) string {
 func Duration(d time.Duration) string {
 	d = max(d, 0)
 	switch {
+	case d >= time.Millisecond && d < 100*time.Millisecond:
+		return fmt.Sprintf("%dms", d.Milliseconds())
 	case d < 10*time.Second:
 		return strconv.FormatFloat(math.Floor(d.Seconds()*10)/10, 'f', -1, 64) + "s"
 	case d < time.Minute:

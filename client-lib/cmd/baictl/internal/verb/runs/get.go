@@ -118,6 +118,14 @@ func (e details) entries() []session.Entry {
 	return all
 }
 
+// messageLabel is the label of a run's message, which tells why it is so only if there is a reason.
+func messageLabel(run *baiv1.Run) string {
+	if run.GetReason() == "" {
+		return "Message"
+	}
+	return "Why"
+}
+
 // describe is all of a run for people, one line for each thing that is known.
 func describe(s *session.Session, run *baiv1.Run, more details) string {
 	var b strings.Builder
@@ -132,7 +140,7 @@ func describe(s *session.Session, run *baiv1.Run, more details) string {
 	addLine("Name", printer.Clean(run.GetName()))
 	addLine("About", printer.Clean(run.GetDescription()))
 	addLine("Status", s.Screen.Paint(follow.Style(status), status))
-	addLine("Why", printer.Clean(exitcode.FailureText(run.GetReason(), run.GetFailureClass(), run.GetMessage())))
+	addLine(messageLabel(run), printer.Clean(exitcode.FailureText(run.GetReason(), run.GetFailureClass(), run.GetMessage())))
 	if run.ExitCode != nil {
 		addLine("Exit code", fmt.Sprint(run.GetExitCode()))
 	}
