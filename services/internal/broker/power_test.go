@@ -131,7 +131,7 @@ func wantWorking(t *testing.T, dir string) {
 // consumeUntil consumes until enough returns true for the number of events, and returns the events once all of them are committed.
 func consumeUntil(t *testing.T, consume func(string, service.Step) service.Runnable, enough func(n int) bool, last ...func(string) bool) []string {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	var mu sync.Mutex
 	var messages []string

@@ -45,7 +45,7 @@ func (g *lagMeter) total() string {
 
 func (g *lagMeter) waitFor(t *testing.T, want string) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); g.total() != want; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); g.total() != want; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s, want %s", g.total(), want)
 		}

@@ -118,7 +118,7 @@ func newStore(t *testing.T) (storetest.Store, store.Run) {
 // run runs a deliverer until done holds.
 func run(t *testing.T, d deliver.Deliverer, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, part := range d.Runnables() {
@@ -128,7 +128,7 @@ func run(t *testing.T, d deliver.Deliverer, what string, done func() bool) {
 		time.Sleep(time.Millisecond)
 	}
 	if ctx.Err() != nil {
-		t.Errorf("%s: not after two minutes", what)
+		t.Errorf("%s: not after five minutes", what)
 	}
 	cancel()
 	all.Wait()

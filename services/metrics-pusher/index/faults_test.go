@@ -161,7 +161,7 @@ func waitComplete(t *testing.T, s store.Reader, id string, samples, lines int64)
 	t.Helper()
 	var c store.Completeness
 	var streams []store.Stream
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		var err error
 		if streams, err = s.Streams(t.Context(), id); err != nil {
 			t.Fatal(err)

@@ -349,7 +349,7 @@ func TestManyRunsWhoseDataAreLateCostEachWhatOneDoes(t *testing.T) {
 	bus, counted := eventtest.NewBus(t), &countingStore{Store: storetest.Open(t), calls: map[string]int{}}
 	d := summarise.Deps{Bus: bus, Store: counted, Now: func() time.Time { return time.Unix(1000, 0) }, Log: zap.NewNop()}
 	work := summarise.New(summarise.Settings{GracePeriod: gracePeriod}, d)["metrics-pusher/summarise/work"]
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- work(ctx) }()

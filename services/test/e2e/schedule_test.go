@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,7 +83,7 @@ func startGateway(p *platform, name string) *gatewayProcess {
 	return d
 }
 
-// begin starts the process, again if there was one before.
+// begin starts the process, again if there was one before, and waits until it can be reached.
 func (d *gatewayProcess) begin() {
 	d.t.Helper()
 	d.cmd = exec.Command(filepath.Join(bin, "gateway"), d.args...)
@@ -90,6 +91,13 @@ func (d *gatewayProcess) begin() {
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
+	eventually(d.t, func() error {
+		c, err := net.Dial("tcp", d.addr)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	})
 }
 
 // kill ends the process as a crash would.

@@ -182,7 +182,7 @@ func drawer(t *testing.T) func(t *testing.T, spec map[string]any, out string) (m
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "node", "render.mjs")
 		cmd.Dir, cmd.Stdin = home, bytes.NewReader(text)

@@ -30,7 +30,7 @@ func requireAlone(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := errors.Join(kit.Packages(ctx), kubecluster.Sweep(ctx)); err != nil { // installed packages remain, and are not the cluster's
 		t.Fatal(err)

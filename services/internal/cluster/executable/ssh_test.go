@@ -62,7 +62,7 @@ func startSSHD(t *testing.T) []string {
 		ssh, "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
 		"-i", filepath.Join(dir, "user"), "-p", port, me.Username + "@127.0.0.1", "sh", "-s",
 	}
-	for late := time.Now().Add(2 * time.Minute); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
+	for late := time.Now().Add(5 * time.Minute); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
 		if exec.CommandContext(t.Context(), to[0], to[1:]...).Run() == nil { //nolint:gosec // the test's own command
 			return to
 		}

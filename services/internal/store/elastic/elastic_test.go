@@ -137,13 +137,13 @@ func sendRequest(ctx context.Context, tb testing.TB, method, url, body string) [
 func eventually(t *testing.T, description string, done func() (bool, error)) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var ok bool
 		if ok, err = done(); ok && err == nil {
 			return
 		}
 	}
-	t.Fatalf("%s: waited two minutes in vain: %v", description, err)
+	t.Fatalf("%s: waited five minutes in vain: %v", description, err)
 }
 
 func check(t *testing.T, err error) {

@@ -80,7 +80,7 @@ func TestAProcessWhoseFirstThreadHasEndedIsNoZombieWhileOthersRun(t *testing.T) 
 // eventually waits until ok.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for late := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
+	for late := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatalf("not in time: %s", what)
 		}
