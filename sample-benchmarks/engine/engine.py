@@ -51,8 +51,11 @@ for d in */; do
   stopped=no; [ -e "$d/stopped" ] && stopped=yes
   deleting=no; [ -e "$d/deleting" ] && deleting=yes
   old=no; [ -n "$(find "$d/began" -maxdepth 0 -mmin +1 2>/dev/null)" ] && old=yes
-  echo "$d $began $alive $stopped $deleting $old $(cat "$d/started" 2>/dev/null || echo -) $(cat "$d/ended" 2>/dev/null || echo -)" \
-    "$(cat "$d/exit" 2>/dev/null || echo -) $(date -u +%FT%T.%NZ) $(cat "$d/record")"
+  # The runner writes started, ended, exit: read the other way round, each has those before it.
+  code=$(cat "$d/exit" 2>/dev/null || echo -)
+  ended=$(cat "$d/ended" 2>/dev/null || echo -)
+  started=$(cat "$d/started" 2>/dev/null || echo -)
+  echo "$d $began $alive $stopped $deleting $old $started $ended $code $(date -u +%FT%T.%NZ) $(cat "$d/record")"
 done
 """
 
