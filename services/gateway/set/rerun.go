@@ -9,15 +9,12 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
-
-// rerunReaders is the number of runs that a rerun reads at a time.
-const rerunReaders = 16
 
 // Rerun is a request for a set of the runs of another one.
 type Rerun struct {
@@ -101,25 +98,18 @@ func (k *Sets) unsuccessful(ctx context.Context, s Set) ([]byte, error) {
 	var mu sync.Mutex
 	bits := make([]byte, (l.plan.Runs()+7)/8)
 	found := false
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(rerunReaders)
-	for ordinal := 0; ordinal < l.runs() && gctx.Err() == nil; ordinal++ {
-		g.Go(func() error {
-			wanted, err := k.isUnsuccessful(gctx, s, l, ordinal)
-			if err != nil || !wanted {
-				return err
-			}
-			n := l.plan.Ordinal(l.run(ordinal))
-			mu.Lock()
-			defer mu.Unlock()
-			bits[n/8] |= 1 << (n % 8)
-			found = true
-			return nil
-		})
-	}
-	if err = g.Wait(); err == nil {
-		err = ctx.Err()
-	}
+	err = results.ForEach(ctx, l.runs(), func(ctx context.Context, ordinal int) error {
+		wanted, err := k.isUnsuccessful(ctx, s, l, ordinal)
+		if err != nil || !wanted {
+			return err
+		}
+		n := l.plan.Ordinal(l.run(ordinal))
+		mu.Lock()
+		defer mu.Unlock()
+		bits[n/8] |= 1 << (n % 8)
+		found = true
+		return nil
+	})
 	if err == nil && !found {
 		err = &StateError{Message: fmt.Sprintf("all runs of set %s succeeded: it has none to run again", s.ID)}
 	}

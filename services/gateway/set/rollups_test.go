@@ -313,16 +313,23 @@ func TestACellWhoseLastRunIsNotListedYetIsNotStored(t *testing.T) {
 	want(t, "documents once all runs must be listed", w.storedResults(), 1)
 }
 
+// begin has the Runner of the gateway run until the end of the test.
+func (g *gateway) begin() {
+	ctx, stop := context.WithCancel(g.w.t.Context())
+	var runner sync.WaitGroup
+	g.w.t.Cleanup(func() {
+		stop()
+		runner.Wait()
+	})
+	runner.Go(func() { _ = g.Run(ctx) })
+}
+
 func TestTheRunnerStoresTheResultsOfItsSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFixture(t)
 		g := w.gateway()
 		id := g.put(descriptor(sixCells)).ID
-		ctx, stop := context.WithCancel(t.Context())
-		var runner sync.WaitGroup
-		defer runner.Wait()
-		defer stop()
-		runner.Go(func() { _ = g.Run(ctx) })
+		g.begin()
 		for g.get(id).State != set.StateFinished {
 			w.wait(2 * time.Second)
 			time.Sleep(2 * time.Second)
@@ -344,11 +351,7 @@ func TestAReadOfRunsHasTheRunnerStoreTheResults(t *testing.T) {
 		g.runToEnd(id)
 		w.summarise(func(store.Run) float64 { return 1 })
 		later := w.gateway()
-		ctx, stop := context.WithCancel(t.Context())
-		var runner sync.WaitGroup
-		defer runner.Wait()
-		defer stop()
-		runner.Go(func() { _ = later.Run(ctx) })
+		later.begin()
 		w.wait(time.Hour)
 		later.cellResults(id)
 		time.Sleep(time.Minute)

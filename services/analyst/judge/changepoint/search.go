@@ -47,8 +47,8 @@ type sums struct {
 	linear, quadratic []float64 // of z[t] - rho z[t-1], up to a row
 	a, c              float64
 
-	// Terms of the gain of a split at a row: what the part before it adds to its numerator in cost, what the part from it on does, and
-	// what is a square of neither.
+	// Terms of the gain of a split at a row, in the numerator of cost: that of the part before it, that of the part from it on, and the rest,
+	// which is a square of neither.
 	before, from, rest []float64
 	inverse            []float64 // of the divisor in cost, by the rows of a segment but one
 	estimates          []float64

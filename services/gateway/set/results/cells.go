@@ -46,7 +46,7 @@ func (k *Reader) Skipped(ctx context.Context, s SetState, cell int, name string)
 
 // read reads cells from their runs. The error is *SizeError once the values of one are too many.
 func (k *Reader) read(ctx context.Context, s SetState, cells []*cellReader) error {
-	err := forEach(ctx, len(cells), func(ctx context.Context, i int) (err error) {
+	err := ForEach(ctx, len(cells), func(ctx context.Context, i int) (err error) {
 		c := cells[i]
 		if err = k.readRuns(ctx, s, c); err == nil {
 			c.skipped, err = k.Skipped(ctx, s, c.index, c.name)
@@ -62,7 +62,7 @@ func (k *Reader) read(ctx context.Context, s SetState, cells []*cellReader) erro
 			reads = append(reads, func(ctx context.Context) error { return c.readSummary(ctx, k.store, r) })
 		}
 	}
-	return forEach(ctx, len(reads), func(ctx context.Context, i int) error { return reads[i](ctx) })
+	return ForEach(ctx, len(reads), func(ctx context.Context, i int) error { return reads[i](ctx) })
 }
 
 // readRuns reads the runs of a cell.
@@ -81,9 +81,9 @@ func (k *Reader) readRuns(ctx context.Context, s SetState, c *cellReader) (err e
 	}
 }
 
-// forEach calls a function for the numbers from 0 to n-1, several at a time, and stops at
+// ForEach calls a function for the numbers from 0 to n-1, several at a time, and stops at
 // the first error.
-func forEach(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+func ForEach(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(readers)
 	for i := range n {

@@ -133,7 +133,7 @@ func (k *Reader) page(ctx context.Context, s SetState, begin, end int, metrics [
 	p := &pageReader{reader: k, judge: j, set: s, end: end, metrics: metrics, stored: make(map[int]rollup.CellResults)}
 	blocks := s.blocks(begin, end)
 	found := make([]storedBlock, len(blocks))
-	err = forEach(ctx, len(blocks), func(ctx context.Context, i int) (err error) {
+	err = ForEach(ctx, len(blocks), func(ctx context.Context, i int) (err error) {
 		found[i], err = k.load(ctx, s, blocks[i])
 		return err
 	})
