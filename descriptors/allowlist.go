@@ -22,14 +22,20 @@ const AnyNamespace = "*"
 // An Allowlist says which objects of the cluster the descriptors of a namespace may
 // name. It never allows an object of the platform.
 type Allowlist struct {
-	Secrets []string `toml:"secrets"` // names of Secrets, for env.secrets, env.secret_files and env.image_pull_secret; * stands for any text
-	Claims  []string `toml:"claims"`  // names of PersistentVolumeClaims, for volumes.claim; * stands for any text
-	Labels  []string `toml:"labels"`  // key=value: Secrets and claims with one of these labels too. The executor looks at their labels at launch, for which it needs the verb get on both kinds
+	// names of Secrets, for env.secrets, env.secret_files and env.image_pull_secret; * stands for any text
+	Secrets []string `toml:"secrets"`
+	Claims  []string `toml:"claims"` // names of PersistentVolumeClaims, for volumes.claim; * stands for any text
+	// key=value: Secrets and claims with one of these labels too. The executor looks at their labels at launch, for which it needs the verb
+	// get on both kinds
+	Labels []string `toml:"labels"`
 
-	Priorities []string `toml:"priorities"` // names of priority classes, for hardware.priority; * stands for any text, and never for the cluster's own classes
-	Queues     []string `toml:"queues"`     // names of queues of Kueue or volcano, for hardware.queue; * stands for any text
+	// names of priority classes, for hardware.priority; * stands for any text, and never for the cluster's own classes
+	Priorities []string `toml:"priorities"`
+	Queues     []string `toml:"queues"` // names of queues of Kueue or volcano, for hardware.queue; * stands for any text
 
-	Rights []string `toml:"rights"` // rights of pods: host_network, mtu and rdma, for these keys of network, and privileged, for env.privileged. They need executor.pods.security = "privileged"
+	// rights of pods: host_network, mtu and rdma, for these keys of network, and privileged, for env.privileged. They need
+	// executor.pods.security = "privileged"
+	Rights []string `toml:"rights"`
 }
 
 // The rights of pods that settings can allow.
@@ -216,7 +222,10 @@ func (l Allowlist) names(k ReferenceKind) []string {
 
 // settingOf returns the key of the names of a kind in an Allowlist.
 func settingOf(k ReferenceKind) string {
-	return map[ReferenceKind]string{RefSecret: "secrets", RefClaim: "claims", RefPriority: "priorities", RefQueue: "queues", RefRight: "rights"}[k]
+	return map[ReferenceKind]string{
+		RefSecret: "secrets", RefClaim: "claims", RefPriority: "priorities",
+		RefQueue: "queues", RefRight: "rights",
+	}[k]
 }
 
 // clusterClasses begins the names of the cluster's own priority classes, whose pods evict
@@ -246,5 +255,6 @@ func (a Allowlists) Refusal(namespace string, r Reference) (message, remedy stri
 		message = fmt.Sprintf("pods of the namespace %q may not have the right %s", namespace, r.Name)
 	}
 	return message,
-		fmt.Sprintf("the platform's settings have to allow it: [executor.pods.allow.%s] %s = [%q]", strconv.Quote(namespace), settingOf(r.Kind), r.Name)
+		fmt.Sprintf("the platform's settings have to allow it: [executor.pods.allow.%s] %s = [%q]",
+			strconv.Quote(namespace), settingOf(r.Kind), r.Name)
 }

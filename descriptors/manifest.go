@@ -18,7 +18,10 @@ func (d *Descriptor) manifestReferences() []Reference {
 	documents, _ := d.ReadManifest()
 	var all []Reference
 	for _, r := range manifest.References(documents) {
-		all = append(all, Reference{Path: ManifestKey, Kind: ReferenceKind(r.Kind), Name: r.Name, Pull: r.Pull, Line: r.Line, Column: r.Column})
+		all = append(all, Reference{
+			Path: ManifestKey, Kind: ReferenceKind(r.Kind), Name: r.Name, Pull: r.Pull,
+			Line: r.Line, Column: r.Column,
+		})
 	}
 	return all
 }

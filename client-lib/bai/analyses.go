@@ -81,7 +81,8 @@ func (c *Client) Baseline(ctx context.Context, namespace, name string) (*baiv1.B
 func (c *Client) Baselines(ctx context.Context, namespace string) iter.Seq2[*baiv1.Baseline, error] {
 	return func(yield func(*baiv1.Baseline, error) bool) {
 		yieldPages(yield, func(token string) (*baiv1.ListBaselinesResponse, error) {
-			res, err := callWithRetry(ctx, c, c.baselines.ListBaselines, &baiv1.ListBaselinesRequest{Namespace: namespace, PageSize: 500, PageToken: token})
+			res, err := callWithRetry(ctx, c, c.baselines.ListBaselines,
+				&baiv1.ListBaselinesRequest{Namespace: namespace, PageSize: 500, PageToken: token})
 			if err != nil {
 				return nil, fmt.Errorf("list baselines: %w", err)
 			}

@@ -24,7 +24,8 @@ type Submission struct {
 	Origin     *baiv1.Origination // where the descriptor came from; nil for a file of the user's
 	RerunOf    string             // ID of the run that this one repeats; empty for none
 	Script     string             // digest of the code that is sent along, which Send has sent; empty for none
-	Compares   string             // ID of the comparison that the run is made for, whose image and data are those of RerunOf; empty for none
+	// ID of the comparison that the run is made for, whose image and data are those of RerunOf; empty for none
+	Compares string
 	// Key makes repetitions of the submission the same run. Empty means a new
 	// one, that is: another run.
 	Key string

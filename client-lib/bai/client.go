@@ -116,8 +116,10 @@ func (s Settings) Dial(target string) (*Client, error) {
 		target: target, settings: s, conn: conn,
 		rpc: baiv1.NewRunServiceClient(conn), descriptors: baiv1.NewDescriptorServiceClient(conn),
 		scripts: baiv1.NewScriptServiceClient(conn), results: baiv1.NewResultServiceClient(conn), data: baiv1.NewDataServiceClient(conn),
-		transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn), sets: baiv1.NewSetServiceClient(conn),
-		analyses: baiv1.NewAnalysisServiceClient(conn), baselines: baiv1.NewBaselineServiceClient(conn), alarms: baiv1.NewAlarmServiceClient(conn),
+		transfer: baiv1.NewTransferServiceClient(conn), schedules: baiv1.NewScheduleServiceClient(conn),
+		sets:     baiv1.NewSetServiceClient(conn),
+		analyses: baiv1.NewAnalysisServiceClient(conn), baselines: baiv1.NewBaselineServiceClient(conn),
+		alarms: baiv1.NewAlarmServiceClient(conn),
 	}, nil
 }
 

@@ -71,7 +71,8 @@ func (c *Client) Push(ctx context.Context, namespace, name string, d Draft) (Pus
 func (c *Client) Kept(ctx context.Context, namespace, name string) iter.Seq2[*baiv1.StoredDescriptor, error] {
 	return func(yield func(*baiv1.StoredDescriptor, error) bool) {
 		yieldPages(yield, func(token string) (*baiv1.ListDescriptorsResponse, error) {
-			res, err := callWithRetry(ctx, c, c.descriptors.ListDescriptors, &baiv1.ListDescriptorsRequest{Namespace: namespace, Name: name, PageSize: 500, PageToken: token})
+			res, err := callWithRetry(ctx, c, c.descriptors.ListDescriptors,
+				&baiv1.ListDescriptorsRequest{Namespace: namespace, Name: name, PageSize: 500, PageToken: token})
 			if err != nil {
 				return nil, fmt.Errorf("list descriptors: %w", err)
 			}

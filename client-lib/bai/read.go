@@ -196,7 +196,9 @@ func yieldAll[T any](all []T, yield func(T, error) bool) bool {
 
 // yieldPages hands the items of a list to yield, page by page, and an error as the last element. The function ask requests the page of a
 // token; "" is the first page.
-func yieldPages[T any, Res interface{ GetNextPageToken() string }](yield func(T, error) bool, ask func(token string) (Res, error), items func(Res) []T) {
+func yieldPages[T any, Res interface{ GetNextPageToken() string }](
+	yield func(T, error) bool, ask func(token string) (Res, error), items func(Res) []T,
+) {
 	for token := ""; ; {
 		res, err := ask(token)
 		if err != nil {

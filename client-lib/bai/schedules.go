@@ -18,7 +18,8 @@ import (
 func (c *Client) Schedules(ctx context.Context, owner, namespace string) iter.Seq2[*baiv1.Schedule, error] {
 	return func(yield func(*baiv1.Schedule, error) bool) {
 		yieldPages(yield, func(token string) (*baiv1.ListSchedulesResponse, error) {
-			res, err := callWithRetry(ctx, c, c.schedules.ListSchedules, &baiv1.ListSchedulesRequest{Owner: owner, Namespace: namespace, PageSize: 500, PageToken: token})
+			res, err := callWithRetry(ctx, c, c.schedules.ListSchedules,
+				&baiv1.ListSchedulesRequest{Owner: owner, Namespace: namespace, PageSize: 500, PageToken: token})
 			if err != nil {
 				return nil, fmt.Errorf("list schedules: %w", err)
 			}

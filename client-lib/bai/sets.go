@@ -70,7 +70,8 @@ func (c *Client) Cells(ctx context.Context, name string) iter.Seq2[*baiv1.Cell, 
 func (c *Client) cellPages(ctx context.Context, name string) iter.Seq2[*baiv1.Cell, error] {
 	return func(yield func(*baiv1.Cell, error) bool) {
 		yieldPages(yield, func(token string) (*baiv1.ListCellsResponse, error) {
-			return callWithRetry(ctx, c, c.sets.ListCells, &baiv1.ListCellsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500, PageToken: token})
+			return callWithRetry(ctx, c, c.sets.ListCells,
+				&baiv1.ListCellsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500, PageToken: token})
 		}, (*baiv1.ListCellsResponse).GetCells)
 	}
 }
@@ -81,7 +82,8 @@ func (c *Client) cellPages(ctx context.Context, name string) iter.Seq2[*baiv1.Ce
 func (c *Client) SetResults(ctx context.Context, name string, metrics ...string) iter.Seq2[*baiv1.CellResult, error] {
 	return func(yield func(*baiv1.CellResult, error) bool) {
 		yieldPages(yield, func(token string) (*baiv1.GetSetResultsResponse, error) {
-			res, err := callWithRetry(ctx, c, c.sets.GetSetResults, &baiv1.GetSetResultsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500, Metrics: metrics, PageToken: token})
+			res, err := callWithRetry(ctx, c, c.sets.GetSetResults,
+				&baiv1.GetSetResultsRequest{Set: name, Owner: c.settings.Owner, PageSize: 500, Metrics: metrics, PageToken: token})
 			if err != nil {
 				return nil, fmt.Errorf("get the results of set %q: %w", name, withNotFoundKind("set", err))
 			}
@@ -114,7 +116,8 @@ func (c *Client) ResumeSet(ctx context.Context, name string) (*baiv1.Set, error)
 // RerunSet makes a set of the runs of another one: of all of them, or of those that did not
 // succeed. Calls with the same idempotency key make one set.
 func (c *Client) RerunSet(ctx context.Context, name string, failed bool, key string) (*baiv1.Set, error) {
-	res, err := callWithRetry(ctx, c, c.sets.RerunSet, &baiv1.RerunSetRequest{Set: name, Owner: c.settings.Owner, IdempotencyKey: key, Failed: failed})
+	res, err := callWithRetry(ctx, c, c.sets.RerunSet,
+		&baiv1.RerunSetRequest{Set: name, Owner: c.settings.Owner, IdempotencyKey: key, Failed: failed})
 	if err != nil {
 		return nil, fmt.Errorf("run set %q again: %w", name, withNotFoundKind("set", err))
 	}

@@ -56,7 +56,8 @@ func (im image) build() (v1.Image, error) {
 	}
 	for _, l := range layers {
 		var err error
-		if img, err = mutate.Append(img, mutate.Addendum{Layer: l, MediaType: types.OCILayer, History: v1.History{CreatedBy: "images"}}); err != nil {
+		if img, err = mutate.Append(img,
+			mutate.Addendum{Layer: l, MediaType: types.OCILayer, History: v1.History{CreatedBy: "images"}}); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +67,8 @@ func (im image) build() (v1.Image, error) {
 	}
 	c = c.DeepCopy()
 	c.Architecture, c.OS, c.Created = "amd64", "linux", v1.Time{Time: time.Unix(0, 0).UTC()}
-	c.Config = v1.Config{User: im.user, Env: append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, im.env...)}
+	c.Config = v1.Config{User: im.user,
+		Env: append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, im.env...)}
 	if im.entrypoint != "" {
 		c.Config.Entrypoint = []string{im.entrypoint}
 	}
@@ -88,7 +90,8 @@ func (im image) layer() (v1.Layer, error) {
 		if err := w.file("/etc/ssl/certs/ca-certificates.crt", text, 0o444); err != nil {
 			return nil, err
 		}
-		if err := w.file("/etc/passwd", []byte("root:x:0:0:root:/:/sbin/nologin\nnobody:x:65532:65532:nobody:/tmp:/sbin/nologin\n"), 0o444); err != nil {
+		if err := w.file("/etc/passwd", []byte("root:x:0:0:root:/:/sbin/nologin\nnobody:x:65532:65532:nobody:/tmp:/sbin/nologin\n"),
+			0o444); err != nil {
 			return nil, err
 		}
 	}

@@ -132,7 +132,8 @@ func packageBOM(l debian.Lock, name, version string) ([]byte, error) {
 	for _, p := range l.Packages {
 		components = append(components, cdx.Component{
 			BOMRef: p.Name + "@" + p.Version, Type: cdx.ComponentTypeLibrary, Name: p.Name, Version: p.Version,
-			PackageURL: "pkg:deb/debian/" + p.Name + "@" + url.PathEscape(p.Version), Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: p.SHA256}},
+			PackageURL: "pkg:deb/debian/" + p.Name + "@" + url.PathEscape(p.Version),
+			Hashes:     &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: p.SHA256}},
 		})
 	}
 	return encodeBOM(components, name, version)

@@ -31,7 +31,8 @@ func newSuite(name string) *suite {
 	s.StringVar(&s.dir, "dir", "suite", "`folder` with a folder for each image")
 	s.StringVar(&s.only, "only", "", "`names` of some images, separated by commas; empty means all")
 	s.StringVar(&s.source.Mirror, "mirror", "http://deb.debian.org", "`address` of a mirror of Debian's archives")
-	s.StringVar(&s.source.Snapshot, "snapshot", "http://snapshot.debian.org/archive", "`address` of an archive for versions that the mirror has no more")
+	s.StringVar(&s.source.Snapshot, "snapshot", "http://snapshot.debian.org/archive",
+		"`address` of an archive for versions that the mirror has no more")
 	s.StringVar(&s.source.Cache, "cache", filepath.Join(cache, "benchmark-ai", "deb"), "`folder` for packages")
 	return s
 }
@@ -118,7 +119,8 @@ func (s *suite) add(l *output, ref string, im debian.Image) error {
 	if err != nil {
 		return err
 	}
-	return l.addWith(image{ref: ref, rootfs: rootfs.Name(), env: im.Env}, func(name, version string) ([]byte, error) { return packageBOM(lock, name, version) })
+	return l.addWith(image{ref: ref, rootfs: rootfs.Name(), env: im.Env},
+		func(name, version string) ([]byte, error) { return packageBOM(lock, name, version) })
 }
 
 // rootfs writes the root file system of one image as a tar archive.

@@ -82,7 +82,8 @@ func Kinds() []Kind {
 			Succeeded: Condition{Type: "Complete"}, Failed: Condition{Type: "Failed"}, Suspend: "spec.suspend",
 		},
 		Kind{
-			APIVersion: "argoproj.io/v1alpha1", Kind: "Workflow", Operator: "Argo Workflows", PodMetadata: "spec.podMetadata", Container: "main",
+			APIVersion: "argoproj.io/v1alpha1", Kind: "Workflow", Operator: "Argo Workflows",
+			PodMetadata: "spec.podMetadata", Container: "main",
 			Succeeded: Condition{Path: []string{"status", "phase"}, Values: []string{"Succeeded"}},
 			Failed:    Condition{Path: []string{"status", "phase"}, Values: []string{"Failed", "Error"}},
 			Deadline:  "spec.activeDeadlineSeconds",

@@ -51,11 +51,14 @@ func Read(text string) ([]Document, []Problem) {
 		all = append(all, Document{Object: object, Line: root.line, Column: root.column, root: root})
 	}
 	if len(roots) == 0 && len(problems) == 0 {
-		problems = append(problems, Problem{Line: 1, Column: 1, Code: fault.BadManifest, Message: "has no object", Remedy: "write apiVersion, kind and metadata"})
+		problems = append(problems,
+			Problem{Line: 1, Column: 1, Code: fault.BadManifest, Message: "has no object", Remedy: "write apiVersion, kind and metadata"})
 	}
 	if len(roots) > MaxDocuments {
 		extra := roots[MaxDocuments]
-		problems = append(problems, extra.problem(fault.BadManifest, fmt.Sprintf("is one of %d documents; a manifest has %d at most", len(roots), MaxDocuments), "leave some out"))
+		problems = append(problems,
+			extra.problem(fault.BadManifest, fmt.Sprintf("is one of %d documents; a manifest has %d at most", len(roots), MaxDocuments),
+				"leave some out"))
 	}
 	return all, append(problems, check(all)...)
 }

@@ -23,14 +23,20 @@ type Reference struct {
 func forbidden() map[string]string {
 	const none = "leave it out"
 	return map[string]string{
-		"hostPath": "name a data source, or a volume in [[volumes]]", "serviceAccountName": none, "serviceAccount": none, "serviceAccountToken": none,
+		"hostPath": "name a data source, or a volume in [[volumes]]", "serviceAccountName": none,
+		"serviceAccount": none, "serviceAccountToken": none,
 		"hostNetwork": none, "hostPID": none, "hostIPC": none, "hostPort": none, "shareProcessNamespace": none, "hostUsers": none,
 		"nodeName": "write nodeSelector", "schedulerName": none, "ephemeralContainers": none, "runtimeClassName": none, "hostAliases": none,
-		"privileged": "write env.privileged in the descriptor", "procMount": none, "sysctls": none, "seLinuxOptions": none, "windowsOptions": none,
-		"seccompProfile": none, "appArmorProfile": none, "finalizers": none, "ownerReferences": none, "managedFields": none, "externalIPs": none,
-		"csi": none, "flexVolume": none, "iscsi": none, "fc": none, "rbd": none, "cephfs": none, "glusterfs": none, "nfs": "write it into [[volumes]]",
-		"awsElasticBlockStore": none, "gcePersistentDisk": none, "azureDisk": none, "azureFile": none, "vsphereVolume": none, "cinder": none,
-		"portworxVolume": none, "scaleIO": none, "storageos": none, "photonPersistentDisk": none, "quobyte": none, "flocker": none, "gitRepo": none,
+		"privileged": "write env.privileged in the descriptor", "procMount": none, "sysctls": none,
+		"seLinuxOptions": none, "windowsOptions": none,
+		"seccompProfile": none, "appArmorProfile": none, "finalizers": none, "ownerReferences": none,
+		"managedFields": none, "externalIPs": none,
+		"csi": none, "flexVolume": none, "iscsi": none, "fc": none, "rbd": none, "cephfs": none, "glusterfs": none,
+		"nfs":                  "write it into [[volumes]]",
+		"awsElasticBlockStore": none, "gcePersistentDisk": none, "azureDisk": none, "azureFile": none,
+		"vsphereVolume": none, "cinder": none,
+		"portworxVolume": none, "scaleIO": none, "storageos": none, "photonPersistentDisk": none, "quobyte": none,
+		"flocker": none, "gitRepo": none,
 		"podSpecPatch": "write it into the templates", "schedulingPolicy": "write hardware.queue and hardware.priority in the descriptor",
 		"nodePort": none, "externalName": none, "loadBalancerIP": none,
 	}
@@ -72,21 +78,27 @@ func (d Document) identity() []Problem {
 	var all []Problem
 	for _, key := range []string{"apiVersion", "kind"} {
 		if n := d.root.get(key); n == nil || n.text() == "" {
-			all = append(all, d.at(key).problem(fault.ObjectIdentity, "has no "+key, "write "+key+" as apiVersion: batch/v1 and kind: Job do"))
+			all = append(all, d.at(key).problem(fault.ObjectIdentity, "has no "+key,
+				"write "+key+" as apiVersion: batch/v1 and kind: Job do"))
 		}
 	}
 	meta := d.root.get("metadata")
 	switch {
 	case d.Name() == "":
-		all = append(all, d.at("metadata").problem(fault.ObjectIdentity, "has no name", "write metadata.name: the platform makes a name of each run from it"))
+		all = append(all, d.at("metadata").problem(fault.ObjectIdentity, "has no name",
+			"write metadata.name: the platform makes a name of each run from it"))
 	case !isName(d.Name()):
-		all = append(all, d.at("metadata").problem(fault.ObjectIdentity, fmt.Sprintf("%q is not the name of an object", d.Name()), "write lower-case letters, digits and -"))
+		all = append(all, d.at("metadata").problem(fault.ObjectIdentity, fmt.Sprintf("%q is not the name of an object", d.Name()),
+			"write lower-case letters, digits and -"))
 	}
 	if n := meta.get("namespace"); n != nil {
-		all = append(all, n.problem(fault.ObjectNamespace, fmt.Sprintf("names the namespace %q; all objects of a run are in that of the platform", n.text()), "leave metadata.namespace out"))
+		all = append(all, n.problem(fault.ObjectNamespace,
+			fmt.Sprintf("names the namespace %q; all objects of a run are in that of the platform", n.text()),
+			"leave metadata.namespace out"))
 	}
 	if d.Kind() == "Secret" && d.APIVersion() == "v1" {
-		all = append(all, d.at("kind").problem(fault.PodRule, "is a Secret, whose values the platform would store with the run", "make the Secret in the cluster, and name it"))
+		all = append(all, d.at("kind").problem(fault.PodRule, "is a Secret, whose values the platform would store with the run",
+			"make the Secret in the cluster, and name it"))
 	}
 	return all
 }
@@ -109,7 +121,10 @@ type walker struct {
 // anything.
 func (w *walker) walk(n *node, key string, data bool) {
 	if text := n.text(); !data && strings.HasPrefix(text, platformPrefix) {
-		w.problems = append(w.problems, n.problem(fault.ObjectName, fmt.Sprintf("%q is a name of the platform's own objects, which begin with %s", text, platformPrefix), "choose another name"))
+		w.problems = append(w.problems,
+			n.problem(fault.ObjectName,
+				fmt.Sprintf("%q is a name of the platform's own objects, which begin with %s", text, platformPrefix),
+				"choose another name"))
 	}
 	for i, value := range n.values {
 		if !n.isMap {
@@ -146,13 +161,20 @@ func (w *walker) entry(key, value *node, parent string) {
 	case parent == "capabilities" && name == "add" && len(value.values) > 0:
 		w.problems = append(w.problems, key.problem(fault.PodRule, "pods of runs get no capabilities", "leave it out"))
 	case w.document.Kind() == "Service" && parent == "spec" && name == "type" && value.text() != "ClusterIP":
-		w.problems = append(w.problems, value.problem(fault.PodRule, fmt.Sprintf("a Service of type %s is reached from outside of the cluster, or leads there", value.text()), "leave type out"))
+		w.problems = append(w.problems,
+			value.problem(fault.PodRule,
+				fmt.Sprintf("a Service of type %s is reached from outside of the cluster, or leads there", value.text()), "leave type out"))
 	case name == "automountServiceAccountToken" && value.value == true:
 		w.problems = append(w.problems, key.problem(fault.PodRule, "pods of runs have no token of the cluster", "leave it out"))
 	case name == "namespace" && parent != "metadata" && value.text() != "":
-		w.problems = append(w.problems, value.problem(fault.ObjectNamespace, fmt.Sprintf("names the namespace %q; all objects of a run are in that of the platform", value.text()), "leave namespace out"))
+		w.problems = append(w.problems,
+			value.problem(fault.ObjectNamespace,
+				fmt.Sprintf("names the namespace %q; all objects of a run are in that of the platform", value.text()),
+				"leave namespace out"))
 	case name == "resource" && w.document.Kind() == "Workflow" && parent == "templates":
-		w.problems = append(w.problems, key.problem(fault.PodRule, "a template of a workflow that makes objects of its own is not for runs", "write the object into the manifest"))
+		w.problems = append(w.problems,
+			key.problem(fault.PodRule, "a template of a workflow that makes objects of its own is not for runs",
+				"write the object into the manifest"))
 	}
 }
 
@@ -160,9 +182,13 @@ func (w *walker) entry(key, value *node, parent string) {
 func (w *walker) label(key *node) {
 	name := key.text()
 	domain, _, _ := strings.Cut(name, "/")
-	reserved := []string{"benchmark-ai.dev", "kueue.x-k8s.io", "k8s.v1.cni.cncf.io", "v1.multus-cni.io", "scheduling.k8s.io", "scheduling.volcano.sh"}
+	reserved := []string{
+		"benchmark-ai.dev", "kueue.x-k8s.io", "k8s.v1.cni.cncf.io", "v1.multus-cni.io",
+		"scheduling.k8s.io", "scheduling.volcano.sh",
+	}
 	if slices.Contains(reserved, domain) || strings.HasPrefix(domain, "container.apparmor.security") {
-		w.problems = append(w.problems, key.problem(fault.ObjectName, fmt.Sprintf("%s is a label that only the platform sets", name), "leave it out"))
+		w.problems = append(w.problems,
+			key.problem(fault.ObjectName, fmt.Sprintf("%s is a label that only the platform sets", name), "leave it out"))
 	}
 }
 

@@ -111,7 +111,10 @@ var linePattern = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?((?s).*)$`)
 func syntaxProblem(err error) Problem {
 	found := linePattern.FindStringSubmatch(err.Error())
 	line, _ := strconv.Atoi(found[1]) // 0 if the error has no place
-	return Problem{Line: max(1, line), Column: 1, Code: fault.BadManifest, Message: "is not YAML: " + found[2], Remedy: "check the indentation and the quotes"}
+	return Problem{
+		Line: max(1, line), Column: 1, Code: fault.BadManifest, Message: "is not YAML: " + found[2],
+		Remedy: "check the indentation and the quotes",
+	}
 }
 
 // reader reads one document.

@@ -98,7 +98,8 @@ func applyOverrides(body []byte, set []Override, most int) (*edit.Text, Faults) 
 			refused = append(refused, f)
 		}
 		if edited.Len() > most {
-			f := o.fault(fault.TooLarge, fmt.Sprintf("with it the descriptor is larger than %d KiB, the most that is taken", MaxSize>>10), "")
+			f := o.fault(fault.TooLarge, fmt.Sprintf("with it the descriptor is larger than %d KiB, the most that is taken", MaxSize>>10),
+				"")
 			return edited, append(refused, f)
 		}
 	}

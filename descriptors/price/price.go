@@ -44,9 +44,15 @@ func Parse(text string) (Price, error) {
 	case err != nil:
 		return Price{}, err
 	case !both:
-		return Price{}, &FaultError{fault.NoCurrency, fmt.Sprintf("%q has no currency", text), fmt.Sprintf("write it as \"%s USD\", with the currency that it is in", amount)}
+		return Price{}, &FaultError{
+			fault.NoCurrency, fmt.Sprintf("%q has no currency", text),
+			fmt.Sprintf("write it as \"%s USD\", with the currency that it is in", amount),
+		}
 	case !isCurrency(currency):
-		return Price{}, &FaultError{fault.NoCurrency, fmt.Sprintf("%.100q is not the code of a currency", currency), `write the three capital letters of one, as "USD" or "EUR"`}
+		return Price{}, &FaultError{
+			fault.NoCurrency, fmt.Sprintf("%.100q is not the code of a currency", currency),
+			`write the three capital letters of one, as "USD" or "EUR"`,
+		}
 	}
 	return Price{nano, currency}, nil
 }

@@ -22,14 +22,16 @@ func (c check) all() {
 
 func (c check) entries() {
 	if n := len(c.doc.suite.Entries); n > MaxEntries {
-		c.r.Fault("suite.entries", fault.ManyEntries, fmt.Sprintf("has %d entries; %d at most are taken", n, MaxEntries), "make several suites")
+		c.r.Fault("suite.entries", fault.ManyEntries, fmt.Sprintf("has %d entries; %d at most are taken", n, MaxEntries),
+			"make several suites")
 		return
 	}
 	first := make(map[string]int)
 	for i, e := range c.doc.suite.Entries {
 		at := entryPath(i) + ".name"
 		if other, ok := first[e.Name]; ok && c.r.IsValid(at) {
-			c.r.Fault(at, fault.SameEntry, fmt.Sprintf("%q is the name of entry %d too", e.Name, other+1), "give each entry a name of its own")
+			c.r.Fault(at, fault.SameEntry, fmt.Sprintf("%q is the name of entry %d too", e.Name, other+1),
+				"give each entry a name of its own")
 			continue
 		}
 		first[e.Name] = i
@@ -43,7 +45,8 @@ func entryPath(i int) string { return fmt.Sprintf("suite.entries[%d]", i) }
 
 func (c check) seed() {
 	if c.doc.suite.Order != descriptors.Random && c.r.Has("suite.seed") && !c.r.HasError("suite.order") {
-		c.r.Warn("suite.seed", fault.NotRead, fmt.Sprintf("order %s has no seed", c.doc.suite.Order), `write order = "random", or leave this out`)
+		c.r.Warn("suite.seed", fault.NotRead, fmt.Sprintf("order %s has no seed", c.doc.suite.Order),
+			`write order = "random", or leave this out`)
 	}
 }
 

@@ -63,12 +63,14 @@ func Embed(file string, suite []byte, sources []Source) ([]byte, parser.Faults) 
 		if f, bad := decode.Unreadable(s.Text, parser.MaxSize); bad {
 			return nil, located(s.File, f)
 		}
-		fmt.Fprintf(&out, "\n[[suite.descriptors]]\nname = %s\nfile = %s\ntext = %s\n", syntax.Quote(s.Name), syntax.Quote(s.File), syntax.Quote(string(s.Text)))
+		fmt.Fprintf(&out, "\n[[suite.descriptors]]\nname = %s\nfile = %s\ntext = %s\n", syntax.Quote(s.Name), syntax.Quote(s.File),
+			syntax.Quote(string(s.Text)))
 	}
 	if out.Len() > MaxSize {
 		return nil, located(file, decode.Fault{
 			At: syntax.Position{Line: 1, Column: 1}, Code: fault.TooLarge,
-			Message: fmt.Sprintf("with the texts of its descriptors the suite is larger than %d KiB, the most that is taken", MaxSize>>10), Remedy: "make several suites",
+			Message: fmt.Sprintf("with the texts of its descriptors the suite is larger than %d KiB, the most that is taken", MaxSize>>10),
+			Remedy:  "make several suites",
 		})
 	}
 	return []byte(out.String()), nil

@@ -45,7 +45,8 @@ func (m *members) read() {
 		}
 	}
 	if most := m.parser.RunLimit(); m.runs > most {
-		m.fault("suite.entries", fault.ManyRuns, fmt.Sprintf("has %d runs, and a set may have %d", m.runs, most), "leave out entries or repetitions, or make several suites")
+		m.fault("suite.entries", fault.ManyRuns, fmt.Sprintf("has %d runs, and a set may have %d", m.runs, most),
+			"leave out entries or repetitions, or make several suites")
 	}
 }
 

@@ -169,7 +169,8 @@ func (v Value) locate(f parser.Fault) parser.Fault {
 
 // isOfKey reports whether a fault says that the key is none, or is not used.
 func isOfKey(f parser.Fault) bool {
-	return f.Line == 1 && f.Column == 1 && slices.Contains([]string{fault.UnknownKey, fault.Override, fault.BadSweep, fault.NotUsed, fault.TooLarge}, f.Code)
+	return f.Line == 1 && f.Column == 1 &&
+		slices.Contains([]string{fault.UnknownKey, fault.Override, fault.BadSweep, fault.NotUsed, fault.TooLarge}, f.Code)
 }
 
 // position returns that of a fault in the value.

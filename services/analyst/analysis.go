@@ -89,7 +89,10 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 		return err
 	}
 	out, fault := protected(a.decide, in)
-	next := ruleState{Rule: t.rule.ID, Series: t.series, Incidents: state.Incidents, Pending: state.Pending, Run: state.Run, Fault: fault, Notes: out.Notes}
+	next := ruleState{
+		Rule: t.rule.ID, Series: t.series, Incidents: state.Incidents, Pending: state.Pending, Run: state.Run,
+		Fault: fault, Notes: out.Notes,
+	}
 	if len(out.Incidents) > 0 {
 		next.Pending, next.Incidents = true, retained(had, out.Incidents, oldest(in))
 		if a.freshRun != nil {
@@ -112,7 +115,8 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 // logFault logs a fault of an analysis that is not known yet.
 func (a *analysis) logFault(t target, before, now ruleState) {
 	if now.Fault != "" && now.Fault != before.Fault {
-		a.log.Error("a series cannot be analysed", zap.String("rule", t.rule.ID), zap.Any("series", t.series), zap.String("fault", now.Fault))
+		a.log.Error("a series cannot be analysed", zap.String("rule", t.rule.ID), zap.Any("series", t.series),
+			zap.String("fault", now.Fault))
 	}
 }
 
@@ -153,8 +157,8 @@ func (a *analysis) write(ctx context.Context, t target, had []versioned, all []i
 	return nil
 }
 
-// list adds an incident to the lists that it belongs to, before it is stored: that of all incidents, and that of the open ones. One that goes
-// on after its end may be about to be removed from the latter: it is listed anew.
+// list adds an incident to the lists that it belongs to, before it is stored: that of all incidents, and that of the open ones. One that
+// goes on after its end may be about to be removed from the latter: it is listed anew.
 func (a *analysis) list(ctx context.Context, had []versioned, i incident.Incident) error {
 	at := slices.IndexFunc(had, func(h versioned) bool { return h.ID == i.ID })
 	if at < 0 {
@@ -166,9 +170,10 @@ func (a *analysis) list(ctx context.Context, had []versioned, i incident.Inciden
 		return nil
 	}
 	over := at >= 0 && had[at].State.Over()
-	_, err := store.Update(ctx, a.store, store.KindOpenIncident, documentKey(a.namespace, i.ID), func(_ openIncident, found bool) (openIncident, bool, error) {
-		return openIncident{Since: a.now().UTC()}, over || !found, nil
-	})
+	_, err := store.Update(ctx, a.store, store.KindOpenIncident, documentKey(a.namespace, i.ID),
+		func(_ openIncident, found bool) (openIncident, bool, error) {
+			return openIncident{Since: a.now().UTC()}, over || !found, nil
+		})
 	if err != nil {
 		return fmt.Errorf("list incident %s as open: %w", i.ID, err)
 	}

@@ -34,14 +34,18 @@ func newTicker(s Settings, d Deps, a *analyst) *ticker {
 	if d.Meter == nil {
 		d.Meter = noMeter{}
 	}
-	return &ticker{analyst: a, meter: d.Meter, leader: control.NewLeader(d.Store, leaseName, rand.Text(), s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log})}
+	return &ticker{
+		analyst: a, meter: d.Meter,
+		leader: control.NewLeader(d.Store, leaseName, rand.Text(), s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
+	}
 }
 
 // loop returns the runnable of the ticker.
 func (t *ticker) loop(every time.Duration, log *zap.Logger) service.Runnable {
 	loop := control.NewLoop("analyst", every, log, t.tick, control.LoopSettings{
 		Backoff: control.Backoff{First: failPause, Max: every},
-		Failing: "missing values and acknowledgements cannot be looked for now", Working: "missing values and acknowledgements are looked for again",
+		Failing: "missing values and acknowledgements cannot be looked for now",
+		Working: "missing values and acknowledgements are looked for again",
 	})
 	return func(ctx context.Context) error {
 		defer t.leader.Release(ctx)

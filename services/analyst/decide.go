@@ -69,15 +69,17 @@ func hasValue(p store.RunPoints, metric string) bool {
 	return p.Excluded == "" && slices.ContainsFunc(p.Points, func(s store.Summary) bool { return s.Metric == metric })
 }
 
-// definesRules reports whether the descriptor of a run may be the newest of its task: a run that confirms an incident was made with an older
-// one, and an import comes from another platform.
+// definesRules reports whether the descriptor of a run may be the newest of its task: a run that confirms an incident was made with an
+// older one, and an import comes from another platform.
 func definesRules(p store.PointRun) bool {
 	return p.Task != "" && p.Excluded != store.ExcludedConfirmation && p.Excluded != store.ExcludedImport
 }
 
 // renewed returns the rules of a task after a run of it, whose descriptor has some rules, and those that are gone. A run that is older than
 // the one that they are of changes nothing.
-func renewed(is incident.RuleSet, r store.Run, descriptor string, rules []incident.Rule) (next incident.RuleSet, removed []incident.Rule, changed bool) {
+func renewed(
+	is incident.RuleSet, r store.Run, descriptor string, rules []incident.Rule,
+) (next incident.RuleSet, removed []incident.Rule, changed bool) {
 	if !r.Created.After(is.Newest) {
 		return is, nil, false
 	}

@@ -19,7 +19,8 @@ const (
 	lateEnd    = 7 * 24 * time.Hour // an end that lies further back is of an import, or comes from a replay: notices are kept longer
 )
 
-// endNotified returns the descriptor of a run of whose end somebody is notified, else nil. The end of a run of a set is no news: that of the set is.
+// endNotified returns the descriptor of a run of whose end somebody is notified, else nil. The end of a run of a set is no news: that of
+// the set is.
 func endNotified(r store.Run, p store.PointRun, now time.Time) *descriptors.Descriptor {
 	other := r.Set != "" || p.Excluded == store.ExcludedImport || points.OutsideHistory(r)
 	if other || r.Outcome == "" || r.Ended == nil || now.Sub(*r.Ended) > lateEnd || !strings.Contains(r.Descriptor, "notify") {
@@ -35,15 +36,16 @@ func endNotified(r store.Run, p store.PointRun, now time.Time) *descriptors.Desc
 // endOf returns the end of a run, for notices.
 func endOf(r store.Run, p store.RunPoints, d *descriptors.Descriptor) notice.End {
 	e := notice.End{
-		ID: r.ID, Name: r.Name, Namespace: r.Namespace, Task: r.Labels[store.LabelTask], Owner: r.Owner, Labels: notice.LabelsOf(r.Labels), Outcome: r.Outcome, Reason: r.Reason,
+		ID: r.ID, Name: r.Name, Namespace: r.Namespace, Task: r.Labels[store.LabelTask], Owner: r.Owner, Labels: notice.LabelsOf(r.Labels),
+		Outcome: r.Outcome, Reason: r.Reason,
 		Message: r.Message, Submitted: r.Created, Ended: *r.Ended, Incomplete: !p.Complete,
 	}
 	e.Numbers, e.More = headlines(p.Points, d)
 	return e
 }
 
-// headlines returns the most important values of a run: those of the metrics that its alarms watch or that it declares, others, and its times at last.
-// Values of the system's metrics are left out.
+// headlines returns the most important values of a run: those of the metrics that its alarms watch or that it declares, others, and its
+// times at last. Values of the system's metrics are left out.
 func headlines(all []store.Summary, d *descriptors.Descriptor) (numbers []notice.Number, more int) {
 	var first []string
 	for _, a := range d.Alarms {

@@ -15,18 +15,20 @@ import (
 // ruleState has the incidents of a rule in a series: the document of KindRuleState. An incident is in it before its own document is
 // stored.
 type ruleState struct {
-	Rule      string          `json:"rule"`
-	Series    store.SeriesKey `json:"series"`
-	Incidents []string        `json:"incidents,omitempty"` // IDs of those that are open, and of those that ended among the points that are looked at
-	Pending   bool            `json:"pending,omitempty"`   // the groups of the incidents were not decided since one of them was written
-	Run       string          `json:"run,omitempty"`       // of a pending state, the run whose analysis wrote it; empty if it was the clock
-	Fault     string          `json:"fault,omitempty"`     // why the last analysis failed
-	Notes     []string        `json:"notes,omitempty"`     // why the rule cannot be judged
+	Rule   string          `json:"rule"`
+	Series store.SeriesKey `json:"series"`
+	// IDs of those that are open, and of those that ended among the points that are looked at
+	Incidents []string `json:"incidents,omitempty"`
+	Pending   bool     `json:"pending,omitempty"` // the groups of the incidents were not decided since one of them was written
+	Run       string   `json:"run,omitempty"`     // of a pending state, the run whose analysis wrote it; empty if it was the clock
+	Fault     string   `json:"fault,omitempty"`   // why the last analysis failed
+	Notes     []string `json:"notes,omitempty"`   // why the rule cannot be judged
 }
 
 // equal reports whether two states are the same.
 func (s ruleState) equal(o ruleState) bool {
-	return s.Pending == o.Pending && s.Run == o.Run && s.Fault == o.Fault && slices.Equal(s.Incidents, o.Incidents) && slices.Equal(s.Notes, o.Notes)
+	return s.Pending == o.Pending && s.Run == o.Run && s.Fault == o.Fault && slices.Equal(s.Incidents, o.Incidents) &&
+		slices.Equal(s.Notes, o.Notes)
 }
 
 // openIncident says that an incident is open, or ended a short time ago: the document of KindOpenIncident.

@@ -23,7 +23,10 @@ const (
 
 // input returns what a rule needs to be applied to a series.
 func (a *analysis) input(ctx context.Context, t target, had []versioned) (in rule.Input, err error) {
-	in = rule.Input{Rule: t.rule, Series: t.series, Acks: make(map[string]incident.Ack), Confirmations: make(map[string]incident.Confirmation), Removed: t.removed, Now: a.now().UTC()}
+	in = rule.Input{
+		Rule: t.rule, Series: t.series, Acks: make(map[string]incident.Ack),
+		Confirmations: make(map[string]incident.Confirmation), Removed: t.removed, Now: a.now().UTC(),
+	}
 	for _, i := range had {
 		in.Incidents = append(in.Incidents, i.Incident)
 		if err := a.statements(ctx, i.Incident, &in); err != nil {
@@ -93,7 +96,8 @@ func (a *analysis) taskRuns(ctx context.Context) ([]store.Run, error) {
 	if a.listed {
 		return a.runs, nil
 	}
-	runs, _, err := a.store.Runs(ctx, store.RunFilter{Namespace: a.namespace, Labels: map[string]string{store.LabelTask: a.task}}, "", maxRuns)
+	runs, _, err := a.store.Runs(ctx, store.RunFilter{Namespace: a.namespace, Labels: map[string]string{store.LabelTask: a.task}}, "",
+		maxRuns)
 	if err != nil {
 		return nil, fmt.Errorf("list runs of task %q: %w", a.task, err)
 	}
@@ -165,7 +169,8 @@ func (a *analysis) expect(ctx context.Context, runs []store.Run, id string, afte
 		in.Paused = true
 		return nil
 	}
-	in.Expected = at.Add(s.allowance(slices.DeleteFunc(slices.Clone(runs), func(r store.Run) bool { return r.Phase != event.PhaseFinished })))
+	in.Expected = at.Add(s.allowance(slices.DeleteFunc(slices.Clone(runs),
+		func(r store.Run) bool { return r.Phase != event.PhaseFinished })))
 	if without.After(latest(after, s.Updated)) { // the run of that firing has brought none
 		in.Expected = without
 	}
@@ -193,7 +198,8 @@ func (a *analysis) newestPoint(ctx context.Context, t target) (*store.Point, err
 func (a *analysis) newestSeries(ctx context.Context, t target) (newest *store.Series, err error) {
 	cursor := ""
 	for range maxSeries / seriesOf {
-		page, next, err := a.store.Series(ctx, store.SeriesQuery{Namespace: a.namespace, Task: a.task, MetricPrefix: t.rule.Metric}, cursor, seriesOf)
+		page, next, err := a.store.Series(ctx, store.SeriesQuery{Namespace: a.namespace, Task: a.task, MetricPrefix: t.rule.Metric}, cursor,
+			seriesOf)
 		if err != nil {
 			return nil, fmt.Errorf("list series of metric %q: %w", t.rule.Metric, err)
 		}

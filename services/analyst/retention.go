@@ -17,8 +17,8 @@ import (
 // forgetEvery is how often old incidents are looked for.
 const forgetEvery = 24 * time.Hour
 
-// forget deletes the incidents that nobody looks at any more, with their groups and acknowledgements, once a day. A group is deleted after its
-// members, so that a kill leaves nothing that is not found again.
+// forget deletes the incidents that nobody looks at any more, with their groups and acknowledgements, once a day. A group is deleted after
+// its members, so that a kill leaves nothing that is not found again.
 func (t *ticker) forget(ctx context.Context) error {
 	if t.now().Before(t.forgot.Add(forgetEvery)) {
 		return nil

@@ -127,7 +127,8 @@ func (t *ticker) ackDue(ctx context.Context, i incident.Incident) (bool, error) 
 	return found && acknowledgementDue(i, ack, t.now()), err
 }
 
-// updateGroup decides the group of an incident again when its receivers are to hear of further tasks, or when notices are left in its outbox.
+// updateGroup decides the group of an incident again when its receivers are to hear of further tasks, or when notices are left in its
+// outbox.
 func (t *ticker) updateGroup(ctx context.Context, i incident.Incident) error {
 	if i.State != incident.Firing || i.Silent {
 		return nil

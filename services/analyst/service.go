@@ -4,8 +4,8 @@
 // Whatever wakes it, it gathers, decides and acts in the same way. Packages rule, group and incident below it have every rule about
 // incidents. All effects are documents with IDs that follow from their causes, so that an event that comes again, a kill between two
 // effects, and several analysts at once end in the same documents. The order of the effects is: the incidents that a rule has in a series,
-// as pending; the lists of incidents; the incidents; their records; the group, with its transitions and with their notices in its outbox; the
-// deliveries of these; the group without them; and the end of pending.
+// as pending; the lists of incidents; the incidents; their records; the group, with its transitions and with their notices in its outbox;
+// the deliveries of these; the group without them; and the end of pending.
 package analyst
 
 import (
@@ -44,8 +44,8 @@ func (s Settings) Validate() error {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one group
-	// share the events.
+	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one
+	// group share the events.
 	Consume(group string, step service.Step) service.Runnable
 }
 

@@ -42,8 +42,8 @@ func (a *analyst) submitters(ctx context.Context, all []incident.Incident) (map[
 	return owners, nil
 }
 
-// submitter returns the owner of the first run of an incident, or of the newest run of its task if it has none. It is empty if nobody is notified as
-// submitter, or the run was deleted.
+// submitter returns the owner of the first run of an incident, or of the newest run of its task if it has none. It is empty if nobody is
+// notified as submitter, or the run was deleted.
 func (a *analyst) submitter(ctx context.Context, i incident.Incident) (string, error) {
 	if !slices.Contains(i.Rule.Notify, descriptors.Submitter) {
 		return "", nil

@@ -28,7 +28,8 @@ func (s Settings) validateEngines() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
 		if e := s.Engines[name]; !slices.Contains([]string{plan.EngineLocal, plan.EngineKubernetes, plan.EngineExec}, e.Kind) {
-			errs = append(errs, fmt.Errorf("engines.%s.kind: %q, want %s, %s or %s", name, e.Kind, plan.EngineLocal, plan.EngineKubernetes, plan.EngineExec))
+			errs = append(errs, fmt.Errorf("engines.%s.kind: %q, want %s, %s or %s", name, e.Kind, plan.EngineLocal,
+				plan.EngineKubernetes, plan.EngineExec))
 		}
 	}
 	return errors.Join(errs...)

@@ -51,7 +51,8 @@ type Settings struct {
 	Pods           transpile.Settings `toml:"pods"`
 	NoLimitsReason string             `toml:"-"` // why the local cluster enforces no limits of CPU and memory; empty means that it does
 
-	Destinations map[string][]string `toml:"-"` // that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
+	// that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
+	Destinations map[string][]string `toml:"-"`
 	Receivers    map[string][]string `toml:"-"` // that alarms may notify, likewise
 
 	Engines map[string]EngineSettings `toml:"-"` // engines beside the default one, by the name that descriptors use
@@ -72,7 +73,8 @@ func (s Settings) Validate() error {
 			errs = append(errs, fmt.Errorf("executor.priorities: %q, want label=value", label))
 		}
 		if p > slots.MaxPriority || p < -slots.MaxPriority {
-			errs = append(errs, fmt.Errorf("executor.priorities: %q has %d, want %d to %d", label, p, -slots.MaxPriority, slots.MaxPriority))
+			errs = append(errs, fmt.Errorf("executor.priorities: %q has %d, want %d to %d", label, p,
+				-slots.MaxPriority, slots.MaxPriority))
 		}
 	}
 	for name, d := range map[string]time.Duration{"lease": s.Lease, "poll": s.Poll, "reconcile": s.Reconcile, "positions": s.Positions} {

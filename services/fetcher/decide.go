@@ -25,7 +25,8 @@ func sourcesOf(d *descriptors.Descriptor) []dataset.Source {
 	var all []dataset.Source
 	for _, s := range declared {
 		all = append(all, dataset.Source{
-			URL: s.Src, Path: s.Path, MD5: strings.ToLower(s.MD5), SHA256: strings.ToLower(s.SHA256), Unpack: s.Unpack, Writable: !s.ReadOnly,
+			URL: s.Src, Path: s.Path, MD5: strings.ToLower(s.MD5), SHA256: strings.ToLower(s.SHA256),
+			Unpack: s.Unpack, Writable: !s.ReadOnly,
 		})
 	}
 	return all
@@ -54,7 +55,10 @@ func fetched(run event.Submitted, data []event.Data) event.Fetched {
 	if data == nil {
 		data = []event.Data{}
 	}
-	return event.Fetched{Header: run.Cause("fetched", ""), Name: run.Name, File: run.File, Descriptor: run.Descriptor, Labels: run.Labels, Data: data}
+	return event.Fetched{
+		Header: run.Cause("fetched", ""), Name: run.Name, File: run.File, Descriptor: run.Descriptor,
+		Labels: run.Labels, Data: data,
+	}
 }
 
 // decision is the plan for an order. Exactly one of RunEnded, Ending and Missing is
@@ -126,7 +130,10 @@ func unpublishable(run event.Submitted) event.Finished {
 // failed returns the end of a run that failed.
 func failed(run event.Submitted, f dataset.Failure) event.Finished {
 	f = f.Truncated()
-	return event.Finished{Header: run.Cause("fetcher/finished", ""), Outcome: event.Failed, Class: f.Class, Reason: f.Reason, Message: f.Message}
+	return event.Finished{
+		Header: run.Cause("fetcher/finished", ""), Outcome: event.Failed, Class: f.Class,
+		Reason: f.Reason, Message: f.Message,
+	}
 }
 
 // canceled returns the end of a run that was canceled before its launch.

@@ -5,7 +5,8 @@
 // in the store), catalog, artifact and bundle (stored descriptors, files of runs, code
 // of users), schedule (repeated runs), set (runs of a sweep), analysis
 // (comparisons, histories, baselines), alarm (incidents, mutes, notices), confirmation (runs that confirm
-// incidents), archive (export and import of runs), api and data (the handlers of gRPC), rpc (the server that calls them) and rest (the same over HTTP, on the same port).
+// incidents), archive (export and import of runs), api and data (the handlers of gRPC), rpc (the server that calls them) and rest (the same
+// over HTTP, on the same port).
 package gateway
 
 import (
@@ -59,7 +60,8 @@ type Settings struct {
 
 // Validate names every setting at fault.
 func (s Settings) Validate() error {
-	return errors.Join(s.Submit.Validate(), s.Projection.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate(), s.Scripts.Validate(), s.Schedules.Validate(), s.Sets.Validate())
+	return errors.Join(s.Submit.Validate(), s.Projection.Validate(), s.API.Validate(), s.REST.Validate(), s.Artifacts.Validate(),
+		s.Scripts.Validate(), s.Schedules.Validate(), s.Sets.Validate())
 }
 
 // Bus carries events.
@@ -128,7 +130,11 @@ type DatasetCache interface {
 func New(s Settings, d Deps) map[string]service.Runnable {
 	scripts := bundle.New(s.Scripts, d.Objects, d.Store, time.Now)
 	ids := submit.NewIDs(d.Entropy)
-	submitter := submit.New(s.Submit, submit.Deps{Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: ids, StorageFull: d.StorageFull, Sync: d.Sync, Now: time.Now, Log: d.Log})
+	submitter := submit.New(s.Submit,
+		submit.Deps{
+			Store: d.Store, Bus: d.Bus, Scripts: scripts, Parser: d.Parser, IDs: ids, StorageFull: d.StorageFull,
+			Sync: d.Sync, Now: time.Now, Log: d.Log,
+		})
 	setDeps := set.Deps{
 		Store: d.Store, Submitter: submitter, Parser: d.Parser, NewID: ids.New, StorageFull: d.StorageFull, Sync: d.Sync,
 		Receivers: d.Receivers, Holder: rand.Text(), Now: time.Now, Log: d.Log,
@@ -139,13 +145,20 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		Store: d.Store, Submitter: submitter, Sets: sets, Scripts: submitter, Bus: d.Bus, Holder: rand.Text(), Now: time.Now, Log: d.Log,
 	}
 	scheduleRunner := schedule.NewRunner(s.Schedules, scheduleDeps)
-	confirmations := confirmation.NewRunner(confirmation.Deps{Store: d.Store, Submitter: submitter, Holder: rand.Text(), Now: time.Now, Log: d.Log})
+	confirmations := confirmation.NewRunner(confirmation.Deps{
+		Store: d.Store, Submitter: submitter,
+		Holder: rand.Text(), Now: time.Now, Log: d.Log,
+	})
 	files := artifact.New(s.Artifacts, d.Objects, d.Store, time.Now)
 	server := api.New(s.API, api.Deps{
-		Submitter: submitter, Store: d.Store, Catalog: catalog.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now), Renderer: d.Renderer, Artifacts: files,
+		Submitter: submitter, Store: d.Store, Catalog: catalog.New(s.Descriptors, d.Store, d.Source, d.Parser, time.Now),
+		Renderer: d.Renderer, Artifacts: files,
 		Preflight: newPreflight(s.Preflight, d.Preflight), Parser: d.Parser,
-		Archiver: archive.New(archive.Deps{Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter, Version: d.Version.Version, Now: time.Now}),
-		Scripts:  scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, scheduleRunner.Wake), Sets: sets,
+		Archiver: archive.New(archive.Deps{
+			Store: d.Store, StorageFull: d.StorageFull, Artifacts: files, Names: submitter,
+			Version: d.Version.Version, Now: time.Now,
+		}),
+		Scripts: scripts, Data: newDataServer(d.DatasetCache), Schedules: schedule.New(scheduleDeps, scheduleRunner.Wake), Sets: sets,
 		Analyses: analysis.New(analysis.Deps{Store: d.Store, Sets: sets, RunByName: submitter.RunByName, Now: time.Now}),
 		Alarms:   alarm.New(alarm.Deps{Store: d.Store, Receivers: d.Parser.Receivers, Now: time.Now}),
 		Ready:    d.Ready, Version: d.Version, Log: d.Log,
@@ -159,7 +172,11 @@ func New(s Settings, d Deps) map[string]service.Runnable {
 		"gateway/reconcile": projection.NewReconciler(s.Projection, d.Store, d.Bus, d.Log).Run,
 		"gateway/port":      split,
 		"gateway/api":       server.Serve(http2, inProcess),
-		"gateway/rest":      rest.Serve(s.REST, rest.Deps{API: inProcess, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready, Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log}, others),
+		"gateway/rest": rest.Serve(s.REST,
+			rest.Deps{
+				API: inProcess, Files: files, Scripts: scripts, Objects: d.Objects, Runs: d.Store, Token: d.Token, Ready: d.Ready,
+				Notes: d.Notes, OpenAPI: d.OpenAPI, Log: d.Log,
+			}, others),
 	}
 	parts["gateway/confirmations"] = confirmations.Run
 	ended := func(run store.Run) {

@@ -1,5 +1,5 @@
-// Package parsers reads the output of benchmark tools: it knows every kind, and guesses the kind of a text. Parsers are pure, each in a package
-// of its own.
+// Package parsers reads the output of benchmark tools: it knows every kind, and guesses the kind of a text. Parsers are pure, each in a
+// package of its own.
 package parsers
 
 import (
@@ -41,11 +41,14 @@ const Auto = "auto"
 // headSize is how much of a text tells of its kind.
 const headSize = 64 << 10
 
-// Kinds returns all kinds in the order in which Auto tries them. Kinds of tools come before files of one's own, which look like nothing else.
+// Kinds returns all kinds in the order in which Auto tries them. Kinds of tools come before files of one's own, which look like nothing
+// else.
 func Kinds() []report.Kind {
 	return []report.Kind{
-		iperf2.Kind(), iperf3.Kind(), imb.Kind(), osu.Kind(), perftest.Kind(), openfoam.Kind(), torchbench.Kind(), mlperf.Kind(), tfcnn.Kind(),
-		fio.Kind(), gobench.Kind(), hyperfine.Kind(), gbench.Kind(), pytestbenchmark.Kind(), jmh.Kind(), k6.Kind(), bmf.Kind(), junit.Kind(),
+		iperf2.Kind(), iperf3.Kind(), imb.Kind(), osu.Kind(), perftest.Kind(), openfoam.Kind(),
+		torchbench.Kind(), mlperf.Kind(), tfcnn.Kind(),
+		fio.Kind(), gobench.Kind(), hyperfine.Kind(), gbench.Kind(), pytestbenchmark.Kind(), jmh.Kind(),
+		k6.Kind(), bmf.Kind(), junit.Kind(),
 		gnutime.Kind(),          // around a command, which may be one of those above
 		json.Kind(), csv.Kind(), // any document, and any table
 	}

@@ -39,7 +39,8 @@ type Planner struct {
 	Pods   transpile.Settings
 	Images Images // nil if Pods has NoRegistry
 
-	Destinations map[string][]string // that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
+	// that descriptors may name, with the namespaces of each (none means all); nil: nothing is known of them
+	Destinations map[string][]string
 	Receivers    map[string][]string // that alarms may notify, likewise
 
 	Named map[string]Planner // planners of the engines beside this one, by name; they have none of their own
@@ -116,7 +117,8 @@ func (p Planner) Parser() parser.Parser {
 // ownParser returns the parser without those of other engines.
 func (p Planner) ownParser() parser.Parser {
 	parser := parser.Parser{
-		Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), CustomParams: p.Exec, Allow: p.allowed(), Destinations: p.Destinations, Receivers: p.Receivers,
+		Instances: p.Pods.Instances, Engines: p.engines(), OneMachine: p.Local(), CustomParams: p.Exec, Allow: p.allowed(),
+		Destinations: p.Destinations, Receivers: p.Receivers,
 	}
 	if !parser.OneMachine {
 		parser.Manifests = append([]string{}, slices.Sorted(maps.Keys(p.Pods.Manifests))...)
@@ -160,13 +162,16 @@ func (p Planner) checkEngine(d *descriptors.Descriptor) error {
 		return nil
 	}
 	return &refusal.Error{Reason: event.EngineUnavailable, Message: fmt.Sprintf(
-		"info.execution_engine is %q, which this platform does not have: it has %s", d.Info.ExecutionEngine, strings.Join(p.engines(), ", "))}
+		"info.execution_engine is %q, which this platform does not have: it has %s", d.Info.ExecutionEngine,
+		strings.Join(p.engines(), ", "))}
 }
 
 // Preview returns the objects of the first attempt of a run of d, which was read from
 // text, and the registry answers that the objects depend on. The run has code sent
 // along if d asks for it or withCode is set. The error is for the user.
-func (p Planner) Preview(ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool) (transpile.Workload, []cluster.Image, error) {
+func (p Planner) Preview(
+	ctx context.Context, d *descriptors.Descriptor, text []byte, withCode bool,
+) (transpile.Workload, []cluster.Image, error) {
 	if err := p.checkEngine(d); err != nil {
 		return transpile.Workload{}, nil, err
 	}

@@ -85,7 +85,8 @@ func Values(r store.Run, all *store.Summaries) []store.Summary {
 		values = slices.Clip(all.Summaries)
 	}
 	has := func(metric string) bool {
-		return slices.ContainsFunc(values, func(s store.Summary) bool { return s.Metric == metric && s.Unit == timeUnit && len(s.Labels) == 0 })
+		return slices.ContainsFunc(values,
+			func(s store.Summary) bool { return s.Metric == metric && s.Unit == timeUnit && len(s.Labels) == 0 })
 	}
 	if r.Started == nil || r.Ended == nil {
 		return values
@@ -103,7 +104,8 @@ func Values(r store.Run, all *store.Summaries) []store.Summary {
 func ofTime(metric string, d time.Duration) store.Summary {
 	v := store.Float(d.Seconds())
 	return store.Summary{
-		Metric: metric, Unit: timeUnit, Min: v, Max: v, Median: v, P90: v, P95: v, P99: v, Mean: v, SD: store.Float(math.NaN()), First: v, Last: v,
+		Metric: metric, Unit: timeUnit, Min: v, Max: v, Median: v, P90: v, P95: v, P99: v, Mean: v,
+		SD: store.Float(math.NaN()), First: v, Last: v,
 	}
 }
 

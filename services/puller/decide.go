@@ -27,9 +27,12 @@ func detectPacking(head []byte) packing {
 	for magic, p := range map[string]packing{
 		"\x1f\x8b": {gzipFormat, "gzip", ""}, "BZh": {bzip2Format, "bzip2", ""}, "\x28\xb5\x2f\xfd": {zstdFormat, "zstd", ""},
 		"PK\x03\x04": {zipFormat, "zip", ""}, "PK\x05\x06": {zipFormat, "zip", ""},
-		"\xfd7zXZ\x00": {name: "xz", unsupported: "it is compressed with xz"}, "\x04\x22\x4d\x18": {name: "lz4", unsupported: "it is compressed with lz4"},
-		"\x5d\x00\x00\x80\x00": {name: "lzma", unsupported: "it is compressed with lzma"}, "LZIP": {name: "lzip", unsupported: "it is compressed with lzip"},
-		"7z\xbc\xaf\x27\x1c": {name: "7-Zip", unsupported: "it is an archive of 7-Zip"}, "Rar!\x1a\x07": {name: "RAR", unsupported: "it is an archive of RAR"},
+		"\xfd7zXZ\x00":         {name: "xz", unsupported: "it is compressed with xz"},
+		"\x04\x22\x4d\x18":     {name: "lz4", unsupported: "it is compressed with lz4"},
+		"\x5d\x00\x00\x80\x00": {name: "lzma", unsupported: "it is compressed with lzma"},
+		"LZIP":                 {name: "lzip", unsupported: "it is compressed with lzip"},
+		"7z\xbc\xaf\x27\x1c":   {name: "7-Zip", unsupported: "it is an archive of 7-Zip"},
+		"Rar!\x1a\x07":         {name: "RAR", unsupported: "it is an archive of RAR"},
 	} {
 		if strings.HasPrefix(string(head), magic) {
 			return p
@@ -134,7 +137,8 @@ func noSpaceError(needed int64, s diskSpace) error {
 	if needed > s.total {
 		return userError("the data need at least %d bytes, and the volume that they belong on has %d in all: no space left on device; bring less data, or run where the disk is larger", needed, s.total)
 	}
-	return infraError("the data need at least %d bytes, and the volume that they belong on has %d of %d free: no space left on device", needed, s.free, s.total)
+	return infraError("the data need at least %d bytes, and the volume that they belong on has %d of %d free: no space left on device",
+		needed, s.free, s.total)
 }
 
 // spaceCheckInterval is how many bytes are unpacked between two checks of the free space, and least how many bytes any file takes.
@@ -157,7 +161,8 @@ func reserveBytes(setting, total int64) int64 {
 func volumeFullError(unpackedBytes int64, s diskSpace, reserve int64) *pullError {
 	const words = "there is no space left on the volume: it has %d bytes, of which %d are free and %d stay free for others (executor.pods.unpack.reserve of the platform's settings), and the data have taken %d so far"
 	if room := s.total - reserve; room > 0 && unpackedBytes >= room/10*9 {
-		return userError(words+": they do not fit; bring less data, or run where the disk is larger", s.total, s.free, reserve, unpackedBytes)
+		return userError(words+": they do not fit; bring less data, or run where the disk is larger", s.total,
+			s.free, reserve, unpackedBytes)
 	}
 	return infraError(words+": others have taken the rest", s.total, s.free, reserve, unpackedBytes)
 }

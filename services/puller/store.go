@@ -52,7 +52,8 @@ func openStore(cfg pod.Pull) (store, error) {
 // newClient returns a client that drops the token on redirects: a store may redirect to a signed URL of an object.
 func newClient() *http.Client {
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: stallTimeout, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: workers,
+		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ResponseHeaderTimeout: stallTimeout, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: workers,
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {

@@ -88,7 +88,8 @@ func (p *puller) unpack(ctx context.Context, s dataSet, archive *os.File) error 
 	}
 	defer func() { _ = root.Close() }() // it was only a handle of the folder
 	u := &unpacker{
-		root: root, guard: newGuard(s.Size, p.cfg.MaxFiles, p.cfg.MaxUnpacked), volume: p.volume(s.shared), writable: s.Writable, buf: make([]byte, 256<<10),
+		root: root, guard: newGuard(s.Size, p.cfg.MaxFiles, p.cfg.MaxUnpacked), volume: p.volume(s.shared),
+		writable: s.Writable, buf: make([]byte, 256<<10),
 	}
 	if err = u.unpackArchive(ctx, archive); err == nil {
 		err = u.checkLinks(ctx)

@@ -23,7 +23,9 @@ func (w *watcher) pendingEnd(ctx context.Context, l event.Launched) (always.Pend
 
 // end publishes the end of an attempt, at once or when the steps have run that run at every end. The end is stored before, since the
 // executor may end pods for them: what the cluster shows then is not why the attempt ended.
-func (w *watcher) end(ctx context.Context, on *engine, a attempt, m *tracked, s verdict.Observation, events []event.Event) (recheckAt time.Time, err error) {
+func (w *watcher) end(
+	ctx context.Context, on *engine, a attempt, m *tracked, s verdict.Observation, events []event.Event,
+) (recheckAt time.Time, err error) {
 	missing := verdict.MissingSteps(m.doc.Launched, s)
 	if len(missing) > 0 {
 		published, err := w.docs.endDecided(ctx, a)
@@ -38,7 +40,11 @@ func (w *watcher) end(ctx context.Context, on *engine, a attempt, m *tracked, s 
 		return time.Time{}, w.finish(ctx, a, events)
 	}
 	e := newEndedAttempt(events)
-	p, err := w.docs.always().PutIfAbsent(ctx, always.PendingEnd{Run: a.run, Attempt: a.number, Engine: on.name, Steps: missing, Since: s.Now, Finished: e.Finished, Retried: e.Retried})
+	p, err := w.docs.always().PutIfAbsent(ctx,
+		always.PendingEnd{
+			Run: a.run, Attempt: a.number, Engine: on.name, Steps: missing, Since: s.Now,
+			Finished: e.Finished, Retried: e.Retried,
+		})
 	if err != nil {
 		return time.Time{}, err
 	}

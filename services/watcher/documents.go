@@ -78,8 +78,8 @@ type documents struct{ store Store }
 // always returns the documents about steps at the end.
 func (d documents) always() always.Documents { return always.Documents{Store: d.store} }
 
-// updateNodeWait stores and returns the wait of an attempt for other runs. Waits is whether it waits now, and it lacks room since began. The
-// replica that writes first decides since when the attempt waits.
+// updateNodeWait stores and returns the wait of an attempt for other runs. Waits is whether it waits now, and it lacks room since began.
+// The replica that writes first decides since when the attempt waits.
 func (d documents) updateNodeWait(ctx context.Context, a attempt, waits bool, began, now time.Time) (verdict.NodeWait, error) {
 	key := a.key(livePrefix)
 	for {
@@ -108,16 +108,17 @@ func (d documents) updateNodeWait(ctx context.Context, a attempt, waits bool, be
 // updateOutage stores and returns since when the engine of an attempt does not answer: zero if it does, or if the attempt has just ended.
 // The replica that writes first decides about the time.
 func (d documents) updateOutage(ctx context.Context, a attempt, away bool, now time.Time) (time.Time, error) {
-	doc, err := store.Update(ctx, d.store, store.KindWatch, a.key(livePrefix), func(is watchedAttempt, found bool) (watchedAttempt, bool, error) {
-		if !found || away != is.Outage.IsZero() {
-			return is, false, nil
-		}
-		is.Outage = time.Time{}
-		if away {
-			is.Outage = now.UTC()
-		}
-		return is, true, nil
-	})
+	doc, err := store.Update(ctx, d.store, store.KindWatch, a.key(livePrefix),
+		func(is watchedAttempt, found bool) (watchedAttempt, bool, error) {
+			if !found || away != is.Outage.IsZero() {
+				return is, false, nil
+			}
+			is.Outage = time.Time{}
+			if away {
+				is.Outage = now.UTC()
+			}
+			return is, true, nil
+		})
 	return doc.Outage, wrapError(err, "store since when the engine of %s does not answer", a.key(""))
 }
 

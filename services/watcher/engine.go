@@ -53,9 +53,12 @@ type engines struct {
 
 func newEngines(s Settings, d Deps) engines {
 	add := func(name string, e Engine) *engine {
-		return &engine{Engine: e, name: name, queue: queue.New(d.Log, queue.Settings[attempt]{First: s.Retry, Max: s.maxRetry(), Fields: func(a attempt) []zap.Field {
-			return []zap.Field{zap.String("run", a.run), zap.Int("attempt", a.number)}
-		}})}
+		return &engine{
+			Engine: e, name: name,
+			queue: queue.New(d.Log, queue.Settings[attempt]{First: s.Retry, Max: s.maxRetry(), Fields: func(a attempt) []zap.Field {
+				return []zap.Field{zap.String("run", a.run), zap.Int("attempt", a.number)}
+			}}),
+		}
 	}
 	all := engines{byName: make(map[string]*engine), missing: add("", Engine{Cluster: missingCluster{}})}
 	all.missing.away = true

@@ -24,11 +24,13 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	PendingDeadline time.Duration `toml:"pending_deadline"` // how long a run may wait for what may never come, if its descriptor does not say; zero means 10 min
-	Grace           time.Duration `toml:"grace"`            // how long a job may be gone before that is believed; zero means 3 s
-	Reconcile       time.Duration `toml:"reconcile"`        // between two looks at all launched runs, live at those that were not heard of for thrice as long; zero means 30 s
-	Retry           time.Duration `toml:"retry"`            // first wait before what failed is tried again; zero means 250 ms
-	LogGrace        time.Duration `toml:"log_grace"`        // how long the end of an image's own entrypoint waits until its log is read; zero means 20 s
+	// how long a run may wait for what may never come, if its descriptor does not say; zero means 10 min
+	PendingDeadline time.Duration `toml:"pending_deadline"`
+	Grace           time.Duration `toml:"grace"` // how long a job may be gone before that is believed; zero means 3 s
+	// between two looks at all launched runs, live at those that were not heard of for thrice as long; zero means 30 s
+	Reconcile time.Duration `toml:"reconcile"`
+	Retry     time.Duration `toml:"retry"`     // first wait before what failed is tried again; zero means 250 ms
+	LogGrace  time.Duration `toml:"log_grace"` // how long the end of an image's own entrypoint waits until its log is read; zero means 20 s
 }
 
 // Validate names every setting at fault.
@@ -37,7 +39,13 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"pending_deadline", s.PendingDeadline}, {"grace", s.Grace}, {"reconcile", s.Reconcile}, {"retry", s.Retry}, {"log_grace", s.LogGrace}} {
+	}{
+		{"pending_deadline", s.PendingDeadline},
+		{"grace", s.Grace},
+		{"reconcile", s.Reconcile},
+		{"retry", s.Retry},
+		{"log_grace", s.LogGrace},
+	} {
 		if d.d < 0 {
 			errs = append(errs, fmt.Errorf("watcher.%s: must not be negative", d.name))
 		}
@@ -59,8 +67,8 @@ func (s Settings) maxRetry() time.Duration { return min(32*s.Retry, s.Reconcile)
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one group
-	// share the events.
+	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one
+	// group share the events.
 	Consume(group string, step service.Step) service.Runnable
 	// Publish publishes events, those of one run in their order, and returns when they are safe.
 	Publish(ctx context.Context, events ...event.Event) error

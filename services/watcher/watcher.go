@@ -272,8 +272,8 @@ func (w *watcher) observeNodeWait(ctx context.Context, e *engine, a attempt, m *
 	return err
 }
 
-// observeNodes returns the nodes of the cluster, for the types of the machines that an attempt used. An end waits for no answer: without one
-// the types are those that the pods asked for.
+// observeNodes returns the nodes of the cluster, for the types of the machines that an attempt used. An end waits for no answer: without
+// one the types are those that the pods asked for.
 func (w *watcher) observeNodes(ctx context.Context, e *engine) cluster.Occupancy {
 	all, err := e.Cluster.Occupancy(ctx)
 	if err != nil {

@@ -180,7 +180,8 @@ func (l Line) textName() string {
 	default:
 		output = "stdout"
 	}
-	return fmt.Sprintf("%s%d/%s-%d/%s/%s.%s.txt", logs, l.Attempt, safePart(l.Role), l.Index, safePart(l.Pod), safePart(l.Container), output)
+	return fmt.Sprintf("%s%d/%s-%d/%s/%s.%s.txt", logs, l.Attempt, safePart(l.Role), l.Index, safePart(l.Pod),
+		safePart(l.Container), output)
 }
 
 // safePart returns a word as it may be part of a file's name: itself, or a digest of

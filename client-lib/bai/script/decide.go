@@ -40,7 +40,8 @@ func ParseIgnore(text []byte) (Ignore, error) {
 		p.glob = strings.TrimPrefix(p.glob, "/")
 		if _, err := path.Match(p.glob, ""); err != nil || p.glob == "" || strings.Contains(p.glob, "**") {
 			return Ignore{}, fmt.Errorf(
-				"%s:%d: %q is not a pattern: * stands for any part of a name, ? for a character, [a-z] for one of some", IgnoreFile, i+1, line)
+				"%s:%d: %q is not a pattern: * stands for any part of a name, ? for a character, [a-z] for one of some", IgnoreFile, i+1,
+				line)
 		}
 		ig.patterns = append(ig.patterns, p)
 	}

@@ -134,7 +134,8 @@ func (a *Archive) sum() error {
 	return nil
 }
 
-var errTooLarge = fmt.Errorf("it has more than %d MiB: leave out what is no code (see %s), and name data in data.sources", MaxSize>>20, IgnoreFile)
+var errTooLarge = fmt.Errorf("it has more than %d MiB: leave out what is no code (see %s), and name data in data.sources", MaxSize>>20,
+	IgnoreFile)
 
 // packer writes an archive to a file of its own.
 type packer struct {

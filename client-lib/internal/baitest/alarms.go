@@ -86,7 +86,8 @@ func (c alarmService) ListIncidents(_ context.Context, req *baiv1.ListIncidentsR
 	defer c.p.mu.Unlock()
 	page, next, err := pageOfOne(c.p.alarms.incidents, req.GetPageToken(), func(i *baiv1.Incident) bool {
 		return i.GetNamespace() == cmp.Or(req.GetNamespace(), "default") && (req.GetTask() == "" || i.GetTask() == req.GetTask()) &&
-			(req.GetMetric() == "" || i.GetMetric() == req.GetMetric()) && (len(req.GetStates()) == 0 || slices.Contains(req.GetStates(), i.GetState())) &&
+			(req.GetMetric() == "" || i.GetMetric() == req.GetMetric()) &&
+			(len(req.GetStates()) == 0 || slices.Contains(req.GetStates(), i.GetState())) &&
 			(!req.GetOpen() || !isOver(i))
 	})
 	for _, i := range page {
@@ -96,7 +97,9 @@ func (c alarmService) ListIncidents(_ context.Context, req *baiv1.ListIncidentsR
 }
 
 // WatchIncidents implements bai.v1.AlarmService.
-func (c alarmService) WatchIncidents(req *baiv1.WatchIncidentsRequest, stream grpc.ServerStreamingServer[baiv1.WatchIncidentsResponse]) error {
+func (c alarmService) WatchIncidents(
+	req *baiv1.WatchIncidentsRequest, stream grpc.ServerStreamingServer[baiv1.WatchIncidentsResponse],
+) error {
 	if err := stream.SendHeader(nil); err != nil { // the client may know that it is being served
 		return err
 	}
@@ -104,7 +107,8 @@ func (c alarmService) WatchIncidents(req *baiv1.WatchIncidentsRequest, stream gr
 	for first := true; ; first = false {
 		all, changed := c.watched(req)
 		for _, i := range slices.Backward(all) {
-			over := first && isOver(i) && (req.GetChangedAfter() == nil || !i.GetUpdateTime().AsTime().After(req.GetChangedAfter().AsTime()))
+			over := first && isOver(i) &&
+				(req.GetChangedAfter() == nil || !i.GetUpdateTime().AsTime().After(req.GetChangedAfter().AsTime()))
 			if proto.Equal(i, sent[i.GetId()]) || over {
 				sent[i.GetId()] = i
 				continue
@@ -165,7 +169,8 @@ func (c alarmService) AckIncident(ctx context.Context, req *baiv1.AckIncidentReq
 	case err != nil:
 		return nil, err
 	case isOver(i):
-		return nil, status.Errorf(codes.FailedPrecondition, "incident %s is %s already: there is nothing to acknowledge", i.GetId(), i.GetState())
+		return nil, status.Errorf(codes.FailedPrecondition, "incident %s is %s already: there is nothing to acknowledge", i.GetId(),
+			i.GetState())
 	}
 	i.State = "acknowledged"
 	if req.GetAccept() {
@@ -174,8 +179,12 @@ func (c alarmService) AckIncident(ctx context.Context, req *baiv1.AckIncidentReq
 	if req.GetWrong() {
 		i.State = "dismissed"
 	}
-	i.Ack = &baiv1.IncidentAck{User: user(ctx), Time: timestamppb.New(c.p.now), Reason: req.GetReason(), Until: req.GetUntil(), Accept: req.GetAccept(), Wrong: req.GetWrong()}
-	i.Transitions = append(i.Transitions, &baiv1.IncidentTransition{State: i.GetState(), Time: i.GetAck().GetTime(), User: user(ctx), Reason: req.GetReason()})
+	i.Ack = &baiv1.IncidentAck{
+		User: user(ctx), Time: timestamppb.New(c.p.now), Reason: req.GetReason(), Until: req.GetUntil(),
+		Accept: req.GetAccept(), Wrong: req.GetWrong(),
+	}
+	i.Transitions = append(i.Transitions,
+		&baiv1.IncidentTransition{State: i.GetState(), Time: i.GetAck().GetTime(), User: user(ctx), Reason: req.GetReason()})
 	shown := proto.CloneOf(i)
 	shown.Recent = nil
 	return &baiv1.AckIncidentResponse{Incident: shown}, nil
@@ -191,7 +200,8 @@ func (c alarmService) CreateMute(ctx context.Context, req *baiv1.CreateMuteReque
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	m := &baiv1.Mute{
-		Id: fmt.Sprintf("5mute%021d", len(c.p.alarms.mutes)), Namespace: cmp.Or(req.GetNamespace(), "default"), Task: req.GetTask(), Labels: req.GetLabels(),
+		Id: fmt.Sprintf("5mute%021d", len(c.p.alarms.mutes)), Namespace: cmp.Or(req.GetNamespace(), "default"),
+		Task: req.GetTask(), Labels: req.GetLabels(),
 		User: user(ctx), Reason: req.GetReason(), CreateTime: timestamppb.New(c.p.now), Until: req.GetUntil(),
 	}
 	for _, other := range c.p.alarms.mutes {
@@ -237,8 +247,10 @@ func (c alarmService) ListNotices(_ context.Context, req *baiv1.ListNoticesReque
 		about = i.GetId()
 	}
 	page, next, err := pageOfOne(c.p.alarms.notices, req.GetPageToken(), func(n *baiv1.Notice) bool {
-		return n.GetNamespace() == cmp.Or(req.GetNamespace(), "default") && (req.GetReceiver() == "" || n.GetReceiver() == req.GetReceiver()) &&
-			(about == "" || slices.Contains(n.GetIncidentIds(), about)) && (len(req.GetStatuses()) == 0 || slices.Contains(req.GetStatuses(), n.GetStatus()))
+		return n.GetNamespace() == cmp.Or(req.GetNamespace(), "default") &&
+			(req.GetReceiver() == "" || n.GetReceiver() == req.GetReceiver()) &&
+			(about == "" || slices.Contains(n.GetIncidentIds(), about)) &&
+			(len(req.GetStatuses()) == 0 || slices.Contains(req.GetStatuses(), n.GetStatus()))
 	})
 	return &baiv1.ListNoticesResponse{Notices: page, NextPageToken: next}, err
 }
@@ -260,10 +272,12 @@ func (c alarmService) TestReceiver(_ context.Context, req *baiv1.TestReceiverReq
 	defer c.p.mu.Unlock()
 	answer, ok := c.p.alarms.receivers[req.GetReceiver()]
 	if !ok {
-		return nil, status.Errorf(codes.NotFound, "receiver %q does not exist for team %s", req.GetReceiver(), cmp.Or(req.GetNamespace(), "default"))
+		return nil, status.Errorf(codes.NotFound, "receiver %q does not exist for team %s", req.GetReceiver(),
+			cmp.Or(req.GetNamespace(), "default"))
 	}
 	n := &baiv1.Notice{
-		Id: "8test000000000000000000001", Receiver: req.GetReceiver(), Namespace: cmp.Or(req.GetNamespace(), "default"), Became: "firing", Status: "sent",
+		Id: "8test000000000000000000001", Receiver: req.GetReceiver(), Namespace: cmp.Or(req.GetNamespace(), "default"),
+		Became: "firing", Status: "sent",
 		Attempts: 1, Answer: answer, CreateTime: timestamppb.New(c.p.now), StatusTime: timestamppb.New(c.p.now), Test: true,
 	}
 	if answer == "" {

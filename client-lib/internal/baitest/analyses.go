@@ -161,7 +161,8 @@ func (c baselineService) SetBaseline(_ context.Context, req *baiv1.SetBaselineRe
 	if len(b.GetRevisions()) == 0 || b.GetRevisions()[0].GetOperand() != req.GetOperand() {
 		b.Revision++
 		b.Revisions = slices.Insert(b.GetRevisions(), 0, &baiv1.BaselineRevision{
-			Revision: b.GetRevision(), Operand: req.GetOperand(), RunIds: []string{req.GetOperand()}, RunCount: 1, Owner: req.GetOwner(), Reason: req.GetReason(),
+			Revision: b.GetRevision(), Operand: req.GetOperand(), RunIds: []string{req.GetOperand()}, RunCount: 1,
+			Owner: req.GetOwner(), Reason: req.GetReason(),
 			CreateTime: timestamppb.New(c.p.now),
 		})
 	}

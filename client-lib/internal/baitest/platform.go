@@ -115,7 +115,8 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		imported:      map[string][]Transferred{},
 		baselines:     map[string]*baiv1.Baseline{},
 		analyses: analyses{
-			comparisons: map[[2]string]*baiv1.CompareRunsResponse{}, histories: map[string]*baiv1.QueryHistoryResponse{}, powers: map[string]*baiv1.PlanPowerResponse{},
+			comparisons: map[[2]string]*baiv1.CompareRunsResponse{}, histories: map[string]*baiv1.QueryHistoryResponse{},
+			powers:   map[string]*baiv1.PlanPowerResponse{},
 			rankings: map[[2]string]*baiv1.RankRunsResponse{},
 		},
 		revision: baiv1.Revision,

@@ -57,7 +57,8 @@ func (p *Platform) submitSchedule(req *baiv1.SubmitRunRequest, text string) (*ba
 	if !repeated {
 		s.Version++
 	}
-	s.Scheduling, s.Timezone, s.Concurrency, s.Missed, s.MissedWindowSeconds = d.Info.Scheduling, d.Info.Timezone, d.Schedule.Concurrency, d.Schedule.Missed, int64(d.Schedule.MissedWindow/time.Second)
+	s.Scheduling, s.Timezone, s.Concurrency, s.Missed, s.MissedWindowSeconds = d.Info.Scheduling, d.Info.Timezone, d.Schedule.Concurrency,
+		d.Schedule.Missed, int64(d.Schedule.MissedWindow/time.Second)
 	s.DescriptorToml, s.DescriptorFile, s.Description, s.Labels = text, req.GetDescriptorFile(), d.Info.Description, d.Info.Labels
 	p.setNextFirings(s)
 	return &baiv1.SubmitRunResponse{Result: &baiv1.SubmitRunResponse_ScheduleId{ScheduleId: s.GetId()}, Repeated: repeated}, true
@@ -167,7 +168,10 @@ func (c scheduleService) TriggerSchedule(_ context.Context, req *baiv1.TriggerSc
 
 // triggerSet makes a set of a schedule.
 func (c scheduleService) triggerSet(s *baiv1.Schedule) (*baiv1.TriggerScheduleResponse, error) {
-	req := &baiv1.SubmitRunRequest{DescriptorFile: s.GetDescriptorFile(), Owner: s.GetOwner(), Namespace: s.GetNamespace(), Labels: s.GetLabels()}
+	req := &baiv1.SubmitRunRequest{
+		DescriptorFile: s.GetDescriptorFile(), Owner: s.GetOwner(),
+		Namespace: s.GetNamespace(), Labels: s.GetLabels(),
+	}
 	res, _ := c.p.submitSet(req, s.GetDescriptorToml())
 	made, err := setService{p: c.p}.find(res.GetSetId(), s.GetOwner())
 	if err != nil {

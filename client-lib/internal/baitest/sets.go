@@ -92,7 +92,8 @@ func (p *Platform) submitSet(req *baiv1.SubmitRunRequest, text string) (*baiv1.S
 	s := &storedSet{set: &baiv1.Set{
 		Id: id, Name: req.GetName(), Owner: req.GetOwner(), Namespace: cmp.Or(req.GetNamespace(), "default"),
 		Labels: req.GetLabels(), Description: d.Info.Description, DescriptorFile: req.GetDescriptorFile(), DescriptorToml: text,
-		EntryCount: int32(plan.Entries()), CellCount: int32(plan.Cells()), RunCount: int32(plan.Runs()), Repetitions: int32(d.Sweep.Repetitions), Warmup: int32(d.Sweep.Warmup),
+		EntryCount: int32(plan.Entries()), CellCount: int32(plan.Cells()), RunCount: int32(plan.Runs()),
+		Repetitions: int32(d.Sweep.Repetitions), Warmup: int32(d.Sweep.Warmup),
 		Order: string(d.Sweep.Order), MaxParallel: int32(d.Sweep.MaxParallel), OnFailure: d.Sweep.OnFailure,
 		State: baiv1.SetState_SET_STATE_RUNNING, CreateTime: timestamppb.New(p.now), UpdateTime: timestamppb.New(p.now),
 	}}

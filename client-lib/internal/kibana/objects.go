@@ -38,7 +38,8 @@ func Dashboards() []Dashboard {
 			About:    "The metrics of a benchmark over its runs, and their medians apart by machine and by version: the label of that name, else the image. Filter it by the runs of one task, or by metric.name.",
 		},
 		{
-			ID: "alarms", Title: "Alarms", From: "now-90d", Panels: []Panel{openIncidents(), openedIncidents(), changes(), incidentsByTask("alarms-tasks", "All incidents, by task")},
+			ID: "alarms", Title: "Alarms", From: "now-90d",
+			Panels:   []Panel{openIncidents(), openedIncidents(), changes(), incidentsByTask("alarms-tasks", "All incidents, by task")},
 			Searches: []string{"incidents"},
 			About:    "What alarms have found: which incidents are open, when they were first seen, how large changes were, and which tasks have many. Filter it by run.namespace, run.task or metric.name.",
 		},
@@ -118,7 +119,14 @@ func (m objectBuilder) views() []object {
 	for _, v := range []struct {
 		index Index
 		name  string
-	}{{Runs, "runs"}, {Status, "what happened to runs"}, {Metrics, "samples"}, {Logs, "lines"}, {Results, "results"}, {Incidents, "incidents"}} {
+	}{
+		{Runs, "runs"},
+		{Status, "what happened to runs"},
+		{Metrics, "samples"},
+		{Logs, "lines"},
+		{Results, "results"},
+		{Incidents, "incidents"},
+	} {
 		out = append(out, object{Type: "index-pattern", ID: m.view(v.index), Version: "8.0.0", Attributes: tree{
 			"title": m.prefix + "-" + string(v.index), "name": "Benchmark AI: " + v.name, "timeFieldName": "@timestamp",
 		}})
@@ -138,7 +146,8 @@ func (m objectBuilder) searches() []object {
 				"machine.fingerprint", "run.version", "run.attempt", "labels",
 			}, "desc"),
 		m.search("incidents", "Incidents", Incidents, []string{
-			"incident.state", "run.namespace", "run.task", "metric.name", "incident.message", "incident.cause", "run.version", "good.version", "incident.id",
+			"incident.state", "run.namespace", "run.task", "metric.name", "incident.message", "incident.cause", "run.version",
+			"good.version", "incident.id",
 		}, "desc"),
 		m.search("lines", "Lines", Logs, []string{"source.role", "source.index", "log.error", "message"}, "asc"),
 	}

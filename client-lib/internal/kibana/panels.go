@@ -403,7 +403,8 @@ func historyBy(id, title, field, label string) Panel {
 }
 
 func byMachine() Panel {
-	return historyBy("history-machines", "Medians by machine", "datum._source.machine ? datum._source.machine.name : 'not known'", "machine")
+	return historyBy("history-machines", "Medians by machine", "datum._source.machine ? datum._source.machine.name : 'not known'",
+		"machine")
 }
 
 func byVersion() Panel {
@@ -422,8 +423,12 @@ func spread(field string) []tree {
 
 // costs draws what runs cost, and their energy, over the runs of each machine.
 func costs() Panel {
-	p := historyBy("history-costs", "Cost and energy by machine", "datum._source.machine ? datum._source.machine.name : 'not known'", "machine")
-	p.Only = []tree{{"bool": tree{"should": []tree{{"prefix": tree{"metric.name": "cost."}}, {"prefix": tree{"metric.name": "energy."}}}, "minimum_should_match": 1}}}
+	p := historyBy("history-costs", "Cost and energy by machine", "datum._source.machine ? datum._source.machine.name : 'not known'",
+		"machine")
+	p.Only = []tree{{"bool": tree{
+		"should":               []tree{{"prefix": tree{"metric.name": "cost."}}, {"prefix": tree{"metric.name": "energy."}}},
+		"minimum_should_match": 1,
+	}}}
 	return p
 }
 

@@ -42,7 +42,8 @@ func (c *canvas) document(title, description string) string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" class="plot" role="img" width="%d" height="%s" viewBox="0 0 %d %s" `+
 		`color="#1f2328" fill="currentColor" font-family="Liberation Sans, Arial, Helvetica, sans-serif" font-size="%d">`+"\n"+
 		"<title>%s</title>\n<desc>%s</desc>\n"+`<rect class="plot-background" width="%d" height="%s" fill="#ffffff"/>`+"\n%s</svg>\n",
-		width, coordinate(c.height), width, coordinate(c.height), tickSize, escape(title), escape(description), width, coordinate(c.height), c.body.String())
+		width, coordinate(c.height), width, coordinate(c.height), tickSize, escape(title), escape(description), width,
+		coordinate(c.height), c.body.String())
 }
 
 // escape returns a text for XML, which has no control characters.

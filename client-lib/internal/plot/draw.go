@@ -23,7 +23,14 @@ func styleOf(i int) style {
 	palette := palette()
 	dashes := [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}}
 	shapes := []draw.GlyphDrawer{
-		draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PlusGlyph{},
+		draw.CircleGlyph{},
+		draw.BoxGlyph{},
+		draw.PyramidGlyph{},
+		draw.CrossGlyph{},
+		draw.RingGlyph{},
+		draw.SquareGlyph{},
+		draw.TriangleGlyph{},
+		draw.PlusGlyph{},
 	}
 	return style{color: palette[i%len(palette)], dashes: dashes[i/len(palette)%len(dashes)], shape: shapes[i%len(shapes)]}
 }

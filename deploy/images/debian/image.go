@@ -186,7 +186,8 @@ func (im Image) Write(ctx context.Context, s Source, w io.Writer) error {
 
 // accounts adds the users and their groups.
 func (im Image) accounts(t *Tree) error {
-	users, groups := "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n", "root:x:0:\nnogroup:x:65534:\n"
+	users, groups := "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"root:x:0:\nnogroup:x:65534:\n"
 	for _, u := range im.users {
 		parts := strings.SplitN(u, ":", 3)
 		users += fmt.Sprintf("%s:x:%s:%s::%s:/usr/sbin/nologin\n", parts[0], parts[1], parts[1], parts[2])

@@ -127,7 +127,8 @@ func (p Package) check() error {
 // checks the signatures of its lists; `apt-get update` renews these.
 func Resolve(ctx context.Context, names []string, now time.Time) (Lock, error) {
 	args := []string{
-		"-o", "Dir::State::status=/dev/null", "-o", "Acquire::ForceHash=SHA256", "-o", "APT::Architecture=amd64", "-o", "APT::Architectures=amd64",
+		"-o", "Dir::State::status=/dev/null", "-o", "Acquire::ForceHash=SHA256", "-o", "APT::Architecture=amd64",
+		"-o", "APT::Architectures=amd64",
 		"-qq", "--no-install-recommends", "--print-uris", "install",
 	}
 	cmd := exec.CommandContext(ctx, "apt-get", append(args, names...)...)
@@ -135,7 +136,8 @@ func Resolve(ctx context.Context, names []string, now time.Time) (Lock, error) {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		return Lock{}, fmt.Errorf("ask apt-get for %s (apt-get update?): %w: %s", strings.Join(names, ", "), err, strings.TrimSpace(errs.String()))
+		return Lock{}, fmt.Errorf("ask apt-get for %s (apt-get update?): %w: %s", strings.Join(names, ", "), err,
+			strings.TrimSpace(errs.String()))
 	}
 	l := Lock{Time: now.UTC().Format(lockTime)}
 	for line := range strings.Lines(string(out)) {

@@ -39,7 +39,8 @@ func (c rules) alarms() {
 		}
 		key := alarmKey(*a)
 		if j, twice := first[key]; twice {
-			c.r.Fault(at, fault.SameAlarm, fmt.Sprintf("watches what alarms[%d] watches", j), "leave one of the two out; notify takes several receivers")
+			c.r.Fault(at, fault.SameAlarm, fmt.Sprintf("watches what alarms[%d] watches", j),
+				"leave one of the two out; notify takes several receivers")
 			continue
 		}
 		first[key] = i
@@ -57,10 +58,12 @@ func (c rules) condition(at string, a *descriptors.Alarm) bool {
 	given := c.given(at, limitKeys()...)
 	switch {
 	case len(given) > 1:
-		c.r.Fault(at+"."+given[1], fault.AlarmConflict, given[0]+" is a condition of this alarm already", "write an alarm of its own for each limit")
+		c.r.Fault(at+"."+given[1], fault.AlarmConflict, given[0]+" is a condition of this alarm already",
+			"write an alarm of its own for each limit")
 		return false
 	case len(given) == 1 && a.When != "" && string(a.When) != given[0]:
-		c.r.Fault(at+"."+given[0], fault.AlarmConflict, fmt.Sprintf("the condition of this alarm is %s", a.When), "leave one of the two out")
+		c.r.Fault(at+"."+given[0], fault.AlarmConflict,
+			fmt.Sprintf("the condition of this alarm is %s", a.When), "leave one of the two out")
 		return false
 	case len(given) == 1:
 		a.When = descriptors.Condition(given[0])
@@ -115,7 +118,8 @@ func (c rules) alarmMetric(at string, a descriptors.Alarm) {
 		if a.When == descriptors.OnRegression {
 			remedy += `, or write when = "change"`
 		}
-		c.r.Fault(at+".metric", fault.NoDirection, fmt.Sprintf("%q has no direction: the alarm cannot tell which values are worse", a.Metric), remedy)
+		c.r.Fault(at+".metric", fault.NoDirection,
+			fmt.Sprintf("%q has no direction: the alarm cannot tell which values are worse", a.Metric), remedy)
 	}
 }
 
@@ -210,7 +214,8 @@ func (p Platform) UnknownReceiver(name string) (message, remedy string, unknown 
 	}
 	usable, namespace := p.usable(p.Receivers)
 	usable = append(usable, descriptors.Submitter)
-	return fmt.Sprintf("this platform has no receiver %q for the namespace %q", name, namespace), "use one of " + strings.Join(usable, ", "),
+	return fmt.Sprintf("this platform has no receiver %q for the namespace %q", name, namespace),
+		"use one of " + strings.Join(usable, ", "),
 		!slices.Contains(usable, name)
 }
 
@@ -220,16 +225,19 @@ func (c rules) confirmation(at string, a descriptors.Alarm) {
 		return
 	}
 	if !a.When.Confirmable() {
-		c.r.Fault(at, fault.NothingToConfirm, fmt.Sprintf("an alarm with when = %q has no values that runs could confirm", a.When), "leave it out")
+		c.r.Fault(at, fault.NothingToConfirm, fmt.Sprintf("an alarm with when = %q has no values that runs could confirm", a.When),
+			"leave it out")
 		return
 	}
 	if n := a.Confirm.MaxRuns; n != nil && *n < 2*a.Confirm.Pairs {
-		c.r.Fault(at+".max_runs", fault.FewRuns, fmt.Sprintf("%d pairs need %d runs, and %d are allowed", a.Confirm.Pairs, 2*a.Confirm.Pairs, *n),
+		c.r.Fault(at+".max_runs", fault.FewRuns,
+			fmt.Sprintf("%d pairs need %d runs, and %d are allowed", a.Confirm.Pairs, 2*a.Confirm.Pairs, *n),
 			fmt.Sprintf("write max_runs = %d or more, or fewer pairs", 2*a.Confirm.Pairs))
 	}
 	c.budget(at, *a.Confirm)
 	for _, image := range unpinnedImages(*c.d) {
-		c.r.Fault(at, fault.NotRepeatable, fmt.Sprintf("the image %q is one of several, and a tag may name another one when the run is repeated", image),
+		c.r.Fault(at, fault.NotRepeatable,
+			fmt.Sprintf("the image %q is one of several, and a tag may name another one when the run is repeated", image),
 			"name it by its digest: NAME@sha256:…")
 		return
 	}
@@ -244,10 +252,12 @@ func (c rules) budget(at string, confirm descriptors.Confirm) {
 	own, err := price.Parse(c.d.Hardware.PricePerHour)
 	switch {
 	case err != nil && confirm.MaxRuns == nil:
-		c.r.Fault(at+".max_cost", fault.NoBudget, "the descriptor has no price, and where the settings have none either, max_cost cannot be kept",
+		c.r.Fault(at+".max_cost", fault.NoBudget,
+			"the descriptor has no price, and where the settings have none either, max_cost cannot be kept",
 			fmt.Sprintf("add max_runs = %d, or hardware.price_per_hour", confirm.Runs()))
 	case err == nil && own.Currency() != limit.Currency():
-		c.r.Fault(at+".max_cost", fault.NoBudget, fmt.Sprintf("is in %s, and hardware.price_per_hour in %s", limit.Currency(), own.Currency()),
+		c.r.Fault(at+".max_cost", fault.NoBudget,
+			fmt.Sprintf("is in %s, and hardware.price_per_hour in %s", limit.Currency(), own.Currency()),
 			fmt.Sprintf("write both in %s", own.Currency()))
 	}
 }
@@ -265,5 +275,6 @@ func unpinnedImages(d descriptors.Descriptor) []string {
 // alarmKey is the same for alarms that watch the same. Receivers do not matter.
 func alarmKey(a descriptors.Alarm) string {
 	r := a.Read()
-	return fmt.Sprintf("%q %s %v %v %q %d %v %s %q", r.Metric, r.When, r.MinChange, r.Limit(), r.Baseline, r.Consecutive(), r.Within, r.Statistic, r.Unit)
+	return fmt.Sprintf("%q %s %v %v %q %d %v %s %q", r.Metric, r.When, r.MinChange, r.Limit(), r.Baseline, r.Consecutive(),
+		r.Within, r.Statistic, r.Unit)
 }

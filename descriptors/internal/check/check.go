@@ -95,7 +95,8 @@ func (c rules) sweep(s *descriptors.Sweep) {
 		return
 	}
 	if c.r.Has("sweep.repetitions") {
-		c.r.Fault("sweep.repetitions", fault.BadStopWhen, "sweep.stop_when decides the number of repetitions", "leave this out, or sweep.stop_when")
+		c.r.Fault("sweep.repetitions", fault.BadStopWhen, "sweep.stop_when decides the number of repetitions",
+			"leave this out, or sweep.stop_when")
 	}
 	if s.Order == descriptors.Random {
 		c.r.Fault("sweep.order", fault.BadStopWhen, "order random has no stop_when", `write order = "interleaved" or "sequential"`)
@@ -323,7 +324,8 @@ const mostVariable = 128<<10 - 1
 
 func (c rules) env(at string, env descriptors.Env) {
 	if own, fixed := env.PullPolicy.Kubernetes(), c.platform.PullPolicy; own != "" && fixed != "" && own != fixed && !c.platform.Accepted {
-		c.r.Fault(at+".pull_policy", fault.OtherPullPolicy, fmt.Sprintf("this platform pulls all images by the policy %s", fixed), "leave it out")
+		c.r.Fault(at+".pull_policy", fault.OtherPullPolicy, fmt.Sprintf("this platform pulls all images by the policy %s", fixed),
+			"leave it out")
 	}
 	for name := range env.Secrets {
 		if _, ok := env.Vars[name]; ok {
@@ -385,7 +387,8 @@ func (c rules) ml() {
 // entrypoint.
 func (c rules) command() {
 	const at = "hardware.strategy"
-	if c.d.Hardware.Strategy != descriptors.MPI || !c.r.IsValid(at) || c.damaged || c.r.HasError("ml") || c.r.HasError("ml.benchmark_code") {
+	if c.d.Hardware.Strategy != descriptors.MPI || !c.r.IsValid(at) || c.damaged || c.r.HasError("ml") ||
+		c.r.HasError("ml.benchmark_code") {
 		return
 	}
 	if argv, _, err := c.d.Command(); err == nil && len(argv) == 0 {
@@ -510,7 +513,8 @@ func (c rules) output(at string, out *descriptors.Output) {
 	if out == nil || c.r.HasError(at) {
 		return
 	}
-	if len(c.given(at, "metrics", "parsers", "artifacts", "system", "prometheus", "otlp", "destinations")) == 0 && !c.damaged && !c.r.HasErrorBelow(at) {
+	if len(c.given(at, "metrics", "parsers", "artifacts", "system", "prometheus", "otlp", "destinations")) == 0 &&
+		!c.damaged && !c.r.HasErrorBelow(at) {
 		c.r.Fault(at, fault.NoOutput, "has neither metrics nor artifacts", fmt.Sprintf("add [[%s.metrics]], or metrics = []", at))
 	}
 	for _, key := range []string{"prometheus_interval", "prometheus_names"} {

@@ -18,7 +18,8 @@ func (c rules) cost() {
 	for i, name := range c.d.Cost.Per {
 		for _, m := range c.d.Output.Metrics {
 			if m.Name == name && units.IsRate(m.Units) {
-				c.r.Fault(fmt.Sprintf("cost.per[%d]", i), fault.BadPer, fmt.Sprintf("%q is a rate (%s), and no number of things", name, m.Units),
+				c.r.Fault(fmt.Sprintf("cost.per[%d]", i), fault.BadPer,
+					fmt.Sprintf("%q is a rate (%s), and no number of things", name, m.Units),
 					"name a metric that counts them")
 			}
 		}

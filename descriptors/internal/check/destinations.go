@@ -15,7 +15,8 @@ import (
 // destinations checks the destinations of the run.
 func (c rules) destinations() {
 	if s := c.d.Server; s != nil && c.r.Has("server.output.destinations") {
-		c.r.Warn("server.output.destinations", fault.NotRead, "a run has the destinations of the table output", "move them to [[output.destinations]]")
+		c.r.Warn("server.output.destinations", fault.NotRead, "a run has the destinations of the table output",
+			"move them to [[output.destinations]]")
 	}
 	if c.d.Output == nil {
 		return
@@ -47,7 +48,8 @@ func (c rules) destination(at string, d descriptors.Destination) {
 	if len(usable) > 0 {
 		remedy = "use one of " + strings.Join(usable, ", ")
 	}
-	c.r.Fault(at+".name", fault.NoDestination, fmt.Sprintf("this platform has no destination %q for the namespace %q", d.Name, namespace), remedy)
+	c.r.Fault(at+".name", fault.NoDestination, fmt.Sprintf("this platform has no destination %q for the namespace %q", d.Name, namespace),
+		remedy)
 }
 
 // usable returns those of all, which have the namespaces whose descriptors may name each, that
@@ -80,11 +82,14 @@ func (c rules) columns(at string, d descriptors.Destination) {
 		samples := d.Rows == descriptors.SampleRows
 		switch {
 		case v.From == descriptors.FromSample && !samples:
-			c.r.Fault(path, fault.OtherRows, "summaries have no values of a sample", `write rows = "samples", or a value of summary or metric`)
+			c.r.Fault(path, fault.OtherRows, "summaries have no values of a sample",
+				`write rows = "samples", or a value of summary or metric`)
 		case (v.From == descriptors.FromSummary || v.From == descriptors.FromMetric) && samples:
-			c.r.Fault(path, fault.OtherRows, fmt.Sprintf("samples have no values of a %s", v.From), `write rows = "summaries", or a value of sample`)
+			c.r.Fault(path, fault.OtherRows, fmt.Sprintf("samples have no values of a %s", v.From),
+				`write rows = "summaries", or a value of sample`)
 		case used[descriptors.FromSummary] && used[descriptors.FromMetric]:
-			c.r.Fault(path, fault.OtherRows, "a row is either one summary or the whole run", "use values of summary alone, or of metric alone")
+			c.r.Fault(path, fault.OtherRows, "a row is either one summary or the whole run",
+				"use values of summary alone, or of metric alone")
 			return
 		}
 	}

@@ -18,19 +18,22 @@ func (c rules) manifest() {
 	case c.r.HasError(strategy) || !c.r.Has("hardware"):
 		return
 	case !mine && c.r.Has(at):
-		c.r.Fault(at, fault.ManifestConflict, c.strategy()+" does not make these objects", `write strategy = "manifest" in [hardware], or leave the table out`)
+		c.r.Fault(at, fault.ManifestConflict, c.strategy()+" does not make these objects",
+			`write strategy = "manifest" in [hardware], or leave the table out`)
 		return
 	case !mine:
 		return
 	case c.platform.OneMachine && !c.platform.Accepted:
-		c.r.Fault(strategy, fault.OneMachineOnly, "the local cluster has no controllers that run objects of a manifest", "run it on a platform with Kubernetes, or write another strategy")
+		c.r.Fault(strategy, fault.OneMachineOnly, "the local cluster has no controllers that run objects of a manifest",
+			"run it on a platform with Kubernetes, or write another strategy")
 	}
 	if !c.r.Has(at) && !c.damaged {
 		c.r.Fault(strategy, fault.ManifestConflict, "strategy manifest needs the objects", "add [manifest] with objects")
 	}
 	for _, table := range []string{"roles", "steps", "server", "network"} {
 		if c.r.Has(table) {
-			c.r.Fault(table, fault.ManifestConflict, "is for pods that the platform makes; with strategy manifest the objects make them", "write it into the manifest")
+			c.r.Fault(table, fault.ManifestConflict, "is for pods that the platform makes; with strategy manifest the objects make them",
+				"write it into the manifest")
 		}
 	}
 	if c.r.IsValid(descriptors.ManifestKey) {
@@ -56,7 +59,8 @@ func (c rules) objects() {
 		c.kind(d)
 	}
 	if !ends && !c.r.Has("manifest.succeeded") {
-		c.r.Fault(descriptors.ManifestKey, fault.NoObjectEnds, "none of the objects is of a kind whose end is known, so that the run would never end",
+		c.r.Fault(descriptors.ManifestKey, fault.NoObjectEnds,
+			"none of the objects is of a kind whose end is known, so that the run would never end",
 			`add succeeded = "condition=TYPE" or "jsonpath={.status.phase}=VALUE"`)
 	}
 	for _, key := range []string{"manifest.succeeded", "manifest.failed"} {

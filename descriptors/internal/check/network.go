@@ -22,7 +22,8 @@ func (c rules) network() {
 	if n.HostNetwork {
 		for _, key := range []string{"attachment", "mtu"} {
 			if c.r.IsValid(at + "." + key) {
-				c.r.Fault(at+"."+key, fault.NetworkConflict, "pods with host_network have no network of their own", "leave this out, or host_network")
+				c.r.Fault(at+"."+key, fault.NetworkConflict, "pods with host_network have no network of their own",
+					"leave this out, or host_network")
 			}
 		}
 	}
@@ -42,9 +43,11 @@ func (c rules) transport(at string) {
 	switch n := c.d.Network; {
 	case !c.r.IsValid(at + ".transport"):
 	case !mpi:
-		c.r.Fault(at+".transport", fault.NotMPI, c.strategy()+" starts no MPI processes", `write strategy = "mpi" in [hardware], or leave this out`)
+		c.r.Fault(at+".transport", fault.NotMPI, c.strategy()+" starts no MPI processes",
+			`write strategy = "mpi" in [hardware], or leave this out`)
 	case n.Transport == descriptors.RDMATransport && n.RDMA == nil && !c.r.HasError(at+".rdma") && !c.damaged:
-		c.r.Fault(at+".transport", fault.NoRDMA, "pods have no RDMA devices", `add rdma = { resource = "…" }, the name by which the cluster counts them`)
+		c.r.Fault(at+".transport", fault.NoRDMA, "pods have no RDMA devices",
+			`add rdma = { resource = "…" }, the name by which the cluster counts them`)
 	}
 	if c.r.IsValid(at+".ssh_port") && !mpi {
 		c.r.Warn(at+".ssh_port", fault.NotRead, c.strategy()+" does not read it", "leave it out")
@@ -66,7 +69,8 @@ func (c rules) deviceTwice(resource string) {
 			}
 		}
 		if key != "" {
-			c.r.Fault("network.rdma.resource", fault.SameResource, fmt.Sprintf("%s.%s asks for %s too", table, key, resource), "keep one of the two")
+			c.r.Fault("network.rdma.resource", fault.SameResource,
+				fmt.Sprintf("%s.%s asks for %s too", table, key, resource), "keep one of the two")
 			return
 		}
 	}
@@ -83,7 +87,8 @@ func (c rules) localNetwork(at string) {
 	}
 	switch n := c.d.Network; {
 	case c.d.Pods() == 1 && n.MTU > 0:
-		c.r.Warn(at+".mtu", fault.NotRead, "on the local cluster a run of one pod is in the network of the machine, which keeps its MTU", "")
+		c.r.Warn(at+".mtu", fault.NotRead, "on the local cluster a run of one pod is in the network of the machine, which keeps its MTU",
+			"")
 	case c.d.Pods() > 1 && n.HostNetwork:
 		c.r.Warn(at+".host_network", fault.NotRead, "on the local cluster the pods of a run with several have networks of their own", "")
 	}
@@ -104,7 +109,8 @@ func (c rules) resources(path string, h descriptors.Hardware) {
 			c.r.Fault(at, fault.UnequalResource, "the cluster requires a limit of "+name, "write it in limits, with the same amount")
 		case !limited:
 		case !descriptors.Overcommits(name) && amountOf(name, request) != amountOf(name, limit):
-			c.r.Fault(at, fault.UnequalResource, fmt.Sprintf("is not the limit, %s", limit), "write the same amount in both, or in limits alone")
+			c.r.Fault(at, fault.UnequalResource, fmt.Sprintf("is not the limit, %s", limit),
+				"write the same amount in both, or in limits alone")
 		case amountOf(name, request) > amountOf(name, limit):
 			c.r.Fault(at, fault.UnequalResource, fmt.Sprintf("is more than the limit, %s", limit), "write no more than the limit")
 		}
@@ -131,12 +137,14 @@ func (c rules) resourceKey(path, at, name string, h descriptors.Hardware) {
 // cluster refuses.
 func (c rules) hugepages(path string, h descriptors.Hardware) {
 	other := func(name string) bool { return name == "cpu" || name == "memory" }
-	if h.CPUs != "" || h.Memory != "" || slices.ContainsFunc(slices.Collect(maps.Keys(h.Limits)), other) || slices.ContainsFunc(slices.Collect(maps.Keys(h.Requests)), other) {
+	if h.CPUs != "" || h.Memory != "" || slices.ContainsFunc(slices.Collect(maps.Keys(h.Limits)), other) ||
+		slices.ContainsFunc(slices.Collect(maps.Keys(h.Requests)), other) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Limits)) {
 		if strings.HasPrefix(name, "hugepages-") && !c.damaged && !c.r.HasErrorBelow(path) {
-			c.r.Fault(path+".limits."+decode.Quoted(name), fault.HugepagesAlone, "the cluster gives large pages only to containers that ask for CPUs or memory", "add cpus or memory")
+			c.r.Fault(path+".limits."+decode.Quoted(name), fault.HugepagesAlone,
+				"the cluster gives large pages only to containers that ask for CPUs or memory", "add cpus or memory")
 			return
 		}
 	}

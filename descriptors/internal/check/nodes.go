@@ -15,11 +15,13 @@ func (c rules) severalPods() {
 	const apart, together = "hardware.apart", "hardware.together"
 	h := c.d.Hardware
 	for _, at := range []string{apart, together} {
-		if c.r.Has(at) && c.r.IsValid(at) && !c.r.HasError("hardware.strategy") && c.d.Pods() == 1 && !c.r.HasErrorBelow("hardware.distributed") {
+		if c.r.Has(at) && c.r.IsValid(at) && !c.r.HasError("hardware.strategy") && c.d.Pods() == 1 &&
+			!c.r.HasErrorBelow("hardware.distributed") {
 			c.r.Warn(at, fault.NotRead, c.strategy()+" has one pod", "leave it out")
 		}
 	}
-	if may := c.platform.Placements; may != nil && h.Placement != "" && !slices.Contains(may, h.Placement) && !c.platform.Accepted && !c.platform.OneMachine {
+	if may := c.platform.Placements; may != nil && h.Placement != "" && !slices.Contains(may, h.Placement) &&
+		!c.platform.Accepted && !c.platform.OneMachine {
 		c.r.Fault("hardware.placement", fault.OtherPlacement, "this platform's descriptors may name "+strings.Join(may, ", "),
 			"use one of these, or leave it out")
 	}

@@ -43,7 +43,8 @@ func (c rules) parserKeys(at string, p descriptors.Parser) {
 		c.r.Fault(at, fault.NoParserCommand, "kind command has no command", `add command = "python3 parse.py"`)
 	}
 	if c.r.Has(at+".metrics") && !slices.Contains([]string{"json", "csv"}, p.Kind) {
-		c.r.Warn(at+".metrics", fault.NotRead, fmt.Sprintf("kind %s knows its metrics", p.Kind), `write kind = "json" or "csv", or leave it out`)
+		c.r.Warn(at+".metrics", fault.NotRead, fmt.Sprintf("kind %s knows its metrics", p.Kind),
+			`write kind = "json" or "csv", or leave it out`)
 	}
 	if !c.r.Has(at + ".role") {
 		return
@@ -68,7 +69,8 @@ func (c rules) parsedUnits(at string, out *descriptors.Output) {
 		for i, m := range out.Metrics {
 			path := fmt.Sprintf("%s.metrics[%d].units", at, i)
 			if m.Name == parsed.Name && c.r.IsValid(path) && !units.Convertible(parsed.Unit, m.Units) {
-				c.r.Fault(path, fault.OtherUnits, fmt.Sprintf("the metric %s of %s is in %s, which cannot be converted to %q", m.Name, parsed.Kind, parsed.Unit, m.Units),
+				c.r.Fault(path, fault.OtherUnits,
+					fmt.Sprintf("the metric %s of %s is in %s, which cannot be converted to %q", m.Name, parsed.Kind, parsed.Unit, m.Units),
 					"write "+parsed.Unit+", or a multiple of it")
 			}
 		}
@@ -81,7 +83,8 @@ func (c rules) withoutPattern(at string, metrics []descriptors.Metric) {
 		path := fmt.Sprintf("%s[%d]", at, i)
 		for _, key := range c.given(path, "parser", "block", "block_lines", "block_time") {
 			if !c.r.Has(path+".pattern") && !c.damaged {
-				c.r.Warn(path+"."+key, fault.NotRead, "a metric without a pattern is not looked for in lines", "add pattern, or leave this out")
+				c.r.Warn(path+"."+key, fault.NotRead, "a metric without a pattern is not looked for in lines",
+					"add pattern, or leave this out")
 			}
 		}
 	}

@@ -29,7 +29,8 @@ func (c rules) roles() {
 	for i, r := range c.d.Roles {
 		at := fmt.Sprintf("roles[%d]", i)
 		if n := slices.Index(names, r.Name); n < i && r.Name != "" {
-			c.r.Fault(at+".name", fault.SameRole, fmt.Sprintf("%q is the name of roles[%d] too", r.Name, n), "choose another name, or write replicas")
+			c.r.Fault(at+".name", fault.SameRole, fmt.Sprintf("%q is the name of roles[%d] too", r.Name, n),
+				"choose another name, or write replicas")
 		}
 		c.roleVars(at, r.Vars)
 		c.ready(at+".ready", r)
@@ -38,7 +39,8 @@ func (c rules) roles() {
 	c.pods()
 	c.circle()
 	if n := len(names) - 1; len(c.d.Ending()) == 0 {
-		c.r.Fault(fmt.Sprintf("roles[%d].ends_run", n), fault.NoEnd, "no role ends the run", "write ends_run = true for one of them, or leave the key out")
+		c.r.Fault(fmt.Sprintf("roles[%d].ends_run", n), fault.NoEnd, "no role ends the run",
+			"write ends_run = true for one of them, or leave the key out")
 	}
 }
 
@@ -83,7 +85,8 @@ func (c rules) ready(at string, r descriptors.Role) {
 		c.r.Fault(at+"."+given[1], fault.ReadyKind, "a pod is ready by its "+given[0]+" already", "keep one of the two")
 	case len(given) == 1 && (r.Ready.File != "" || r.Ready.Log != "") && !c.damaged && !c.r.HasError("ml") && !c.r.HasErrorBelow("ml"):
 		if argv, _, err := c.d.ForRole(r).Command(); err == nil && len(argv) == 0 {
-			c.r.Fault(at+"."+given[0], fault.NoCommand, "nothing watches the entrypoint of an image", "add benchmark_code to the role, or write port or http")
+			c.r.Fault(at+"."+given[0], fault.NoCommand, "nothing watches the entrypoint of an image",
+				"add benchmark_code to the role, or write port or http")
 		}
 	}
 }
@@ -94,7 +97,8 @@ func (c rules) startsAfter(n int, names []string) {
 		at := fmt.Sprintf("roles[%d].starts_after[%d]", n, i)
 		other := slices.Index(names, name)
 		switch {
-		case other >= 0 && other != n && name != "" && c.d.Roles[other].Ready == nil && !c.r.HasError(fmt.Sprintf("roles[%d].ready", other)) && !c.damaged:
+		case other >= 0 && other != n && name != "" && c.d.Roles[other].Ready == nil &&
+			!c.r.HasError(fmt.Sprintf("roles[%d].ready", other)) && !c.damaged:
 			c.r.Fault(at, fault.NeverReady, fmt.Sprintf("role %s has no ready, so that nothing says when it is", name),
 				fmt.Sprintf("add ready to role %s, as ready = { port = 5201 }", name))
 		case other >= 0 || c.damaged || name == "":

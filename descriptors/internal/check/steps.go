@@ -44,8 +44,9 @@ func (c rules) stepPods() {
 	}
 	n := c.d.Pods()
 	if i := c.firstStep(descriptors.Before, descriptors.After); n > 1 && i >= 0 {
-		c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.StepsAndPods, fmt.Sprintf("a step %s the benchmark needs a run of one pod, and %s has %d pods",
-			c.d.Steps[i].When, c.strategy(), n), `only steps with when = "always" can be had with several`)
+		c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.StepsAndPods,
+			fmt.Sprintf("a step %s the benchmark needs a run of one pod, and %s has %d pods",
+				c.d.Steps[i].When, c.strategy(), n), `only steps with when = "always" can be had with several`)
 		return
 	}
 	i, ending := c.firstStep(descriptors.After, descriptors.Always), c.d.Ending()
@@ -59,13 +60,15 @@ func (c rules) stepPods() {
 		}
 		one = c.d.ForRole(r)
 		if r.Replicas > 1 {
-			c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.StepsAndPods, fmt.Sprintf("the step runs in the pod of role %s, at whose end the run ends, and that role has %d pods",
-				r.Name, r.Replicas), "give that role one pod, or let a further role with one pod end the run")
+			c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.StepsAndPods,
+				fmt.Sprintf("the step runs in the pod of role %s, at whose end the run ends, and that role has %d pods",
+					r.Name, r.Replicas), "give that role one pod, or let a further role with one pod end the run")
 			return
 		}
 	}
 	if argv, _, err := one.Command(); err == nil && len(argv) == 0 {
-		c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.NoCommand, "nothing watches the entrypoint of an image, so that nothing tells when it has ended",
+		c.r.Fault(fmt.Sprintf("steps[%d].when", i), fault.NoCommand,
+			"nothing watches the entrypoint of an image, so that nothing tells when it has ended",
 			"add benchmark_code to [ml]")
 	}
 }
@@ -83,7 +86,8 @@ func (c rules) needs(n int, names []string) {
 		other := slices.Index(names, name)
 		switch {
 		case other >= 0 && step.When == descriptors.Before && c.d.Steps[other].When == descriptors.After:
-			c.r.Fault(at, fault.StepOrder, fmt.Sprintf("step %s runs after the benchmark", name), `write when = "after" for this step too, or leave the name out`)
+			c.r.Fault(at, fault.StepOrder, fmt.Sprintf("step %s runs after the benchmark", name),
+				`write when = "after" for this step too, or leave the name out`)
 		case other >= 0 && name != "" && (step.When == descriptors.Always) != (c.d.Steps[other].When == descriptors.Always):
 			c.r.Fault(at, fault.StepOrder, alwaysOrder(step, name), `write the same when for both steps, or leave the name out`)
 		case other >= 0 || c.damaged || name == "":

@@ -17,7 +17,8 @@ type Explanation struct {
 
 // Explanations are those of all codes, in the order of the codes.
 func Explanations() []Explanation {
-	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(), roles(), destinations(), steps(), suites(), parsers(), commandParsers(), network(), alarms(), costs(), manifests())
+	return slices.Concat(file(), tables(), info(), hardware(), env(), ml(), data(), output(), server(), volumes(), sweep(), warnings(),
+		roles(), destinations(), steps(), suites(), parsers(), commandParsers(), network(), alarms(), costs(), manifests())
 }
 
 func file() []Explanation {

@@ -41,7 +41,8 @@ func (r *reader) many(message string) {
 // exclude finds the cells that no row of exclude has.
 func (r *reader) exclude() {
 	if n := len(r.g.exclude); n > maxExcludes {
-		r.fault(r.g.exclude[maxExcludes].at, "sweep.exclude", fault.BadSweep, fmt.Sprintf("has %d rows; %d at most are taken", n, maxExcludes), "")
+		r.fault(r.g.exclude[maxExcludes].at, "sweep.exclude", fault.BadSweep,
+			fmt.Sprintf("has %d rows; %d at most are taken", n, maxExcludes), "")
 		return
 	}
 	all := int(r.g.combinations) + len(r.g.explicit)

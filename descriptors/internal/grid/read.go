@@ -146,7 +146,8 @@ func newValue(n *syntax.Node, text string) value {
 func (r *reader) match(table, name string, at syntax.Position, v *syntax.Node) choice {
 	i, ok := r.g.numbers[name]
 	if !ok {
-		r.fault(at, table+"."+decode.Quoted(name), fault.NoParameter, "no other list or row of [sweep] gives it a value", r.suggestion(name))
+		r.fault(at, table+"."+decode.Quoted(name), fault.NoParameter,
+			"no other list or row of [sweep] gives it a value", r.suggestion(name))
 		return choice{value: -1}
 	}
 	if n, ok := r.g.parameters[i].byText[v.TOML()]; ok {

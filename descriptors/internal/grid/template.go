@@ -225,7 +225,8 @@ func (f *finder) texts(t *template, cell string, given *values) {
 			number, known := f.g.numbers[p.text]
 			switch {
 			case !known:
-				f.once(p.offset, s, fault.NoParameter, fmt.Sprintf("no list or row of [sweep] has a value for {{%s}}", p.text), f.suggestion(p.text))
+				f.once(p.offset, s, fault.NoParameter, fmt.Sprintf("no list or row of [sweep] has a value for {{%s}}", p.text),
+					f.suggestion(p.text))
 			case given[number] == nil:
 				f.once(p.offset, s, fault.NoParameter, fmt.Sprintf("the cell %s has no value for {{%s}}", cell, p.text),
 					"give all cells a value for this name")

@@ -88,11 +88,14 @@ func baseline(v decode.Value, s string) any {
 }
 
 func receivers(v decode.Value) any {
-	return distinct{what: "a list of names", example: "a receiver", code: fault.BadReceiver, most: maxReceivers, valid: func(item decode.Value, s string) bool {
-		if !isLabel(s) {
-			item.Fault(fault.BadReceiver, fmt.Sprintf("%.100q is not the name of a receiver", s),
-				"write the name that the settings of the platform give a receiver; a descriptor has no addresses")
-		}
-		return isLabel(s)
-	}}.read(v)
+	return distinct{
+		what: "a list of names", example: "a receiver", code: fault.BadReceiver, most: maxReceivers,
+		valid: func(item decode.Value, s string) bool {
+			if !isLabel(s) {
+				item.Fault(fault.BadReceiver, fmt.Sprintf("%.100q is not the name of a receiver", s),
+					"write the name that the settings of the platform give a receiver; a descriptor has no addresses")
+			}
+			return isLabel(s)
+		},
+	}.read(v)
 }

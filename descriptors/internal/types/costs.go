@@ -25,7 +25,8 @@ func costs() decode.ValueTypes {
 // readPrice is the text of a price without needless zeros.
 func readPrice(v decode.Value) any {
 	if v.Kind == syntax.Integer || v.Kind == syntax.Float {
-		v.Fault(fault.NoCurrency, fmt.Sprintf("%s has no currency", v.Text), fmt.Sprintf("write it as \"%s USD\", with the currency that it is in", v.Text))
+		v.Fault(fault.NoCurrency, fmt.Sprintf("%s has no currency", v.Text),
+			fmt.Sprintf("write it as \"%s USD\", with the currency that it is in", v.Text))
 		return nil
 	}
 	s, ok := v.String()
@@ -41,11 +42,14 @@ func readPrice(v decode.Value) any {
 }
 
 func costMetrics(v decode.Value) any {
-	return distinct{what: "a list of names of metrics", example: "a metric", code: fault.BadPer, most: maxPer, valid: func(item decode.Value, s string) bool {
-		if s == "" {
-			item.Fault(fault.BadText, "is empty", "give the name of a metric")
-			return false
-		}
-		return line(item, s, longestMetric) != nil
-	}}.read(v)
+	return distinct{
+		what: "a list of names of metrics", example: "a metric", code: fault.BadPer, most: maxPer,
+		valid: func(item decode.Value, s string) bool {
+			if s == "" {
+				item.Fault(fault.BadText, "is empty", "give the name of a metric")
+				return false
+			}
+			return line(item, s, longestMetric) != nil
+		},
+	}.read(v)
 }

@@ -101,15 +101,19 @@ func Variable(key, _ decode.Value) {
 // column reports a fault in the name of a column.
 func column(key, _ decode.Value) {
 	name := key.Text
-	if name == "" || len(name) > longest || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {
-		key.Fault(fault.BadColumn, fmt.Sprintf("%q is not the name of a column", name), "write lower-case letters, digits and _, no digit first")
+	if name == "" || len(name) > longest || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" ||
+		name[0] >= '0' && name[0] <= '9' {
+		key.Fault(fault.BadColumn, fmt.Sprintf("%q is not the name of a column", name),
+			"write lower-case letters, digits and _, no digit first")
 	}
 }
 
 // metricPath reports faults in the name of a metric, and in the path of its number.
 func metricPath(key, value decode.Value) {
-	if name := key.Text; strings.TrimSpace(name) != name || name == "" || len([]rune(name)) > longestMetric || strings.ContainsFunc(name, unicode.IsControl) {
-		key.Fault(fault.BadText, fmt.Sprintf("%q is not the name of a metric", name), fmt.Sprintf("write one line of 1 to %d characters", longestMetric))
+	if name := key.Text; strings.TrimSpace(name) != name || name == "" || len([]rune(name)) > longestMetric ||
+		strings.ContainsFunc(name, unicode.IsControl) {
+		key.Fault(fault.BadText, fmt.Sprintf("%q is not the name of a metric", name),
+			fmt.Sprintf("write one line of 1 to %d characters", longestMetric))
 	}
 	if strings.TrimSpace(value.Text) == "" {
 		value.Fault(fault.BadText, "is empty", "write the path of the number, as results.rate, or its column")

@@ -25,7 +25,8 @@ func resources() decode.ValueTypes {
 				namespace, name = "default", s
 			}
 			if !IsObjectName(name) || !IsObjectName(namespace) || strings.Contains(namespace, ".") || len(namespace) > longest {
-				v.Fault(fault.BadName, fmt.Sprintf("%q is not the name of a network", s), `write "name" or "namespace/name": lower-case letters, digits and -`)
+				v.Fault(fault.BadName, fmt.Sprintf("%q is not the name of a network", s),
+					`write "name" or "namespace/name": lower-case letters, digits and -`)
 				return nil
 			}
 			return s
@@ -142,7 +143,8 @@ func readBytes(name string, v decode.Value, amount string) (string, bool) {
 		return "", false
 	}
 	if page := pageSize(name); page > 0 && bytes%page != 0 {
-		v.Fault(fault.BadSize, fmt.Sprintf("%q is not a whole number of pages", amount), "write a multiple of "+strings.TrimPrefix(name, hugepages))
+		v.Fault(fault.BadSize, fmt.Sprintf("%q is not a whole number of pages", amount),
+			"write a multiple of "+strings.TrimPrefix(name, hugepages))
 		return "", false
 	}
 	canonical, err := quantity.Memory(amount)

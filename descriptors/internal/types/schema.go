@@ -16,9 +16,10 @@ const (
 	sizePattern      = `^` + numberPattern + ` ?(k|[KMGTP]i?)?B?$`
 	durationPattern  = `^([0-9]+d)?(` + numberPattern + `(h|m|s|ms))*0?$`
 	dnsLabelPattern  = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
-	resourcePattern  = `(cpu|memory|ephemeral-storage|hugepages-(1|2|4|8|16|32|64|128|256|512)[KMG]i|` + domainPattern + `/` + labelPattern + `)`
-	amountPattern    = `^` + numberPattern + ` ?(m|(k|[KMGTP]i?)?B?)$`
-	noControl        = `[^\x00-\x1f\x7f-\x9f]`
+	resourcePattern  = `(cpu|memory|ephemeral-storage|hugepages-(1|2|4|8|16|32|64|128|256|512)[KMG]i|` +
+		domainPattern + `/` + labelPattern + `)`
+	amountPattern = `^` + numberPattern + ` ?(m|(k|[KMGTP]i?)?B?)$`
+	noControl     = `[^\x00-\x1f\x7f-\x9f]`
 )
 
 // schema is a part of a JSON Schema.
@@ -123,11 +124,15 @@ func Schemas() map[string]map[string]any {
 
 		"share":       matching(`^` + numberPattern + `%$`),
 		"limit":       {"type": "number"},
-		"consecutive": integer(1, maxConsecutive), "pairs": integer(minPairs, maxPairs), "confirmation runs": integer(2*minPairs, maxConfirmations),
-		"baseline":     matching(baselinePattern),
-		"cost metrics": {"type": "array", "items": schema{"type": "string", "minLength": 1, "maxLength": longestMetric}, "minItems": 1, "maxItems": maxPer, "uniqueItems": true},
-		"price":        matching(`^[0-9]{1,9}(\.[0-9]{1,9})? [A-Z]{3}$`),
-		"receivers":    {"type": "array", "items": matching(`^` + labelPattern + `$`), "minItems": 1, "uniqueItems": true},
+		"consecutive": integer(1, maxConsecutive), "pairs": integer(minPairs, maxPairs),
+		"confirmation runs": integer(2*minPairs, maxConfirmations),
+		"baseline":          matching(baselinePattern),
+		"cost metrics": {
+			"type": "array", "items": schema{"type": "string", "minLength": 1, "maxLength": longestMetric}, "minItems": 1,
+			"maxItems": maxPer, "uniqueItems": true,
+		},
+		"price":     matching(`^[0-9]{1,9}(\.[0-9]{1,9})? [A-Z]{3}$`),
+		"receivers": {"type": "array", "items": matching(`^` + labelPattern + `$`), "minItems": 1, "uniqueItems": true},
 
 		"attachment": matching(`^(` + dnsLabelPattern + `/)?` + domainPattern + `$`),
 		"mtu":        integer(minMTU, maxMTU),

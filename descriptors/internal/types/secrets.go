@@ -63,7 +63,8 @@ func reportsSecretParameters(v decode.Value, s, scheme string) bool {
 	all := secrets(s)
 	for _, p := range all {
 		if remedy := alternativeSource(s, scheme, plain(p.name)); remedy != "" {
-			v.FaultAt(v.Inside(p.at), fault.SignedURL, fmt.Sprintf("parameter %q of the URL lets in whoever sees the descriptor", p.name), remedy)
+			v.FaultAt(v.Inside(p.at), fault.SignedURL, fmt.Sprintf("parameter %q of the URL lets in whoever sees the descriptor", p.name),
+				remedy)
 			return true
 		}
 	}

@@ -117,7 +117,8 @@ func isVaried(key decode.Value) bool {
 	}
 	path, err := edit.ReadPath(key.Text)
 	if err != nil {
-		key.Fault(fault.BadSweep, fmt.Sprintf("%q is not the path of a key", key.Text), "write it as baictl's --set takes it, as hardware.cpus")
+		key.Fault(fault.BadSweep, fmt.Sprintf("%q is not the path of a key", key.Text),
+			"write it as baictl's --set takes it, as hardware.cpus")
 		return false
 	}
 	names := make([]string, len(path))

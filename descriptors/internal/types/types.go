@@ -16,7 +16,10 @@ import (
 // All are the kinds by the names that the tags of the language use.
 func All() decode.ValueTypes {
 	kinds := decode.ValueTypes{}
-	for _, some := range []decode.ValueTypes{texts(), names(), numbers(), tables(), times(), sources(), commands(), secretRefs(), sweeps(), roles(), steps(), resources(), alarms(), costs(), manifests()} {
+	for _, some := range []decode.ValueTypes{
+		texts(), names(), numbers(), tables(), times(), sources(), commands(), secretRefs(), sweeps(),
+		roles(), steps(), resources(), alarms(), costs(), manifests(),
+	} {
 		maps.Copy(kinds, some)
 	}
 	return kinds

@@ -20,7 +20,8 @@ const (
 // perHour is the time that the rate of a receiver is for.
 const perHour = time.Hour
 
-// keepFor is how long the document of a notice stays after its end. The group of its incidents knows that it was made, so nobody makes it again.
+// keepFor is how long the document of a notice stays after its end. The group of its incidents knows that it was made, so nobody makes it
+// again.
 const keepFor = 90 * 24 * time.Hour
 
 // testLife is how long after its request a test is sent.
@@ -103,7 +104,8 @@ func (o observation) next(waiting []notice.Delivery) action {
 	return action{send: &due[0]}
 }
 
-// due returns the notices that may be sent now: an earlier notice of the same incidents goes first. Without one, at is when the first may be.
+// due returns the notices that may be sent now: an earlier notice of the same incidents goes first. Without one, at is when the first may
+// be.
 func (o observation) due(waiting []notice.Delivery) (due []notice.Delivery, at time.Time) {
 	groups := map[string]bool{}
 	for _, d := range waiting {
@@ -163,7 +165,8 @@ func (o observation) lastSend() (last time.Time) {
 func (o observation) old() (old []notice.Delivery) {
 	newest := o.newestOfGroups()
 	for _, d := range o.deliveries {
-		repeated := o.rules.Repeat > 0 && d.Status == notice.Sent && d.Notice.Became == incident.Firing && newest[groupOf(d)].Notice.ID == d.Notice.ID
+		repeated := o.rules.Repeat > 0 && d.Status == notice.Sent && d.Notice.Became == incident.Firing &&
+			newest[groupOf(d)].Notice.ID == d.Notice.ID
 		if d.Status != notice.Waiting && !repeated && o.now.Sub(d.At) > keepFor {
 			old = append(old, d)
 		}

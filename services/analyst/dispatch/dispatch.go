@@ -1,9 +1,9 @@
-// Package dispatch sends notices to receivers. The notices are documents of kind store.KindDelivery, which the analyst enqueues with the status
-// Waiting (see notice.Enqueue); they are also the log of what became of them. Several processes may dispatch from one store: a lease for each receiver lets one of
-// them send to it at a time.
+// Package dispatch sends notices to receivers. The notices are documents of kind store.KindDelivery, which the analyst enqueues with the
+// status Waiting (see notice.Enqueue); they are also the log of what became of them. Several processes may dispatch from one store: a lease
+// for each receiver lets one of them send to it at a time.
 //
-// Before a notice is sent, its document says so, and after it what the receiver answered. So no notice is lost, and one whose send was cut off
-// in between is sent again, marked as such.
+// Before a notice is sent, its document says so, and after it what the receiver answered. So no notice is lost, and one whose send was cut
+// off in between is sent again, marked as such.
 package dispatch
 
 import (

@@ -6,7 +6,8 @@ import "time"
 type Meter interface {
 	// RecordNotice counts a notice of a receiver that has a final status.
 	RecordNotice(receiver, became string)
-	// RecordWaiting notes the age of the oldest notice of a receiver that waits: 0 if none does, less if another process sends to the receiver.
+	// RecordWaiting notes the age of the oldest notice of a receiver that waits: 0 if none does, less if another process sends to the
+	// receiver.
 	RecordWaiting(receiver string, age time.Duration)
 }
 

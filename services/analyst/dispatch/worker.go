@@ -52,7 +52,8 @@ func newWorker(c receiver.Channel, st Store, holder string, now func() time.Time
 	w := &worker{channel: c, store: st, now: now, log: log, repeated: map[string]time.Time{}, meter: noMeter{}}
 	w.leader = control.NewLeader(st, "receiver/"+c.Name, holder, leaseTime, control.LeaderSettings{Now: now, Log: log})
 	w.loop = control.NewLoop("dispatch to "+c.Name, lookEvery, log, w.round, control.LoopSettings{
-		Backoff: control.Backoff{First: time.Second, Max: 30 * time.Second}, Failing: "cannot read or write notices, retrying", Working: "reads and writes notices again",
+		Backoff: control.Backoff{First: time.Second, Max: 30 * time.Second}, Failing: "cannot read or write notices, retrying",
+		Working: "reads and writes notices again",
 	})
 	return w
 }
@@ -90,7 +91,8 @@ func (w *worker) round(ctx context.Context) (next time.Duration, err error) {
 		}
 		o.notBefore = w.until
 		did, at, err := w.act(ctx, &o, versions)
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) { // another process was here, or the list is older than its writes
+		// another process was here, or the list is older than its writes
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) {
 			return lookAgain, nil
 		}
 		if err != nil {

@@ -43,7 +43,8 @@ const (
 
 // A Rule is one table [[alarms]] of the newest descriptor of a task.
 type Rule struct {
-	ID        string // 32 hex digits of namespace, task, metric, condition, statistic and limits: the same in each edition with the same table
+	// 32 hex digits of namespace, task, metric, condition, statistic and limits: the same in each edition with the same table
+	ID        string
 	Namespace string
 	Task      string
 	Metric    string // empty for Failed

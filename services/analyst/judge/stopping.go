@@ -64,7 +64,8 @@ func (j Judge) Stopping(when StopWhen) (*Stopping, error) {
 	}
 	fewest := j.fewest
 	if when.Min < 1 || when.Max < when.Min || when.Max < fewest || when.Max > maxRepetitions {
-		return nil, fmt.Errorf("repetitions are %d to %d: want at least 1 to %d, and at most %d", when.Min, when.Max, fewest, maxRepetitions)
+		return nil, fmt.Errorf("repetitions are %d to %d: want at least 1 to %d, and at most %d", when.Min,
+			when.Max, fewest, maxRepetitions)
 	}
 	ranks, missed := spend(j.alpha, when.Min, when.Max)
 	return &Stopping{when: when, ranks: ranks, level: 1 - missed}, nil

@@ -47,5 +47,8 @@ type Number struct {
 // NewEnd returns the notice of an end for a receiver. It is the same whoever makes it, and whenever.
 func NewEnd(receiver string, e End) Notice {
 	id := incident.ID("end", receiver, e.ID)
-	return Notice{ID: id, Receiver: receiver, Namespace: e.Namespace, Became: Ended, Ends: []End{e}, Labels: e.Labels, First: id, Made: e.Ended}
+	return Notice{
+		ID: id, Receiver: receiver, Namespace: e.Namespace, Became: Ended, Ends: []End{e},
+		Labels: e.Labels, First: id, Made: e.Ended,
+	}
 }

@@ -34,6 +34,7 @@ func (s *settings) Parts(_ context.Context, c *program.Common) (map[string]servi
 		return nil, err
 	}
 	return analyst.New(s.Analyst, analyst.Deps{
-		Bus: c.Bus, Store: c.Store, Index: c.Incidents, Receivers: s.Receivers.Resolver(c.Log), Dispatch: d.Count(c.Meter()).Run, Meter: c.Meter(), Wake: d.Wake, Now: time.Now, Log: c.Log,
+		Bus: c.Bus, Store: c.Store, Index: c.Incidents, Receivers: s.Receivers.Resolver(c.Log), Dispatch: d.Count(c.Meter()).Run,
+		Meter: c.Meter(), Wake: d.Wake, Now: time.Now, Log: c.Log,
 	}), nil
 }

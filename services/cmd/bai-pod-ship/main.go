@@ -61,7 +61,10 @@ func runCollect(ctx context.Context) error {
 		debug.SetGCPercent(400)
 		debug.SetMemoryLimit(44 << 20)
 	}
-	s := collect.Settings{Dir: os.Getenv(pod.EnvDir), StateDir: os.Getenv(pod.EnvStateDir), Pod: os.Getenv(pod.EnvPodUID), Node: os.Getenv(pod.EnvNode)}
+	s := collect.Settings{
+		Dir: os.Getenv(pod.EnvDir), StateDir: os.Getenv(pod.EnvStateDir), Pod: os.Getenv(pod.EnvPodUID),
+		Node: os.Getenv(pod.EnvNode),
+	}
 	if err := readSecretFile(pod.CollectFile, &s.Collect); err != nil {
 		return err
 	}

@@ -85,7 +85,8 @@ func (p *platform) openBus(ctx context.Context) error {
 		}
 		p.onClose(b.Close)
 		for _, damage := range b.Repairs() {
-			p.log.Warn("the broker's files were damaged, as when the machine stops, and are mended; all events are heard again", zap.String("what", damage))
+			p.log.Warn("the broker's files were damaged, as when the machine stops, and are mended; all events are heard again",
+				zap.String("what", damage))
 			p.replay = true
 		}
 		k.Brokers = []string{b.Addr()}
@@ -128,7 +129,8 @@ func (p *platform) sealNew(ctx context.Context) error {
 	if _, err := os.Stat(p.dir.Join("broker/data")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, err := p.settings.Kafka.SignaturePolicy.Update(ctx, func(was kafka.SignaturePolicy) kafka.SignaturePolicy { return was.RequireAll(kafka.SignedTopics()...) })
+	_, err := p.settings.Kafka.SignaturePolicy.Update(ctx,
+		func(was kafka.SignaturePolicy) kafka.SignaturePolicy { return was.RequireAll(kafka.SignedTopics()...) })
 	return err
 }
 

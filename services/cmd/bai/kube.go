@@ -165,7 +165,10 @@ func (d *door) serve(ctx context.Context) error {
 		mux.Handle("GET /v1/runs/{run}/objects/{name}", d.gateway)
 		mux.Handle("PUT /v1/runs/{run}/artifacts/{name...}", d.gateway)
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(d.listener) }()
 	select {
@@ -185,6 +188,7 @@ func (p *platform) openKube() (err error) {
 	}
 	p.pods = p.kube
 	p.onClose(func() error { p.kube.Close(); return nil })
-	p.log.Info("pods run in Kubernetes", zap.String("namespace", p.settings.Kubernetes.Scope()), zap.String("reach this machine at", p.door.address()))
+	p.log.Info("pods run in Kubernetes", zap.String("namespace", p.settings.Kubernetes.Scope()),
+		zap.String("reach this machine at", p.door.address()))
 	return nil
 }

@@ -70,16 +70,20 @@ func standaloneCommand(out, log io.Writer) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.data, "data", datadir.Default(), "`directory` of everything that the platform remembers")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7070", "`address` of the API; port 0 means a free one")
-	f.BoolVar(&o.allowAnyone, "allow-anyone", false, "listen also where others than this machine reach the API, who can then run any command as this user")
+	f.BoolVar(&o.allowAnyone, "allow-anyone", false,
+		"listen also where others than this machine reach the API, who can then run any command as this user")
 	f.StringVar(&o.config, "config", "", "TOML `file` with settings over the defaults")
 	f.IntVar(&o.slots, "slots", 0, "`number` of runs that may run at a time; 0 means what the settings say, 1 by default")
-	f.StringSliceVar(&o.without, "without", nil, "`services` that run in processes of their own, with the settings of services.toml in the directory: gateway, fetcher, executor, watcher, metrics-pusher, analyst")
+	f.StringSliceVar(&o.without, "without", nil,
+		"`services` that run in processes of their own, with the settings of services.toml in the directory: gateway, fetcher, executor, watcher, metrics-pusher, analyst")
 	f.BoolVar(&o.keepPods, "keep-pods", false, "leave running benchmarks alone when the platform is told to end")
 	f.BoolVar(&o.replay, "replay", false, "hear every event again from the beginning, which changes nothing")
 	f.BoolVar(&o.noNamespaces, "no-namespaces", false, "run benchmarks without namespaces, as where the kernel refuses them")
-	f.StringVar(&o.kube.config, "kubeconfig", "", "`file` that names the Kubernetes cluster to run benchmarks in; empty means that they run on this machine")
+	f.StringVar(&o.kube.config, "kubeconfig", "",
+		"`file` that names the Kubernetes cluster to run benchmarks in; empty means that they run on this machine")
 	f.StringVar(&o.kube.namespace, "kube-namespace", "", "`namespace` of Kubernetes to run benchmarks in; empty means default")
-	f.StringVar(&o.kube.address, "pod-address", "", "`address` of this machine as pods of Kubernetes reach it; empty means the one that speaks to the API server")
+	f.StringVar(&o.kube.address, "pod-address", "",
+		"`address` of this machine as pods of Kubernetes reach it; empty means the one that speaks to the API server")
 	f.StringVar(&o.kube.image, "pod-image", "", "`image` with bai-pod for pods of Kubernetes")
 	f.StringSliceVar(&o.external.brokers, "kafka", nil, "`HOST:PORT`s of Kafka brokers, in place of the embedded one")
 	f.StringSliceVar(&o.external.elasticsearch, "elasticsearch", nil, "`URL`s of an Elasticsearch, in place of the embedded store")

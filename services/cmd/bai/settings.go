@@ -60,7 +60,8 @@ type settings struct {
 	Index    index.Settings  `toml:"metrics-pusher"`
 
 	Summaries summarise.Settings
-	Prices    price.Table   // of machines: money per hour by instance type, such as "p3.2xlarge" = "3.06 USD"; without one of its machines, a run has no cost
+	// of machines: money per hour by instance type, such as "p3.2xlarge" = "3.06 USD"; without one of its machines, a run has no cost
+	Prices    price.Table
 	Sinks     open.Settings // receivers of copies of samples
 	Analyst   analyst.Settings
 	Receivers receivers.Settings // places for notices of incidents, which descriptors name
@@ -86,7 +87,12 @@ func (s *settings) Validate() error {
 	if len(s.Elasticsearch.Addresses) > 0 {
 		outside = append(outside, s.Elasticsearch.Validate())
 	}
-	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Prices.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Analyst.Validate(), s.Receivers.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests), wiring.ValidateEngines(s.Engines, s.Executor.Pods), s.Telemetry.Validate())
+	return errors.Join(errors.Join(outside...), s.Log.Validate(), s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(),
+		s.Executor.Validate(), s.Watcher.Validate(), s.Follow.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Prices.Validate(),
+		s.Sinks.Validate(), s.Destinations.Validate(), s.Analyst.Validate(), s.Receivers.Validate(), s.Kubernetes.Validate(),
+		s.Registry.Validate(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator),
+		kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests),
+		wiring.ValidateEngines(s.Engines, s.Executor.Pods), s.Telemetry.Validate())
 }
 
 // load returns the settings: the defaults for one machine, overridden by the file, and
@@ -121,7 +127,8 @@ func services() []string {
 // check returns the fault of the command line, or nil.
 func (o options) check() error {
 	if o.data == "" {
-		return fmt.Errorf("--data is empty, as where a variable is not set: name a directory, or leave --data out for %s", datadir.Default())
+		return fmt.Errorf("--data is empty, as where a variable is not set: name a directory, or leave --data out for %s",
+			datadir.Default())
 	}
 	for _, name := range o.without {
 		if !slices.Contains(services(), name) {

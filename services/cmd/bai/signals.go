@@ -114,7 +114,8 @@ func (s *stopper) close(c *local.Cluster) error {
 	case n > 0 && s.options.keepPods:
 		s.printf("stopping; %s left running: start the platform on %s again to follow them", countBenchmarks(n), s.options.data)
 	case n > 0:
-		s.printf("stopping; ending %s, at most %s: a second signal kills them now, --keep-pods leaves them running", countBenchmarks(n), podsGrace)
+		s.printf("stopping; ending %s, at most %s: a second signal kills them now, --keep-pods leaves them running",
+			countBenchmarks(n), podsGrace)
 	}
 	ctx, cancel := s.grace()
 	defer cancel()
@@ -145,7 +146,8 @@ func (p *platform) openLocal() (err error) {
 // openLocalCluster opens a cluster of this machine whose pods are in a folder.
 func (p *platform) openLocalCluster(dir string) (*local.Cluster, error) {
 	c, err := local.New(local.Settings{
-		Dir: dir, PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces, Secrets: p.dir.Join("secrets"), Private: p.dir.Path,
+		Dir: dir, PodBinary: p.podBinary, Log: p.log, NoNamespaces: p.options.noNamespaces,
+		Secrets: p.dir.Join("secrets"), Private: p.dir.Path,
 	})
 	if err != nil {
 		return nil, err

@@ -383,8 +383,10 @@ func (p *platform) gateway() (map[string]service.Runnable, error) {
 	planner := p.executorSettings().Planner(p.settings.Registry.Off)
 	return gateway.New(p.settings.Gateway, gateway.Deps{
 		Preflight: flight,
-		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source, Parser: planner.Parser(), Renderer: planner,
-		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning, StorageFull: p.disk().RefusalReason, Sync: syncOf(p.sqlite), Version: rpc.Version{Version: version}, Log: p.log,
+		Bus:       p.bus, Store: p.store, Listener: p.listener, Objects: p.objects, DatasetCache: stock, Source: source,
+		Parser: planner.Parser(), Renderer: planner,
+		Token: p.bus.Token, OpenAPI: proto.OpenAPI(), Entropy: rand.Reader, Ready: p.ready, Notes: p.bus.UnsignedWarning,
+		StorageFull: p.disk().RefusalReason, Sync: syncOf(p.sqlite), Version: rpc.Version{Version: version}, Log: p.log,
 		Receivers: p.settings.Receivers.Resolver(p.log),
 	}), nil
 }
@@ -465,7 +467,10 @@ func (p *platform) executor() (map[string]service.Runnable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return executor.New(s, executor.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Engines: p.launchClusters(), Images: images, Token: p.bus.Token, Log: p.log}), nil
+	return executor.New(s, executor.Deps{
+		Bus: p.bus, Store: p.store, Cluster: p.pods, Engines: p.launchClusters(), Images: images,
+		Token: p.bus.Token, Log: p.log,
+	}), nil
 }
 
 // images returns the clients of registries, by the name of the engine. An engine that runs
@@ -520,7 +525,8 @@ func (p *platform) index() (map[string]service.Runnable, error) {
 	maps.Copy(parts, summarise.New(p.settings.Summaries, summarise.Deps{
 		Bus: p.bus, Store: p.store, Prices: p.settings.Prices, Summarised: deliverer.Owe, Now: time.Now, Log: p.log,
 	}))
-	sinks, end, err := open.Runnables(context.Background(), p.settings.Sinks, sink.Deps{Bus: p.bus, Meter: p.telemetry, Now: time.Now, Log: p.log})
+	sinks, end, err := open.Runnables(context.Background(), p.settings.Sinks,
+		sink.Deps{Bus: p.bus, Meter: p.telemetry, Now: time.Now, Log: p.log})
 	p.onClose(end)
 	maps.Copy(parts, sinks)
 	return parts, err
@@ -532,7 +538,8 @@ func (p *platform) analyst() (map[string]service.Runnable, error) {
 		return nil, err
 	}
 	return analyst.New(p.settings.Analyst, analyst.Deps{
-		Bus: p.bus, Store: p.store, Index: p.incidents, Receivers: p.settings.Receivers.Resolver(p.log), Dispatch: d.Count(p.telemetry).Run, Meter: p.telemetry, Wake: d.Wake, Now: time.Now, Log: p.log,
+		Bus: p.bus, Store: p.store, Index: p.incidents, Receivers: p.settings.Receivers.Resolver(p.log), Dispatch: d.Count(p.telemetry).Run,
+		Meter: p.telemetry, Wake: d.Wake, Now: time.Now, Log: p.log,
 	}), nil
 }
 

@@ -42,7 +42,8 @@ func (p *platform) brokerUsers() ([]broker.User, error) {
 	k.TLS, k.Pods.TLS = access.TLS{}, access.TLS{}
 	k.SASL = access.SASL{Mechanism: access.ScramSHA256, User: platformUser, PasswordFile: p.dir.Join(platformPassword)}
 	k.Pods.SASL = access.SASL{Mechanism: access.ScramSHA256, User: podsUser, PasswordFile: p.dir.Join(podsPassword)}
-	return []broker.User{{Name: platformUser, Password: own, Superuser: true}, {Name: podsUser, Password: pods, WriteTopics: podsWrite()}}, nil
+	return []broker.User{{Name: platformUser, Password: own, Superuser: true}, {Name: podsUser, Password: pods, WriteTopics: podsWrite()}},
+		nil
 }
 
 // podsWrite returns the topics that pods may write to.

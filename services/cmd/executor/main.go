@@ -30,7 +30,9 @@ type settings struct {
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Registry.Validate(), s.Kafka.CheckPods(), s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests), wiring.ValidateEngines(s.Engines, s.Executor.Pods), wiring.RefuseLocalEngines(s.Engines))
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Executor.Validate(), s.Registry.Validate(), s.Kafka.CheckPods(),
+		s.Kubernetes.ValidateOperator(s.Executor.Pods.MPIOperator), kube.ValidateManifests(s.Kubernetes, s.Executor.Pods.Manifests),
+		wiring.ValidateEngines(s.Engines, s.Executor.Pods), wiring.RefuseLocalEngines(s.Engines))
 }
 
 // executor returns the executor's settings for the configured cluster.
@@ -58,7 +60,10 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	}
 	c.OnClose(func() error { return cluster.Close(context.WithoutCancel(ctx)) })
 	c.Checks["cluster"] = cluster.Ready
-	deps := executor.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Images: make(map[string]plan.Images), Token: c.Bus.Token, Log: c.Log}
+	deps := executor.Deps{
+		Bus: c.Bus, Store: c.Store, Cluster: cluster, Images: make(map[string]plan.Images),
+		Token: c.Bus.Token, Log: c.Log,
+	}
 	if cluster.Secrets != nil {
 		images, err := registry.New(s.Registry, cluster.Secrets)
 		if err != nil {

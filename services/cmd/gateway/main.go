@@ -59,7 +59,9 @@ func (s *settings) Validate() error {
 	if s.Objects.URL != "" {
 		objects = s.Objects.Validate()
 	}
-	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(), s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), wiring.ValidateEngines(s.Engines, s.Executor.Pods), wiring.RefuseLocalEngines(s.Engines), s.Destinations.Validate(), s.Receivers.Validate())
+	return errors.Join(s.Settings.Validate(), objects, s.Gateway.Validate(), s.Fetcher.Validate(), s.Buckets.Validate(),
+		s.Executor.Validate(), s.Kubernetes.Validate(), s.Registry.Validate(), wiring.ValidateEngines(s.Engines, s.Executor.Pods),
+		wiring.RefuseLocalEngines(s.Engines), s.Destinations.Validate(), s.Receivers.Validate())
 }
 
 // Parts implements program.Service.
@@ -161,7 +163,8 @@ func (s *settings) openObjects(ctx context.Context, c *program.Common, deps *gat
 		return err
 	}
 	stock, err := dataset.New(s.Fetcher, dataset.Deps{
-		Store: c.Store, Objects: objects, Log: c.Log, Buckets: source.OpenBuckets(buckets), Repositories: source.OpenRepositories(git.Opener{}),
+		Store: c.Store, Objects: objects, Log: c.Log, Buckets: source.OpenBuckets(buckets),
+		Repositories: source.OpenRepositories(git.Opener{}),
 	})
 	if err != nil {
 		return err

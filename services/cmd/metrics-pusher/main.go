@@ -41,8 +41,9 @@ type settings struct {
 
 	Index     index.Settings `toml:"metrics-pusher"`
 	Summaries summarise.Settings
-	Prices    price.Table // of machines: money per hour by instance type, such as "p3.2xlarge" = "3.06 USD"; without one of its machines, a run has no cost
-	Sinks     open.Settings
+	// of machines: money per hour by instance type, such as "p3.2xlarge" = "3.06 USD"; without one of its machines, a run has no cost
+	Prices price.Table
+	Sinks  open.Settings
 
 	Destinations destinations.Settings // places for results beside the store, which descriptors name
 	Buckets      bucket.Settings       // access to buckets of destinations
@@ -50,7 +51,8 @@ type settings struct {
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Prices.Validate(), s.Sinks.Validate(), s.Destinations.Validate(), s.Buckets.Validate())
+	return errors.Join(s.Settings.Validate(), s.Index.Validate(), s.Summaries.Validate(), s.Prices.Validate(), s.Sinks.Validate(),
+		s.Destinations.Validate(), s.Buckets.Validate())
 }
 
 // Parts implements program.Service.
@@ -65,9 +67,13 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	if err != nil {
 		return parts, err
 	}
-	deliverer := deliver.New(deliver.Deps{Store: c.Store, Destinations: places, Namespaces: s.Destinations.Namespaces(), Now: time.Now, Log: c.Log})
+	deliverer := deliver.New(deliver.Deps{
+		Store: c.Store, Destinations: places,
+		Namespaces: s.Destinations.Namespaces(), Now: time.Now, Log: c.Log,
+	})
 	maps.Copy(parts, deliverer.Runnables())
-	maps.Copy(parts, summarise.New(s.Summaries, summarise.Deps{Bus: c.Bus, Store: c.Store, Prices: s.Prices, Summarised: deliverer.Owe, Now: time.Now, Log: c.Log}))
+	maps.Copy(parts, summarise.New(s.Summaries,
+		summarise.Deps{Bus: c.Bus, Store: c.Store, Prices: s.Prices, Summarised: deliverer.Owe, Now: time.Now, Log: c.Log}))
 	sinks, end, err := open.Runnables(ctx, s.Sinks, sink.Deps{Bus: c.Bus, Meter: c.Meter(), Now: time.Now, Log: c.Log})
 	c.OnClose(end)
 	maps.Copy(parts, sinks)

@@ -29,7 +29,8 @@ type settings struct {
 
 // Validate implements config.Validator.
 func (s *settings) Validate() error {
-	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Watcher.Validate(), s.Follow.Validate(), wiring.ValidateEngines(s.Engines, transpile.Settings{}), wiring.RefuseLocalEngines(s.Engines))
+	return errors.Join(s.Settings.Validate(), s.Clusters.Validate(), s.Watcher.Validate(), s.Follow.Validate(),
+		wiring.ValidateEngines(s.Engines, transpile.Settings{}), wiring.RefuseLocalEngines(s.Engines))
 }
 
 // Parts implements program.Service.
@@ -48,7 +49,10 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	if err != nil {
 		return nil, err
 	}
-	deps := watcher.Deps{Bus: c.Bus, Store: c.Store, Cluster: cluster, Ready: cluster.Ready, Engines: make(map[string]watcher.Engine, len(s.Engines)), Log: c.Log}
+	deps := watcher.Deps{
+		Bus: c.Bus, Store: c.Store, Cluster: cluster, Ready: cluster.Ready,
+		Engines: make(map[string]watcher.Engine, len(s.Engines)), Log: c.Log,
+	}
 	followed := make(map[string]follow.Cluster, len(s.Engines))
 	for name, k := range engines {
 		c.OnClose(func() error { k.Close(); return nil })

@@ -233,5 +233,8 @@ func (b *bucketDownload) bring(ctx context.Context, p *part) error {
 
 // partDownload returns a download of a part of d.
 func (r *Reader) partDownload(d *download) *download {
-	return &download{reader: r, host: d.host, req: d.req, name: d.name, size: d.size, validators: d.validators, acceptRanges: d.acceptRanges}
+	return &download{
+		reader: r, host: d.host, req: d.req, name: d.name, size: d.size, validators: d.validators,
+		acceptRanges: d.acceptRanges,
+	}
 }

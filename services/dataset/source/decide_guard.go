@@ -139,7 +139,8 @@ func (g guard) refuseBucket(p bucketLocation, name string, open bool) *Error {
 	case g.inObjectStore(p.scheme, p.bucket, "/"+p.key):
 		return refusedObjectStore(name)
 	case len(g.buckets) > 0 && !slices.Contains(g.buckets, p.scheme+"://"+p.bucket):
-		return refused("source %s: bucket %s://%s is not one that the platform's settings allow (sources.buckets)", name, p.scheme, p.bucket)
+		return refused("source %s: bucket %s://%s is not one that the platform's settings allow (sources.buckets)", name, p.scheme,
+			p.bucket)
 	}
 	return nil
 }
@@ -250,11 +251,17 @@ func within(folder, file string) bool {
 func (g guard) redirect(next *url.URL, visited []*url.URL) *Error {
 	name := Redact(visited[0].String())
 	if len(visited) > MaxRedirects {
-		return &Error{Reason: event.FetchFailed, Class: event.ClassUser, Message: fmt.Sprintf("source %s redirects more than %d times", name, MaxRedirects)}
+		return &Error{
+			Reason: event.FetchFailed, Class: event.ClassUser,
+			Message: fmt.Sprintf("source %s redirects more than %d times", name, MaxRedirects),
+		}
 	}
 	for _, v := range visited {
 		if v.String() == next.String() {
-			return &Error{Reason: event.FetchFailed, Class: event.ClassUser, Message: fmt.Sprintf("source %s redirects in a circle, to %s again", name, Redact(next.String()))}
+			return &Error{
+				Reason: event.FetchFailed, Class: event.ClassUser,
+				Message: fmt.Sprintf("source %s redirects in a circle, to %s again", name, Redact(next.String())),
+			}
 		}
 	}
 	if next.Scheme != "http" && next.Scheme != "https" {

@@ -32,7 +32,8 @@ func classifyStatus(name string, status int, statusText, retryAfter string, now 
 	case store.RetryableStatus(status):
 		wait := parseRetryAfter(retryAfter, now)
 		if wait > maxRetryAfter {
-			return retryDecision{fatal: failed(event.ClassInfra, "source %s answers %s and asks to come back in %s", name, statusText, wait.Round(time.Second))}
+			return retryDecision{fatal: failed(event.ClassInfra, "source %s answers %s and asks to come back in %s", name,
+				statusText, wait.Round(time.Second))}
 		}
 		return retryDecision{reason: "answers " + statusText, wait: wait}
 	}
@@ -101,9 +102,15 @@ func failed(class event.Class, format string, args ...any) *Error {
 }
 
 func tooLarge(name string, limit int64) *Error {
-	return &Error{Reason: event.DataTooLarge, Class: event.ClassUser, Message: fmt.Sprintf("source %s has more than the %d bytes that the platform's settings allow (sources.max_size)", name, limit)}
+	return &Error{
+		Reason: event.DataTooLarge, Class: event.ClassUser,
+		Message: fmt.Sprintf("source %s has more than the %d bytes that the platform's settings allow (sources.max_size)", name, limit),
+	}
 }
 
 func tooMany(name string, limit int) *Error {
-	return &Error{Reason: event.DataTooLarge, Class: event.ClassUser, Message: fmt.Sprintf("source %s has more than the %d files that the platform's settings allow (sources.max_files)", name, limit)}
+	return &Error{
+		Reason: event.DataTooLarge, Class: event.ClassUser,
+		Message: fmt.Sprintf("source %s has more than the %d files that the platform's settings allow (sources.max_files)", name, limit),
+	}
 }

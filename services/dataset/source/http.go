@@ -276,7 +276,8 @@ func (d *download) waitRetry(ctx context.Context, why string, least time.Duratio
 		return failed(cmp.Or(d.blameClass, event.ClassInfra), "source %s cannot be read: %s; tried %d times", d.name, why, d.failures)
 	}
 	wait := max(least, backoff(d.reader.settings.Retry, d.failures, rand.Float64())) //nolint:gosec // jitter is no secret
-	d.req.OnWait(fmt.Sprintf("%s, retrying in %s (try %d of %d)", why, max(wait, time.Second).Round(time.Second), d.failures+1, d.reader.settings.Attempts))
+	d.req.OnWait(fmt.Sprintf("%s, retrying in %s (try %d of %d)", why, max(wait, time.Second).Round(time.Second),
+		d.failures+1, d.reader.settings.Attempts))
 	if control.Sleep(ctx, wait) {
 		return nil
 	}

@@ -68,7 +68,8 @@ func (d *download) bringPart(ctx context.Context, p *part) error {
 		if err != nil {
 			return err
 		}
-		if a.status == http.StatusOK || a.status == http.StatusPartialContent && !continues(a.header.Get("Content-Range"), d.offset, p.end, d.size) {
+		if a.status == http.StatusOK || a.status == http.StatusPartialContent &&
+			!continues(a.header.Get("Content-Range"), d.offset, p.end, d.size) {
 			return errWrongPart
 		}
 		if a.status != http.StatusPartialContent {

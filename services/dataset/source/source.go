@@ -162,7 +162,10 @@ func New(s Settings) (*Reader, error) {
 	s.PerHost = cmp.Or(s.PerHost, 16)
 	s.Tokens = byHost(s.Tokens)
 	d := g.egress.Dialer()
-	return &Reader{settings: s, guard: g, dialer: d, client: newClient(g, d, s.PerHost), hosts: hosts{maxRequests: s.PerHost, rate: s.Rate}}, nil
+	return &Reader{
+		settings: s, guard: g, dialer: d, client: newClient(g, d, s.PerHost),
+		hosts: hosts{maxRequests: s.PerHost, rate: s.Rate},
+	}, nil
 }
 
 // byHost returns all with the hosts in the form of hostOf.

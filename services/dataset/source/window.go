@@ -42,7 +42,9 @@ func (e partError) Unwrap() error { return e.error }
 // parts in progress, or waiting for their turn, have the memory of n parts of partSize.
 // There are more of smaller parts, so that a slow one delays few others. It ends at the
 // first error, which is a partError if bring returned it.
-func fetchInOrder(ctx context.Context, n int, parts iter.Seq[*part], bring func(context.Context, *part) error, use func(*part) error) error {
+func fetchInOrder(
+	ctx context.Context, n int, parts iter.Seq[*part], bring func(context.Context, *part) error, use func(*part) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()

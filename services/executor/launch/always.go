@@ -65,7 +65,8 @@ func (l *Launcher) runAllSteps(ctx context.Context) (next time.Duration, err err
 	return next, errors.Join(errs...)
 }
 
-// advanceSteps takes the steps of one attempt further, and reports whether they are open. Once they are not, it removes what is left of them.
+// advanceSteps takes the steps of one attempt further, and reports whether they are open. Once they are not, it removes what is left of
+// them.
 func (l *Launcher) advanceSteps(ctx context.Context, p always.PendingEnd) (open bool, err error) {
 	key := slots.AttemptKey{Run: p.Run, Attempt: p.Attempt}
 	plan, err := l.deps.Docs.Plan(ctx, key)
@@ -114,7 +115,10 @@ func (p Plan) needsOf(step string) []string {
 // observeSteps returns what is known of the pods that run the steps of an attempt. It notes that a pod was made for them, if a crash has
 // prevented that.
 func (l *Launcher) observeSteps(ctx context.Context, p always.PendingEnd, plan Plan, key slots.AttemptKey) (s stepsState, err error) {
-	s = stepsState{Steps: p.Steps, Now: l.deps.Clock(), Since: p.Since, Lost: lostPod, Pending: cmp.Or(plan.PendingDeadline, maxStepsPending)}
+	s = stepsState{
+		Steps: p.Steps, Now: l.deps.Clock(), Since: p.Since, Lost: lostPod,
+		Pending: cmp.Or(plan.PendingDeadline, maxStepsPending),
+	}
 	s.Longest = s.Pending + l.planner.Pods.MaxTermination() + plan.stepDeadline(plan.alwaysSteps()) + maxTerminationWait
 	if s.First, err = l.observeIfPresent(ctx, plan.Ref()); err != nil {
 		return s, err
@@ -179,7 +183,8 @@ func (l *Launcher) makeSteps(ctx context.Context, p always.PendingEnd, plan Plan
 	if err != nil {
 		return err
 	}
-	l.deps.Log.Info("a pod is made for steps that always run", zap.String("run", p.Run), zap.Int("attempt", p.Attempt), zap.Strings("steps", steps))
+	l.deps.Log.Info("a pod is made for steps that always run", zap.String("run", p.Run),
+		zap.Int("attempt", p.Attempt), zap.Strings("steps", steps))
 	return l.noteMade(ctx, slots.AttemptKey{Run: p.Run, Attempt: p.Attempt})
 }
 
@@ -201,7 +206,8 @@ func notRun(steps []string, why string) always.Results {
 
 // storeResults stores what became of the steps of an attempt, with which the watcher publishes its end.
 func (l *Launcher) storeResults(ctx context.Context, p always.PendingEnd, r always.Results) error {
-	l.deps.Log.Info("steps that always run are done", zap.String("run", p.Run), zap.Int("attempt", p.Attempt), zap.String("not_run", r.NotRun()))
+	l.deps.Log.Info("steps that always run are done", zap.String("run", p.Run), zap.Int("attempt", p.Attempt),
+		zap.String("not_run", r.NotRun()))
 	return l.deps.Docs.Always().PutResults(ctx, p, r)
 }
 

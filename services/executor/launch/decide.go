@@ -177,7 +177,8 @@ func entrypointMessage(i cluster.Image) string {
 	if i.UnreadReason == "" {
 		return fmt.Sprintf("image %s runs its entrypoint, as its registry gives it for %s", i.Name, i.Digest)
 	}
-	return fmt.Sprintf("the entrypoint of image %s is not known, so that the output is read from the container's log: %s", i.Name, i.UnreadReason)
+	return fmt.Sprintf("the entrypoint of image %s is not known, so that the output is read from the container's log: %s", i.Name,
+		i.UnreadReason)
 }
 
 // ignoredKeys returns the keys of a descriptor that the local cluster accepts and

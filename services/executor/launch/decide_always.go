@@ -67,8 +67,8 @@ func neededSteps(c corev1.Container) []string {
 
 // alwaysObjects returns the objects of a pod that runs steps at the end of an attempt, and nothing else: the Secrets and ConfigMaps of the
 // attempt under other names, and its main Job with the containers of the steps, the collector, and in place of the benchmark a program that
-// ends at once, which makes the node end the sidecars. The pod has the claims of the attempt. Its other volumes are empty. Any node with the
-// labels of the attempt's may run it. The objects share nothing with p or secrets.
+// ends at once, which makes the node end the sidecars. The pod has the claims of the attempt. Its other volumes are empty. Any node with
+// the labels of the attempt's may run it. The objects share nothing with p or secrets.
 func alwaysObjects(p Plan, secrets []*corev1.Secret, steps []string) []cluster.Object {
 	var objects []cluster.Object
 	names := map[string]bool{}

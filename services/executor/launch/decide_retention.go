@@ -80,7 +80,8 @@ func ParseKeep(text string) (descriptors.Keep, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return descriptors.Keep{}, fmt.Errorf("executor.keep: %q, want %s, %s or a time such as 1h", text, descriptors.KeepNever, descriptors.KeepFailed)
+		return descriptors.Keep{},
+			fmt.Errorf("executor.keep: %q, want %s, %s or a time such as 1h", text, descriptors.KeepNever, descriptors.KeepFailed)
 	}
 	return descriptors.Keep{Rule: descriptors.KeepFor, For: d}, nil
 }

@@ -30,7 +30,8 @@ type Plan struct {
 	Scope   string        `json:"scope,omitempty"`
 	Job     string        `json:"job,omitempty"`
 	Objects []planObject  `json:"objects,omitempty"`
-	Jobs    int           `json:"jobs,omitempty"` // number of Jobs among the objects, and of others that end; an MPIJob counts once per role
+	// number of Jobs among the objects, and of others that end; an MPIJob counts once per role
+	Jobs int `json:"jobs,omitempty"`
 
 	// Images are the registry answers that the objects were made from. Later attempts
 	// use the same answers.

@@ -36,7 +36,8 @@ func (l *Launcher) retainObjects(ctx context.Context, e slots.Allocation, p Plan
 	if err != nil || !ended {
 		return false, err
 	}
-	err = store.Create(ctx, l.deps.Docs.Store, kindRetained, e.DocKey(), retainedObjects{Engine: l.settings.Engine, Ref: p.Ref(), Until: l.deps.Clock().Add(d)})
+	err = store.Create(ctx, l.deps.Docs.Store, kindRetained, e.DocKey(),
+		retainedObjects{Engine: l.settings.Engine, Ref: p.Ref(), Until: l.deps.Clock().Add(d)})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return false, fmt.Errorf("keep the objects of %s: %w", p.Job, err)
 	}

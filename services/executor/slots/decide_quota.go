@@ -55,7 +55,8 @@ func (r Quota) limit(key string) int {
 // newAllocation returns the allocation of a queued attempt.
 func (r Quota) newAllocation(p Item) Allocation {
 	return Allocation{
-		AttemptKey: p.AttemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run), Pool: p.Pool.key(), Engine: r.engine(p.Engine),
+		AttemptKey: p.AttemptKey(), QueueKey: p.Key, Pods: p.Pods, QuotaKeys: r.quotaKeys(p.Run),
+		Pool: p.Pool.key(), Engine: r.engine(p.Engine),
 	}
 }
 
@@ -141,7 +142,8 @@ func (t *quotaUsage) exceededLimit(e Allocation) string {
 		if owner, ok := strings.CutPrefix(key, quotaUser); ok {
 			return fmt.Sprintf("%s has %d runs under way, the limit of a user", owner, t.byKey[key])
 		}
-		return fmt.Sprintf("%d runs with label %s are under way, the limit of that label", t.byKey[key], strings.TrimPrefix(key, quotaLabel))
+		return fmt.Sprintf("%d runs with label %s are under way, the limit of that label", t.byKey[key],
+			strings.TrimPrefix(key, quotaLabel))
 	}
 	return ""
 }

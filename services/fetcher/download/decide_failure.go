@@ -24,7 +24,8 @@ func classifyError(s dataset.Source, err error, done, total int64, space store.S
 	switch {
 	case !IsNoSpace(err):
 	case total < 0 && done >= dataset.MaxUnsized:
-		return tooLarge(fmt.Sprintf("source %s does not say how much it has, and had filled the object store after %s", name, dataset.Size(done)))
+		return tooLarge(fmt.Sprintf("source %s does not say how much it has, and had filled the object store after %s", name,
+			dataset.Size(done)))
 	case space.Total >= 0 && total > space.Total:
 		return tooLarge(fmt.Sprintf("source %s has %s, and the object store has room for %s even when it is empty: use less of it, or have the object store moved to a larger disk (objects.url)", name, dataset.Size(total), dataset.Size(space.Total)))
 	}

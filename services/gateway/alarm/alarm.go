@@ -22,8 +22,9 @@ type Store interface {
 
 // Deps are the dependencies of Alarms.
 type Deps struct {
-	Store     Store
-	Receivers map[string][]string // names of receivers, with the teams that may use each, by which descriptors are checked, too; none means all
+	Store Store
+	// names of receivers, with the teams that may use each, by which descriptors are checked, too; none means all
+	Receivers map[string][]string
 	Now       func() time.Time
 }
 

@@ -41,7 +41,10 @@ func checkReason(reason string) error {
 	case strings.TrimSpace(reason) == "":
 		return &FieldError{Field: "reason", Message: "is missing", Remedy: "say why in a sentence"}
 	case len(reason) > maxReason:
-		return &FieldError{Field: "reason", Message: fmt.Sprintf("has %d bytes", len(reason)), Remedy: fmt.Sprintf("take at most %d", maxReason)}
+		return &FieldError{
+			Field: "reason", Message: fmt.Sprintf("has %d bytes", len(reason)),
+			Remedy: fmt.Sprintf("take at most %d", maxReason),
+		}
 	}
 	return nil
 }
@@ -51,7 +54,10 @@ func checkFuture(until, now time.Time) error {
 	if until.After(now) {
 		return nil
 	}
-	return &FieldError{Field: "until", Message: fmt.Sprintf("%s is not in the future", until.UTC().Format(time.RFC3339)), Remedy: "give a later time"}
+	return &FieldError{
+		Field: "until", Message: fmt.Sprintf("%s is not in the future", until.UTC().Format(time.RFC3339)),
+		Remedy: "give a later time",
+	}
 }
 
 // checkAck returns the fault of an acknowledgement.
@@ -79,7 +85,8 @@ func nextAck(shown incident.Incident, is incident.Ack, found bool, ack incident.
 		return is, false, nil
 	}
 	if shown.State.Over() {
-		return is, false, &StateError{Message: fmt.Sprintf("incident %s is %s already: there is nothing to acknowledge", shown.ID, shown.State)}
+		return is, false, &StateError{Message: fmt.Sprintf("incident %s is %s already: there is nothing to acknowledge", shown.ID,
+			shown.State)}
 	}
 	if found && !ack.At.After(is.At) { // by the clock of another gateway
 		ack.At = is.At.Add(time.Millisecond)
@@ -117,11 +124,17 @@ func newMute(r MuteRequest, now time.Time) (incident.Mute, error) {
 func (r MuteRequest) check(now time.Time) error {
 	switch selects := r.Task != "" || len(r.Labels) > 0; {
 	case !selects && !r.All:
-		return &FieldError{Field: "task", Message: "and labels are missing", Remedy: "name a task, give labels, or say that all tasks are meant"}
+		return &FieldError{
+			Field: "task", Message: "and labels are missing",
+			Remedy: "name a task, give labels, or say that all tasks are meant",
+		}
 	case selects && r.All:
 		return &FieldError{Field: "all", Message: "excludes a task and labels", Remedy: "leave it out"}
 	case strings.Contains(r.Namespace, "/") || len(r.Namespace) > maxText:
-		return &FieldError{Field: "namespace", Message: fmt.Sprintf("%.40q is not the name of a team", r.Namespace), Remedy: "give a name without /"}
+		return &FieldError{
+			Field: "namespace", Message: fmt.Sprintf("%.40q is not the name of a team", r.Namespace),
+			Remedy: "give a name without /",
+		}
 	case r.Until.IsZero():
 		return &FieldError{Field: "until", Message: "is missing", Remedy: "say when the mute ends"}
 	}
@@ -139,15 +152,22 @@ func (r MuteRequest) check(now time.Time) error {
 
 func (r MuteRequest) checkSizes() error {
 	if len(r.Task) > maxText {
-		return &FieldError{Field: "task", Message: fmt.Sprintf("has %d bytes", len(r.Task)), Remedy: fmt.Sprintf("take at most %d", maxText)}
+		return &FieldError{
+			Field: "task", Message: fmt.Sprintf("has %d bytes", len(r.Task)),
+			Remedy: fmt.Sprintf("take at most %d", maxText),
+		}
 	}
 	if len(r.Labels) > maxLabels {
-		return &FieldError{Field: "labels", Message: fmt.Sprintf("has %d labels", len(r.Labels)), Remedy: fmt.Sprintf("take at most %d", maxLabels)}
+		return &FieldError{
+			Field: "labels", Message: fmt.Sprintf("has %d labels", len(r.Labels)),
+			Remedy: fmt.Sprintf("take at most %d", maxLabels),
+		}
 	}
 	for k, v := range r.Labels {
 		if len(k) > maxText || len(v) > maxText || k == "" {
 			return &FieldError{
-				Field: "labels", Message: fmt.Sprintf("%.40q has no name or is too long", k+"="+v), Remedy: fmt.Sprintf("take at most %d bytes for each name and value", maxText),
+				Field: "labels", Message: fmt.Sprintf("%.40q has no name or is too long", k+"="+v),
+				Remedy: fmt.Sprintf("take at most %d bytes for each name and value", maxText),
 			}
 		}
 	}
@@ -172,7 +192,10 @@ type IncidentFilter struct {
 }
 
 func (f IncidentFilter) check() error {
-	known := []incident.State{incident.Suspected, incident.Confirming, incident.Firing, incident.Acknowledged, incident.Resolved, incident.Dismissed}
+	known := []incident.State{
+		incident.Suspected, incident.Confirming, incident.Firing, incident.Acknowledged,
+		incident.Resolved, incident.Dismissed,
+	}
 	return checkWords("states", f.States, known)
 }
 
@@ -222,7 +245,10 @@ func checkTest(r TestRequest, names []string) error {
 	case r.Receiver == "":
 		return &FieldError{Field: "receiver", Message: "is missing", Remedy: "name a receiver of the settings"}
 	case len(r.Key) > maxTestKey:
-		return &FieldError{Field: "idempotency_key", Message: fmt.Sprintf("has %d bytes", len(r.Key)), Remedy: fmt.Sprintf("take at most %d", maxTestKey)}
+		return &FieldError{
+			Field: "idempotency_key", Message: fmt.Sprintf("has %d bytes", len(r.Key)),
+			Remedy: fmt.Sprintf("take at most %d", maxTestKey),
+		}
 	case slices.Contains(names, r.Receiver):
 		return nil
 	}

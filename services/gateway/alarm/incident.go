@@ -80,13 +80,14 @@ func (a *Alarms) Acknowledge(ctx context.Context, namespace, ref string, ack inc
 	if err != nil {
 		return i, err
 	}
-	next, err := store.Update(ctx, a.deps.Store, store.KindAck, key(namespace, i.ID), func(is incident.Ack, found bool) (incident.Ack, bool, error) {
-		shown := i
-		if found {
-			shown = incident.WithAck(i, is)
-		}
-		return nextAck(shown, is, found, ack)
-	})
+	next, err := store.Update(ctx, a.deps.Store, store.KindAck, key(namespace, i.ID),
+		func(is incident.Ack, found bool) (incident.Ack, bool, error) {
+			shown := i
+			if found {
+				shown = incident.WithAck(i, is)
+			}
+			return nextAck(shown, is, found, ack)
+		})
 	if err != nil {
 		return i, err
 	}

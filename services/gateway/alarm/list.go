@@ -98,7 +98,9 @@ func (a *Alarms) indexComplete(ctx context.Context) (bool, error) {
 }
 
 // indexed is a page of the incidents that the index names behind a position, as newest has it.
-func (a *Alarms) indexed(ctx context.Context, namespace string, f IncidentFilter, p Page) (page []incident.Incident, next string, err error) {
+func (a *Alarms) indexed(
+	ctx context.Context, namespace string, f IncidentFilter, p Page,
+) (page []incident.Incident, next string, err error) {
 	after, err := parseToken(p.Token)
 	if err != nil {
 		return nil, "", err
@@ -119,7 +121,8 @@ func (a *Alarms) indexed(ctx context.Context, namespace string, f IncidentFilter
 		switch {
 		case err != nil:
 			return nil, "", err
-		case !found || !i.Opened.Equal(d.Opened) || !f.matches(i): // an analyst that was killed leaves entries of incidents that another one opened, later
+		// an analyst that was killed leaves entries of incidents that another one opened, later
+		case !found || !i.Opened.Equal(d.Opened) || !f.matches(i):
 			continue
 		case len(page) == p.Size:
 			last := page[p.Size-1]

@@ -22,14 +22,16 @@ func (a *Alarms) Mute(ctx context.Context, r MuteRequest) (incident.Mute, error)
 		return incident.Mute{}, err
 	}
 	if n >= maxMutes {
-		return incident.Mute{}, &StateError{Message: fmt.Sprintf("team %s has %d mutes already (remove some: baictl alarms unmute ID)", m.Namespace, n)}
+		return incident.Mute{}, &StateError{Message: fmt.Sprintf("team %s has %d mutes already (remove some: baictl alarms unmute ID)",
+			m.Namespace, n)}
 	}
-	return store.Update(ctx, a.deps.Store, store.KindMute, key(m.Namespace, m.ID), func(is incident.Mute, found bool) (incident.Mute, bool, error) {
-		if found {
-			return is, false, nil
-		}
-		return m, true, nil
-	})
+	return store.Update(ctx, a.deps.Store, store.KindMute, key(m.Namespace, m.ID),
+		func(is incident.Mute, found bool) (incident.Mute, bool, error) {
+			if found {
+				return is, false, nil
+			}
+			return m, true, nil
+		})
 }
 
 // dropEnded deletes the mutes of a new mute's team that ended long ago, and returns how many

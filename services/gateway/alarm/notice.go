@@ -21,7 +21,8 @@ type NoticeFilter struct {
 // next page. Tests that belong to no team are in the log of each. The error is *FieldError or,
 // for an incident that does not exist, *MissingError.
 func (a *Alarms) Notices(ctx context.Context, namespace string, f NoticeFilter, p Page) ([]notice.Delivery, string, error) {
-	if err := checkWords("statuses", f.Statuses, []notice.Status{notice.Waiting, notice.Sent, notice.Refused, notice.Muted, notice.Summed}); err != nil {
+	if err := checkWords("statuses", f.Statuses,
+		[]notice.Status{notice.Waiting, notice.Sent, notice.Refused, notice.Muted, notice.Summed}); err != nil {
 		return nil, "", err
 	}
 	var about *incident.Incident
@@ -51,5 +52,6 @@ func isOfTeam(n notice.Notice, namespace string) bool {
 // isAbout reports whether a notice is about an incident or its group. A notice names the worst
 // incidents of a group only, and those that join the group later have no notice of their own.
 func isAbout(n notice.Notice, i incident.Incident) bool {
-	return slices.ContainsFunc(n.Incidents, func(one incident.Incident) bool { return one.ID == i.ID }) || i.Group != "" && n.Group == i.Group
+	return slices.ContainsFunc(n.Incidents, func(one incident.Incident) bool { return one.ID == i.ID }) ||
+		i.Group != "" && n.Group == i.Group
 }

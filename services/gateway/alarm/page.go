@@ -31,7 +31,10 @@ func parseToken(token string) (*position, error) {
 	at, key, ok := strings.Cut(token, " ")
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil || !ok {
-		return nil, &FieldError{Field: "page_token", Message: "is not one that this server gave", Remedy: "leave it empty for the first page"}
+		return nil, &FieldError{
+			Field: "page_token", Message: "is not one that this server gave",
+			Remedy: "leave it empty for the first page",
+		}
 	}
 	return &position{at: t, key: key}, nil
 }
@@ -45,7 +48,9 @@ type listed[T any] struct {
 
 // newest returns a page of the documents that are wanted, and the token of the next page. It
 // keeps one page in memory. A time of a document never changes.
-func newest[T any](all iter.Seq2[store.Document[T], error], at func(T) time.Time, wanted func(T) bool, p Page) (page []T, next string, err error) {
+func newest[T any](
+	all iter.Seq2[store.Document[T], error], at func(T) time.Time, wanted func(T) bool, p Page,
+) (page []T, next string, err error) {
 	after, err := parseToken(p.Token)
 	if err != nil {
 		return nil, "", err

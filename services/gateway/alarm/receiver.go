@@ -29,8 +29,8 @@ const (
 	testWait = 20 * time.Second
 )
 
-// Test has a marked notice sent to a receiver, and returns it once the receiver has answered, or as it is after 20 s. The error is *FieldError, or
-// *MissingError for a receiver that the team may not use.
+// Test has a marked notice sent to a receiver, and returns it once the receiver has answered, or as it is after 20 s. The error is
+// *FieldError, or *MissingError for a receiver that the team may not use.
 func (a *Alarms) Test(ctx context.Context, r TestRequest) (notice.Delivery, error) {
 	if err := checkTest(r, a.Receivers(r.Namespace)); err != nil {
 		return notice.Delivery{}, err

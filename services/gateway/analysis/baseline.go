@@ -39,7 +39,10 @@ func (a *Analyses) SetBaseline(ctx context.Context, in Scope, name, operand, rea
 		return Baseline{}, err
 	}
 	if len(reason) > maxReason {
-		return Baseline{}, &OperandError{Field: "reason", Message: fmt.Sprintf("has %d bytes", len(reason)), Remedy: fmt.Sprintf("take at most %d", maxReason)}
+		return Baseline{}, &OperandError{
+			Field: "reason", Message: fmt.Sprintf("has %d bytes", len(reason)),
+			Remedy: fmt.Sprintf("take at most %d", maxReason),
+		}
 	}
 	s, err := a.resolve(ctx, "operand", operand, in)
 	if err != nil {
@@ -54,11 +57,12 @@ func (a *Analyses) SetBaseline(ctx context.Context, in Scope, name, operand, rea
 	if len(next.Runs) == 0 {
 		return Baseline{}, &StateError{Message: fmt.Sprintf("%s has no run that succeeded (name another)", operand)}
 	}
-	return store.Update(ctx, a.deps.Store, store.KindBaseline, baselineKey(in.Namespace, name), func(is Baseline, _ bool) (Baseline, bool, error) {
-		is.Name, is.Namespace = name, in.Namespace
-		changed := is.add(next)
-		return is, changed, nil
-	})
+	return store.Update(ctx, a.deps.Store, store.KindBaseline, baselineKey(in.Namespace, name),
+		func(is Baseline, _ bool) (Baseline, bool, error) {
+			is.Name, is.Namespace = name, in.Namespace
+			changed := is.add(next)
+			return is, changed, nil
+		})
 }
 
 // Baseline returns a baseline. The error is *OperandError or *MissingError.

@@ -22,7 +22,10 @@ type CompareRequest struct {
 func (a *Analyses) Compare(ctx context.Context, req CompareRequest) (Comparison, error) {
 	comparer, err := compare.New(compare.Settings{MinChange: req.MinChange})
 	if err != nil {
-		return Comparison{}, &OperandError{Field: "min_change", Message: fmt.Sprintf("is %v", req.MinChange), Remedy: "give at least 0, and less than 1: 0.02 is 2 %"}
+		return Comparison{}, &OperandError{
+			Field: "min_change", Message: fmt.Sprintf("is %v", req.MinChange),
+			Remedy: "give at least 0, and less than 1: 0.02 is 2 %",
+		}
 	}
 	r, err := newRules()
 	if err != nil {

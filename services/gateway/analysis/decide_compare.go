@@ -100,7 +100,8 @@ func checkComparable(base, other results) error {
 		set, other = other, base
 	}
 	if n := len(set.cells()); n > 1 {
-		return &StateError{Message: fmt.Sprintf("%s has %d cells, and %s is no set (compare it with a set, or name runs of one cell)", set.operand, n, other.operand)}
+		return &StateError{Message: fmt.Sprintf("%s has %d cells, and %s is no set (compare it with a set, or name runs of one cell)",
+			set.operand, n, other.operand)}
 	}
 	return nil
 }
@@ -140,12 +141,14 @@ func compareSides(c compare.Comparer, base, other results, past History, metrics
 		pairs, notes := pairSeries(base, other, cell, metrics)
 		out.Notes = append(out.Notes, notes...)
 		for _, p := range pairs {
-			out.Series = append(out.Series, SeriesComparison{Series: p.series(), Cell: cell, OldValues: p.base.Values(), NewValues: p.other.Values()})
+			out.Series = append(out.Series,
+				SeriesComparison{Series: p.series(), Cell: cell, OldValues: p.base.Values(), NewValues: p.other.Values()})
 			inputs = append(inputs, p.metric(past.level(p.base, cmp.Or(cell, base.members[0].run.Cell))))
 		}
 	}
 	if len(out.Series) == 0 {
-		return Comparison{}, &StateError{Message: fmt.Sprintf("%s and %s have no metric in common%s", base.operand, other.operand, because(out.Notes))}
+		return Comparison{}, &StateError{Message: fmt.Sprintf("%s and %s have no metric in common%s", base.operand,
+			other.operand, because(out.Notes))}
 	}
 	for _, platform := range []bool{false, true} {
 		out.compareFamily(c, inputs, platform)

@@ -118,7 +118,10 @@ func checkName(field, name string) error {
 		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '.')
 	}
 	if !valid {
-		return &OperandError{Field: field, Message: fmt.Sprintf("%.100q is not the name of a baseline", name), Remedy: `take at most 63 of a-z, 0-9, "-" and "."`}
+		return &OperandError{
+			Field: field, Message: fmt.Sprintf("%.100q is not the name of a baseline", name),
+			Remedy: `take at most 63 of a-z, 0-9, "-" and "."`,
+		}
 	}
 	return nil
 }

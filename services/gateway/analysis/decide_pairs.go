@@ -60,7 +60,8 @@ func converted(s series.Series, unit string) series.Series {
 		p.Value = convert(p.Value)
 		if p.Interval != nil {
 			p.Interval = &store.Interval{
-				Low: store.Float(convert(float64(p.Interval.Low))), High: store.Float(convert(float64(p.Interval.High))), Level: p.Interval.Level,
+				Low:  store.Float(convert(float64(p.Interval.Low))),
+				High: store.Float(convert(float64(p.Interval.High))), Level: p.Interval.Level,
 			}
 		}
 		points[i] = p

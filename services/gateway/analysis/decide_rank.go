@@ -89,7 +89,8 @@ func rankGroups(j judge.Judge, r results, req RankRequest, valueOf func(m member
 			s.Direction = judge.Direction(descriptors.PlatformDirection(s.Metric))
 		}
 		if s.Direction == "" {
-			out.Notes = append(out.Notes, fmt.Sprintf("%s is not ranked: it has no direction (give it one in [[output.metrics]])", s.Metric))
+			out.Notes = append(out.Notes,
+				fmt.Sprintf("%s is not ranked: it has no direction (give it one in [[output.metrics]])", s.Metric))
 			continue
 		}
 		ranking, err := rankSeries(j, s, values)
@@ -150,7 +151,8 @@ type RunCost struct {
 // cost returns what a run costs by the newest level of the history, or nil if that is not known,
 // or not one amount for all runs.
 func (h History) cost() *RunCost {
-	of := slices.DeleteFunc(slices.Clone(h.Series), func(s SeriesHistory) bool { return s.Metric != descriptors.CostAmount || len(s.Labels) > 0 })
+	of := slices.DeleteFunc(slices.Clone(h.Series),
+		func(s SeriesHistory) bool { return s.Metric != descriptors.CostAmount || len(s.Labels) > 0 })
 	if len(of) == 0 {
 		return nil
 	}

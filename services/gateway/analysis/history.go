@@ -33,7 +33,10 @@ func (a *Analyses) History(ctx context.Context, req HistoryRequest) (History, er
 		return History{}, &OperandError{Field: "task", Message: "is empty", Remedy: "give the task_name of a descriptor"}
 	}
 	if req.Limit < 0 || req.Limit > maxPoints {
-		return History{}, &OperandError{Field: "limit", Message: fmt.Sprintf("is %d", req.Limit), Remedy: fmt.Sprintf("give 1 to %d", maxPoints)}
+		return History{}, &OperandError{
+			Field: "limit", Message: fmt.Sprintf("is %d", req.Limit),
+			Remedy: fmt.Sprintf("give 1 to %d", maxPoints),
+		}
 	}
 	if req.Limit == 0 {
 		req.Limit = defaultPoints

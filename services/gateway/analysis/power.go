@@ -65,9 +65,15 @@ func (a *Analyses) Power(ctx context.Context, req PowerRequest) (Power, error) {
 func (r PowerRequest) check() error {
 	switch {
 	case len(r.Runs) > maxPlans || slices.ContainsFunc(r.Runs, func(n int) bool { return n < 1 || n > power.MaxRuns }):
-		return &OperandError{Field: "runs", Message: fmt.Sprintf("are %v", r.Runs), Remedy: fmt.Sprintf("give at most %d numbers of 1 to %d", maxPlans, power.MaxRuns)}
+		return &OperandError{
+			Field: "runs", Message: fmt.Sprintf("are %v", r.Runs),
+			Remedy: fmt.Sprintf("give at most %d numbers of 1 to %d", maxPlans, power.MaxRuns),
+		}
 	case !(r.Effect >= 0 && r.Effect < 10): // NaN, too
-		return &OperandError{Field: "effect", Message: fmt.Sprintf("is %v", r.Effect), Remedy: "give at least 0, and less than 10: 0.02 is 2 %"}
+		return &OperandError{
+			Field: "effect", Message: fmt.Sprintf("is %v", r.Effect),
+			Remedy: "give at least 0, and less than 10: 0.02 is 2 %",
+		}
 	}
 	return nil
 }

@@ -111,7 +111,8 @@ func (a *Analyses) listRuns(ctx context.Context, f store.RunFilter, name string)
 			return nil, fmt.Errorf("list the runs of %s: %w", name, err)
 		}
 		if all = append(all, page...); len(all) > maxRuns {
-			return nil, &StateError{Message: fmt.Sprintf("%.100s has more than %d runs (take a shorter range, or a part of the set)", name, maxRuns)}
+			return nil, &StateError{Message: fmt.Sprintf("%.100s has more than %d runs (take a shorter range, or a part of the set)", name,
+				maxRuns)}
 		}
 		if token == "" {
 			return all, nil

@@ -27,9 +27,11 @@ func runOf(r store.Run) *baiv1.Run {
 	out := &baiv1.Run{
 		Id: r.ID, Name: r.Name, Namespace: r.Namespace, Owner: r.Owner, Labels: r.Labels, Lineage: lineageOf(r.Lineage),
 		DescriptorFile: r.File, DescriptorToml: r.Descriptor,
-		Phase: message.Phase(r.Phase), Outcome: message.Outcome(r.Outcome), FailureClass: message.Class(r.Class), Reason: string(r.Reason), Message: r.Message,
+		Phase: message.Phase(r.Phase), Outcome: message.Outcome(r.Outcome), FailureClass: message.Class(r.Class),
+		Reason: string(r.Reason), Message: r.Message,
 		Progress: progressOf(r.Progress), Attempt: message.Int32(r.Attempt),
-		CreateTime: message.Time(r.Created), UpdateTime: message.Time(r.Updated), StartTime: message.TimeAt(r.Started), EndTime: message.TimeAt(r.Ended),
+		CreateTime: message.Time(r.Created), UpdateTime: message.Time(r.Updated), StartTime: message.TimeAt(r.Started),
+		EndTime:  message.TimeAt(r.Ended),
 		Revision: r.Revision, Overrides: overridesOf(r.Overrides), Origination: provenanceOf(r.Origination),
 		Description: r.Description, Framework: r.Framework, FrameworkVersion: r.FrameworkVersion, DataIds: r.DataIDs,
 	}
@@ -97,7 +99,8 @@ func progressOf(p *event.Progress) *baiv1.Progress {
 
 func changeOf(c store.Change) *baiv1.Change {
 	return &baiv1.Change{
-		Revision: c.Revision, Time: message.Time(c.Time), Attempt: message.Int32(c.Attempt), Phase: message.Phase(c.Phase), Outcome: message.Outcome(c.Outcome),
+		Revision: c.Revision, Time: message.Time(c.Time), Attempt: message.Int32(c.Attempt), Phase: message.Phase(c.Phase),
+		Outcome:      message.Outcome(c.Outcome),
 		FailureClass: message.Class(c.Class), Reason: string(c.Reason), Message: c.Message, Progress: progressOf(c.Progress), Kind: c.Topic,
 	}
 }
@@ -136,8 +139,9 @@ func faultsOf(faults parser.Faults) []*baiv1.Fault {
 // filterOf returns the store's filter for a request. A missing time sets no bound.
 func filterOf(req *baiv1.ListRunsRequest) store.RunFilter {
 	f := store.RunFilter{
-		Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels(), Text: req.GetText(), Schedule: strings.ToLower(req.GetScheduleId()),
-		Set: strings.ToLower(req.GetSetId()), Cell: req.GetCell(),
+		Owner: req.GetOwner(), Namespace: req.GetNamespace(), Labels: req.GetLabels(), Text: req.GetText(),
+		Schedule: strings.ToLower(req.GetScheduleId()),
+		Set:      strings.ToLower(req.GetSetId()), Cell: req.GetCell(),
 		Oldest:    req.GetOrder() == baiv1.Order_ORDER_OLDEST_FIRST,
 		Framework: req.GetFramework(), FrameworkVersion: req.GetFrameworkVersion(), DataID: req.GetDataId(),
 	}

@@ -47,8 +47,11 @@ type descriptorServer struct {
 }
 
 // ValidateDescriptor implements bai.v1.DescriptorService.
-func (s *descriptorServer) ValidateDescriptor(_ context.Context, req *baiv1.ValidateDescriptorRequest) (*baiv1.ValidateDescriptorResponse, error) {
-	_, _, faults := submit.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+func (s *descriptorServer) ValidateDescriptor(
+	_ context.Context, req *baiv1.ValidateDescriptorRequest,
+) (*baiv1.ValidateDescriptorResponse, error) {
+	_, _, faults := submit.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(),
+		overridesFrom(req.GetOverrides()))
 	return &baiv1.ValidateDescriptorResponse{Faults: truncateFaults(faultsOf(faults))}, nil
 }
 
@@ -64,11 +67,14 @@ func truncateFaults(faults []*baiv1.Fault) []*baiv1.Fault {
 }
 
 // RenderDescriptor implements bai.v1.DescriptorService.
-func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.RenderDescriptorRequest) (*baiv1.RenderDescriptorResponse, error) {
+func (s *descriptorServer) RenderDescriptor(
+	_ context.Context, req *baiv1.RenderDescriptorRequest,
+) (*baiv1.RenderDescriptorResponse, error) {
 	if s.renderer == nil {
 		return nil, &submit.UnsupportedError{Feature: "rendered descriptors"}
 	}
-	d, text, faults := submit.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(), overridesFrom(req.GetOverrides()))
+	d, text, faults := submit.Parse(s.parser.In(req.GetNamespace()), req.GetDescriptorFile(), req.GetDescriptorToml(),
+		overridesFrom(req.GetOverrides()))
 	if len(faults.Errors()) > 0 {
 		return nil, &submit.InvalidError{Faults: submit.TruncateFaults(faults)}
 	}
@@ -82,7 +88,8 @@ func (s *descriptorServer) RenderDescriptor(_ context.Context, req *baiv1.Render
 // PushDescriptor implements bai.v1.DescriptorService.
 func (s *descriptorServer) PushDescriptor(ctx context.Context, req *baiv1.PushDescriptorRequest) (*baiv1.PushDescriptorResponse, error) {
 	stored, repeated, warnings, err := s.catalog.Push(ctx, catalog.Push{
-		Namespace: request.Namespace(req), Name: req.GetName(), Owner: request.Caller(ctx), File: req.GetDescriptorFile(), Text: req.GetDescriptorToml(),
+		Namespace: request.Namespace(req), Name: req.GetName(), Owner: request.Caller(ctx), File: req.GetDescriptorFile(),
+		Text: req.GetDescriptorToml(),
 	})
 	if err != nil {
 		return nil, err
@@ -121,6 +128,7 @@ func (s *descriptorServer) GetDescriptor(ctx context.Context, req *baiv1.GetDesc
 
 func storedDescriptorOf(k catalog.StoredDescriptor) *baiv1.StoredDescriptor {
 	return &baiv1.StoredDescriptor{
-		Name: k.Name, Version: message.Int32(k.Version), Namespace: k.Namespace, Owner: k.Owner, Sha256: k.SHA256, CreateTime: message.Time(k.Created),
+		Name: k.Name, Version: message.Int32(k.Version), Namespace: k.Namespace, Owner: k.Owner, Sha256: k.SHA256,
+		CreateTime: message.Time(k.Created),
 	}
 }

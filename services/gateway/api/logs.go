@@ -33,7 +33,8 @@ func (s *Server) StreamLogs(req *baiv1.StreamLogsRequest, stream grpc.ServerStre
 	l := &logSender{
 		server: s, stream: stream, position: pageCursor{req.GetCursor(), streamPage}, lastSeq: make(map[string]int64),
 		query: store.LineQuery{
-			Run: run.ID, Attempt: int(req.GetAttempt()), Container: req.GetContainer(), Tokens: words, Last: int(req.GetTail()), Since: request.Time(req.GetSince()),
+			Run: run.ID, Attempt: int(req.GetAttempt()), Container: req.GetContainer(), Tokens: words, Last: int(req.GetTail()),
+			Since: request.Time(req.GetSince()),
 		},
 	}
 	if req.GetFollow() {
@@ -52,7 +53,8 @@ func searchTerms(search string) ([]string, error) {
 	words := store.Words(search)
 	switch {
 	case search != "" && len(words) == 0:
-		return nil, rpc.InvalidArgument("search", "has neither a letter nor a digit", "give words that lines have, or leave it out for all lines")
+		return nil, rpc.InvalidArgument("search", "has neither a letter nor a digit",
+			"give words that lines have, or leave it out for all lines")
 	case len(words) > store.MaxWords:
 		return nil, rpc.InvalidArgument("search", fmt.Sprintf("has %d words", len(words)), fmt.Sprintf("give %d at most", store.MaxWords))
 	}

@@ -21,7 +21,8 @@ func (s *Server) QueryMetrics(req *baiv1.QueryMetricsRequest, stream grpc.Server
 		return s.queryRun(req, m)
 	}
 	if req.GetFilter() == nil {
-		return rpc.InvalidArgument("run", "is empty, and there is no filter", "give the ID or the name of a run, or a filter of runs, which may be empty for all")
+		return rpc.InvalidArgument("run", "is empty, and there is no filter",
+			"give the ID or the name of a run, or a filter of runs, which may be empty for all")
 	}
 	if err := checkFilter(req.GetFilter()); err != nil {
 		return err

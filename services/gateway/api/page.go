@@ -17,7 +17,9 @@ type pageCursor struct {
 
 // readPage reads as many items after at as fit into a response, moves at behind them,
 // and reports whether more may follow.
-func readPage[T any, R proto.Message](at *pageCursor, read func(cursor string, limit int) ([]T, string, error), response func(page []T, cursor string) R) (R, bool, error) {
+func readPage[T any, R proto.Message](
+	at *pageCursor, read func(cursor string, limit int) ([]T, string, error), response func(page []T, cursor string) R,
+) (R, bool, error) {
 	for {
 		items, next, err := read(at.cursor, at.limit)
 		resp := response(items, next)

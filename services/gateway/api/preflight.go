@@ -30,7 +30,9 @@ type preflightServer struct {
 }
 
 // PreflightDescriptor implements bai.v1.PreflightService.
-func (s *preflightServer) PreflightDescriptor(ctx context.Context, req *baiv1.PreflightDescriptorRequest) (*baiv1.PreflightDescriptorResponse, error) {
+func (s *preflightServer) PreflightDescriptor(
+	ctx context.Context, req *baiv1.PreflightDescriptorRequest,
+) (*baiv1.PreflightDescriptorResponse, error) {
 	if s.preflight == nil {
 		return nil, &submit.UnsupportedError{Feature: "preflight checks"}
 	}
@@ -65,6 +67,7 @@ func checkOf(c preflight.Check) *baiv1.Check {
 		grade = baiv1.Grade_GRADE_FAULT
 	}
 	return &baiv1.Check{
-		Topic: c.Topic, Subject: valid(c.Subject), Grade: grade, Message: valid(c.Message), Remedy: valid(c.Remedy), FailureClass: message.Class(c.Class),
+		Topic: c.Topic, Subject: valid(c.Subject), Grade: grade, Message: valid(c.Message), Remedy: valid(c.Remedy),
+		FailureClass: message.Class(c.Class),
 	}
 }

@@ -44,7 +44,8 @@ func (r *resultServer) GetSummaries(ctx context.Context, req *baiv1.GetSummaries
 
 func summariesOf(all store.Summaries) *baiv1.GetSummariesResponse {
 	out := &baiv1.GetSummariesResponse{
-		Complete: all.Complete, RunId: all.Run, Attempt: message.Int32(all.Attempt), Samples: all.Samples, Method: all.Method, Notes: all.Notes,
+		Complete: all.Complete, RunId: all.Run, Attempt: message.Int32(all.Attempt), Samples: all.Samples,
+		Method: all.Method, Notes: all.Notes,
 	}
 	for _, u := range all.Unknown {
 		out.Unknown = append(out.Unknown, &baiv1.UnknownMetric{Metric: u.Metric, Reason: u.Reason})
@@ -53,7 +54,8 @@ func summariesOf(all store.Summaries) *baiv1.GetSummariesResponse {
 		s := &all.Summaries[i]
 		m := &baiv1.MetricSummary{
 			Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, N: s.N, NotNumbers: s.NotNumbers,
-			Min: float64(s.Min), Max: float64(s.Max), Median: float64(s.Median), P90: float64(s.P90), P95: float64(s.P95), P99: float64(s.P99),
+			Min: float64(s.Min), Max: float64(s.Max), Median: float64(s.Median), P90: float64(s.P90),
+			P95: float64(s.P95), P99: float64(s.P99),
 			Mean: float64(s.Mean), Sd: float64(s.SD), First: float64(s.First), Last: float64(s.Last), Direction: s.Direction,
 		}
 		if s.Interval != nil {
@@ -104,8 +106,9 @@ func environmentOf(run store.Run, environment store.RunEnvironment) *baiv1.Envir
 func machineOf(m event.Machine) *baiv1.Machine {
 	out := &baiv1.Machine{
 		Node: m.Node, Kernel: m.Kernel, Architecture: m.Architecture, Os: m.OS, CpuModel: m.CPUModel,
-		Cpus: message.Int32(m.CPUs), CpusAllowed: message.Int32(m.CPUsAllowed), Cores: message.Int32(m.Cores), Sockets: message.Int32(m.Sockets),
-		MaxMhz: m.MaxMHz, Governor: m.Governor, Turbo: m.Turbo, Memory: m.Memory, NumaNodes: message.Int32(m.NUMANodes),
+		Cpus: message.Int32(m.CPUs), CpusAllowed: message.Int32(m.CPUsAllowed), Cores: message.Int32(m.Cores),
+		Sockets: message.Int32(m.Sockets),
+		MaxMhz:  m.MaxMHz, Governor: m.Governor, Turbo: m.Turbo, Memory: m.Memory, NumaNodes: message.Int32(m.NUMANodes),
 		CpuLimit: m.CPULimit, MemoryLimit: m.MemoryLimit, GpuDriver: m.GPUDriver, Cuda: m.CUDA, Hypervisor: m.Hypervisor,
 	}
 	for _, g := range m.GPUs {

@@ -57,7 +57,9 @@ func (s *Server) SubmitRun(ctx context.Context, req *baiv1.SubmitRunRequest) (*b
 }
 
 // submitSchedule creates a schedule from a request whose descriptor has one.
-func (s *Server) submitSchedule(ctx context.Context, req submit.Request, scheduled *submit.ScheduleError) (*baiv1.SubmitRunResponse, error) {
+func (s *Server) submitSchedule(
+	ctx context.Context, req submit.Request, scheduled *submit.ScheduleError,
+) (*baiv1.SubmitRunResponse, error) {
 	one, repeated, err := s.schedules.Put(ctx, req, scheduled)
 	if err != nil {
 		return nil, err
@@ -96,7 +98,10 @@ func (s *Server) repeatedRun(ctx context.Context, id string) (store.Run, error) 
 func pinnedTo(run store.Run) (set []event.Override, gaps parser.Faults) {
 	set, texts := pin.Overrides(run)
 	for _, text := range texts {
-		gaps = append(gaps, parser.Fault{Path: "rerun_of", Code: submit.CodeRerun, Message: "the repetition of run " + run.ID + " may differ: " + text, Warning: true})
+		gaps = append(gaps, parser.Fault{
+			Path: "rerun_of", Code: submit.CodeRerun,
+			Message: "the repetition of run " + run.ID + " may differ: " + text, Warning: true,
+		})
 	}
 	return set, gaps
 }
@@ -167,7 +172,8 @@ func checkFilter(req *baiv1.ListRunsRequest) error {
 		}
 	}
 	if _, known := baiv1.Order_name[int32(req.GetOrder())]; !known {
-		return rpc.InvalidArgument("order", fmt.Sprintf("%s is not an order that this server knows", req.GetOrder()), "leave it out for the newest first")
+		return rpc.InvalidArgument("order", fmt.Sprintf("%s is not an order that this server knows", req.GetOrder()),
+			"leave it out for the newest first")
 	}
 	if req.GetCell() != "" && req.GetSetId() == "" {
 		return rpc.InvalidArgument("cell", "needs set_id: cells of several sets have one name", "give the ID of the set too")

@@ -140,9 +140,11 @@ func New(s Settings, d Deps) *Server {
 	s.MaxStreams, s.MaxImports = cmp.Or(s.MaxStreams, 1000), cmp.Or(s.MaxImports, 2)
 	d.Version.Version = cmp.Or(d.Version.Version, "devel")
 	return &Server{
-		settings: s, submitter: d.Submitter, store: d.Store, artifacts: d.Artifacts, descriptors: &descriptorServer{catalog: d.Catalog, renderer: d.Renderer, parser: d.Parser},
-		preflight: &preflightServer{preflight: d.Preflight, parser: d.Parser},
-		scripts:   &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver, schedules: d.Schedules, sets: d.Sets, alarms: d.Alarms, analyses: d.Analyses, ready: d.Ready, version: d.Version, log: d.Log,
+		settings: s, submitter: d.Submitter, store: d.Store, artifacts: d.Artifacts,
+		descriptors: &descriptorServer{catalog: d.Catalog, renderer: d.Renderer, parser: d.Parser},
+		preflight:   &preflightServer{preflight: d.Preflight, parser: d.Parser},
+		scripts:     &scriptServer{scripts: d.Scripts, idleTimeout: s.CallTimeout}, data: d.Data, archiver: d.Archiver,
+		schedules: d.Schedules, sets: d.Sets, alarms: d.Alarms, analyses: d.Analyses, ready: d.Ready, version: d.Version, log: d.Log,
 		rpc: rpc.Settings{CallTimeout: s.CallTimeout, StopTimeout: s.StopTimeout, MaxStreams: s.MaxStreams, MaxImports: s.MaxImports},
 	}
 }

@@ -41,7 +41,8 @@ func statusOf(err error) error {
 		full        *submit.StorageFullError
 		unavailable *submit.UnavailableError
 	)
-	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err), setErrorStatus(err), analysisErrorStatus(err), alarmErrorStatus(err)); userErr != nil {
+	if userErr := cmp.Or(userErrorStatus(err), archiveErrorStatus(err), scheduleErrorStatus(err), setErrorStatus(err),
+		analysisErrorStatus(err), alarmErrorStatus(err)); userErr != nil {
 		return userErr
 	}
 	switch {
@@ -112,7 +113,10 @@ func archiveErrorStatus(err error) error {
 	)
 	switch {
 	case errors.As(err, &file):
-		return rpc.FaultsStatus(faultsOf(submit.TruncateFaults(parser.Faults{{File: file.File, Line: file.Line, Column: min(file.Line, 1), Path: file.File, Code: rpc.CodeRequest, Message: file.Message}})))
+		return rpc.FaultsStatus(faultsOf(submit.TruncateFaults(parser.Faults{{
+			File: file.File, Line: file.Line, Column: min(file.Line, 1),
+			Path: file.File, Code: rpc.CodeRequest, Message: file.Message,
+		}})))
 	case errors.As(err, &state):
 		return status.Error(codes.FailedPrecondition, state.Message)
 	case errors.As(err, &exists):

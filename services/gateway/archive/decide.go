@@ -53,7 +53,11 @@ func decide(b importedRun, k storedRun, digest string) (importPlan, error) {
 	missing := b.planMissing(k)
 	if k.mark == nil {
 		if len(missing.want) > 0 || missing.after < b.run.Revision {
-			return importPlan{}, &RunExistsError{Run: b.run.ID, Message: "it is a run of this platform, and has less than what is imported: " + strings.Join(append(missing.want, fileEvents)[:1], "")}
+			return importPlan{}, &RunExistsError{
+				Run: b.run.ID,
+				Message: "it is a run of this platform, and has less than what is imported: " +
+					strings.Join(append(missing.want, fileEvents)[:1], ""),
+			}
 		}
 		return importPlan{already: true}, nil
 	}

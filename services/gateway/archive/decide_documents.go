@@ -195,7 +195,8 @@ func (b *importedRun) checkRun(id string) error {
 	case r.ID != id:
 		return refuse("it is run %.100q, not %s", r.ID, id)
 	case r.Phase != event.PhaseFinished:
-		return &PreconditionError{Message: fmt.Sprintf("run %s was not over when it was exported (%.100s): export it again once it is", id, r.Phase)}
+		return &PreconditionError{Message: fmt.Sprintf("run %s was not over when it was exported (%.100s): export it again once it is", id,
+			r.Phase)}
 	case r.Outcome != event.Succeeded && r.Outcome != event.Failed && r.Outcome != event.Canceled:
 		return refuse("outcome %.100q is none", r.Outcome)
 	case r.Attempt < 1 || r.Attempt > 1000:

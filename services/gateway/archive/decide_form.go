@@ -69,7 +69,8 @@ func (s sourceRow) origin(run string) store.Origin {
 // sourceOf returns the row of a stream. It reports false for a stream that has neither
 // records nor an end.
 func sourceOf(s store.Stream) (sourceRow, bool) {
-	return sourceRow{Attempt: s.Origin.Attempt, Stream: s.Origin.Stream, Topic: s.Topic, Stored: s.Stored, End: s.End}, s.Stored > 0 || s.End != nil
+	return sourceRow{Attempt: s.Origin.Attempt, Stream: s.Origin.Stream, Topic: s.Topic, Stored: s.Stored, End: s.End}, s.Stored > 0 ||
+		s.End != nil
 }
 
 // artifactRow is a line of fileArtifacts.
@@ -102,7 +103,8 @@ func attemptOf(name string) (int, bool) {
 // checkName returns a fault if a run has no file of that name.
 func checkName(name string) error {
 	switch name {
-	case fileRun, fileSubmitted, fileResolved, fileEnvironment, fileSummaries, fileEvents, fileSources, fileArtifacts, fileSamples, fileLines:
+	case fileRun, fileSubmitted, fileResolved, fileEnvironment, fileSummaries, fileEvents, fileSources,
+		fileArtifacts, fileSamples, fileLines:
 		return nil
 	}
 	if _, ok := attemptOf(name); ok {
@@ -258,7 +260,8 @@ func withoutValues(object json.RawMessage) (json.RawMessage, error) {
 // bySource returns an order of streams that is the same as the store's.
 func bySource(run string) func(a, b sourceRow) int {
 	return func(a, b sourceRow) int {
-		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.origin(run).StreamID(), b.origin(run).StreamID()), cmp.Compare(a.Topic, b.Topic))
+		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.origin(run).StreamID(), b.origin(run).StreamID()),
+			cmp.Compare(a.Topic, b.Topic))
 	}
 }
 

@@ -110,7 +110,8 @@ func (in *importer) finish(ctx context.Context, p importPlan) (Result, error) {
 		return Result{}, err
 	}
 	if !named {
-		result.Notes = append(result.Notes, fmt.Sprintf("another run of %q is called %q here: this one is found by its ID only", in.run.Owner, in.run.Name))
+		result.Notes = append(result.Notes,
+			fmt.Sprintf("another run of %q is called %q here: this one is found by its ID only", in.run.Owner, in.run.Name))
 	}
 	if err := in.storeHistory(ctx, p.after); err != nil {
 		return Result{}, err

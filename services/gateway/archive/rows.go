@@ -79,7 +79,9 @@ func (b *rowBatch[R]) flush() error {
 
 // readRows reads the rows of a file, checks them, and writes them in batches. A batch
 // has rows of one stream, up to batchRows and batchBytes.
-func readRows[R row](file *incomingFile, t *rowCounter, check func(n int, r, before R, first bool) error, write func(o store.Origin, rows []R) error) error {
+func readRows[R row](
+	file *incomingFile, t *rowCounter, check func(n int, r, before R, first bool) error, write func(o store.Origin, rows []R) error,
+) error {
 	b := rowBatch[R]{run: t.run, write: write}
 	var before R
 	err := file.forEachLine(func(n int, text []byte) error {

@@ -42,7 +42,9 @@ func textWriter(text []byte) func(context.Context, string, emitFunc) error {
 
 // pageWriter returns a writer of one line for each item that read returns, in parts of
 // limited size.
-func pageWriter[T any](read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any) func(context.Context, string, emitFunc) error {
+func pageWriter[T any](
+	read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any,
+) func(context.Context, string, emitFunc) error {
 	return func(ctx context.Context, at string, out emitFunc) error {
 		for limit := firstPage; at != endCursor; limit = min(2*limit, maxPage) {
 			text, next, err := readPage(ctx, at, &limit, read, form)
@@ -60,7 +62,9 @@ func pageWriter[T any](read func(ctx context.Context, at string, limit int) ([]T
 
 // readPage returns the items after at, and the cursor behind them. If limit items are
 // too large, it lowers limit and reads fewer.
-func readPage[T any](ctx context.Context, at string, limit *int, read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any) ([]byte, string, error) {
+func readPage[T any](
+	ctx context.Context, at string, limit *int, read func(ctx context.Context, at string, limit int) ([]T, string, error), form func(T) any,
+) ([]byte, string, error) {
 	for {
 		all, next, err := read(ctx, at, *limit)
 		if err != nil {

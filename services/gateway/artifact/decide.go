@@ -81,7 +81,8 @@ func (s Settings) remainingSize(others []File) (int64, error) {
 	}
 	switch {
 	case len(others) >= s.MaxFiles:
-		return 0, &LimitError{Message: fmt.Sprintf("the run has %d artifacts already, the most that are kept (gateway.artifacts.max_files)", len(others))}
+		return 0, &LimitError{Message: fmt.Sprintf("the run has %d artifacts already, the most that are kept (gateway.artifacts.max_files)",
+			len(others))}
 	case total >= s.MaxTotal:
 		return 0, &LimitError{Message: fmt.Sprintf("the artifacts of the run have %d bytes already, of %d that are kept (gateway.artifacts.max_total)", total, s.MaxTotal)}
 	}
@@ -93,5 +94,6 @@ func (s Settings) tooLarge(name string, limit int64) error {
 	if limit < s.MaxSize {
 		return &LimitError{Message: fmt.Sprintf("artifact %q does not fit into the %d bytes that are left of those kept for a run (gateway.artifacts.max_total)", name, limit)}
 	}
-	return &LimitError{Message: fmt.Sprintf("artifact %q has more than the %d bytes that are kept of a file (gateway.artifacts.max_size)", name, limit)}
+	return &LimitError{Message: fmt.Sprintf("artifact %q has more than the %d bytes that are kept of a file (gateway.artifacts.max_size)",
+		name, limit)}
 }

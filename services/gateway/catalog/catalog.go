@@ -86,7 +86,10 @@ func (s *Catalog) Push(ctx context.Context, p Push) (stored StoredDescriptor, re
 		return StoredDescriptor{}, false, nil, &submit.InvalidError{Faults: submit.TruncateFaults(faults)}
 	}
 	sum := sha256.Sum256(p.Text)
-	mine := StoredDescriptor{Namespace: p.Namespace, Name: p.Name, Owner: p.Owner, SHA256: hex.EncodeToString(sum[:]), Created: s.now().UTC().Round(0), Text: string(p.Text)}
+	mine := StoredDescriptor{
+		Namespace: p.Namespace, Name: p.Name, Owner: p.Owner, SHA256: hex.EncodeToString(sum[:]),
+		Created: s.now().UTC().Round(0), Text: string(p.Text),
+	}
 	for {
 		newest, err := s.newest(ctx, p.Namespace, p.Name)
 		if err != nil {

@@ -52,7 +52,10 @@ func parseRef(uri string, s Settings) (Ref, error) {
 	}
 	switch {
 	case u.Scheme == "http" && !s.HTTP:
-		return Ref{}, &RefError{Message: "is read over http, which this server's settings do not allow (gateway.descriptors.http)", Remedy: "use https"}
+		return Ref{}, &RefError{
+			Message: "is read over http, which this server's settings do not allow (gateway.descriptors.http)",
+			Remedy:  "use https",
+		}
 	case !slices.Contains(schemes, u.Scheme) || u.Host == "":
 		return Ref{}, &RefError{Message: fmt.Sprintf("%.100q is not where descriptors are read from", redactURL(uri)), Remedy: refRemedy}
 	}
@@ -72,7 +75,10 @@ func parseStored(stored string) (Ref, error) {
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > maxVersions || strconv.Itoa(n) != number {
-		return Ref{}, &RefError{Message: fmt.Sprintf("%.40q is not a version", number), Remedy: "give a number from 1, or leave it out for the newest"}
+		return Ref{}, &RefError{
+			Message: fmt.Sprintf("%.40q is not a version", number),
+			Remedy:  "give a number from 1, or leave it out for the newest",
+		}
 	}
 	ref.Version = n
 	return ref, nil
@@ -121,7 +127,8 @@ func parseToken(namespace, name, token string) (listCursor, bool) {
 	}
 	var p listCursor
 	b, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || json.Unmarshal(b, &p) != nil || p.Namespace != namespace || p.Name != name || !strings.HasPrefix(p.After, start.After) {
+	if err != nil || json.Unmarshal(b, &p) != nil || p.Namespace != namespace || p.Name != name ||
+		!strings.HasPrefix(p.After, start.After) {
 		return listCursor{}, false
 	}
 	return p, true

@@ -6,8 +6,8 @@
 //   - A pass of the Runner looks at the run that goes on, submits the next one once it has ended, and writes KindConfirmationRuns. A run is
 //     submitted under a key made of the request, its side and its ordinal (see package submit), so that a process that is killed before
 //     the write submits the same run again, which is the same run.
-//   - Once no incident waits for the runs, the run that goes on is canceled, KindConfirmationRuns is deleted, and then KindConfirmation. If an
-//     incident asks for the runs again before that, the deletion fails, and the same runs are found again under their keys.
+//   - Once no incident waits for the runs, the run that goes on is canceled, KindConfirmationRuns is deleted, and then KindConfirmation. If
+//     an incident asks for the runs again before that, the deletion fails, and the same runs are found again under their keys.
 //
 // Only one process makes runs at a time, the holder of a lease. A process that lost the lease without noticing submits at most the same
 // runs, and its write fails.
@@ -85,7 +85,8 @@ type Runner struct {
 
 // NewRunner returns a Runner.
 func NewRunner(d Deps) *Runner {
-	r := &Runner{deps: d, leader: control.NewLeader(d.Store, leaseName, d.Holder, leaseTime, control.LeaderSettings{Now: d.Now, Log: d.Log})}
+	r := &Runner{deps: d, leader: control.NewLeader(d.Store, leaseName, d.Holder, leaseTime,
+		control.LeaderSettings{Now: d.Now, Log: d.Log})}
 	r.loop = control.NewLoop("confirmations", interval, d.Log, r.work, control.LoopSettings{
 		Failing: "runs that confirm incidents wait", Working: "runs that confirm incidents go on",
 	})
@@ -252,7 +253,8 @@ func (r *Runner) submit(ctx context.Context, req confirm.Request, p confirm.Prog
 		p.Done = fmt.Sprintf("run %s cannot be repeated: %s", id, p.Done)
 		return p, nil
 	}
-	r.deps.Log.Info("submitted to confirm", zap.String("run", acc.Run), zap.String("incident", req.First), zap.String("side", string(side)), zap.Int("ordinal", ordinal))
+	r.deps.Log.Info("submitted to confirm", zap.String("run", acc.Run), zap.String("incident", req.First),
+		zap.String("side", string(side)), zap.Int("ordinal", ordinal))
 	for _, gap := range gaps {
 		p.Gaps = withGaps(p.Gaps, fmt.Sprintf("%s edition: %s", side, gap))
 	}
@@ -303,7 +305,10 @@ func (r *Runner) close(ctx context.Context, d store.Document[confirm.Request], p
 			return fmt.Errorf("cancel run %s: %w", one.Run, err)
 		}
 	}
-	for _, doc := range []store.Doc{{Kind: store.KindConfirmationRuns, Key: d.Key}, {Kind: store.KindConfirmation, Key: d.Key, Version: d.Version}} {
+	for _, doc := range []store.Doc{
+		{Kind: store.KindConfirmationRuns, Key: d.Key},
+		{Kind: store.KindConfirmation, Key: d.Key, Version: d.Version},
+	} {
 		if err := r.deps.Store.DeleteDoc(ctx, doc); err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}

@@ -24,7 +24,8 @@ const labelConfirms = "confirms"
 func repetition(run store.Run, r confirm.Request, ordinal int, nodes *event.NodePreference) (submit.Request, []string) {
 	req := submit.Request{
 		Key:        keyOf(r, ordinal),
-		Descriptor: []byte(run.Descriptor), File: run.File, Owner: run.Owner, Namespace: run.Namespace, Labels: labelsOf(run, r.First), RerunOf: run.ID,
+		Descriptor: []byte(run.Descriptor), File: run.File, Owner: run.Owner, Namespace: run.Namespace,
+		Labels: labelsOf(run, r.First), RerunOf: run.ID,
 		Confirms: &submit.ConfirmingRun{Confirmation: r.ID, Incident: r.First, Nodes: nodes},
 	}
 	if code := pod.CodeOf(run.Data); code != nil {

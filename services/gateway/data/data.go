@@ -68,7 +68,8 @@ func (s *Server) ListData(ctx context.Context, req *baiv1.ListDataRequest) (*bai
 	}
 	for _, d := range page {
 		resp.Data = append(resp.Data, &baiv1.StoredData{
-			Sha256: d.SHA256, Size: d.Size, Sources: d.Sources, Runs: d.Runs, CreateTime: dataTime(d.Created), UseTime: dataTime(d.LastUsed),
+			Sha256: d.SHA256, Size: d.Size, Sources: d.Sources, Runs: d.Runs, CreateTime: dataTime(d.Created),
+			UseTime: dataTime(d.LastUsed),
 		})
 	}
 	return resp, nil
@@ -90,7 +91,8 @@ const (
 // pageOfData returns up to limit data sets with a digest greater than after, and the
 // token of the next page. The data sets in all are sorted by digest.
 func pageOfData(all []dataset.Stored, after string, limit int) (page []dataset.Stored, next string) {
-	from, found := slices.BinarySearchFunc(all, after, func(d dataset.Stored, sha256 string) int { return strings.Compare(d.SHA256, sha256) })
+	from, found := slices.BinarySearchFunc(all, after,
+		func(d dataset.Stored, sha256 string) int { return strings.Compare(d.SHA256, sha256) })
 	if found {
 		from++
 	}

@@ -52,7 +52,8 @@ func decide(n Requirements, s cluster.Survey) []Check {
 // here.
 func decideUnasked(n Requirements, engine string) []Check {
 	checks := []Check{{
-		Topic: TopicCluster, Grade: Warning, Message: fmt.Sprintf("the gateway cannot ask engine %s: whether its cluster has what the run needs is not known", engine),
+		Topic: TopicCluster, Grade: Warning,
+		Message: fmt.Sprintf("the gateway cannot ask engine %s: whether its cluster has what the run needs is not known", engine),
 	}}
 	return append(append(checks, checkLimits(n.Objects)...), checkData(n.Data)...)
 }
@@ -84,7 +85,10 @@ func checkLimits(objects []cluster.Object) []Check {
 func checkRefusals(s cluster.Survey) []Check {
 	var all []Check
 	for _, r := range s.Refusals {
-		all = append(all, Check{Topic: TopicPlan, Subject: r.Object, Grade: Fault, Message: r.Message, Class: cmp.Or(r.Class, event.ClassUser)})
+		all = append(all, Check{
+			Topic: TopicPlan, Subject: r.Object, Grade: Fault, Message: r.Message,
+			Class: cmp.Or(r.Class, event.ClassUser),
+		})
 	}
 	return all
 }
@@ -123,7 +127,10 @@ func checkPermissions(n Requirements, s cluster.Survey) []Check {
 		})
 	}
 	if len(all) == 0 {
-		all = append(all, Check{Topic: TopicPermissions, Message: fmt.Sprintf("all %d permissions in the namespace %s", len(s.Permissions), n.Scope)})
+		all = append(all, Check{
+			Topic:   TopicPermissions,
+			Message: fmt.Sprintf("all %d permissions in the namespace %s", len(s.Permissions), n.Scope),
+		})
 	}
 	return all
 }
@@ -139,7 +146,8 @@ func rightText(r cluster.Permission) string {
 // checkKinds reports whether the cluster has the kinds that not every cluster has.
 func checkKinds(s cluster.Survey) []Check {
 	var all []Check
-	for _, k := range slices.SortedFunc(maps.Keys(s.Kinds), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(s.Kinds),
+		func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) }) {
 		a, c := s.Kinds[k], Check{Topic: TopicKinds, Subject: k.Kind, Message: "the cluster has " + k.Kind + " of " + k.Group}
 		switch {
 		case a.UnknownReason != "":
@@ -232,7 +240,8 @@ func checkSecret(k cluster.SecretKey, a cluster.Answer, scope string, machine bo
 	case !a.Yes && machine:
 		c.Grade, c.Class, c.Message, c.Remedy = Fault, event.ClassUser, "it cannot be had", a.Detail
 	case !a.Yes:
-		c.Grade, c.Class, c.Message, c.Remedy = Fault, event.ClassUser, fmt.Sprintf("the namespace %s has no secret %s", scope, k.Name), creation
+		c.Grade, c.Class, c.Message, c.Remedy = Fault, event.ClassUser, fmt.Sprintf("the namespace %s has no secret %s", scope, k.Name),
+			creation
 	case !pulls && !machine:
 		c.Message = fmt.Sprintf("the secret is there; whether it has the key %s is not looked at", k.Key)
 	}
@@ -247,7 +256,8 @@ func checkImages(n Requirements, s cluster.Survey) []Check {
 		if i.UnreadReason == "" {
 			all = append(all, Check{
 				Topic: TopicImages, Subject: i.Name,
-				Message: fmt.Sprintf("its registry gives its entrypoint (%s, %s): it is run as a command of a descriptor is", i.Platform, i.Digest),
+				Message: fmt.Sprintf("its registry gives its entrypoint (%s, %s): it is run as a command of a descriptor is", i.Platform,
+					i.Digest),
 			})
 		}
 	}
@@ -324,7 +334,8 @@ func checkStorageClasses(s cluster.Survey) []Check {
 			c.Grade, c.Message = Warning, "the "+class+" cannot be looked up: "+a.UnknownReason
 			c.Remedy = "look: kubectl get storageclasses"
 		case !a.Yes:
-			c.Grade, c.Class, c.Message = Fault, event.ClassPlatform, "the cluster has no "+class+", so that what pods are to share never comes"
+			c.Grade, c.Class, c.Message = Fault, event.ClassPlatform,
+				"the cluster has no "+class+", so that what pods are to share never comes"
 			c.Remedy = "name one that there is in the platform's settings (executor.pods.shared.storage_class), or have each pod get a copy (executor.pods.shared.off)"
 		}
 		all = append(all, c)
@@ -350,7 +361,11 @@ func checkStorage(n Requirements, s cluster.Survey) []Check {
 		return nil
 	}
 	size := ephemeralStorage(least)
-	c := Check{Topic: TopicStorage, Subject: least.Name, Message: fmt.Sprintf("data, logs and results lie on the node's own disk, of which pods may use %.1f GiB", float64(size.Value())/(1<<30))}
+	c := Check{
+		Topic: TopicStorage, Subject: least.Name,
+		Message: fmt.Sprintf("data, logs and results lie on the node's own disk, of which pods may use %.1f GiB",
+			float64(size.Value())/(1<<30)),
+	}
 	if size.Value() < little {
 		c.Grade, c.Remedy = Warning, "make room there: a pod that uses more is evicted"
 	}

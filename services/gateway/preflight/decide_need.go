@@ -92,7 +92,10 @@ func rolesOf(objects []cluster.Object) []role {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *batchv1.Job:
-			r := role{name: cmp.Or(o.Labels[cluster.LabelRole], o.Name), replicas: 1, spec: o.Spec.Template.Spec, network: o.Spec.Template.Annotations[cluster.AnnotationNetwork]}
+			r := role{
+				name: cmp.Or(o.Labels[cluster.LabelRole], o.Name), replicas: 1, spec: o.Spec.Template.Spec,
+				network: o.Spec.Template.Annotations[cluster.AnnotationNetwork],
+			}
 			r.measured = o.Spec.Template.Annotations[cluster.AnnotationContainer]
 			if o.Spec.Parallelism != nil {
 				r.replicas = int64(*o.Spec.Parallelism)
@@ -114,7 +117,8 @@ func mpiRoles(j *mpijob.Job) []role {
 	for _, name := range []string{mpijob.Worker, mpijob.Launcher} {
 		if r, ok := j.Spec.ReplicaSpecs[name]; ok {
 			all = append(all, role{
-				name: cmp.Or(r.Template.Labels[cluster.LabelRole], strings.ToLower(name)), replicas: int64(r.Replicas), spec: r.Template.Spec, network: r.Template.Annotations[cluster.AnnotationNetwork],
+				name: cmp.Or(r.Template.Labels[cluster.LabelRole], strings.ToLower(name)), replicas: int64(r.Replicas),
+				spec: r.Template.Spec, network: r.Template.Annotations[cluster.AnnotationNetwork],
 			})
 		}
 	}
@@ -129,7 +133,8 @@ func objectRoles(o *unstructured.Unstructured) []role {
 		var template corev1.PodTemplateSpec
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(group.Template, &template) == nil {
 			all = append(all, role{
-				name: cmp.Or(template.Labels[cluster.LabelRole], o.GetName()), replicas: int64(group.Count), spec: template.Spec, measured: template.Annotations[cluster.AnnotationContainer],
+				name: cmp.Or(template.Labels[cluster.LabelRole], o.GetName()), replicas: int64(group.Count), spec: template.Spec,
+				measured: template.Annotations[cluster.AnnotationContainer],
 			})
 		}
 	}

@@ -54,11 +54,13 @@ func checkRoleNodes(r role, s cluster.Survey) Check {
 	}
 	if n, names := podCapacity(r, fit), nodeNames(fit); n < r.replicas {
 		return shortageCheck(c, shortage{
-			text:   fmt.Sprintf("%d pods are needed at a time%s, and the nodes have room for %d, also when nothing else runs: %s", r.replicas, describePorts(r), n, names),
+			text: fmt.Sprintf("%d pods are needed at a time%s, and the nodes have room for %d, also when nothing else runs: %s",
+				r.replicas, describePorts(r), n, names),
 			remedy: "ask for fewer pods, or for less for each",
 		}, s)
 	}
-	c.Message = fmt.Sprintf("%s %s large enough for %s: %s", pluralize(len(fit), "node"), isOrAre(len(fit)), describeRequests(r), nodeNames(fit))
+	c.Message = fmt.Sprintf("%s %s large enough for %s: %s", pluralize(len(fit), "node"), isOrAre(len(fit)),
+		describeRequests(r), nodeNames(fit))
 	if s.LocalMachine {
 		c.Message = "the machine is large enough for " + describeRequests(r)
 	}
@@ -98,9 +100,18 @@ func fittingNodes(r role, s cluster.Survey) (fit []corev1.Node, why shortage) {
 		{func(n corev1.Node) bool { return s.LocalMachine || cluster.TakesPods(&n) }, func([]corev1.Node) shortage {
 			return shortage{"no node is ready and takes pods", "kubectl get nodes says what is wrong with them"}
 		}},
-		{func(n corev1.Node) bool { return s.LocalMachine || cluster.Selects(r.spec, &n) }, func(before []corev1.Node) shortage { return missingLabel(r, before) }},
-		{func(n corev1.Node) bool { return s.LocalMachine || cluster.Tolerates(r.spec, &n) }, func(before []corev1.Node) shortage { return tainted(before) }},
-		{func(n corev1.Node) bool { return len(cluster.Lacking(cluster.PodRequests(r.spec), &n)) == 0 }, func(before []corev1.Node) shortage { return tooSmall(r, before) }},
+		{
+			func(n corev1.Node) bool { return s.LocalMachine || cluster.Selects(r.spec, &n) },
+			func(before []corev1.Node) shortage { return missingLabel(r, before) },
+		},
+		{
+			func(n corev1.Node) bool { return s.LocalMachine || cluster.Tolerates(r.spec, &n) },
+			func(before []corev1.Node) shortage { return tainted(before) },
+		},
+		{
+			func(n corev1.Node) bool { return len(cluster.Lacking(cluster.PodRequests(r.spec), &n)) == 0 },
+			func(before []corev1.Node) shortage { return tooSmall(r, before) },
+		},
 	} {
 		matching := slices.DeleteFunc(slices.Clone(candidates), func(n corev1.Node) bool { return !step.has(n) })
 		if len(matching) == 0 {
@@ -262,7 +273,10 @@ func tooSmall(r role, nodes []corev1.Node) shortage {
 				"install what offers it to pods (for GPUs the vendor's device plugin), or name what nodes have: hardware.gpu_resource",
 			}
 		default:
-			return shortage{fmt.Sprintf("%s %s asked for, the largest node has %s, on %s", want.String(), name, most.String(), where), "ask for less, or add a larger node"}
+			return shortage{
+				fmt.Sprintf("%s %s asked for, the largest node has %s, on %s", want.String(), name, most.String(), where),
+				"ask for less, or add a larger node",
+			}
 		}
 	}
 	return shortage{"no node has enough of everything at once: " + describeRequests(r), "ask for what one node has"}

@@ -68,7 +68,9 @@ func quota(q corev1.ResourceQuota, n Requirements, uses corev1.ResourceList) (Ch
 		c.Grade, c.Class, c.Message = Fault, event.ClassUser, "the quota never allows it: "+strings.Join(never, "; ")
 		c.Remedy = "ask for less, or have the quota raised"
 	case bare != "":
-		c.Grade, c.Message = Warning, "the quota counts "+bare+", which not every container of the run names: its pods are refused unless a LimitRange names it for them"
+		c.Grade, c.Message = Warning,
+			"the quota counts "+bare+
+				", which not every container of the run names: its pods are refused unless a LimitRange names it for them"
 		c.Remedy = "have a LimitRange with default requests and limits in the namespace " + n.Scope
 	case len(now) > 0:
 		c.Grade, c.Message = Warning, "others use the quota up: "+strings.Join(now, "; ")

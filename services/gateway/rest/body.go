@@ -65,7 +65,9 @@ func (s *deadlineReader) Read(b []byte) (int, error) {
 func (s *server) readBody(w http.ResponseWriter, r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.ContentLength != 0 && (err != nil || kind != typeJSON && kind != typeTOML) {
-		s.writeError(w, r, http.StatusUnsupportedMediaType, codes.InvalidArgument, fmt.Sprintf("content type %.60q is not one of %s, %s (which is a descriptor alone)", r.Header.Get("Content-Type"), typeJSON, typeTOML))
+		s.writeError(w, r, http.StatusUnsupportedMediaType, codes.InvalidArgument,
+			fmt.Sprintf("content type %.60q is not one of %s, %s (which is a descriptor alone)",
+				r.Header.Get("Content-Type"), typeJSON, typeTOML))
 		return false
 	}
 	if kind == typeTOML {
@@ -84,7 +86,8 @@ func (s *server) readBody(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	case len(body) > maxBody:
 		w.Header().Set("Connection", "close")
-		s.writeError(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, fmt.Sprintf("the request has more than %d bytes", maxBody))
+		s.writeError(w, r, http.StatusRequestEntityTooLarge, codes.ResourceExhausted,
+			fmt.Sprintf("the request has more than %d bytes", maxBody))
 		return false
 	}
 	_ = control.SetReadDeadline(time.Time{}) // the deadline would also end the response

@@ -24,7 +24,8 @@ type requestOrigin struct {
 func (a requestOrigin) denyReason(hosts []string) string {
 	host := hostname(a.Host)
 	switch {
-	case (len(hosts) > 0 || a.Local.Unmap().IsLoopback()) && !isLocalHost(host) && !slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) }):
+	case (len(hosts) > 0 || a.Local.Unmap().IsLoopback()) && !isLocalHost(host) &&
+		!slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) }):
 		return fmt.Sprintf("host %.100q is not one that this server is called by: call it by its address, or name the host in its settings (gateway.rest.hosts)", host)
 	case a.Origin != "" && a.Origin != "http://"+a.Host && a.Origin != "https://"+a.Host:
 		return fmt.Sprintf("a page of %.100q may not call this server", a.Origin)
@@ -36,7 +37,8 @@ func (a requestOrigin) denyReason(hosts []string) string {
 
 // hostname returns a host without its port, in lower case.
 func hostname(host string) string {
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") && strings.Count(host, ":") == 1 || strings.Contains(host, "]:") {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") && strings.Count(host, ":") == 1 ||
+		strings.Contains(host, "]:") {
 		host = host[:i]
 	}
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))

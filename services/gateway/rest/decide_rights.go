@@ -37,7 +37,8 @@ func uploadDenyReason(run store.Run, streams []store.Stream, now time.Time) stri
 		return fmt.Sprintf("run %s ended at %s, and all that it wrote is stored: it takes no more files", run.ID, endTime(run))
 	}
 	if now.Sub(endOf(run)) > store.DataTimeout {
-		return fmt.Sprintf("run %s ended at %s, more than %d hours ago: it takes no more files", run.ID, endTime(run), int(store.DataTimeout.Hours()))
+		return fmt.Sprintf("run %s ended at %s, more than %d hours ago: it takes no more files", run.ID, endTime(run),
+			int(store.DataTimeout.Hours()))
 	}
 	return ""
 }

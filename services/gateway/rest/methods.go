@@ -31,7 +31,9 @@ func answersProbe(next runtime.HandlerFunc) runtime.HandlerFunc {
 
 // routingError answers a request without a handler: with 405 and the allowed methods,
 // or with 404 if the path does not exist.
-func (s *server) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+func (s *server) routingError(
+	_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int,
+) {
 	switch _, isProbe := r.Context().Value(probe{}).(*bool); {
 	case isProbe:
 	case code == http.StatusBadRequest:
@@ -49,7 +51,8 @@ func (s *server) notRouted(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	s.writeError(w, r, http.StatusMethodNotAllowed, codes.Unimplemented, r.URL.Path+" does not take "+r.Method+": use "+strings.Join(allowed, " or "))
+	s.writeError(w, r, http.StatusMethodNotAllowed, codes.Unimplemented,
+		r.URL.Path+" does not take "+r.Method+": use "+strings.Join(allowed, " or "))
 }
 
 // allowedMethods returns the methods that the path of a request allows.

@@ -93,7 +93,8 @@ func (s *server) authorizeObject(w http.ResponseWriter, r *http.Request, run, ke
 // serveObject sends an object, or redirects to a link.
 func (s *server) serveObject(w http.ResponseWriter, r *http.Request, key string) {
 	if s.deps.Objects == nil {
-		s.writeError(w, r, http.StatusNotFound, codes.NotFound, "there is no object store here: the gateway's settings name none (objects.url)")
+		s.writeError(w, r, http.StatusNotFound, codes.NotFound,
+			"there is no object store here: the gateway's settings name none (objects.url)")
 		return
 	}
 	link, err := s.deps.Objects.Link(r.Context(), key, linkTTL)

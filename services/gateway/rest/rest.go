@@ -125,7 +125,10 @@ func Serve(s Settings, d Deps, l net.Listener) service.Runnable {
 		if err != nil {
 			return fmt.Errorf("connect HTTP to the API: %w", err)
 		}
-		server := &server{settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn), transfers: make(chan struct{}, cmp.Or(s.MaxTransfers, 256))}
+		server := &server{
+			settings: s, deps: d, runs: baiv1.NewRunServiceClient(conn),
+			transfers: make(chan struct{}, cmp.Or(s.MaxTransfers, 256)),
+		}
 		server.json = server.newMux()
 		err = errors.Join(gen.RegisterRunServiceHandlerClient(ctx, server.json, server.runs),
 			gen.RegisterResultServiceHandlerClient(ctx, server.json, baiv1.NewResultServiceClient(conn)),
@@ -279,7 +282,8 @@ func (s *server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 			w.Header().Set("Connection", "close") // the body is not read
 			w.Header().Set("Retry-After", retryAfter)
 			s.writeError(w, r, http.StatusServiceUnavailable, codes.ResourceExhausted,
-				fmt.Sprintf("the gateway sends and takes %d files already (gateway.rest.max_transfers): try again in %s s", cap(s.transfers), retryAfter))
+				fmt.Sprintf("the gateway sends and takes %d files already (gateway.rest.max_transfers): try again in %s s",
+					cap(s.transfers), retryAfter))
 		}
 	}
 }

@@ -24,7 +24,10 @@ const http2Preface = "PRI"
 // connections in total than the settings allow, the oldest idle one is closed to make
 // room, or the new one is closed.
 func Split(s Settings, l net.Listener) (http2, others net.Listener, part service.Runnable) {
-	split := &splitter{listener: l, headerTimeout: s.headerTimeout(), http2: newConnQueue(l), others: newConnQueue(l), connections: newConnections(s)}
+	split := &splitter{
+		listener: l, headerTimeout: s.headerTimeout(), http2: newConnQueue(l), others: newConnQueue(l),
+		connections: newConnections(s),
+	}
 	return split.http2, split.others, split.run
 }
 

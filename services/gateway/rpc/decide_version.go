@@ -27,10 +27,12 @@ func (v Version) checkRevision(method string, needs []string) error {
 	for _, text := range needs {
 		need, err := strconv.Atoi(text)
 		if err != nil || need < 1 {
-			return InvalidArgument(baiv1.RevisionMetadata, fmt.Sprintf("is %.40q, not the number of a revision", text), "leave it out where any will do")
+			return InvalidArgument(baiv1.RevisionMetadata, fmt.Sprintf("is %.40q, not the number of a revision", text),
+				"leave it out where any will do")
 		}
 		if need > baiv1.Revision {
-			return status.Errorf(codes.FailedPrecondition, "the client needs revision %d of the API, but %s: %s", need, v.describe(), updateHint)
+			return status.Errorf(codes.FailedPrecondition, "the client needs revision %d of the API, but %s: %s",
+				need, v.describe(), updateHint)
 		}
 	}
 	return nil

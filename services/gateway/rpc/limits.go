@@ -41,9 +41,11 @@ func (l *limiter) acquire(client string) (release func(), err error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.count >= l.limit:
-		return nil, resourceExhausted(fmt.Sprintf("the gateway serves %d %s already, as many as it may (%s)", l.count, l.resource, l.setting))
+		return nil, resourceExhausted(fmt.Sprintf("the gateway serves %d %s already, as many as it may (%s)",
+			l.count, l.resource, l.setting))
 	case l.perClient[client] >= l.limitPerClient:
-		return nil, resourceExhausted(fmt.Sprintf("the gateway serves %d %s of this client already, as many as one may have (%s)", l.perClient[client], l.resource, l.setting))
+		return nil, resourceExhausted(fmt.Sprintf("the gateway serves %d %s of this client already, as many as one may have (%s)",
+			l.perClient[client], l.resource, l.setting))
 	}
 	l.count++
 	l.perClient[client]++

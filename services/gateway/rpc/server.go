@@ -184,7 +184,9 @@ func (s *server) newGRPCServer(streams context.Context) *grpc.Server {
 // API.
 func (s *server) checkRequest(ctx context.Context, method string, req any) error {
 	if m, ok := req.(proto.Message); ok && proto.Size(m) > maxRequest {
-		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, %d at most; a descriptor has %d at most: name data and code in it instead of writing them into it", proto.Size(m), maxRequest, parser.MaxSize)
+		return status.Errorf(codes.ResourceExhausted,
+			"the request has %d bytes, %d at most; a descriptor has %d at most: name data and code in it instead of writing them into it",
+			proto.Size(m), maxRequest, parser.MaxSize)
 	}
 	return s.deps.Version.checkRevision(method, metadata.ValueFromIncomingContext(ctx, baiv1.RevisionMetadata))
 }
@@ -212,7 +214,9 @@ func (b stoppableStream) Context() context.Context { return b.ctx }
 
 // interceptStream handles a streaming call, which ends early if the context streams
 // ends.
-func (s *server) interceptStream(streams context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+func (s *server) interceptStream(
+	streams context.Context, srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler,
+) (err error) {
 	defer s.finishCall(info.FullMethod, time.Now(), &err)
 	ctx, cancel := context.WithCancel(ss.Context())
 	defer cancel()

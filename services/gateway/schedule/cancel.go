@@ -46,7 +46,8 @@ func (k *Schedules) CancelPage(ctx context.Context, owner, ref, token, by string
 		page.Runs++
 	}
 	page.Next = next
-	k.log.Info("schedule canceled", zap.String("schedule", s.ID), zap.Int("runs", page.Runs), zap.Int("sets", page.Sets), zap.String("by", by))
+	k.log.Info("schedule canceled", zap.String("schedule", s.ID), zap.Int("runs", page.Runs),
+		zap.Int("sets", page.Sets), zap.String("by", by))
 	return page, nil
 }
 

@@ -139,7 +139,10 @@ func (r Rules) firings(from, to time.Time) ([]time.Time, error) {
 	}
 	all, more := times.Between(from, to, maxBackfill)
 	if more {
-		return nil, &SpanError{fmt.Sprintf("the schedule fires more than %d times from then on", maxBackfill), "backfill a shorter time, and then the next"}
+		return nil, &SpanError{
+			fmt.Sprintf("the schedule fires more than %d times from then on", maxBackfill),
+			"backfill a shorter time, and then the next",
+		}
 	}
 	return all, nil
 }
@@ -278,7 +281,8 @@ func (l state) skipReason(skipped firingResult) (event.Reason, string) {
 	case l.Rules.Missed == descriptors.SkipMissed:
 		return Missed, fmt.Sprintf("the platform was away: looked at %s late, and schedule.missed is skip", late)
 	case late <= l.Rules.Window && l.Rules.Missed == descriptors.LatestMissed:
-		return Missed, fmt.Sprintf("the platform was away: looked at %s late, and a later firing was due too (schedule.missed is latest)", late)
+		return Missed, fmt.Sprintf("the platform was away: looked at %s late, and a later firing was due too (schedule.missed is latest)",
+			late)
 	case late <= l.Rules.Window:
 		return Missed, fmt.Sprintf("the platform was away: looked at %s late, when more than %d firings were due, of which the last are made", late, maxMissed)
 	case serial && len(l.activeBefore(skipped.Time)) > 0:
@@ -344,7 +348,10 @@ func (p *decision) decideForbid(l state, due []time.Time) {
 			p.blocked = true
 			return
 		default:
-			p.skip(firingResult{Time: at, Last: at, Count: 1, Reason: Overlap, Message: goesOn(l.Active) + ", and schedule.concurrency is forbid"})
+			p.skip(firingResult{
+				Time: at, Last: at, Count: 1, Reason: Overlap,
+				Message: goesOn(l.Active) + ", and schedule.concurrency is forbid",
+			})
 		}
 	}
 }
@@ -355,7 +362,10 @@ func (p *decision) decideReplace(l state, due []time.Time) {
 		return
 	}
 	if before := due[:len(due)-1]; len(before) > 0 {
-		p.skip(firingResult{Time: before[0], Last: before[len(before)-1], Count: len(before), Reason: Overlap, Message: "a later firing was due too, and schedule.concurrency is replace"})
+		p.skip(firingResult{
+			Time: before[0], Last: before[len(before)-1], Count: len(before), Reason: Overlap,
+			Message: "a later firing was due too, and schedule.concurrency is replace",
+		})
 	}
 	last := due[len(due)-1]
 	var cancel []Execution

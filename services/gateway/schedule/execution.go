@@ -168,7 +168,10 @@ func (r runs) addSets(ctx context.Context, id string, active []activeExecution) 
 	for _, one := range sets {
 		listed := slices.ContainsFunc(active, func(g activeExecution) bool { return g.Set == one.Set })
 		if !listed && one.set.State != set.StateFinished {
-			active = append(active, activeExecution{Execution: Execution{Set: one.Set}, Time: one.Time, Reported: true, Triggered: one.Triggered})
+			active = append(active, activeExecution{
+				Execution: Execution{Set: one.Set}, Time: one.Time,
+				Reported: true, Triggered: one.Triggered,
+			})
 		}
 	}
 	return active, nil

@@ -90,7 +90,8 @@ func (f *reconciler) markOverdue(w Execution) {
 }
 
 func (f *reconciler) addRecord(r record) {
-	all := slices.DeleteFunc(slices.Clone(f.firings.Records), func(old record) bool { return r.Execution != (Execution{}) && old.Execution == r.Execution })
+	all := slices.DeleteFunc(slices.Clone(f.firings.Records),
+		func(old record) bool { return r.Execution != (Execution{}) && old.Execution == r.Execution })
 	f.firings.Records, f.changed = append(all, r), true
 }
 
@@ -98,7 +99,8 @@ func (f *reconciler) addRecord(r record) {
 func (f *reconciler) fire(ctx context.Context) (wake time.Time, err error) {
 	decision := decide(f.state)
 	for _, late := range decision.Overdue {
-		if err := f.publishMissed(ctx, late.Execution, late.Time, 1, NotEnded, fmt.Sprintf("%s had not ended when its schedule was to fire again", late.Execution)); err != nil {
+		if err := f.publishMissed(ctx, late.Execution, late.Time, 1, NotEnded,
+			fmt.Sprintf("%s had not ended when its schedule was to fire again", late.Execution)); err != nil {
 			return time.Time{}, err
 		}
 		f.markOverdue(late.Execution)
@@ -171,7 +173,8 @@ func (f *reconciler) publishMissed(ctx context.Context, w Execution, at time.Tim
 	if count > 1 {
 		message = fmt.Sprintf("%d firings, the first for %s: %s", count, s.Rules.formatTime(at), message)
 	}
-	f.log.Warn("schedule missed", zap.String("schedule", s.ID), zap.Time("firing", at), zap.String("run", w.Run), zap.String("set", w.Set), zap.String("reason", string(reason)))
+	f.log.Warn("schedule missed", zap.String("schedule", s.ID), zap.Time("firing", at), zap.String("run", w.Run), zap.String("set", w.Set),
+		zap.String("reason", string(reason)))
 	return f.bus.Publish(ctx, event.Status{Header: h, Phase: event.PhaseSubmitted, Reason: event.ScheduleMissed, Message: message})
 }
 

@@ -44,7 +44,8 @@ func (k *Schedules) Put(ctx context.Context, req submit.Request, asked *submit.S
 	if err != nil {
 		return Schedule{}, false, err
 	}
-	k.log.Info("schedule", zap.String("schedule", s.ID), zap.String("owner", s.Owner), zap.Int("version", s.Version), zap.Bool("repeated", repeated))
+	k.log.Info("schedule", zap.String("schedule", s.ID), zap.String("owner", s.Owner), zap.Int("version", s.Version),
+		zap.Bool("repeated", repeated))
 	k.wake()
 	return s, repeated, nil
 }
@@ -57,8 +58,9 @@ func (k *Schedules) identify(ctx context.Context, req submit.Request, asked *sub
 	old, err := k.Find(ctx, req.Owner, req.Name)
 	if missing := new(MissingError); errors.As(err, &missing) || err == nil && old.Owner != req.Owner {
 		return "", "", &submit.InvalidError{Faults: parser.Faults{{
-			Path: "name", Code: submit.CodeName, Message: fmt.Sprintf("%q has the form of an ID, and %.63s has no such schedule", req.Name, req.Owner),
-			Remedy: "choose a name that is no ULID, or give the ID of a schedule of yours",
+			Path: "name", Code: submit.CodeName,
+			Message: fmt.Sprintf("%q has the form of an ID, and %.63s has no such schedule", req.Name, req.Owner),
+			Remedy:  "choose a name that is no ULID, or give the ID of a schedule of yours",
 		}}}
 	}
 	return old.ID, old.Name, err

@@ -89,7 +89,9 @@ func (k *Schedules) cancelActive(ctx context.Context, s Schedule) error {
 // before to. A zero or later to means now. It returns the times of these firings, and the
 // number of firings that have a run or a set. It can be repeated. The error is *MissingError, or
 // *SpanError if the span is empty or has too many firings.
-func (k *Schedules) Backfill(ctx context.Context, owner, ref string, from, to time.Time, by string) (missing []time.Time, present int, err error) {
+func (k *Schedules) Backfill(
+	ctx context.Context, owner, ref string, from, to time.Time, by string,
+) (missing []time.Time, present int, err error) {
 	now := k.timestamp()
 	if to.IsZero() || to.After(now) {
 		to = now

@@ -74,7 +74,9 @@ func (k *Sets) cellPlan(ctx context.Context, s Set) (*sweep.Plan, error) {
 // Results returns the results of up to n cells of a set, of all metrics or of those with the
 // given names, and the token of the next page, empty after the last one. Token "" is the first
 // page. The error is *results.TokenError, *StateError as that of Cells, or *results.SizeError.
-func (k *Sets) Results(ctx context.Context, s Set, token string, n int, metrics []string) (cells []results.CellResults, next string, err error) {
+func (k *Sets) Results(
+	ctx context.Context, s Set, token string, n int, metrics []string,
+) (cells []results.CellResults, next string, err error) {
 	plan, err := k.cellPlan(ctx, s)
 	if err != nil {
 		return nil, "", err

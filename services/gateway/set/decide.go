@@ -331,7 +331,8 @@ func (s Set) rerun(req Rerun, id string, now time.Time) Set {
 	next := Set{
 		ID: id, Namespace: s.Namespace, Owner: req.Owner, Key: req.Key, Digest: rerunDigest(s.ID, req.Failed), RerunOf: s.ID,
 		SetRetention: store.SetRetention{Script: s.Script}, Labels: s.Labels, Notify: s.Notify, File: s.File, Description: s.Description,
-		Entries: s.Entries, Cells: s.Cells, Runs: s.Runs, Repetitions: s.Repetitions, Warmup: s.Warmup, Order: s.Order, MaxParallel: s.MaxParallel, OnFailure: s.OnFailure,
+		Entries: s.Entries, Cells: s.Cells, Runs: s.Runs, Repetitions: s.Repetitions, Warmup: s.Warmup, Order: s.Order,
+		MaxParallel: s.MaxParallel, OnFailure: s.OnFailure,
 		StopWhen: s.StopWhen, State: StateRunning, Created: now, Updated: now,
 	}
 	if req.Failed {

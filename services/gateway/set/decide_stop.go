@@ -167,9 +167,11 @@ func decideCell(b *series.Builder, name string, when StopWhen, rule *judge.Stopp
 	all := b.Series()
 	switch {
 	case len(all) > 1:
-		return cellDecision{Note: fmt.Sprintf("metric %q of stop_when has several units or labels in cell %s: its repetitions go on to %d", when.Metric, name, when.Max)}
+		return cellDecision{Note: fmt.Sprintf("metric %q of stop_when has several units or labels in cell %s: its repetitions go on to %d",
+			when.Metric, name, when.Max)}
 	case len(all) == 0 && b.Runs > b.Unsummarised:
-		return cellDecision{Note: fmt.Sprintf("metric %q of stop_when has no values in cell %s: its repetitions go on to %d", when.Metric, name, when.Max)}
+		return cellDecision{Note: fmt.Sprintf("metric %q of stop_when has no values in cell %s: its repetitions go on to %d",
+			when.Metric, name, when.Max)}
 	}
 	var values []float64
 	for _, one := range all {

@@ -86,7 +86,8 @@ func requestKey(id, digest string) string { return id + "!" + digest }
 func (l loaded) submission(s Set, ordinal int) submit.Request {
 	r, plan, run := l.request, l.plan, l.run(ordinal)
 	return submit.Request{
-		Key: strconv.Itoa(ordinal), Descriptor: plan.Descriptor(run.Cell), File: cmp.Or(plan.File(run.Cell), r.File), Owner: s.Owner, Namespace: r.Namespace,
+		Key: strconv.Itoa(ordinal), Descriptor: plan.Descriptor(run.Cell), File: cmp.Or(plan.File(run.Cell), r.File),
+		Owner: s.Owner, Namespace: r.Namespace,
 		Labels: r.Labels, Script: r.Script, Provenance: r.Provenance,
 		Cell: &submit.CellRun{Set: s.ID, Cell: plan.Cell(run.Cell).Name, Repetition: run.Repetition, Warmup: run.Warmup},
 	}

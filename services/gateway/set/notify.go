@@ -7,8 +7,8 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/notice"
 )
 
-// notify stores the notices of the end of a set. A finished set stays open for a while, so this is repeated after a crash; the notices have the
-// same IDs.
+// notify stores the notices of the end of a set. A finished set stays open for a while, so this is repeated after a crash; the notices have
+// the same IDs.
 func (p pass) notify(ctx context.Context, s Set) error {
 	if len(s.Notify) == 0 || p.receivers == nil || p.notified[s.ID] {
 		return nil

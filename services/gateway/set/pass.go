@@ -52,7 +52,8 @@ func (p pass) reconcile(ctx context.Context, id string) (more bool, err error) {
 		return false, err
 	}
 	o := observer{pass: p, set: s, loaded: l, observation: observation{
-		Submitted: make(map[int]string), Canceled: make(map[int]bool), Ended: make(map[int]ending), Invalid: l.invalid, Plan: l.plan, Cells: make(map[int]cellDecision),
+		Submitted: make(map[int]string), Canceled: make(map[int]bool), Ended: make(map[int]ending), Invalid: l.invalid, Plan: l.plan,
+		Cells: make(map[int]cellDecision),
 	}}
 	observeErr := o.observe(ctx)
 	if observeErr == nil {
@@ -134,7 +135,8 @@ func (o *observer) submit(ctx context.Context, a ActiveRun) error {
 		o.log.Warn("run refused", zap.String("set", o.set.ID), zap.Int("ordinal", a.Ordinal), zap.Error(err))
 		r := o.run(a.Ordinal)
 		o.Ended[a.Ordinal] = ending{
-			Outcome: event.Failed, Class: event.ClassUser, Cell: o.plan.Cell(r.Cell).Name, Repetition: r.Repetition, Warmup: r.Warmup, Message: err.Error(),
+			Outcome: event.Failed, Class: event.ClassUser, Cell: o.plan.Cell(r.Cell).Name, Repetition: r.Repetition,
+			Warmup: r.Warmup, Message: err.Error(),
 		}
 		return nil
 	}
@@ -153,7 +155,8 @@ func (o *observer) look(ctx context.Context, a ActiveRun) error {
 		return fmt.Errorf("look at run %s: %w", a.Run, err)
 	case run.Phase == event.PhaseFinished:
 		o.Ended[a.Ordinal] = ending{
-			Outcome: run.Outcome, Class: run.Class, Cell: run.Cell, Repetition: run.Repetition, Warmup: run.Warmup, Message: run.Message, Time: timeOf(run),
+			Outcome: run.Outcome, Class: run.Class, Cell: run.Cell, Repetition: run.Repetition, Warmup: run.Warmup,
+			Message: run.Message, Time: timeOf(run),
 		}
 		return nil
 	case o.set.State != StateCanceling || a.Canceled:

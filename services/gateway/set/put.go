@@ -35,7 +35,8 @@ func (k *Sets) Put(ctx context.Context, req submit.Request, asked *submit.SetErr
 	if s, repeated, err = k.create(ctx, s, r); err != nil {
 		return Set{}, false, err
 	}
-	k.deps.Log.Info("set", zap.String("set", s.ID), zap.String("owner", s.Owner), zap.Int("cells", s.Cells), zap.Int("runs", s.Runs), zap.Bool("repeated", repeated))
+	k.deps.Log.Info("set", zap.String("set", s.ID), zap.String("owner", s.Owner), zap.Int("cells", s.Cells), zap.Int("runs", s.Runs),
+		zap.Bool("repeated", repeated))
 	k.runner.Open(s.ID)
 	return s, repeated, nil
 }
@@ -56,9 +57,12 @@ func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, e
 	s := Set{
 		ID: id, Name: req.Name, Namespace: namespace, Owner: req.Owner, Key: req.Key, Digest: asked.Digest,
 		SetRetention: store.SetRetention{Script: strings.ToLower(req.Script)},
-		Labels:       submit.MergeLabels(asked.Descriptor, req.Labels), Notify: asked.Descriptor.Info.Notify, File: req.File, Description: asked.Descriptor.Info.Description,
-		Entries: plan.Entries(), Cells: plan.Cells(), Runs: plan.Runs(), Repetitions: table.Repetitions, Warmup: table.Warmup, Order: string(table.Order),
-		MaxParallel: table.MaxParallel, OnFailure: table.OnFailure, StopWhen: stopWhenOf(table), State: StateRunning, Created: now, Updated: now,
+		Labels:       submit.MergeLabels(asked.Descriptor, req.Labels), Notify: asked.Descriptor.Info.Notify, File: req.File,
+		Description: asked.Descriptor.Info.Description,
+		Entries:     plan.Entries(), Cells: plan.Cells(), Runs: plan.Runs(), Repetitions: table.Repetitions,
+		Warmup: table.Warmup, Order: string(table.Order),
+		MaxParallel: table.MaxParallel, OnFailure: table.OnFailure, StopWhen: stopWhenOf(table),
+		State: StateRunning, Created: now, Updated: now,
 	}
 	if f := req.Firing; f != nil {
 		s.Schedule, s.Firing = f.Schedule, f.Time
@@ -68,7 +72,8 @@ func (k *Sets) plan(req submit.Request, asked *submit.SetError) (Set, request, e
 		labels = s.Labels // the descriptors of a suite do not have those of the suite
 	}
 	return s, request{
-		Namespace: namespace, Descriptor: string(asked.Text), File: req.File, Labels: labels, Script: s.Script, Provenance: asked.Provenance,
+		Namespace: namespace, Descriptor: string(asked.Text), File: req.File, Labels: labels, Script: s.Script,
+		Provenance: asked.Provenance,
 	}, nil
 }
 

@@ -51,12 +51,15 @@ func NewRunner(s Settings, d Deps) *Runner {
 	s.Interval, s.Lease = cmp.Or(s.Interval, defaultInterval), cmp.Or(s.Lease, defaultLease)
 	docs := documents{d.Store}
 	r := &Runner{
-		settings: s, docs: docs, store: d.Store, submitter: d.Submitter, plans: newPlanCache(docs, d.Parser), changes: newBroadcast(), receivers: d.Receivers, now: d.Now, log: d.Log,
+		settings: s, docs: docs, store: d.Store, submitter: d.Submitter, plans: newPlanCache(docs, d.Parser), changes: newBroadcast(),
+		receivers: d.Receivers, now: d.Now, log: d.Log,
 		leader:   control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
-		notified: make(map[string]bool), opened: make(map[string]bool), noted: make(map[string]bool), values: make(map[string]map[int]*measuredCell),
+		notified: make(map[string]bool), opened: make(map[string]bool), noted: make(map[string]bool),
+		values: make(map[string]map[int]*measuredCell),
 	}
 	r.rollups = newRollups(d, r.plans)
-	r.loop = control.NewLoop("sets", s.Interval, d.Log, r.work, control.LoopSettings{Eager: true, Failing: "sets wait", Working: "sets go on"})
+	r.loop = control.NewLoop("sets", s.Interval, d.Log, r.work,
+		control.LoopSettings{Eager: true, Failing: "sets wait", Working: "sets go on"})
 	return r
 }
 

@@ -200,7 +200,8 @@ func (k *Sets) change(ctx context.Context, owner, ref string, change func(s Set)
 		return Set{}, err
 	}
 	if changed {
-		k.deps.Log.Info("set", zap.String("set", s.ID), zap.String("state", string(s.State)), zap.String("by", cmp.Or(s.CanceledBy, s.Owner)))
+		k.deps.Log.Info("set", zap.String("set", s.ID), zap.String("state", string(s.State)),
+			zap.String("by", cmp.Or(s.CanceledBy, s.Owner)))
 		k.runner.Open(s.ID)
 	}
 	return k.docs.find(ctx, owner, ref)

@@ -117,10 +117,16 @@ func decide(p parser.Parser, req Request, run string, at time.Time) (Submission,
 		return Submission{}, &InvalidError{Faults: TruncateFaults(faults)}
 	}
 	if d.Info.Scheduled() && req.Firing == nil && req.Cell == nil && req.RerunOf == "" {
-		return Submission{}, &ScheduleError{Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings())}
+		return Submission{}, &ScheduleError{
+			Descriptor: d, Text: text, Digest: digest(req, text),
+			Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings()),
+		}
 	}
 	if d.Sweep != nil {
-		return Submission{}, &SetError{Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings())}
+		return Submission{}, &SetError{
+			Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance),
+			Warnings: TruncateFaults(faults.Warnings()),
+		}
 	}
 	return Submission{
 		Submitted: event.Submitted{
@@ -243,11 +249,15 @@ func checkScript(req Request, d *descriptors.Descriptor) parser.Faults {
 	switch {
 	case digest == "" && wanted:
 		return parser.Faults{{
-			Path: "ml.script", Code: CodeScript, Message: fmt.Sprintf("the descriptor wants code to be sent along (%s), and none was", clip(d.ML.Script.Archive, maxIdentifier)),
-			Remedy: "send it along: baictl submit --script DIR; in a request, script_sha256",
+			Path: "ml.script", Code: CodeScript,
+			Message: fmt.Sprintf("the descriptor wants code to be sent along (%s), and none was", clip(d.ML.Script.Archive, maxIdentifier)),
+			Remedy:  "send it along: baictl submit --script DIR; in a request, script_sha256",
 		}}
 	case digest != "" && (err != nil || len(sum) != sha256.Size):
-		return parser.Faults{{Path: "script_sha256", Code: CodeScript, Message: quote(digest) + " is not the SHA-256 of anything", Remedy: "give its 64 digits of hex"}}
+		return parser.Faults{{
+			Path: "script_sha256", Code: CodeScript, Message: quote(digest) + " is not the SHA-256 of anything",
+			Remedy: "give its 64 digits of hex",
+		}}
 	}
 	return nil
 }
@@ -258,7 +268,10 @@ func checkSweep(req Request, d *descriptors.Descriptor) parser.Faults {
 	if d == nil || d.Sweep == nil || req.RerunOf == "" {
 		return nil
 	}
-	return parser.Faults{{Path: "sweep", Code: CodeSweep, Message: "a set does not repeat a run", Remedy: "leave out rerun_of, or remove the table sweep"}}
+	return parser.Faults{{
+		Path: "sweep", Code: CodeSweep, Message: "a set does not repeat a run",
+		Remedy: "leave out rerun_of, or remove the table sweep",
+	}}
 }
 
 // scriptNotFound returns the error for code that is not stored.
@@ -325,23 +338,39 @@ func check(req Request, scheduled bool) parser.Faults {
 func checkSource(req Request) parser.Faults {
 	var faults parser.Faults
 	if req.RerunOf != "" && !IsRunID(req.RerunOf) {
-		faults = append(faults, parser.Fault{Path: "rerun_of", Code: CodeRerun, Message: quote(req.RerunOf) + " is not the ID of a run", Remedy: "give the 26 letters and digits of its ID"})
+		faults = append(faults, parser.Fault{
+			Path: "rerun_of", Code: CodeRerun, Message: quote(req.RerunOf) + " is not the ID of a run",
+			Remedy: "give the 26 letters and digits of its ID",
+		})
 	}
 	switch n := len(req.Compares); {
 	case n > maxKey:
-		faults = append(faults, parser.Fault{Path: "compares", Code: CodeRerun, Message: fmt.Sprintf("has %d bytes, %d at most", n, maxKey)})
+		faults = append(faults, parser.Fault{
+			Path: "compares", Code: CodeRerun,
+			Message: fmt.Sprintf("has %d bytes, %d at most", n, maxKey),
+		})
 	case n > 0 && req.RerunOf == "":
-		faults = append(faults, parser.Fault{Path: "compares", Code: CodeRerun, Message: "the run of a comparison repeats another run", Remedy: "name that run in rerun_of"})
+		faults = append(faults, parser.Fault{
+			Path: "compares", Code: CodeRerun, Message: "the run of a comparison repeats another run",
+			Remedy: "name that run in rerun_of",
+		})
 	}
 	size := 0
 	for _, o := range req.Overrides {
 		size += len(o.Path) + len(o.Value)
 	}
 	if size > maxOverrideSize {
-		faults = append(faults, parser.Fault{Path: "overrides", Code: CodeOverrides, Message: fmt.Sprintf("have %d bytes, %d at most", size, maxOverrideSize), Remedy: "write them into the descriptor"})
+		faults = append(faults, parser.Fault{
+			Path: "overrides", Code: CodeOverrides,
+			Message: fmt.Sprintf("have %d bytes, %d at most", size, maxOverrideSize), Remedy: "write them into the descriptor",
+		})
 	}
 	if o := req.Provenance; o != nil && !validProvenance(*o) {
-		faults = append(faults, parser.Fault{Path: "origination", Code: CodeOrigin, Message: quote(o.URI) + " with digest " + quote(o.SHA256) + " is not where a descriptor comes from", Remedy: "give a URL, or stored:NAME@VERSION, and the SHA-256 of its bytes in hex"})
+		faults = append(faults, parser.Fault{
+			Path: "origination", Code: CodeOrigin,
+			Message: quote(o.URI) + " with digest " + quote(o.SHA256) + " is not where a descriptor comes from",
+			Remedy:  "give a URL, or stored:NAME@VERSION, and the SHA-256 of its bytes in hex",
+		})
 	}
 	return faults
 }
@@ -349,7 +378,8 @@ func checkSource(req Request) parser.Faults {
 // validProvenance reports whether o is a valid origin of a descriptor.
 func validProvenance(o event.Provenance) bool {
 	sum, err := hex.DecodeString(o.SHA256)
-	if err != nil || len(sum) != sha256.Size || len(o.URI) > maxURI || strings.ContainsFunc(o.URI, unicode.IsControl) || !utf8.ValidString(o.URI) {
+	if err != nil || len(sum) != sha256.Size || len(o.URI) > maxURI ||
+		strings.ContainsFunc(o.URI, unicode.IsControl) || !utf8.ValidString(o.URI) {
 		return false
 	}
 	u, err := url.Parse(o.URI)
@@ -375,7 +405,10 @@ func CheckNamespace(name string) parser.Faults {
 	if isIdentifier(name, "-_.") {
 		return nil
 	}
-	return parser.Faults{{Path: "namespace", Code: CodeNamespace, Message: quote(name) + " is not the name of a namespace", Remedy: identifierRule(`"-", "_" and "."`)}}
+	return parser.Faults{{
+		Path: "namespace", Code: CodeNamespace, Message: quote(name) + " is not the name of a namespace",
+		Remedy: identifierRule(`"-", "_" and "."`),
+	}}
 }
 
 // CheckOwner returns the fault of an owner's name, or nil.
@@ -383,7 +416,10 @@ func CheckOwner(name string) parser.Faults {
 	if isIdentifier(name, "-_.@") {
 		return nil
 	}
-	return parser.Faults{{Path: "owner", Code: CodeOwner, Message: quote(name) + " is not the name of an owner", Remedy: identifierRule(`"-", "_", "." and "@"`)}}
+	return parser.Faults{{
+		Path: "owner", Code: CodeOwner, Message: quote(name) + " is not the name of an owner",
+		Remedy: identifierRule(`"-", "_", "." and "@"`),
+	}}
 }
 
 // CheckName returns the fault of a name that a user gives, or nil.
@@ -391,7 +427,10 @@ func CheckName(name string) parser.Faults {
 	if isIdentifier(name, "-_.") {
 		return nil
 	}
-	return parser.Faults{{Path: "name", Code: CodeName, Message: quote(name) + " is not a name", Remedy: identifierRule(`"-", "_" and "."`)}}
+	return parser.Faults{{
+		Path: "name", Code: CodeName, Message: quote(name) + " is not a name",
+		Remedy: identifierRule(`"-", "_" and "."`),
+	}}
 }
 
 // checkLabels returns the faults of a request's labels, in the order of their keys.
@@ -411,7 +450,8 @@ func checkLabels(labels map[string]string) parser.Faults {
 		case !isIdentifier(key, "-_."):
 			add(key, fmt.Sprintf("%s is not the key of a label", quote(key)), identifierRule(`"-", "_" and "."`))
 		case value != "" && !isIdentifier(value, "-_."):
-			add(key, fmt.Sprintf("%s is not the value of a label", quote(value)), "leave it empty, or use "+identifierRule(`"-", "_" and "."`))
+			add(key, fmt.Sprintf("%s is not the value of a label", quote(value)),
+				"leave it empty, or use "+identifierRule(`"-", "_" and "."`))
 		}
 	}
 	return faults

@@ -64,7 +64,8 @@ type NotUniqueError struct {
 // Error implements error.
 func (e *NotUniqueError) Error() string {
 	if e.Field == "idempotency_key" {
-		return fmt.Sprintf("idempotency key %q was used before, for another request: use another key, or send what run %s was made of", e.Value, e.Run)
+		return fmt.Sprintf("idempotency key %q was used before, for another request: use another key, or send what run %s was made of",
+			e.Value, e.Run)
 	}
 	if e.Set != "" {
 		return fmt.Sprintf("set %s has the %s %q: choose another, or leave it empty", e.Set, e.Field, e.Value)

@@ -123,7 +123,10 @@ type Submitter struct {
 func New(s Settings, d Deps) *Submitter {
 	s.PublishTimeout = cmp.Or(s.PublishTimeout, 5*time.Second)
 	s.OutboxInterval = cmp.Or(s.OutboxInterval, 2*time.Second)
-	return &Submitter{settings: s, store: d.Store, bus: d.Bus, scripts: d.Scripts, parser: d.Parser, ids: d.IDs, storageFull: d.StorageFull, sync: d.Sync, now: d.Now, log: d.Log}
+	return &Submitter{
+		settings: s, store: d.Store, bus: d.Bus, scripts: d.Scripts, parser: d.Parser, ids: d.IDs, storageFull: d.StorageFull,
+		sync: d.Sync, now: d.Now, log: d.Log,
+	}
 }
 
 // Accepted is a run that will reach its end, whatever fails.
@@ -466,7 +469,8 @@ func (in *Submitter) RunOfCell(ctx context.Context, set, key string) (string, er
 
 // RunToConfirm returns the run that a confirmation has made, or will make, under a key. The error is store.ErrNotFound if there is none.
 func (in *Submitter) RunToConfirm(ctx context.Context, confirmation, key string) (string, error) {
-	c, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(Request{Key: key, Confirms: &ConfirmingRun{Confirmation: confirmation}}))
+	c, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey,
+		keyOf(Request{Key: key, Confirms: &ConfirmingRun{Confirmation: confirmation}}))
 	return c.Run, err
 }
 

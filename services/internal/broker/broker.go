@@ -28,16 +28,17 @@ import (
 
 // Settings say where the broker is. Only Dir is required.
 type Settings struct {
-	Dir             string        `toml:"dir"`        // the broker's own directory, made if it is not there
-	Addr            string        `toml:"addr"`       // host:port; empty means a port of Host that is chosen once and kept in Dir
-	Host            string        `toml:"host"`       // address at which a port is chosen; empty means loopback
-	Partitions      int           `toml:"partitions"` // of a topic that is made; zero means 2
-	MaxTopicBytes   int64         `toml:"disk"`       // bytes that one topic may take, about; zero means 512 MiB
-	MaxMessageBytes int           `toml:"message"`    // bytes that are taken at once; zero means 1 MiB and a little, as of brokers elsewhere
-	VerifyAll       bool          `toml:"-"`          // read every record before the start: the machine may have stopped since the last one
-	Users           []User        `toml:"-"`          // who may speak to it; none means everybody on this machine, and nobody else
-	Session         time.Duration `toml:"session"`    // least time after which a consumer that is silent may be taken for dead; zero means 1 s
-	Log             *zap.Logger   `toml:"-"`          // nil means none
+	Dir           string `toml:"dir"`        // the broker's own directory, made if it is not there
+	Addr          string `toml:"addr"`       // host:port; empty means a port of Host that is chosen once and kept in Dir
+	Host          string `toml:"host"`       // address at which a port is chosen; empty means loopback
+	Partitions    int    `toml:"partitions"` // of a topic that is made; zero means 2
+	MaxTopicBytes int64  `toml:"disk"`       // bytes that one topic may take, about; zero means 512 MiB
+	// bytes that are taken at once; zero means 1 MiB and a little, as of brokers elsewhere
+	MaxMessageBytes int           `toml:"message"`
+	VerifyAll       bool          `toml:"-"`       // read every record before the start: the machine may have stopped since the last one
+	Users           []User        `toml:"-"`       // who may speak to it; none means everybody on this machine, and nobody else
+	Session         time.Duration `toml:"session"` // least time after which a consumer that is silent may be taken for dead; zero means 1 s
+	Log             *zap.Logger   `toml:"-"`       // nil means none
 }
 
 // Validate names every setting at fault.
@@ -126,7 +127,10 @@ func (b *Broker) start(s Settings) error {
 			kfake.NumBrokers(1),
 			kfake.DataDir(filepath.Join(s.Dir, dataFiles)),
 			kfake.GroupMinSessionTimeout(max(s.Session, time.Second)),
-			kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "60000", "message.max.bytes": strconv.Itoa(cmp.Or(s.MaxMessageBytes, defaultMaxMessage))}),
+			kfake.BrokerConfigs(map[string]string{
+				"log.cleaner.backoff.ms": "60000",
+				"message.max.bytes":      strconv.Itoa(cmp.Or(s.MaxMessageBytes, defaultMaxMessage)),
+			}),
 		)...)
 	}
 	if err != nil {

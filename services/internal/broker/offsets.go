@@ -129,7 +129,9 @@ func commitErrors(done *kmsg.OffsetCommitResponse) error {
 }
 
 // offsetsPastEnd returns the request that resets a group in those partitions of a topic behind whose end it is, and a sentence for each.
-func offsetsPastEnd(group string, t kmsg.OffsetFetchResponseGroupTopic, ends map[topicPartition]int64) (kmsg.OffsetCommitRequestTopic, []string) {
+func offsetsPastEnd(
+	group string, t kmsg.OffsetFetchResponseGroupTopic, ends map[topicPartition]int64,
+) (kmsg.OffsetCommitRequestTopic, []string) {
 	back := kmsg.NewOffsetCommitRequestTopic()
 	back.Topic, back.TopicID = t.Topic, t.TopicID
 	var notes []string
@@ -141,7 +143,8 @@ func offsetsPastEnd(group string, t kmsg.OffsetFetchResponseGroupTopic, ends map
 		to := kmsg.NewOffsetCommitRequestTopicPartition()
 		to.Partition, to.Offset = p.Partition, end
 		back.Partitions = append(back.Partitions, to)
-		notes = append(notes, fmt.Sprintf("%s/%d ends at record %d: group %s, which had heard up to %d, is set back", t.Topic, p.Partition, end, group, p.Offset))
+		notes = append(notes, fmt.Sprintf("%s/%d ends at record %d: group %s, which had heard up to %d, is set back", t.Topic,
+			p.Partition, end, group, p.Offset))
 	}
 	return back, notes
 }

@@ -208,7 +208,8 @@ func (m *repairer) segment(dir string, base, next int64) (int64, error) {
 	}
 	end := all[len(all)-1].next
 	if repaired := joinBatches(text, all); len(repaired) < len(text) {
-		m.report("%s: segment %d: %d of %d bytes were not whole and are gone; it ends at record %d", m.rel(dir), base, len(text)-len(repaired), len(text), end-1)
+		m.report("%s: segment %d: %d of %d bytes were not whole and are gone; it ends at record %d", m.rel(dir), base,
+			len(text)-len(repaired), len(text), end-1)
 		if err := replace(path, repaired); err != nil {
 			return 0, err
 		}

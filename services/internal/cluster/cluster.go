@@ -159,16 +159,16 @@ type Creator interface {
 
 // Deleter deletes objects.
 type Deleter interface {
-	// Delete requests that all objects of an attempt end and are deleted, dependents first, with the grace period of its pods. It returns when
-	// the cluster has accepted the request: Observe shows when the objects are gone. If the attempt has no objects, Delete succeeds. A later
-	// call also gives up pods that should be gone and are not because their machine is lost.
+	// Delete requests that all objects of an attempt end and are deleted, dependents first, with the grace period of its pods. It returns
+	// when the cluster has accepted the request: Observe shows when the objects are gone. If the attempt has no objects, Delete succeeds. A
+	// later call also gives up pods that should be gone and are not because their machine is lost.
 	Delete(ctx context.Context, r Ref) error
 }
 
 // Labeler returns the labels of objects that do not belong to a run.
 type Labeler interface {
-	// Labels returns the labels of a Secret or PersistentVolumeClaim without its content. It returns ErrNotFound if the object does not exist,
-	// and *RefusedError if the platform has no permission to read it.
+	// Labels returns the labels of a Secret or PersistentVolumeClaim without its content. It returns ErrNotFound if the object does not
+	// exist, and *RefusedError if the platform has no permission to read it.
 	Labels(ctx context.Context, kind, scope, name string) (map[string]string, error)
 }
 
@@ -203,8 +203,8 @@ type Occupier interface {
 
 // Observer returns the state of attempts.
 type Observer interface {
-	// Observe reads the current state of the attempt, not a cached one. It returns ErrNotFound once neither the attempt's job nor a pod of it
-	// exists; a Job with another UID than r.UID does not count.
+	// Observe reads the current state of the attempt, not a cached one. It returns ErrNotFound once neither the attempt's job nor a pod of
+	// it exists; a Job with another UID than r.UID does not count.
 	Observe(ctx context.Context, r Ref) (Snapshot, error)
 	// Watch calls see for each existing attempt, then for each attempt that changes or is gone (Job nil, no pods), and for each one again
 	// periodically. Changes that follow each other closely may come as one snapshot. It blocks until ctx is done, and calls see once at a

@@ -9,8 +9,8 @@ import (
 
 // Surveyor checks, before a run, which resources a cluster has.
 type Surveyor interface {
-	// Survey checks the items of q in their current state, and changes nothing. An item that it has no permission to read, or cannot read, is
-	// unknown in the answer. An error means that the cluster cannot be reached at all.
+	// Survey checks the items of q in their current state, and changes nothing. An item that it has no permission to read, or cannot read,
+	// is unknown in the answer. An error means that the cluster cannot be reached at all.
 	Survey(ctx context.Context, q SurveyRequest) (Survey, error)
 }
 

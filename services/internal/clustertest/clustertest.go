@@ -35,8 +35,8 @@ type Suite struct {
 	Image string // that has sh, sleep and the like, if containers have images
 	// NoNamespaces means that the cluster mounts only the platform's own volumes, and refuses pods that need others.
 	NoNamespaces bool
-	// NoPrograms means that pods run no programs: the benchmark of a Job ends at once if its script is "exit CODE", and never by itself with
-	// any other script.
+	// NoPrograms means that pods run no programs: the benchmark of a Job ends at once if its script is "exit CODE", and never by itself
+	// with any other script.
 	NoPrograms bool
 	// OneJob means that an attempt has one Job, and another one is refused.
 	OneJob bool
@@ -144,7 +144,10 @@ func (b *fixture) ref() cluster.Ref {
 
 // sh returns a container that runs a shell script. $D is the path of the platform's own volume.
 func (b *fixture) sh(name, script string) corev1.Container {
-	return corev1.Container{Name: name, Image: b.suite.Image, Command: []string{"sh", "-c", "D=${" + pod.EnvDir + ":-" + pod.Dir + "}; " + script}}
+	return corev1.Container{
+		Name: name, Image: b.suite.Image,
+		Command: []string{"sh", "-c", "D=${" + pod.EnvDir + ":-" + pod.Dir + "}; " + script},
+	}
 }
 
 // job returns a Job whose benchmark runs a shell script.

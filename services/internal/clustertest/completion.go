@@ -66,7 +66,10 @@ func completes(b *fixture) {
 	if j.UID == "" {
 		b.Error("create gave the job no UID")
 	}
-	seen := check(b, result{Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached", Phase: corev1.PodSucceeded, ExitReason: "Completed"})
+	seen := check(b, result{
+		Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached",
+		Phase: corev1.PodSucceeded, ExitReason: "Completed",
+	})
 	if seen.Job.UID != j.UID || seen.Ref.UID != string(j.UID) {
 		b.Errorf("UID %s in %+v, want %s", seen.Job.UID, seen.Ref, j.UID)
 	}
@@ -81,12 +84,18 @@ func completes(b *fixture) {
 
 func fails(b *fixture) {
 	b.create(b.job("exit 3"))
-	check(b, result{Failed: 1, Condition: batchv1.JobFailed, Reason: "BackoffLimitExceeded", Phase: corev1.PodFailed, Exit: 3, ExitReason: "Error"})
+	check(b, result{
+		Failed: 1, Condition: batchv1.JobFailed, Reason: "BackoffLimitExceeded", Phase: corev1.PodFailed,
+		Exit: 3, ExitReason: "Error",
+	})
 }
 
 func signaled(b *fixture) {
 	b.create(b.job("sh -c 'kill -9 $$$$'; exit $?"))
-	check(b, result{Failed: 1, Condition: batchv1.JobFailed, Reason: "BackoffLimitExceeded", Phase: corev1.PodFailed, Exit: 137, ExitReason: "Error"})
+	check(b, result{
+		Failed: 1, Condition: batchv1.JobFailed, Reason: "BackoffLimitExceeded", Phase: corev1.PodFailed,
+		Exit: 137, ExitReason: "Error",
+	})
 }
 
 func notFound(b *fixture) {
@@ -95,7 +104,8 @@ func notFound(b *fixture) {
 	b.create(j)
 	seen := b.awaitEnd()
 	end := containerState(seen, cluster.ContainerBenchmark).Terminated
-	if end == nil || end.Reason != "StartError" && end.Reason != "ContainerCannotRun" || end.ExitCode == 0 || !strings.Contains(end.Message, "no-such-command") {
+	if end == nil || end.Reason != "StartError" && end.Reason != "ContainerCannotRun" || end.ExitCode == 0 ||
+		!strings.Contains(end.Message, "no-such-command") {
 		b.Errorf("the container's end is %+v, want a StartError that names the command", end)
 	}
 	if c := condition(seen.Job, batchv1.JobFailed); c.Reason != "BackoffLimitExceeded" {

@@ -27,8 +27,8 @@ type Action func(*batchv1.Job, *corev1.Pod)
 type Fake struct {
 	// Script returns the actions on a Job that was just created; nil means none.
 	Script func(*batchv1.Job) []Action
-	// Nodes are the nodes of the cluster, each for one living pod at a time, as if all were exclusive: other pods wait, in the order of their
-	// creation. Nil stands for as many nodes as are needed, without names.
+	// Nodes are the nodes of the cluster, each for one living pod at a time, as if all were exclusive: other pods wait, in the order of
+	// their creation. Nil stands for as many nodes as are needed, without names.
 	Nodes []corev1.Node
 
 	mu       sync.Mutex
@@ -87,7 +87,10 @@ func (f *Fake) schedule(j *batchv1.Job) {
 	s := &scriptedJob{f.uids, *j.DeepCopy(), corev1.Pod{ObjectMeta: *spec.ObjectMeta.DeepCopy(), Spec: *spec.Spec.DeepCopy()}}
 	s.pod.Name, s.pod.UID, s.pod.CreationTimestamp = j.Name+"-0", types.UID("pod-of-"+string(j.UID)), metav1.Now()
 	s.pod.Status.Phase = corev1.PodPending
-	s.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	s.pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.Now(),
+	}}
 	f.jobs[j.Name] = s
 	f.assignNodes()
 	f.notify(attemptOf(j))
@@ -282,7 +285,10 @@ func Start(j *batchv1.Job, p *corev1.Pod) {
 func Exit(code int32) Action {
 	return func(j *batchv1.Job, p *corev1.Pod) {
 		b := &p.Status.ContainerStatuses[0]
-		t := &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Completed", StartedAt: b.State.Running.StartedAt, FinishedAt: metav1.Now()}
+		t := &corev1.ContainerStateTerminated{
+			ExitCode: code, Reason: "Completed",
+			StartedAt: b.State.Running.StartedAt, FinishedAt: metav1.Now(),
+		}
 		b.State = corev1.ContainerState{Terminated: t}
 		if code == 0 {
 			p.Status.Phase, j.Status.Succeeded, j.Status.CompletionTime = corev1.PodSucceeded, 1, new(metav1.Now())
@@ -304,5 +310,8 @@ func finish(j *batchv1.Job, how batchv1.JobConditionType, reason string) {
 	if how == batchv1.JobFailed {
 		j.Status.Failed = 1
 	}
-	j.Status.Conditions = []batchv1.JobCondition{{Type: how, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Now()}}
+	j.Status.Conditions = []batchv1.JobCondition{{
+		Type: how, Status: corev1.ConditionTrue, Reason: reason,
+		LastTransitionTime: metav1.Now(),
+	}}
 }

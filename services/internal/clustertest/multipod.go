@@ -27,7 +27,8 @@ func numbers(b *fixture) {
 	}}}
 	b.create(j)
 	seen := b.awaitEnd()
-	if st := seen.Job.Status; st.Succeeded != 3 || st.CompletedIndexes != "0-2" || condition(seen.Job, batchv1.JobComplete).Reason != "CompletionsReached" {
+	if st := seen.Job.Status; st.Succeeded != 3 || st.CompletedIndexes != "0-2" ||
+		condition(seen.Job, batchv1.JobComplete).Reason != "CompletionsReached" {
 		b.Errorf("the job ended with %d of its pods well, %q: %s", st.Succeeded, st.CompletedIndexes, describe(seen))
 	}
 	found := map[string]bool{}
@@ -82,7 +83,10 @@ func named(b *fixture) {
 		test "$(getent hosts `+name+` | cut -d' ' -f1)" != "$OWN" || exit 12
 		sleep 3`), 2)
 	j.Spec.Template.Spec.Subdomain = service.Name
-	j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OWN", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}}
+	j.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{
+		Name:      "OWN",
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}},
+	}}
 	b.create(service, j)
 	if seen := b.awaitEnd(); seen.Job.Status.Succeeded != 2 {
 		b.Errorf("the pods did not find each other: %s", describe(seen))

@@ -18,7 +18,8 @@ func mount(c *corev1.Container, volume, path, subPath string) {
 // shareVolume gives all containers of a Job one volume, at $D in their scripts.
 func shareVolume(j *batchv1.Job) {
 	s := &j.Spec.Template.Spec
-	s.Volumes = append(s.Volumes, corev1.Volume{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	s.Volumes = append(s.Volumes,
+		corev1.Volume{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range cs {
 			mount(&cs[i], "shared", pod.Dir, "")
@@ -29,7 +30,10 @@ func shareVolume(j *batchv1.Job) {
 // succeeds runs a job whose exit code shows whether its own checks passed.
 func succeeds(b *fixture) cluster.Snapshot {
 	b.Helper()
-	return check(b, result{Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached", Phase: corev1.PodSucceeded, ExitReason: "Completed"})
+	return check(b, result{
+		Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached",
+		Phase: corev1.PodSucceeded, ExitReason: "Completed",
+	})
 }
 
 func inOrder(b *fixture) {
@@ -62,7 +66,8 @@ func sidecar(b *fixture) {
 		b.Fatalf("the sidecar is %+v, want it to have ended well", containerState(seen, "aside"))
 	}
 	if main.StartedAt.Before(&side.StartedAt) || side.FinishedAt.Before(&main.FinishedAt) {
-		b.Errorf("the sidecar ran from %s to %s, the benchmark from %s to %s", side.StartedAt, side.FinishedAt, main.StartedAt, main.FinishedAt)
+		b.Errorf("the sidecar ran from %s to %s, the benchmark from %s to %s", side.StartedAt, side.FinishedAt,
+			main.StartedAt, main.FinishedAt)
 	}
 }
 
@@ -70,7 +75,8 @@ func sidecar(b *fixture) {
 func stepsAtEnd(b *fixture, broken bool) {
 	j := b.job("true")
 	step := func(name, order string) corev1.Container {
-		return asSidecar(b.sh(name, "trap 'echo "+name+" >> $D/order; test \"$(echo $(cat $D/order))\" = \""+order+"\" && exit 3; exit 4' TERM; touch $D/"+name+"; while true; do sleep 0.02; done"))
+		return asSidecar(b.sh(name, "trap 'echo "+name+" >> $D/order; test \"$(echo $(cat $D/order))\" = \""+order+
+			"\" && exit 3; exit 4' TERM; touch $D/"+name+"; while true; do sleep 0.02; done"))
 	}
 	before := "until test -e $D/one && test -e $D/two; do sleep 0.02; done"
 	if broken {
@@ -79,7 +85,10 @@ func stepsAtEnd(b *fixture, broken bool) {
 	j.Spec.Template.Spec.InitContainers = []corev1.Container{step("two", "one two"), step("one", "one"), b.sh("before", before)}
 	shareVolume(j)
 	b.create(j)
-	want := result{Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached", Phase: corev1.PodSucceeded, ExitReason: "Completed"}
+	want := result{
+		Succeeded: 1, Condition: batchv1.JobComplete, Reason: "CompletionsReached",
+		Phase: corev1.PodSucceeded, ExitReason: "Completed",
+	}
 	if broken {
 		want = result{Failed: 1, Condition: batchv1.JobFailed, Reason: "BackoffLimitExceeded", Phase: corev1.PodFailed}
 	}
@@ -134,9 +143,18 @@ func environment(b *fixture) {
 		{Name: "REF", Value: "a $(PLAIN) b"},
 		{Name: "ESCAPED", Value: "$$(PLAIN)"},
 		{Name: "NONE", Value: "$(NOSUCH)"},
-		{Name: "FROM_CONFIG", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: config, Key: "key"}}},
-		{Name: "FROM_SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: secret, Key: "key"}}},
-		{Name: "OPTIONAL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: secret, Key: "nosuch", Optional: &yes}}},
+		{Name: "FROM_CONFIG", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: config,
+			Key:                  "key",
+		}}},
+		{Name: "FROM_SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: secret,
+			Key:                  "key",
+		}}},
+		{Name: "OPTIONAL", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: secret,
+			Key:                  "nosuch", Optional: &yes,
+		}}},
 		{Name: "UID_", ValueFrom: field("metadata.uid")},
 		{Name: "NAME", ValueFrom: field("metadata.name")},
 		{Name: "NAMESPACE", ValueFrom: field("metadata.namespace")},
@@ -161,9 +179,18 @@ func files(b *fixture) {
 	spec := &j.Spec.Template.Spec
 	config, mode := corev1.LocalObjectReference{Name: b.run + "-config"}, int32(0o555)
 	spec.Volumes = []corev1.Volume{
-		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: config, DefaultMode: &mode}}},
-		{Name: "deep", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: config, Items: []corev1.KeyToPath{{Key: "key", Path: "only/deep"}}}}},
-		{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.run + "-secret", Items: []corev1.KeyToPath{{Key: "key", Path: "renamed"}}}}},
+		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: config,
+			DefaultMode:          &mode,
+		}}},
+		{Name: "deep", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: config,
+			Items:                []corev1.KeyToPath{{Key: "key", Path: "only/deep"}},
+		}}},
+		{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: b.run + "-secret",
+			Items:      []corev1.KeyToPath{{Key: "key", Path: "renamed"}},
+		}}},
 		{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
 	}
 	spec.InitContainers = []corev1.Container{b.sh("write", "mkdir $D/sub; printf mine > $D/sub/file")}

@@ -141,7 +141,8 @@ func watches(b *fixture) {
 		b.Fatal(err)
 	}
 	seen := b.awaitWatched(l, "that it has gone", isGone)
-	if want := b.ref(); seen.Ref.Job != want.Job || seen.Ref.Run != want.Run || seen.Ref.Attempt != 1 || seen.Ref.Scope != want.Scope || seen.Ref.UID != string(j.UID) {
+	if want := b.ref(); seen.Ref.Job != want.Job || seen.Ref.Run != want.Run || seen.Ref.Attempt != 1 || seen.Ref.Scope != want.Scope ||
+		seen.Ref.UID != string(j.UID) {
 		b.Errorf("what has gone is %+v, want %+v and UID %s", seen.Ref, want, j.UID)
 	}
 }

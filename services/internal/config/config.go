@@ -117,7 +117,8 @@ func Sections() []string {
 	return []string{
 		"log", "health", "listen", "kafka", "store", "elasticsearch", "objects", "buckets", "cluster", "kubernetes", "engines", "registry",
 		"telemetry", "jobs",
-		"gateway", "fetcher", "executor", "watcher", "follow", "metrics-pusher", "summaries", "prices", "sinks", "destinations", "analyst", "receivers",
+		"gateway", "fetcher", "executor", "watcher", "follow", "metrics-pusher", "summaries", "prices", "sinks",
+		"destinations", "analyst", "receivers",
 	}
 }
 

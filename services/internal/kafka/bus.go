@@ -28,16 +28,21 @@ import (
 
 // Settings say where the brokers are, and with which right is written to them.
 type Settings struct {
-	Brokers         []string              `toml:"brokers"`  // host:port of each
-	Retry           time.Duration         `toml:"retry"`    // first wait before anything is tried again, doubled up to 32 times that; zero means 250 ms
-	Session         time.Duration         `toml:"session"`  // how long the group waits for a consumer that was killed; zero means 6 s, the least that brokers allow by default
-	KeyFile         string                `toml:"key_file"` // file with the platform's key, at least 16 bytes, the same for all services; without it nobody checks who speaks for which run
-	Key             []byte                `toml:"-"`        // the platform's key itself, instead of KeyFile
-	SignaturePolicy SignaturePolicySource `toml:"-"`        // says from where on seals are demanded; nil: nowhere
-	Token           string                `toml:"-"`        // instead of a key, for who may speak for one run only: that run's token
+	Brokers []string `toml:"brokers"` // host:port of each
+	// first wait before anything is tried again, doubled up to 32 times that; zero means 250 ms
+	Retry time.Duration `toml:"retry"`
+	// how long the group waits for a consumer that was killed; zero means 6 s, the least that brokers allow by default
+	Session time.Duration `toml:"session"`
+	// file with the platform's key, at least 16 bytes, the same for all services; without it nobody checks who speaks for which run
+	KeyFile         string                `toml:"key_file"`
+	Key             []byte                `toml:"-"` // the platform's key itself, instead of KeyFile
+	SignaturePolicy SignaturePolicySource `toml:"-"` // says from where on seals are demanded; nil: nowhere
+	Token           string                `toml:"-"` // instead of a key, for who may speak for one run only: that run's token
 
-	SigningKeyFile string   `toml:"seal_key_file"` // file with the key of the seals, at least 16 bytes, the same for all services and no pod's; where it has several lines, each a key, the first seals and all are accepted. Without it events are not sealed
-	SigningKeys    [][]byte `toml:"-"`             // the keys themselves, instead of SigningKeyFile
+	// file with the key of the seals, at least 16 bytes, the same for all services and no pod's; where it has several lines, each a key,
+	// the first seals and all are accepted. Without it events are not sealed
+	SigningKeyFile string   `toml:"seal_key_file"`
+	SigningKeys    [][]byte `toml:"-"` // the keys themselves, instead of SigningKeyFile
 
 	Source string `toml:"-"` // who publishes, for others to read; empty means bai
 

@@ -200,7 +200,8 @@ func (c *consumer) handle(ctx context.Context, ms []kafka.Message) ([]kafka.Mess
 	if !errors.Is(err, event.ErrPoison) {
 		return out, err
 	}
-	if meter, ok := c.bus.settings.Meter.(refusalMeter); ok && len(ms) == 1 && (errors.Is(err, errUnsigned) || errors.Is(err, access.ErrForged)) {
+	if meter, ok := c.bus.settings.Meter.(refusalMeter); ok && len(ms) == 1 &&
+		(errors.Is(err, errUnsigned) || errors.Is(err, access.ErrForged)) {
 		meter.RecordRefused(c.group, c.step.Topic)
 	}
 	switch {

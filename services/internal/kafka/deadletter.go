@@ -82,7 +82,8 @@ func minimalDeadLetter(m kafka.Message) (kafka.Message, bool) {
 	if m.Topic != event.TopicDead || len(m.Value) == 0 {
 		return m, false
 	}
-	truncated := cmp.Or(header(m, DeadCut), fmt.Sprintf("value of %d bytes", len(m.Value))) + ", and all else, which is more than the brokers take"
+	truncated := cmp.Or(header(m, DeadCut), fmt.Sprintf("value of %d bytes", len(m.Value))) +
+		", and all else, which is more than the brokers take"
 	out := kafka.Message{Topic: m.Topic, Key: m.Key}
 	for _, h := range m.Headers {
 		switch h.Key {

@@ -116,7 +116,8 @@ func (c *consumer) lag(ctx context.Context, own []int) (map[int]int64, error) {
 		return out, nil
 	}
 	group, topic := groupID(c.group, c.step.Topic), c.step.Topic
-	committed, err := c.bus.producer.client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: own}})
+	committed, err := c.bus.producer.client.OffsetFetch(ctx,
+		&kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: own}})
 	if err == nil {
 		err = committed.Error
 	}

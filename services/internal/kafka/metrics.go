@@ -18,8 +18,8 @@ type Meter interface {
 	RecordPublished(topic string, events int)
 	// RecordRetry counts a failure that is retried.
 	RecordRetry(name, step string)
-	// RecordLag sets how many events of each partition of this process are not handled yet. The lag of other partitions is unknown from then
-	// on.
+	// RecordLag sets how many events of each partition of this process are not handled yet. The lag of other partitions is unknown from
+	// then on.
 	RecordLag(group, topic string, behind map[int]int64)
 }
 
@@ -102,7 +102,8 @@ func (c *consumer) startSpans(ms []kafka.Message) (parentTraces, func(error)) {
 	}
 	for run, n := range counts {
 		next, end := c.bus.settings.Tracer.Begin(Span{
-			Name: c.group + " handles " + c.step.Topic, Run: run, Parent: parents.parentOf(run), Topic: c.step.Topic, Group: c.group, Events: n,
+			Name: c.group + " handles " + c.step.Topic, Run: run, Parent: parents.parentOf(run),
+			Topic: c.step.Topic, Group: c.group, Events: n,
 		})
 		parents[run] = next
 		ends = append(ends, end)
@@ -123,7 +124,8 @@ func (b *Bus) startPublishSpans(events []event.Event) (parentTraces, func(error)
 			continue
 		}
 		next, end := b.settings.Tracer.Begin(Span{
-			Name: b.settings.Source + " says " + topic, Run: run, Parent: RootTrace(run), Root: topic == event.TopicSubmitted, Topic: topic, Events: 1,
+			Name: b.settings.Source + " says " + topic, Run: run, Parent: RootTrace(run),
+			Root: topic == event.TopicSubmitted, Topic: topic, Events: 1,
 		})
 		parents[run] = next
 		ends = append(ends, end)

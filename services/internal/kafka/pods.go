@@ -29,7 +29,10 @@ func (s Settings) CheckPods() error {
 // that Pods names, for the Secret of a pod.
 func (s Settings) ForPods() (pod.Access, error) {
 	tls, sasl := s.Pods.TLS, s.Pods.SASL
-	out := pod.Access{TLS: tls.IsEnabled(), CA: tls.CA, ServerName: tls.ServerName, Mechanism: sasl.Mechanism, User: sasl.User, Compression: s.Compression}
+	out := pod.Access{
+		TLS: tls.IsEnabled(), CA: tls.CA, ServerName: tls.ServerName, Mechanism: sasl.Mechanism,
+		User: sasl.User, Compression: s.Compression,
+	}
 	if tls.CAFile != "" {
 		pem, err := os.ReadFile(tls.CAFile)
 		if err != nil {

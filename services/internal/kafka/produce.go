@@ -48,7 +48,10 @@ const smallWrite = 2 << 10
 // in less time than sending and writing the saved bytes takes, and in blocks of 32 KiB. With lz4 each broker, sidecar and service allocates
 // 4 MiB even for 2 KiB.
 func codecs() map[string]kafka.Compression {
-	return map[string]kafka.Compression{"": kafka.Snappy, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd}
+	return map[string]kafka.Compression{
+		"": kafka.Snappy, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy,
+		"lz4": kafka.Lz4, "zstd": kafka.Zstd,
+	}
 }
 
 // producer writes messages. It does not collect those of several callers: each write is sent at once, and one caller's messages are in
@@ -188,7 +191,8 @@ func (p producer) produce(ctx context.Context, at topicPartition, msgs []kafka.M
 		compression = 0
 	}
 	resp, err := p.client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: at.topic, Partition: at.partition, RequiredAcks: kafka.RequireAll, Compression: compression, Records: kafka.NewRecordReader(records...),
+		Topic: at.topic, Partition: at.partition, RequiredAcks: kafka.RequireAll, Compression: compression,
+		Records: kafka.NewRecordReader(records...),
 	})
 	if err == nil {
 		err = resp.Error

@@ -81,7 +81,8 @@ func (b *Bus) rewind(ctx context.Context, group string) error {
 		switch {
 		case err == nil || errors.Is(err, kafka.GroupIdNotFound):
 			return nil
-		case isCoordinatorUnavailable(err) && passed < coordinationTimeout, errors.Is(err, kafka.NonEmptyGroup) && passed < 2*b.settings.Session:
+		case isCoordinatorUnavailable(err) && passed < coordinationTimeout, errors.Is(err, kafka.NonEmptyGroup) &&
+			passed < 2*b.settings.Session:
 		default:
 			return err
 		}
@@ -95,7 +96,8 @@ func (b *Bus) rewind(ctx context.Context, group string) error {
 
 // isCoordinatorUnavailable reports whether brokers are about to find the coordinator of a group.
 func isCoordinatorUnavailable(err error) bool {
-	return errors.Is(err, kafka.GroupCoordinatorNotAvailable) || errors.Is(err, kafka.NotCoordinatorForGroup) || errors.Is(err, kafka.GroupLoadInProgress)
+	return errors.Is(err, kafka.GroupCoordinatorNotAvailable) || errors.Is(err, kafka.NotCoordinatorForGroup) ||
+		errors.Is(err, kafka.GroupLoadInProgress)
 }
 
 // deleteGroup deletes the offsets of a group.

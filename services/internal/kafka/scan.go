@@ -41,7 +41,8 @@ func scan(ctx context.Context, s Settings, topic string, partition int, from int
 		return err
 	}
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: s.Brokers, Topic: topic, Partition: partition, MinBytes: 1, MaxBytes: maxPrefetchBytes, MaxWait: time.Second, Dialer: access.Dialer(ctx, t),
+		Brokers: s.Brokers, Topic: topic, Partition: partition, MinBytes: 1, MaxBytes: maxPrefetchBytes, MaxWait: time.Second,
+		Dialer: access.Dialer(ctx, t),
 	})
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if err := r.SetOffset(max(first, from)); err != nil {

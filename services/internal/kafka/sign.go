@@ -246,7 +246,8 @@ func (b *Bus) UnsignedWarning(ctx context.Context) string {
 	if len(open) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("messages without a seal are believed on %s: run 'bai admin seals require' when all services write seals", strings.Join(open, ", "))
+	return fmt.Sprintf("messages without a seal are believed on %s: run 'bai admin seals require' when all services write seals",
+		strings.Join(open, ", "))
 }
 
 // Verifier verifies the signatures of services.

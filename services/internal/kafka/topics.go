@@ -22,7 +22,8 @@ type TopicSettings struct {
 	Replication     int           `toml:"replication"`  // copies of each partition; zero means 3
 	Retention       time.Duration `toml:"keep"`         // how long events of runs are kept; zero means 30 days
 	StreamRetention time.Duration `toml:"keep_streams"` // how long samples and lines are kept, which the store has too; zero means 7 days
-	MaxMessage      int           `toml:"max_message"`  // bytes of what topics take at once, which services keep to; zero means 1048588, the least, which brokers take by default
+	// bytes of what topics take at once, which services keep to; zero means 1048588, the least, which brokers take by default
+	MaxMessage int `toml:"max_message"`
 }
 
 // Bounds of TopicSettings.MaxMessage. Messages of pods, which do not have the setting, fit into the least value; one fetch of a consumer
@@ -77,7 +78,8 @@ func (s TopicSettings) Topics() []Topic {
 			t.Partitions = 1
 		}
 		t.Configs = map[string]string{
-			"cleanup.policy": "delete", "max.message.bytes": strconv.Itoa(cmp.Or(s.MaxMessage, minMessageBytes)), "retention.ms": strconv.FormatInt(keep.Milliseconds(), 10),
+			"cleanup.policy": "delete", "max.message.bytes": strconv.Itoa(cmp.Or(s.MaxMessage, minMessageBytes)),
+			"retention.ms": strconv.FormatInt(keep.Milliseconds(), 10),
 		}
 		if t.Replication >= 3 {
 			t.Configs["min.insync.replicas"] = "2"
@@ -162,8 +164,8 @@ func (e *topicError) Error() string { return fmt.Sprintf("create topic %q: %v", 
 // Unwrap returns the error of the brokers.
 func (e *topicError) Unwrap() error { return e.err }
 
-// isTemporary reports whether the brokers may answer otherwise later. A controller that was started before its brokers has none that may take
-// a partition: it calls all of them fenced, under the code that also means too few brokers.
+// isTemporary reports whether the brokers may answer otherwise later. A controller that was started before its brokers has none that may
+// take a partition: it calls all of them fenced, under the code that also means too few brokers.
 func (e *topicError) isTemporary() bool {
 	kafkaErr, ok := errors.AsType[kafka.Error](e.err)
 	return ok && (kafkaErr.Temporary() || kafkaErr == kafka.InvalidReplicationFactor && strings.Contains(e.err.Error(), "currently fenced"))

@@ -16,7 +16,8 @@ import (
 // transient.
 func isTransient(err error) bool {
 	if kafkaErr, ok := errors.AsType[kafka.Error](err); ok {
-		return kafkaErr != kafka.UnknownTopicOrPartition && (kafkaErr == kafka.Unknown || kafkaErr == kafka.BrokerNotAvailable || kafkaErr.Temporary())
+		return kafkaErr != kafka.UnknownTopicOrPartition &&
+			(kafkaErr == kafka.Unknown || kafkaErr == kafka.BrokerNotAvailable || kafkaErr.Temporary())
 	}
 	return errors.Is(err, os.ErrDeadlineExceeded) // of a connection
 }

@@ -140,7 +140,8 @@ func Repeat(tb testing.TB, addr string, topics ...string) {
 	defer t.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(addr), Transport: t}
 	w := &kafka.Writer{
-		Addr: kafka.TCP(addr), BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireAll, Balancer: kafka.Murmur2Balancer{Consistent: true}, Transport: t,
+		Addr: kafka.TCP(addr), BatchTimeout: time.Millisecond, RequiredAcks: kafka.RequireAll,
+		Balancer: kafka.Murmur2Balancer{Consistent: true}, Transport: t,
 	}
 	for _, topic := range topics {
 		all, err := readAll(tb.Context(), client, topic)
@@ -163,12 +164,16 @@ func readAll(ctx context.Context, client *kafka.Client, topic string) (all []kaf
 		return nil, err
 	}
 	for _, p := range meta.Topics[0].Partitions {
-		ends, err := client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(p.ID)}}})
+		ends, err := client.ListOffsets(ctx,
+			&kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.LastOffsetOf(p.ID)}}})
 		if err != nil {
 			return nil, err
 		}
 		end := ends.Topics[topic][0].LastOffset
-		r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{client.Addr.String()}, Topic: topic, Partition: p.ID, MaxWait: 50 * time.Millisecond, MaxBytes: 10 << 20})
+		r := kafka.NewReader(kafka.ReaderConfig{
+			Brokers: []string{client.Addr.String()}, Topic: topic, Partition: p.ID,
+			MaxWait: 50 * time.Millisecond, MaxBytes: 10 << 20,
+		})
 		for at := int64(0); at < end && err == nil; {
 			var m kafka.Message
 			if m, err = r.ReadMessage(ctx); err == nil {

@@ -114,7 +114,10 @@ func (j *Job) AsJob() *batchv1.Job {
 		},
 		Status: batchv1.JobStatus{StartTime: j.Status.StartTime.DeepCopy(), CompletionTime: j.Status.CompletionTime.DeepCopy()},
 	}
-	means := map[string]batchv1.JobConditionType{"Succeeded": batchv1.JobComplete, "Failed": batchv1.JobFailed, "Suspended": batchv1.JobSuspended}
+	means := map[string]batchv1.JobConditionType{
+		"Succeeded": batchv1.JobComplete, "Failed": batchv1.JobFailed,
+		"Suspended": batchv1.JobSuspended,
+	}
 	for _, c := range j.Status.Conditions {
 		if t, ok := means[c.Type]; ok {
 			as.Status.Conditions = append(as.Status.Conditions, batchv1.JobCondition{

@@ -164,11 +164,12 @@ const (
 	EnvReadyLog  = "BAI_READY_LOG"
 	// Descriptor where a collector that is outside its pod's network is given sockets of
 	// it; empty means that it is inside.
-	EnvSockets  = "BAI_SOCKETS"
-	EnvObjects  = "BAI_OBJECTS"                     // beginning of the names of a manifest's objects
-	EnvCopy     = "BAI_COPY"                        // number of the copy of a manifest, from 0 on
-	EnvScripts  = "BAI_SCRIPTS_PATH"                // where code lies that was sent along with the descriptor
-	EnvBackend  = "BENCHMARK_AI"                    // for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
+	EnvSockets = "BAI_SOCKETS"
+	EnvObjects = "BAI_OBJECTS"      // beginning of the names of a manifest's objects
+	EnvCopy    = "BAI_COPY"         // number of the copy of a manifest, from 0 on
+	EnvScripts = "BAI_SCRIPTS_PATH" // where code lies that was sent along with the descriptor
+	// for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
+	EnvBackend  = "BENCHMARK_AI"
 	EnvFile     = "BENCHMARK_AI_FILE"               // the metrics file
 	EnvFIFO     = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe
 	EnvFIFOWait = "BENCHMARK_AI_FIFO_MAX_WAIT_TIME" // seconds that the original client library waits for the pipe
@@ -281,8 +282,9 @@ type Artifact struct {
 
 // Parser reads the output of a benchmark tool once the benchmark has ended.
 type Parser struct {
-	Kind     string            `json:"kind"`               // of package parsers
-	Path     string            `json:"path,omitempty"`     // of the file, or a pattern that one file matches; empty means the benchmark's output
+	Kind string `json:"kind"` // of package parsers
+	// of the file, or a pattern that one file matches; empty means the benchmark's output
+	Path     string            `json:"path,omitempty"`
 	Stream   string            `json:"stream,omitempty"`   // stdout, stderr or both, of the output; empty means what the kind reads
 	Metrics  map[string]string `json:"metrics,omitempty"`  // of the kinds json and csv: name → path or column
 	Optional bool              `json:"optional,omitempty"` // no result is no failure

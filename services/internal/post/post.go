@@ -1,5 +1,5 @@
-// Package post sends requests to one address over HTTP, for sinks, destinations and receivers. It reads their secrets from files, and tells a
-// refusal from a failure that passes.
+// Package post sends requests to one address over HTTP, for sinks, destinations and receivers. It reads their secrets from files, and tells
+// a refusal from a failure that passes.
 package post
 
 import (
@@ -23,12 +23,13 @@ import (
 // Settings say where a place is, and who speaks to it. Secrets lie in files,
 // which are read again for each request, so that they can be renewed in place.
 type Settings struct {
-	URL          string        `toml:"url"`           // http:// or https://, without a password
-	Username     string        `toml:"username"`      // for basic authentication
-	PasswordFile string        `toml:"password_file"` // file with that user's password
-	TokenFile    string        `toml:"token_file"`    // file with a bearer token, instead of a user
-	CAFile       string        `toml:"ca_file"`       // PEM file of the authorities that the place's certificate is checked with; empty means the system's
-	Timeout      time.Duration `toml:"timeout"`       // of one request; zero means 30 s
+	URL          string `toml:"url"`           // http:// or https://, without a password
+	Username     string `toml:"username"`      // for basic authentication
+	PasswordFile string `toml:"password_file"` // file with that user's password
+	TokenFile    string `toml:"token_file"`    // file with a bearer token, instead of a user
+	// PEM file of the authorities that the place's certificate is checked with; empty means the system's
+	CAFile  string        `toml:"ca_file"`
+	Timeout time.Duration `toml:"timeout"` // of one request; zero means 30 s
 }
 
 // Validate names every setting at fault, below the table called name.
@@ -77,7 +78,8 @@ func New(s Settings) (*Client, error) {
 	}
 	return &Client{settings: s, http: &http.Client{
 		Transport: t, Timeout: cmp.Or(s.Timeout, 30*time.Second),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the body is for the configured place only
+		// the body is for the configured place only
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
@@ -172,7 +174,8 @@ func verdict(resp *http.Response, text string) (answer string, err error) {
 		return "", &PermanentError{Status: resp.StatusCode, Text: text}
 	}
 	err = &TemporaryError{Status: resp.StatusCode, Text: text, After: retryAfter(resp.Header)}
-	if resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusGatewayTimeout { // a proxy's: the server behind it may have handled it
+	// those are a proxy's: the server behind it may have handled the request
+	if resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusGatewayTimeout {
 		err = fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	return "", err
@@ -188,7 +191,8 @@ func retryAfter(h http.Header) time.Duration {
 		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 	}
 	at, err := http.ParseTime(text)
-	if reset, errReset := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64); text == "" && errReset == nil && h.Get("X-Ratelimit-Remaining") == "0" {
+	if reset, errReset := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64); text == "" && errReset == nil &&
+		h.Get("X-Ratelimit-Remaining") == "0" {
 		at, err = time.Unix(reset, 0), nil
 	}
 	now, errNow := http.ParseTime(h.Get("Date"))

@@ -25,9 +25,12 @@ import (
 
 // Settings say which registries are asked. The zero value asks all that are public.
 type Settings struct {
-	Off      bool          `toml:"off"`      // ask none: images' own entrypoints are followed from the log of their container
-	Platform string        `toml:"platform"` // of the nodes, for images that are made for several: OS/ARCH; empty means linux/amd64. A descriptor's node_selector for kubernetes.io/arch goes before it
-	Hosts    []string      `toml:"hosts"`    // of registries, and of those that give tokens or blobs for them, that may be asked: example.com, *.example.com; none means every
+	Off bool `toml:"off"` // ask none: images' own entrypoints are followed from the log of their container
+	// of the nodes, for images that are made for several: OS/ARCH; empty means linux/amd64. A descriptor's node_selector for
+	// kubernetes.io/arch goes before it
+	Platform string `toml:"platform"`
+	// of registries, and of those that give tokens or blobs for them, that may be asked: example.com, *.example.com; none means every
+	Hosts    []string      `toml:"hosts"`
 	Networks []string      `toml:"networks"` // that are not public and may be asked all the same: 10.0.0.0/8, or the word loopback
 	Timeout  time.Duration `toml:"timeout"`  // of all that is asked about one image; zero means 20 s
 }

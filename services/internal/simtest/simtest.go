@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Count returns how many simulations a test makes: usual, or as many as the variable BAI_SIMULATIONS says. A variable that is no number fails the
-// test.
+// Count returns how many simulations a test makes: usual, or as many as the variable BAI_SIMULATIONS says. A variable that is no number
+// fails the test.
 func Count(tb testing.TB, usual int) int {
 	tb.Helper()
 	text := os.Getenv("BAI_SIMULATIONS")

@@ -29,12 +29,14 @@ func Expired(since time.Time, descriptor string, now time.Time) bool {
 
 // WaitMessage tells the user that a run waits for a newer release of a service.
 func WaitMessage(service, descriptor string, faults parser.Faults) string {
-	return fmt.Sprintf("waiting for a newer %s, %s at most; this one cannot read what the gateway accepted: %s", service, deadlineOf(descriptor), FaultLines(faults))
+	return fmt.Sprintf("waiting for a newer %s, %s at most; this one cannot read what the gateway accepted: %s", service,
+		deadlineOf(descriptor), FaultLines(faults))
 }
 
 // TimeoutMessage tells the user that none came.
 func TimeoutMessage(service, descriptor string, faults parser.Faults) string {
-	return fmt.Sprintf("no newer %s came within %s; this one cannot read what the gateway accepted: %s", service, deadlineOf(descriptor), FaultLines(faults))
+	return fmt.Sprintf("no newer %s came within %s; this one cannot read what the gateway accepted: %s", service,
+		deadlineOf(descriptor), FaultLines(faults))
 }
 
 // FaultLines says what is wrong with a descriptor, a line for each of the first faults.

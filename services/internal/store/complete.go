@@ -111,6 +111,7 @@ func (c *Completeness) count(s Stream) {
 	}
 	if missing := s.End.Count - s.Stored; missing > 0 {
 		c.Missing += missing
-		c.Awaited = append(c.Awaited, fmt.Sprintf("%s of %s of pod %s", expectedStream{topic: s.Topic}.plural(missing), s.Origin.Kind, s.Origin.Pod))
+		c.Awaited = append(c.Awaited,
+			fmt.Sprintf("%s of %s of pod %s", expectedStream{topic: s.Topic}.plural(missing), s.Origin.Kind, s.Origin.Pod))
 	}
 }

@@ -93,7 +93,10 @@ func Fingerprint(image string, pods []PodEnvironment) string {
 func MachineFingerprint(pods []PodEnvironment) string {
 	machines := make([]PodEnvironment, len(pods))
 	for i, p := range pods {
-		machines[i] = PodEnvironment{Origin: Origin{Stream: event.Stream{Role: p.Origin.Role}}, Environment: event.Environment{Machine: p.Machine}}
+		machines[i] = PodEnvironment{
+			Origin:      Origin{Stream: event.Stream{Role: p.Origin.Role}},
+			Environment: event.Environment{Machine: p.Machine},
+		}
 	}
 	return Fingerprint("", machines)
 }

@@ -32,7 +32,8 @@ func (k SeriesKey) ID() string {
 
 // Equal reports whether both are the same series. It is much faster than to compare IDs.
 func (k SeriesKey) Equal(o SeriesKey) bool {
-	return k.Metric == o.Metric && maps.Equal(k.Labels, o.Labels) && k.Unit == o.Unit && k.Task == o.Task && k.Cell == o.Cell && k.Namespace == o.Namespace
+	return k.Metric == o.Metric && maps.Equal(k.Labels, o.Labels) && k.Unit == o.Unit && k.Task == o.Task &&
+		k.Cell == o.Cell && k.Namespace == o.Namespace
 }
 
 // PointRun is what all points of a run have in common. Empty fields are unknown.
@@ -135,14 +136,14 @@ type Points interface {
 
 // PointReader reads points. The latest writes may be missing.
 type PointReader interface {
-	// Series returns up to limit series with points, in order of namespace, task and metric, and the cursor of the next page, empty after the
-	// last. Cursor "" is the first page. Runs that are excluded are no points.
+	// Series returns up to limit series with points, in order of namespace, task and metric, and the cursor of the next page, empty after
+	// the last. Cursor "" is the first page. Runs that are excluded are no points.
 	Series(ctx context.Context, q SeriesQuery, cursor string, limit int) (page []Series, next string, err error)
 	// Points returns up to limit points, the newest or the oldest first. Fewer than limit are the last ones. Runs that are excluded are no
 	// points. A page costs the same however many points the series has.
 	Points(ctx context.Context, q PointQuery, limit int) ([]Point, error)
-	// RunPoints returns the points of up to MaxPointRuns runs, in the order of their IDs, those of excluded runs, too. A run whose points are
-	// not stored is missing. With metrics only points of these metrics are returned.
+	// RunPoints returns the points of up to MaxPointRuns runs, in the order of their IDs, those of excluded runs, too. A run whose points
+	// are not stored is missing. With metrics only points of these metrics are returned.
 	RunPoints(ctx context.Context, runs, metrics []string) ([]RunPoints, error)
 }
 

@@ -167,9 +167,9 @@ func Fold(text string) string { return strings.ToLower(text) }
 type Runs interface {
 	RunReader
 
-	// PutRun stores r and the change c that led to it, both or neither for any reader. c.Revision is r.Revision and follows the stored run's
-	// without a gap, else PutRun returns ErrConflict. If an event with c's ID was recorded for this run before, PutRun stores nothing and
-	// returns ErrExists, whatever the revision.
+	// PutRun stores r and the change c that led to it, both or neither for any reader. c.Revision is r.Revision and follows the stored
+	// run's without a gap, else PutRun returns ErrConflict. If an event with c's ID was recorded for this run before, PutRun stores nothing
+	// and returns ErrExists, whatever the revision.
 	PutRun(ctx context.Context, r Run, c Change) error
 }
 
@@ -177,9 +177,8 @@ type Runs interface {
 type RunReader interface {
 	// Run returns the run, as last written by any process, or ErrNotFound.
 	Run(ctx context.Context, id string) (Run, error)
-	// Runs returns up to limit runs, newest or oldest first (by Created, then ID), and the token of the next page, empty after the last. Token
-	// "" is the first page.
-	// Pages neither skip nor repeat a run while new runs are added.
+	// Runs returns up to limit runs, newest or oldest first (by Created, then ID), and the token of the next page, empty after the last.
+	// Token "" is the first page. Pages neither skip nor repeat a run while new runs are added.
 	Runs(ctx context.Context, f RunFilter, token string, limit int) (runs []Run, next string, err error)
 	// Changes returns up to limit changes of a run with revisions greater than
 	// after, in order.

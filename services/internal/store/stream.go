@@ -63,14 +63,15 @@ type LineQuery struct {
 	Tokens    []string // tokens that a line must have, all of them, as Words returns them; none means all
 	Last      int      // only the last so many of the selected lines of each source; 0 means all
 
-	// Since selects, in each source, the lines from the first one on that was read at this time or later, whatever its tokens; zero means all.
-	// Lines that follow it in its source are selected whenever they were read.
+	// Since selects, in each source, the lines from the first one on that was read at this time or later, whatever its tokens; zero means
+	// all. Lines that follow it in its source are selected whenever they were read.
 	Since time.Time
 }
 
 // Matches reports whether the query selects lines of an origin.
 func (q LineQuery) Matches(o Origin) bool {
-	return (q.Attempt == 0 || q.Attempt == o.Attempt) && (q.StreamID == "" || q.StreamID == o.StreamID()) && (q.Container == "" || q.Container == o.Container)
+	return (q.Attempt == 0 || q.Attempt == o.Attempt) && (q.StreamID == "" || q.StreamID == o.StreamID()) &&
+		(q.Container == "" || q.Container == o.Container)
 }
 
 // CursorScope returns the parts of the query that a cursor depends on: a cursor of one query is valid for another with the same scope.
@@ -100,8 +101,8 @@ type Streams interface {
 
 // Appender stores samples and lines.
 type Appender interface {
-	// AppendSamples stores the new samples of batches, all of them or none. StreamID, Seq, Sub and Name identify a sample. Stored samples stay
-	// unchanged, and so does the End of a source. It returns ErrRefused for data that no store accepts.
+	// AppendSamples stores the new samples of batches, all of them or none. StreamID, Seq, Sub and Name identify a sample. Stored samples
+	// stay unchanged, and so does the End of a source. It returns ErrRefused for data that no store accepts.
 	AppendSamples(ctx context.Context, batches []Samples) error
 	// AppendLines stores the new lines of batches, all of them or none. StreamID and Seq identify a line. Stored lines stay unchanged.
 	AppendLines(ctx context.Context, batches []Lines) error

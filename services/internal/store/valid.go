@@ -35,7 +35,8 @@ func (b Samples) Validate() error {
 	}
 	for i, s := range b.Samples {
 		if s.Name == "" || s.Seq < 0 || s.Sub < 0 {
-			return fmt.Errorf("samples of run %q: %w: samples[%d]: name %q, seq %d, sub %d: a name and numbers from 0 are wanted", b.Origin.Run, ErrRefused, i, s.Name, s.Seq, s.Sub)
+			return fmt.Errorf("samples of run %q: %w: samples[%d]: name %q, seq %d, sub %d: a name and numbers from 0 are wanted",
+				b.Origin.Run, ErrRefused, i, s.Name, s.Seq, s.Sub)
 		}
 	}
 	return nil
@@ -78,7 +79,8 @@ func (p RunPoints) Validate() error {
 	for i, s := range p.Points {
 		id := p.Key(s).ID()
 		if s.Metric == "" || seen[id] {
-			return fmt.Errorf("points of run %q: %w: points[%d]: metric %q: a name, and one point for each series are wanted", p.Run, ErrRefused, i, s.Metric)
+			return fmt.Errorf("points of run %q: %w: points[%d]: metric %q: a name, and one point for each series are wanted",
+				p.Run, ErrRefused, i, s.Metric)
 		}
 		seen[id] = true
 	}

@@ -68,7 +68,8 @@ func testConcurrency(t *testing.T, s Store) {
 		go func() { seen <- follow(ctx, s, rows) }()
 		must(t, concurrently(func() error {
 			return repeat(rows/step, func(i int) error {
-				return errors.Join(s.AppendLines(ctx, lines(all[:(i+1)*step]...)), s.AppendSamples(ctx, []store.Samples{{Origin: o, Samples: []event.Sample{NewSample(int64(i), "v", 1)}}}))
+				return errors.Join(s.AppendLines(ctx, lines(all[:(i+1)*step]...)),
+					s.AppendSamples(ctx, []store.Samples{{Origin: o, Samples: []event.Sample{NewSample(int64(i), "v", 1)}}}))
 			})
 		}))
 		wantSame(t, all, <-seen)

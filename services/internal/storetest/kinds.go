@@ -12,12 +12,14 @@ import (
 // Kinds are all kinds of documents.
 func Kinds() []store.Kind {
 	return []store.Kind{
-		store.KindIdempotencyKey, store.KindRunName, store.KindSubmission, store.KindOutbox, store.KindCancel, store.KindDescriptor, store.KindArtifact,
+		store.KindIdempotencyKey, store.KindRunName, store.KindSubmission, store.KindOutbox, store.KindCancel,
+		store.KindDescriptor, store.KindArtifact,
 		store.KindCodeBundle, store.KindPin, store.KindSchedule, store.KindScheduleVersion, store.KindFirings, store.KindBackfill,
 		store.KindSet, store.KindSetRequest, store.KindOpenSet, store.KindSetRollup, store.KindBaseline, store.KindOrder,
 		store.KindDownload, store.KindObject, store.KindQueue, store.KindSlotTable, store.KindPlan, store.KindWatch, store.KindLogProgress,
 		store.KindPendingSummary, store.KindSummary, store.KindPoints, store.KindReindex, store.KindOwed, store.KindEnvironment,
-		store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindIncidentIndex, store.KindConfirmation, store.KindConfirmationRuns,
+		store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindIncidentIndex,
+		store.KindConfirmation, store.KindConfirmationRuns,
 		store.KindIncidentGroup, store.KindDelivery, store.KindUnsentNotice, store.KindAck, store.KindMute,
 		store.KindLease, store.KindSignatures, store.KindPeerBroker,
 	}
@@ -42,9 +44,10 @@ func testKinds(t *testing.T, s Store) {
 		wantError(t, err, store.ErrNotFound)
 		next, err := store.Replace(ctx, s, k, "ann/x", 1, map[string]int{"of": -i})
 		must(t, err)
-		eventually(t, fmt.Sprintf("documents of kind %s", k), fmt.Sprintf("01kdvr00070000000000000007:1=%d ann/x:%d=%d ann/x@2:1=%d ", i, next, -i, i), func() (string, error) {
-			return listing(s.Docs(ctx, k, "", 10))
-		})
+		eventually(t, fmt.Sprintf("documents of kind %s", k),
+			fmt.Sprintf("01kdvr00070000000000000007:1=%d ann/x:%d=%d ann/x@2:1=%d ", i, next, -i, i), func() (string, error) {
+				return listing(s.Docs(ctx, k, "", 10))
+			})
 		eventually(t, fmt.Sprintf("documents of kind %s after one", k), fmt.Sprintf("ann/x@2:1=%d ", i), func() (string, error) {
 			return listing(s.Docs(ctx, k, "ann/x", 10))
 		})

@@ -358,14 +358,16 @@ func matches(f store.RunFilter, r store.Run) bool {
 			return false
 		}
 	}
-	return matchesUse(f, r) && matchesSet(f, r) && matchesField(f.Owner, r.Owner) && matchesField(f.Namespace, r.Namespace) && matchesField(f.Name, r.Name) && matchesField(f.Schedule, r.Schedule) &&
+	return matchesUse(f, r) && matchesSet(f, r) && matchesField(f.Owner, r.Owner) && matchesField(f.Namespace, r.Namespace) &&
+		matchesField(f.Name, r.Name) && matchesField(f.Schedule, r.Schedule) &&
 		(len(f.Phases) == 0 || slices.Contains(f.Phases, r.Phase)) && (len(f.Outcomes) == 0 || slices.Contains(f.Outcomes, r.Outcome)) &&
 		!r.Created.Before(f.Since) && (f.Until.IsZero() || r.Created.Before(f.Until)) && matchesText(r, f.Text)
 }
 
 // matchesUse reports whether a run has the framework and data that a filter requires.
 func matchesUse(f store.RunFilter, r store.Run) bool {
-	return matchesField(f.Framework, r.Framework) && matchesField(f.FrameworkVersion, r.FrameworkVersion) && (f.DataID == "" || slices.Contains(r.DataIDs, f.DataID))
+	return matchesField(f.Framework, r.Framework) && matchesField(f.FrameworkVersion, r.FrameworkVersion) &&
+		(f.DataID == "" || slices.Contains(r.DataIDs, f.DataID))
 }
 
 // matchesSet reports whether a run belongs to the set, and to the cell of that, which a filter requires.

@@ -111,5 +111,6 @@ func seriesOf(points []store.Point) []store.Series {
 }
 
 func compareSeries(a, b store.Series) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.ID(), b.ID()))
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Task, b.Task),
+		cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.ID(), b.ID()))
 }

@@ -60,7 +60,10 @@ func wantSameAnswer(rt *rapid.T, call string, want, got any, wantErr, err error)
 
 func (m *model) doc(rt *rapid.T) {
 	ctx := rt.Context()
-	d := store.Doc{Kind: kind, Key: m.key(rt, "key"), Version: rapid.Int64Range(0, 3).Draw(rt, "version"), Value: fmt.Appendf(nil, "%d", rapid.Int().Draw(rt, "value"))}
+	d := store.Doc{
+		Kind: kind, Key: m.key(rt, "key"), Version: rapid.Int64Range(0, 3).Draw(rt, "version"),
+		Value: fmt.Appendf(nil, "%d", rapid.Int().Draw(rt, "value")),
+	}
 	switch rapid.SampledFrom([]string{"create", "replace", "delete"}).Draw(rt, "verb") {
 	case "create":
 		wantSameAnswer(rt, "create", nil, nil, m.memory.CreateDoc(ctx, d), m.CreateDoc(ctx, d))
@@ -148,19 +151,23 @@ func (m *model) lines(rt *rapid.T) {
 
 func line(rt *rapid.T) event.Line {
 	return event.Line{
-		Seq: rapid.Int64Range(0, 90).Draw(rt, "seq"), Time: rapid.Int64().Draw(rt, "time"), Text: rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune("aB1_.- é")), 0, 9, -1)).Draw(rt, "text"),
-		Stderr: rapid.Bool().Draw(rt, "err"), Truncated: rapid.Bool().Draw(rt, "cut"), Unterminated: rapid.Bool().Draw(rt, "open"), Raw: rapid.Int64Min(0).Draw(rt, "raw"),
+		Seq: rapid.Int64Range(0, 90).Draw(rt, "seq"), Time: rapid.Int64().Draw(rt, "time"),
+		Text:   rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune("aB1_.- é")), 0, 9, -1)).Draw(rt, "text"),
+		Stderr: rapid.Bool().Draw(rt, "err"), Truncated: rapid.Bool().Draw(rt, "cut"), Unterminated: rapid.Bool().Draw(rt, "open"),
+		Raw: rapid.Int64Min(0).Draw(rt, "raw"),
 	}
 }
 
 func (m *model) list(rt *rapid.T) {
 	f := store.RunFilter{
-		Namespace: m.prefix, Owner: rapid.SampledFrom([]string{"", "ann"}).Draw(rt, "owner"), Schedule: rapid.SampledFrom([]string{"", "", "night"}).Draw(rt, "schedule"),
-		Set: rapid.SampledFrom([]string{"", "", "s"}).Draw(rt, "set"), Cell: rapid.SampledFrom([]string{"", "x=1"}).Draw(rt, "cell"),
+		Namespace: m.prefix, Owner: rapid.SampledFrom([]string{"", "ann"}).Draw(rt, "owner"),
+		Schedule: rapid.SampledFrom([]string{"", "", "night"}).Draw(rt, "schedule"),
+		Set:      rapid.SampledFrom([]string{"", "", "s"}).Draw(rt, "set"), Cell: rapid.SampledFrom([]string{"", "x=1"}).Draw(rt, "cell"),
 		Phases: rapid.SliceOfN(rapid.SampledFrom(event.Phases()), 0, 3).Draw(rt, "phases"),
 		Labels: rapid.MapOf(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"})).Draw(rt, "labels"),
 		Text:   rapid.SampledFrom([]string{"", "", "T", m.prefix + "A"}).Draw(rt, "text"), Oldest: rapid.Bool().Draw(rt, "oldest"),
-		Since: rapid.SampledFrom([]time.Time{{}, at(1)}).Draw(rt, "since"), Until: rapid.SampledFrom([]time.Time{{}, at(2)}).Draw(rt, "until"),
+		Since: rapid.SampledFrom([]time.Time{{}, at(1)}).Draw(rt, "since"),
+		Until: rapid.SampledFrom([]time.Time{{}, at(2)}).Draw(rt, "until"),
 	}
 	limit := rapid.IntRange(1, 4).Draw(rt, "limit")
 	want, wantErr := listRuns(rt.Context(), m.memory, f, limit)()
@@ -175,7 +182,8 @@ func (m *model) compare(rt *rapid.T) {
 	m.comparePoints(rt)
 	for _, name := range []string{"a", "b", "ç"} {
 		run := m.prefix + name
-		q, lq := store.SampleQuery{Run: run, Names: names}, store.LineQuery{Run: run, Attempt: rapid.IntRange(0, 2).Draw(rt, "attempt"), Last: last}
+		q, lq := store.SampleQuery{Run: run, Names: names},
+			store.LineQuery{Run: run, Attempt: rapid.IntRange(0, 2).Draw(rt, "attempt"), Last: last}
 		lq.Tokens = store.Words(rapid.SampledFrom([]string{"", "", "many", "a", "b1 a", "é"}).Draw(rt, "words"))
 		samples, err := readSamples(ctx, m.memory, q, 1<<20)()
 		m.eventually(rt, "samples", samples, err, func() (any, error) { return readSamples(ctx, m, q, limit)() })

@@ -35,7 +35,8 @@ func (m *model) comparePoints(rt *rapid.T) {
 	series, err := listSeries(ctx, m.memory, sq, 100)
 	m.eventually(rt, "series", series, err, func() (any, error) { return listSeries(ctx, m, sq, 2) })
 	q := store.PointQuery{
-		Oldest: rapid.Bool().Draw(rt, "oldest"), Since: rapid.SampledFrom([]time.Time{{}, at(1)}).Draw(rt, "since"), Until: rapid.SampledFrom([]time.Time{{}, at(2)}).Draw(rt, "until"),
+		Oldest: rapid.Bool().Draw(rt, "oldest"), Since: rapid.SampledFrom([]time.Time{{}, at(1)}).Draw(rt, "since"),
+		Until:  rapid.SampledFrom([]time.Time{{}, at(2)}).Draw(rt, "until"),
 		Series: store.SeriesKey{Namespace: m.prefix, Task: "train", Metric: "a", Unit: "s", Labels: map[string]string{"k": "0"}},
 	}
 	points, err := medians(readPoints(ctx, m.memory, q, 100))()

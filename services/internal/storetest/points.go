@@ -33,14 +33,17 @@ func fullPoints(run string) store.RunPoints {
 	return store.RunPoints{
 		PointRun: store.PointRun{
 			Run: run, Namespace: "pets", Task: "größe \"x\"", Set: "s", Cell: "n=1,\"q\"=☃", Ordinal: 3, Time: at(5), Complete: true,
-			Version: "v1", Image: "img:1", Images: []string{"sha256:a", "sha256:b"}, Descriptor: "d1", Data: "d2", Code: "d3", Platform: "v9",
+			Version: "v1", Image: "img:1", Images: []string{"sha256:a", "sha256:b"}, Descriptor: "d1",
+			Data: "d2", Code: "d3", Platform: "v9",
 			Machine: "m1", Hardware: "EPYC, 8 CPUs", Nodes: []string{"a", "b"},
 		},
 		Revision: 7,
 		Points: []store.Summary{
 			{
-				Metric: "löss", Unit: "%", Labels: map[string]string{"gpu": "0", "a.b": "<>&\u2028"}, N: 5, NotNumbers: 1, Min: -inf, Max: inf, Median: 1.0 / 3, P90: 1e300, P95: 5e-324,
-				P99: nan, Mean: nan, SD: nan, First: -0.5, Last: 1e21, Interval: &store.Interval{Low: -inf, High: 0.1, Level: 0.96875}, Direction: event.Lower,
+				Metric: "löss", Unit: "%", Labels: map[string]string{"gpu": "0", "a.b": "<>&\u2028"}, N: 5, NotNumbers: 1, Min: -inf,
+				Max: inf, Median: 1.0 / 3, P90: 1e300, P95: 5e-324,
+				P99: nan, Mean: nan, SD: nan, First: -0.5, Last: 1e21, Interval: &store.Interval{Low: -inf, High: 0.1, Level: 0.96875},
+				Direction: event.Lower,
 			},
 			{Metric: "run.duration", Unit: "s", Median: 2},
 		},
@@ -98,15 +101,21 @@ func testPoints(t *testing.T, s Store) {
 		want  string
 	}{
 		"the newest first, without runs that are excluded": {store.PointQuery{}, "r4=4 r0=0 r3=3 r2=2 r1=1"},
-		"the oldest first":                           {store.PointQuery{Oldest: true}, "r1=1 r2=2 r3=3 r0=0 r4=4"},
-		"of a time or later":                         {store.PointQuery{Since: at(3)}, "r4=4 r0=0 r3=3 r2=2"},
-		"before a time":                              {store.PointQuery{Until: at(5)}, "r3=3 r2=2 r1=1"},
-		"between times, the oldest first":            {store.PointQuery{Since: at(3), Until: at(6), Oldest: true}, "r2=2 r3=3 r0=0"},
-		"between equal times":                        {store.PointQuery{Since: at(3), Until: at(3)}, ""},
-		"after a position":                           {store.PointQuery{After: store.PointPosition{Time: at(3), Run: "r3"}}, "r2=2 r1=1"},
-		"after a position where no point is":         {store.PointQuery{After: store.PointPosition{Time: at(4), Run: "q"}, Oldest: true}, "r0=0 r4=4"},
-		"after the last":                             {store.PointQuery{After: store.PointPosition{Time: at(1), Run: "r1"}}, ""},
-		"since the first time that a point may have": {store.PointQuery{Since: time.Unix(0, math.MinInt64), Until: time.Unix(0, math.MaxInt64)}, "r4=4 r0=0 r3=3 r2=2 r1=1"},
+		"the oldest first":                {store.PointQuery{Oldest: true}, "r1=1 r2=2 r3=3 r0=0 r4=4"},
+		"of a time or later":              {store.PointQuery{Since: at(3)}, "r4=4 r0=0 r3=3 r2=2"},
+		"before a time":                   {store.PointQuery{Until: at(5)}, "r3=3 r2=2 r1=1"},
+		"between times, the oldest first": {store.PointQuery{Since: at(3), Until: at(6), Oldest: true}, "r2=2 r3=3 r0=0"},
+		"between equal times":             {store.PointQuery{Since: at(3), Until: at(3)}, ""},
+		"after a position":                {store.PointQuery{After: store.PointPosition{Time: at(3), Run: "r3"}}, "r2=2 r1=1"},
+		"after a position where no point is": {
+			store.PointQuery{After: store.PointPosition{Time: at(4), Run: "q"}, Oldest: true},
+			"r0=0 r4=4",
+		},
+		"after the last": {store.PointQuery{After: store.PointPosition{Time: at(1), Run: "r1"}}, ""},
+		"since the first time that a point may have": {store.PointQuery{
+			Since: time.Unix(0, math.MinInt64),
+			Until: time.Unix(0, math.MaxInt64),
+		}, "r4=4 r0=0 r3=3 r2=2 r1=1"},
 	} {
 		eventually(t, name, tt.want, read(tt.query, 100))
 		eventually(t, name+", page by page", tt.want, read(tt.query, 2))
@@ -129,7 +138,8 @@ func testPoints(t *testing.T, s Store) {
 		full := fullPoints("full")
 		must(t, s.PutPoints(ctx, full))
 		for _, v := range full.Points {
-			eventually(t, v.Metric, []store.Point{{PointRun: full.PointRun, Summary: v}}, readPoints(ctx, s, store.PointQuery{Series: full.Key(v)}, 10))
+			eventually(t, v.Metric, []store.Point{{PointRun: full.PointRun, Summary: v}},
+				readPoints(ctx, s, store.PointQuery{Series: full.Key(v)}, 10))
 		}
 	})
 	t.Run("what no store keeps is refused", func(t *testing.T) { testRefusedPoints(t, s) })
@@ -251,12 +261,27 @@ func testSeries(t *testing.T, s Store) {
 		query store.SeriesQuery
 		want  string
 	}{
-		"all, in order": {store.SeriesQuery{}, "cars/test/loss 1 5 lower,cars/test/löss 1 5,cars/test/speed 1 5,cars/train/loss 2 3 lower,cars/train/löss 2 3,cars/train/speed 2 3," +
-			"pets/test/loss 1 2 higher,pets/test/löss 1 2,pets/test/speed 1 2,pets/train/loss 2 4 higher,pets/train/löss 2 4,pets/train/speed 2 4"},
-		"of a namespace and a task":        {store.SeriesQuery{Namespace: "pets", Task: "test"}, "pets/test/loss 1 2 higher,pets/test/löss 1 2,pets/test/speed 1 2"},
-		"of a task":                        {store.SeriesQuery{Task: "train", MetricPrefix: "s"}, "cars/train/speed 2 3,pets/train/speed 2 4"},
-		"whose metric begins with a text":  {store.SeriesQuery{Namespace: "cars", MetricPrefix: "lö"}, "cars/test/löss 1 5,cars/train/löss 2 3"},
-		"whose metric is the text":         {store.SeriesQuery{Namespace: "cars", MetricPrefix: "loss"}, "cars/test/loss 1 5 lower,cars/train/loss 2 3 lower"},
+		"all, in order": {
+			store.SeriesQuery{},
+			"cars/test/loss 1 5 lower,cars/test/löss 1 5,cars/test/speed 1 5,cars/train/loss 2 3 lower,cars/train/löss 2 3,cars/train/speed 2 3," +
+				"pets/test/loss 1 2 higher,pets/test/löss 1 2,pets/test/speed 1 2,pets/train/loss 2 4 higher,pets/train/löss 2 4,pets/train/speed 2 4",
+		},
+		"of a namespace and a task": {
+			store.SeriesQuery{Namespace: "pets", Task: "test"},
+			"pets/test/loss 1 2 higher,pets/test/löss 1 2,pets/test/speed 1 2",
+		},
+		"of a task": {
+			store.SeriesQuery{Task: "train", MetricPrefix: "s"},
+			"cars/train/speed 2 3,pets/train/speed 2 4",
+		},
+		"whose metric begins with a text": {
+			store.SeriesQuery{Namespace: "cars", MetricPrefix: "lö"},
+			"cars/test/löss 1 5,cars/train/löss 2 3",
+		},
+		"whose metric is the text": {
+			store.SeriesQuery{Namespace: "cars", MetricPrefix: "loss"},
+			"cars/test/loss 1 5 lower,cars/train/loss 2 3 lower",
+		},
 		"of a metric of excluded runs":     {store.SeriesQuery{MetricPrefix: "hid"}, ""},
 		"of a namespace that there is not": {store.SeriesQuery{Namespace: "pet"}, ""},
 	} {
@@ -266,7 +291,12 @@ func testSeries(t *testing.T, s Store) {
 	t.Run("units, labels and cells make series of their own", func(t *testing.T) {
 		p := NewPoints("r8", at(8), 1)
 		p.Task = "own"
-		p.Points = []store.Summary{{Metric: "m"}, {Metric: "m", Unit: "s"}, {Metric: "m", Labels: map[string]string{"k": "v"}}, {Metric: "m", Labels: map[string]string{"k": "w"}}}
+		p.Points = []store.Summary{
+			{Metric: "m"},
+			{Metric: "m", Unit: "s"},
+			{Metric: "m", Labels: map[string]string{"k": "v"}},
+			{Metric: "m", Labels: map[string]string{"k": "w"}},
+		}
 		must(t, s.PutPoints(ctx, p))
 		p.Run, p.Cell = "r7", "n=1"
 		must(t, s.PutPoints(ctx, p))
@@ -294,7 +324,8 @@ func listSeries(ctx context.Context, s Store, q store.SeriesQuery, limit int) (s
 			return "", fmt.Errorf("a page of %d before the last: %w", len(page), err)
 		}
 		for _, one := range page {
-			text := fmt.Sprintf("%s/%s/%s %d %d %s", one.Namespace, one.Task, one.Metric, one.Points, int(one.Newest.Sub(at(0)).Seconds()), one.Direction)
+			text := fmt.Sprintf("%s/%s/%s %d %d %s", one.Namespace, one.Task, one.Metric, one.Points,
+				int(one.Newest.Sub(at(0)).Seconds()), one.Direction)
 			all = append(all, strings.TrimSpace(text))
 		}
 		if cursor = next; cursor == "" {

@@ -35,7 +35,8 @@ func testResults(t *testing.T, s Store) {
 		o := NewOrigin("r", strings.Repeat("p", pod+1))
 		o.Index = pod
 		where, _ = where.With(store.PodEnvironment{Origin: o, Environment: event.Environment{
-			Machine: event.Machine{CPUModel: "a", CPULimit: 0.5, GPUs: []event.GPU{{Model: "g"}}}, Tools: map[string]string{"gcc": "1"}, Unknown: []string{"x"},
+			Machine: event.Machine{CPUModel: "a", CPULimit: 0.5, GPUs: []event.GPU{{Model: "g"}}},
+			Tools:   map[string]string{"gcc": "1"}, Unknown: []string{"x"},
 		}})
 	}
 	must(t, store.Create(t.Context(), s, store.KindEnvironment, "r", where))

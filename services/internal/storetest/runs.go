@@ -80,11 +80,15 @@ func testFilters(t *testing.T, s Store) {
 	for i := range 12 {
 		r, c := NewRun(fmt.Sprintf("run%02d", i), at(i/2)) // two in each second
 		r.Owner, r.Namespace, r.Name = pickOne(i, "ann", "bob", "ann b"), pickOne(i, "pets", "cars"), pickOne(i, "", "nightly", "", "x")
-		r.Phase, r.Outcome = pickOne(i, event.PhaseFinished, event.PhaseRunning, event.PhaseFinished, event.PhasePending), pickOne(i, event.Succeeded, "", event.Failed, "")
+		r.Phase, r.Outcome = pickOne(i, event.PhaseFinished, event.PhaseRunning, event.PhaseFinished, event.PhasePending),
+			pickOne(i, event.Succeeded, "", event.Failed, "")
 		r.File = pickOne(i, "Bench.toml", "", "größe/Ä.toml", "x\x00y")
 		r.Schedule = pickOne(i, "", "night", "day", "", "night")
 		r.Set, r.Cell = pickOne(i, "", "s1", "s2", "s1"), pickOne(i, "", "size=1K", "size=1K", "n=2,size=1M")
-		r.Labels = map[string]string{"i": strconv.Itoa(i), store.LabelTask: pickOne(i, "Train", "", "n"), "même": pickOne(i, "é", ""), "odd": pickOne(i, "no", "yes")}
+		r.Labels = map[string]string{
+			"i": strconv.Itoa(i), store.LabelTask: pickOne(i, "Train", "", "n"), "même": pickOne(i, "é", ""),
+			"odd": pickOne(i, "no", "yes"),
+		}
 		r.Framework, r.FrameworkVersion = pickOne(i, "", "PyTorch", "jax"), pickOne(i, "", "2.4", "2.4", "1")
 		r.DataIDs = pickOne(i, nil, []string{"mnist", "größe x"}, []string{"mnist"})
 		must(t, s.PutRun(ctx, r, c))
@@ -100,21 +104,27 @@ func testFilters(t *testing.T, s Store) {
 		"of a schedule, the oldest first, in a phase": {Schedule: "night", Oldest: true, Phases: []event.Phase{event.PhaseFinished}},
 		"of a set":           {Set: "s1"},
 		"of a cell of a set": {Set: "s1", Cell: "size=1K"},
-		"of a cell of a set, oldest first, with a label": {Set: "s1", Cell: "n=2,size=1M", Oldest: true, Labels: map[string]string{"odd": "yes"}},
-		"of a cell that the set lacks":                   {Set: "s2", Cell: "n=2,size=1M"},
-		"of a cell, which means nothing without a set":   {Cell: "size=1K"},
-		"of no set that there is":                        {Set: "s"},
-		"of no schedule that there is":                   {Schedule: "nigh"},
-		"in a phase":                                     {Phases: []event.Phase{event.PhaseFinished}},
-		"in one of some phases":                          {Phases: []event.Phase{event.PhasePending, event.PhaseRunning}},
-		"in any phase":                                   {Phases: event.Phases()},
-		"with an outcome":                                {Outcomes: []event.Outcome{event.Failed}},
-		"with one of some outcomes":                      {Outcomes: []event.Outcome{event.Failed, event.Succeeded}},
-		"of a framework":                                 {Framework: "PyTorch"},
-		"of a framework in other letters":                {Framework: "pytorch"},
-		"of a version of a framework":                    {Framework: "jax", FrameworkVersion: "2.4"},
-		"with data of an ID":                             {DataID: "mnist"},
-		"with data of an ID, a label and a framework":    {DataID: "größe x", Framework: "PyTorch", Labels: map[string]string{"odd": "yes"}},
+		"of a cell of a set, oldest first, with a label": {
+			Set: "s1", Cell: "n=2,size=1M", Oldest: true,
+			Labels: map[string]string{"odd": "yes"},
+		},
+		"of a cell that the set lacks":                 {Set: "s2", Cell: "n=2,size=1M"},
+		"of a cell, which means nothing without a set": {Cell: "size=1K"},
+		"of no set that there is":                      {Set: "s"},
+		"of no schedule that there is":                 {Schedule: "nigh"},
+		"in a phase":                                   {Phases: []event.Phase{event.PhaseFinished}},
+		"in one of some phases":                        {Phases: []event.Phase{event.PhasePending, event.PhaseRunning}},
+		"in any phase":                                 {Phases: event.Phases()},
+		"with an outcome":                              {Outcomes: []event.Outcome{event.Failed}},
+		"with one of some outcomes":                    {Outcomes: []event.Outcome{event.Failed, event.Succeeded}},
+		"of a framework":                               {Framework: "PyTorch"},
+		"of a framework in other letters":              {Framework: "pytorch"},
+		"of a version of a framework":                  {Framework: "jax", FrameworkVersion: "2.4"},
+		"with data of an ID":                           {DataID: "mnist"},
+		"with data of an ID, a label and a framework": {
+			DataID: "größe x", Framework: "PyTorch",
+			Labels: map[string]string{"odd": "yes"},
+		},
 		"with a label":                                   {Labels: map[string]string{"odd": "yes"}},
 		"with an empty label":                            {Labels: map[string]string{"même": ""}},
 		"with all labels":                                {Labels: map[string]string{"odd": "no", "même": "é", "i": "4"}},
@@ -135,7 +145,10 @@ func testFilters(t *testing.T, s Store) {
 		"oldest first, of a label":                       {Oldest: true, Labels: map[string]string{"odd": "yes"}},
 		"oldest first, of a text and a phase":            {Oldest: true, Text: "bench", Phases: []event.Phase{event.PhaseFinished}},
 		"between two times":                              {Since: at(1), Until: at(4)},
-		"that are all of this":                           {Owner: "ann", Namespace: "pets", Phases: []event.Phase{event.PhaseFinished}, Labels: map[string]string{"odd": "no"}, Since: at(1), Until: at(9)},
+		"that are all of this": {
+			Owner: "ann", Namespace: "pets", Phases: []event.Phase{event.PhaseFinished},
+			Labels: map[string]string{"odd": "no"}, Since: at(1), Until: at(9),
+		},
 	} {
 		var want []store.Run
 		for _, r := range all {
@@ -150,9 +163,12 @@ func testFilters(t *testing.T, s Store) {
 		eventually(t, name+", page by page", want, listRuns(ctx, s, f, 2))
 	}
 	changed, c := all[0], changeAt(all[0].ID, 2, "e2")
-	changed.Revision, changed.Phase, changed.Owner, changed.Labels = 2, event.PhaseCanceling, "eve", map[string]string{"new": "1", "odd": "yes"}
+	changed.Revision, changed.Phase, changed.Owner, changed.Labels = 2, event.PhaseCanceling, "eve",
+		map[string]string{"new": "1", "odd": "yes"}
 	must(t, s.PutRun(ctx, changed, c))
-	eventually(t, "a run that changed is found by what it is", []store.Run{changed}, listRuns(ctx, s, store.RunFilter{Owner: "eve", Phases: []event.Phase{event.PhaseCanceling}, Labels: map[string]string{"new": "1"}}, 10))
+	eventually(t, "a run that changed is found by what it is", []store.Run{changed},
+		listRuns(ctx, s, store.RunFilter{Owner: "eve", Phases: []event.Phase{event.PhaseCanceling}, Labels: map[string]string{"new": "1"}},
+			10))
 	eventually(t, "and not by what it was", nil, listRuns(ctx, s, store.RunFilter{Labels: map[string]string{"i": "11"}}, 10))
 }
 
@@ -249,7 +265,10 @@ func runAt(id string, revision int64) store.Run {
 }
 
 func changeAt(run string, revision int64, ev string) store.Change {
-	return store.Change{Run: run, Revision: revision, Event: ev, Topic: event.TopicStatus, Time: at(int(revision)), Attempt: 1, Phase: event.PhaseRunning}
+	return store.Change{
+		Run: run, Revision: revision, Event: ev, Topic: event.TopicStatus, Time: at(int(revision)),
+		Attempt: 1, Phase: event.PhaseRunning,
+	}
 }
 
 // listRuns reads all pages.
@@ -283,11 +302,19 @@ func fullRun(id string) (store.Run, store.Change) {
 	progress := &event.Progress{Done: 1 << 60, Total: 1<<62 + 1, Unit: "bytes"}
 	r := store.Run{
 		ID: id, Name: "näme", Namespace: "pets", Owner: "ann@example.com",
-		Lineage: event.Lineage{Set: "s", Cell: "a=1,b=2", Repetition: 3, Warmup: true, Schedule: "daily", Firing: when(1), RerunOf: "old", Confirms: "incident", Compares: "comparison", Nodes: &event.NodePreference{On: []string{"a"}, NotOn: []string{"b", "c"}}},
-		Labels:  map[string]string{"k": "v", "empty": "", "a.b/c": "\"quoted\" ☃\n"}, File: "/tmp/x y.toml", Descriptor: "a = '''\n\t\"\\u0000'''\n",
-		Phase: event.PhaseFinished, Outcome: event.Failed, Class: event.ClassUser, Reason: event.OOMKilled, Message: "<b>&amp;\u2028", Progress: progress,
+		Lineage: event.Lineage{
+			Set: "s", Cell: "a=1,b=2", Repetition: 3, Warmup: true, Schedule: "daily", Firing: when(1), RerunOf: "old",
+			Confirms: "incident", Compares: "comparison", Nodes: &event.NodePreference{On: []string{"a"}, NotOn: []string{"b", "c"}},
+		},
+		Labels: map[string]string{"k": "v", "empty": "", "a.b/c": "\"quoted\" ☃\n"}, File: "/tmp/x y.toml",
+		Descriptor: "a = '''\n\t\"\\u0000'''\n",
+		Phase:      event.PhaseFinished, Outcome: event.Failed, Class: event.ClassUser, Reason: event.OOMKilled,
+		Message: "<b>&amp;\u2028", Progress: progress,
 		Attempt: 2, ExitCode: new(137), Created: at(0), Updated: at(1), Started: when(2), Ended: when(3),
-		Data:       []event.Data{{Source: "https://x/y", Path: "/data", Object: "o", SHA256: "ab", Size: 1 << 40, Unpack: true, Writable: true}},
+		Data: []event.Data{{
+			Source: "https://x/y", Path: "/data", Object: "o", SHA256: "ab", Size: 1 << 40,
+			Unpack: true, Writable: true,
+		}},
 		Collectors: []string{"u1", "u2"}, Revision: 1,
 		Overrides: []event.Override{{Path: "a", Value: "1"}}, Origination: &event.Provenance{URI: "stored:a@1", SHA256: "ab"},
 	}

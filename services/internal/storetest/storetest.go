@@ -62,7 +62,8 @@ func Open(tb testing.TB) *sqlite.Store {
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, s Store){
-		"documents": testDocs, "documents are found by kind": testLister, "documents of every kind": testKinds, "results": testResults, "leases": testLeases,
+		"documents": testDocs, "documents are found by kind": testLister, "documents of every kind": testKinds,
+		"results": testResults, "leases": testLeases,
 		"runs": testRuns, "runs are counted": testStats, "runs are found by filter": testFilters, "pages of runs": testPages,
 		"points": testPoints, "points of runs": testRunPoints, "series": testSeries,
 		"samples": testSamples, "lines": testLines, "streams": testStreams, "cursors": testCursors,
@@ -123,12 +124,18 @@ func NewRun(id string, created time.Time) (store.Run, store.Change) {
 		ID: id, Namespace: "pets", Owner: "ann", Descriptor: "spec_version = '0.1.0'\n", Phase: event.PhaseSubmitted, Attempt: 1,
 		Created: created, Updated: created, Revision: 1,
 	}
-	return r, store.Change{Run: id, Revision: 1, Event: id + "-1", Topic: event.TopicSubmitted, Time: created, Attempt: 1, Phase: event.PhaseSubmitted}
+	return r, store.Change{
+		Run: id, Revision: 1, Event: id + "-1", Topic: event.TopicSubmitted, Time: created,
+		Attempt: 1, Phase: event.PhaseSubmitted,
+	}
 }
 
 // NewOrigin returns the output of a pod of a run's first attempt.
 func NewOrigin(run, pod string) store.Origin {
-	return store.Origin{Run: run, Attempt: 1, Stream: event.Stream{Role: "benchmark", Pod: pod, Container: "benchmark", Kind: event.StreamOutput}}
+	return store.Origin{
+		Run: run, Attempt: 1,
+		Stream: event.Stream{Role: "benchmark", Pod: pod, Container: "benchmark", Kind: event.StreamOutput},
+	}
 }
 
 // NewSample returns a sample.

@@ -20,7 +20,10 @@ func testSamples(t *testing.T, s Store) {
 	t.Run("samples are read as they were written", func(t *testing.T) {
 		o := NewOrigin("values", "p")
 		want := make([]store.Sample, 0, 32)
-		for i, v := range []float64{0, 1, -1.5, 0.1, 1e-320, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53, math.Pi, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for i, v := range []float64{
+			0, 1, -1.5, 0.1, 1e-320, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53,
+			math.Pi, math.NaN(), math.Inf(1), math.Inf(-1),
+		} {
 			want = append(want, store.Sample{Origin: o, Sample: NewSample(int64(i), "v", v)})
 		}
 		better := NewSample(100, "v", 1)
@@ -38,7 +41,8 @@ func testSamples(t *testing.T, s Store) {
 		raw := event.Sample{Seq: 1, Name: "v", Value: new(math.NaN())}
 		must(t, s.AppendSamples(ctx, []store.Samples{{Origin: NewOrigin("nan", "p"), Samples: []event.Sample{raw}}}))
 		raw.Value, raw.Special = nil, event.NaN
-		eventually(t, "sample", []store.Sample{{Origin: NewOrigin("nan", "p"), Sample: raw}}, readSamples(ctx, s, store.SampleQuery{Run: "nan"}, 10))
+		eventually(t, "sample", []store.Sample{{Origin: NewOrigin("nan", "p"), Sample: raw}},
+			readSamples(ctx, s, store.SampleQuery{Run: "nan"}, 10))
 	})
 	t.Run("samples are told by source, sequence, sub and name, and the first of them stays", func(t *testing.T) {
 		p, q := NewOrigin("told", "p"), NewOrigin("told", "q")
@@ -71,7 +75,10 @@ func testSamples(t *testing.T, s Store) {
 	t.Run("samples of some names only are read where some are asked for", func(t *testing.T) {
 		var all []store.Sample
 		for i := range 100 {
-			all = append(all, store.Sample{Origin: NewOrigin("names", "p"), Sample: NewSample(int64(i/3), pickOne(i, "a", "b", "c"), float64(i))})
+			all = append(all, store.Sample{
+				Origin: NewOrigin("names", "p"),
+				Sample: NewSample(int64(i/3), pickOne(i, "a", "b", "c"), float64(i)),
+			})
 		}
 		must(t, s.AppendSamples(ctx, samples(all...)))
 		for _, names := range [][]string{{"a"}, {"c", "a"}, {"a", "b", "c"}, {"none"}, {"a", "none"}, {"A"}} {
@@ -92,8 +99,17 @@ func testLines(t *testing.T, s Store) {
 	t.Run("lines are read as they were written", func(t *testing.T) {
 		o := NewOrigin("texts", "p")
 		want := make([]store.Line, 0, 16)
-		for i, text := range []string{"", " ", "plain", "tab\tnul\x00bell\a", "☃ 😀 é e\u0301 \u202e", `{"json": "yes"}`, "\ufffd\u2028", strings.Repeat("long ", 1<<16)} {
-			want = append(want, store.Line{Origin: o, Line: event.Line{Seq: int64(i * 1000), Text: text, Time: int64(i), Stderr: i%2 == 1, Truncated: i == 3, Unterminated: i == 5, Raw: int64(i) << 40}})
+		for i, text := range []string{
+			"", " ", "plain", "tab\tnul\x00bell\a", "☃ 😀 é e\u0301 \u202e", `{"json": "yes"}`, "\ufffd\u2028",
+			strings.Repeat("long ", 1<<16),
+		} {
+			want = append(want, store.Line{
+				Origin: o,
+				Line: event.Line{
+					Seq: int64(i * 1000), Text: text, Time: int64(i), Stderr: i%2 == 1, Truncated: i == 3,
+					Unterminated: i == 5, Raw: int64(i) << 40,
+				},
+			})
 		}
 		want = append(want, store.Line{Origin: o, Line: event.Line{Seq: math.MaxInt64, Time: math.MaxInt64}})
 		must(t, s.AppendLines(ctx, lines(want...)))
@@ -152,7 +168,8 @@ func testLines(t *testing.T, s Store) {
 			eventually(t, fmt.Sprint("last ", last, ", page by page"), want, readLines(ctx, s, store.LineQuery{Run: "tail", Last: last}, 4))
 		}
 	})
-	t.Run("lines are read from the first of a time on in each source, then all that follow", func(t *testing.T) { testLinesSince(ctx, t, s) })
+	t.Run("lines are read from the first of a time on in each source, then all that follow",
+		func(t *testing.T) { testLinesSince(ctx, t, s) })
 	t.Run("who asks for the last lines of nothing misses none of those that come", func(t *testing.T) {
 		_, cursor, err := s.Lines(ctx, store.LineQuery{Run: "empty", Last: 2}, "", 10)
 		must(t, err)
@@ -177,10 +194,16 @@ func testSamplesBetween(ctx context.Context, t *testing.T, s Store) {
 	}
 	must(t, s.AppendSamples(ctx, samples(all...)))
 	slices.SortFunc(all, compareSamples)
-	for _, tt := range []struct{ since, until time.Time }{{at(20), time.Time{}}, {time.Time{}, at(20)}, {at(10), at(30)}, {at(30), at(10)}} {
+	for _, tt := range []struct{ since, until time.Time }{
+		{at(20), time.Time{}},
+		{time.Time{}, at(20)},
+		{at(10), at(30)},
+		{at(30), at(10)},
+	} {
 		q := store.SampleQuery{Run: "times", Names: []string{"a"}, Since: tt.since, Until: tt.until}
 		want := slices.DeleteFunc(slices.Clone(all), func(v store.Sample) bool {
-			return v.Name != "a" || v.Time < tt.since.UnixNano() && !tt.since.IsZero() || v.Time >= tt.until.UnixNano() && !tt.until.IsZero()
+			return v.Name != "a" || v.Time < tt.since.UnixNano() && !tt.since.IsZero() ||
+				v.Time >= tt.until.UnixNano() && !tt.until.IsZero()
 		})
 		eventually(t, fmt.Sprint(tt), want, readSamples(ctx, s, q, 1000))
 		eventually(t, fmt.Sprint(tt, ", page by page"), want, readSamples(ctx, s, q, 3))
@@ -257,14 +280,16 @@ func testSearch(ctx context.Context, t *testing.T, s Store) {
 		all = append(all, store.Line{Origin: NewOrigin("search", pickOne(i, "p", "q")), Line: l})
 	}
 	long := NewLine(100_000, "begin "+strings.Repeat("x ", store.MaxTokens)+"end")
-	all = append(all, store.Line{Origin: NewOrigin("search", "p"), Line: long}, store.Line{Origin: NewOrigin("search", "q"), Line: NewLine(100_000, strings.Repeat("ab", 1000))})
+	all = append(all, store.Line{Origin: NewOrigin("search", "p"), Line: long},
+		store.Line{Origin: NewOrigin("search", "q"), Line: NewLine(100_000, strings.Repeat("ab", 1000))})
 	slices.SortFunc(all, compareLines)
 	for part := range slices.Chunk(all, 90) {
 		must(t, s.AppendLines(ctx, lines(part...)))
 	}
 	must(t, s.AppendLines(ctx, lines(all[50:70]...))) // again
 	for text, n := range map[string]int{
-		"error": 12, "CUDA_error-3": 12, "cuda_error": 0, "Error RANK 0": 4, "größe": 12, "größe=7": 1, "epoch 3/9": 14, "step": 1068, "step 1199": 1, "1199": 1, "step 1197 1199": 0,
+		"error": 12, "CUDA_error-3": 12, "cuda_error": 0, "Error RANK 0": 4, "größe": 12, "größe=7": 1, "epoch 3/9": 14, "step": 1068,
+		"step 1199": 1, "1199": 1, "step 1197 1199": 0,
 		"v1.13_rc": 1, "begin": 1, "end": 0, strings.Repeat("ab", 500): 1, "none": 0, "ste": 0, "rc": 120,
 	} {
 		tokens := store.Words(text)
@@ -293,7 +318,10 @@ func testSearchOn(ctx context.Context, t *testing.T, s Store) {
 	for i := range 20 {
 		var want []store.Line
 		for n := range i {
-			l := store.Line{Origin: NewOrigin("on", pickOne(i, "p", "q", "r")), Line: NewLine(int64(100*i+n), pickOne(n, "a hit", "a miss", "a.hit"))}
+			l := store.Line{
+				Origin: NewOrigin("on", pickOne(i, "p", "q", "r")),
+				Line:   NewLine(int64(100*i+n), pickOne(n, "a hit", "a miss", "a.hit")),
+			}
 			must(t, s.AppendLines(ctx, lines(l)))
 			if n%3 != 1 {
 				want = append(want, l)
@@ -392,7 +420,12 @@ func testCursors(t *testing.T, s Store) {
 		for _, tt := range []struct {
 			query  store.LineQuery
 			cursor string
-		}{{store.LineQuery{Run: "r"}, "nonsense"}, {store.LineQuery{Run: "r"}, cursor + "A"}, {store.LineQuery{Run: "r1"}, cursor}, {store.LineQuery{Run: "r", Attempt: 1}, cursor}} {
+		}{
+			{store.LineQuery{Run: "r"}, "nonsense"},
+			{store.LineQuery{Run: "r"}, cursor + "A"},
+			{store.LineQuery{Run: "r1"}, cursor},
+			{store.LineQuery{Run: "r", Attempt: 1}, cursor},
+		} {
 			_, _, err := s.Lines(ctx, tt.query, tt.cursor, 1)
 			wantError(t, err, store.ErrCursor)
 		}
@@ -448,11 +481,15 @@ func testRefused(t *testing.T, s Store) {
 		"a run without an ID":                 s.PutRun(ctx, store.Run{Revision: 1}, store.Change{Revision: 1, Event: "e"}),
 		"samples of no run":                   s.AppendSamples(ctx, []store.Samples{{Origin: NewOrigin("", "p")}}),
 		"samples of no pod":                   s.AppendSamples(ctx, []store.Samples{{Origin: NewOrigin("r", "")}}),
-		"a sample without a name":             s.AppendSamples(ctx, []store.Samples{{Origin: good, Samples: []event.Sample{NewSample(1, "v", 1), NewSample(2, "", 1)}}}),
-		"a sample before the beginning":       s.AppendSamples(ctx, []store.Samples{{Origin: good, Samples: []event.Sample{NewSample(-1, "v", 1)}}}),
-		"lines of no attempt":                 s.AppendLines(ctx, []store.Lines{{Origin: store.Origin{Run: "r", Stream: good.Stream}}}),
-		"a line before the beginning":         s.AppendLines(ctx, []store.Lines{{Origin: good, Lines: []event.Line{NewLine(1, "x")}}, {Origin: good, Lines: []event.Line{NewLine(-1, "x")}}}),
-		"a page of no lines":                  lines, "a page of fewer samples": samples, "a page of no runs": runs, "a page of no changes": changes, "a page of no documents": docs,
+		"a sample without a name": s.AppendSamples(ctx,
+			[]store.Samples{{Origin: good, Samples: []event.Sample{NewSample(1, "v", 1), NewSample(2, "", 1)}}}),
+		"a sample before the beginning": s.AppendSamples(ctx,
+			[]store.Samples{{Origin: good, Samples: []event.Sample{NewSample(-1, "v", 1)}}}),
+		"lines of no attempt": s.AppendLines(ctx, []store.Lines{{Origin: store.Origin{Run: "r", Stream: good.Stream}}}),
+		"a line before the beginning": s.AppendLines(ctx,
+			[]store.Lines{{Origin: good, Lines: []event.Line{NewLine(1, "x")}}, {Origin: good, Lines: []event.Line{NewLine(-1, "x")}}}),
+		"a page of no lines": lines, "a page of fewer samples": samples, "a page of no runs": runs, "a page of no changes": changes,
+		"a page of no documents": docs,
 	} {
 		if !errors.Is(err, store.ErrRefused) {
 			t.Errorf("%s: got error %v, want %v", name, err, store.ErrRefused)

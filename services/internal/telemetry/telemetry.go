@@ -35,7 +35,8 @@ import (
 
 // Settings name the receiver of traces. Metrics are always served.
 type Settings struct {
-	Traces string `toml:"traces"` // URL of an OpenTelemetry collector that takes OTLP over HTTP, as http://127.0.0.1:4318; empty means that nothing is traced
+	// URL of an OpenTelemetry collector that takes OTLP over HTTP, as http://127.0.0.1:4318; empty means that nothing is traced
+	Traces string `toml:"traces"`
 }
 
 // Validate names every setting at fault.
@@ -90,7 +91,8 @@ func New(ctx context.Context, s Settings, service string, log *zap.Logger) (*Tel
 			Name: "bai_consumer_lag",
 			Help: "Events of a partition that this process reads and has not handled yet; absent while that is not known.",
 		}, []string{"group", "topic", "partition"}),
-		copied: counter("bai_sink_copied_total", "Samples, and ends of runs, that a sink has taken, or refused for good.", "sink", "became"),
+		copied: counter("bai_sink_copied_total", "Samples, and ends of runs, that a sink has taken, or refused for good.", "sink",
+			"became"),
 		lags:   make(map[[2]string][]int),
 		tracer: noop.NewTracerProvider().Tracer(""),
 	}

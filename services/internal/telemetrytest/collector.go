@@ -104,11 +104,13 @@ func Tree(spans []*v1.Span) string {
 	var show func(parent *v1.Span, depth int)
 	show = func(parent *v1.Span, depth int) {
 		for _, s := range spans {
-			if parent == nil && spanIDs[string(s.GetParentSpanId())] || parent != nil && string(s.GetParentSpanId()) != string(parent.GetSpanId()) {
+			if parent == nil && spanIDs[string(s.GetParentSpanId())] || parent != nil &&
+				string(s.GetParentSpanId()) != string(parent.GetSpanId()) {
 				continue
 			}
 			from := float64(s.GetStartTimeUnixNano()-spans[0].GetStartTimeUnixNano()) / 1e6
-			fmt.Fprintf(&b, "%s%s  +%.1f ms, %.1f ms\n", strings.Repeat("  ", depth), s.GetName(), from, float64(s.GetEndTimeUnixNano()-s.GetStartTimeUnixNano())/1e6)
+			fmt.Fprintf(&b, "%s%s  +%.1f ms, %.1f ms\n", strings.Repeat("  ", depth), s.GetName(), from,
+				float64(s.GetEndTimeUnixNano()-s.GetStartTimeUnixNano())/1e6)
 			if id := string(s.GetSpanId()); !shown[id] {
 				shown[id] = true
 				show(s, depth+1)

@@ -73,8 +73,8 @@ func (hostNetwork) Listen(address string) (net.Listener, error) {
 
 // Publisher publishes.
 type Publisher interface {
-	// Publish publishes events, those of a run in their order, and returns when they are safe or can never be published. It tries until ctx is
-	// done. It does not use the memory of events after it has returned: the caller reuses it. An event that can never be published is
+	// Publish publishes events, those of a run in their order, and returns when they are safe or can never be published. It tries until ctx
+	// is done. It does not use the memory of events after it has returned: the caller reuses it. An event that can never be published is
 	// event.ErrPoison.
 	Publish(ctx context.Context, events ...event.Event) error
 }
@@ -111,7 +111,8 @@ func New(s Settings, bus Publisher, log *zap.Logger) (*Collector, error) {
 	}
 	s = defaults(s)
 	c := &Collector{
-		settings: s, patterns: patterns, declared: extract.Declare(s.Metrics), bus: bus, log: log, series: spool.NewSeriesSet(s.Series, log),
+		settings: s, patterns: patterns, declared: extract.Declare(s.Metrics), bus: bus, log: log,
+		series: spool.NewSeriesSet(s.Series, log),
 		losses: map[string]*spool.Losses{event.StreamScraped: {}, event.StreamOTLP: {}, event.StreamFIFO: {}},
 	}
 	for _, src := range append(c.stepShippers(), c.kindShippers()...) {

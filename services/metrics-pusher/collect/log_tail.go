@@ -65,7 +65,8 @@ func (s *shipper) shipTail(ctx context.Context) error {
 		m := c.Marks[0]
 		reread.seek(s.tail.base, m.From)
 		e := tailShipper{
-			shipper: s, tail: &reread, afterSeq: m.After, remaining: c.Bytes - m.Bytes, tailBytes: tailOf(s.settings.MaxLog), end: s.tail.offset(),
+			shipper: s, tail: &reread, afterSeq: m.After, remaining: c.Bytes - m.Bytes,
+			tailBytes: tailOf(s.settings.MaxLog), end: s.tail.offset(),
 			outs: lineJoiner{limit: s.settings.MaxLine}, errs: lineJoiner{limit: s.settings.MaxLine},
 		}
 		if err := e.ship(ctx); err != nil {

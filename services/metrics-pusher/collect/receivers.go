@@ -42,7 +42,10 @@ type receivers struct {
 
 // startReceivers starts the receivers that the settings ask for. When it returns, programs can find the OTLP endpoint.
 func (c *Collector) startReceivers(ctx context.Context) *receivers {
-	b := &receivers{settings: c.settings, volume: c.volume, state: c.state, series: c.series, losses: c.losses, disk: c.disk, log: c.log, stop: make(chan struct{}), listenDone: make(chan struct{})}
+	b := &receivers{
+		settings: c.settings, volume: c.volume, state: c.state, series: c.series, losses: c.losses, disk: c.disk, log: c.log,
+		stop: make(chan struct{}), listenDone: make(chan struct{}),
+	}
 	if len(c.settings.Scrape.URLs) > 0 {
 		b.startScraper(ctx)
 	}
@@ -65,7 +68,8 @@ func (b *receivers) startScraper(ctx context.Context) {
 }
 
 func (b *receivers) openSpool(name, key, stream string) (*spool.Spool, error) {
-	return spool.Open(b.state, spool.Settings{File: name, Key: key, Limit: b.settings.MaxLog, Full: b.disk.checkFull}, b.series, b.losses[stream])
+	return spool.Open(b.state, spool.Settings{File: name, Key: key, Limit: b.settings.MaxLog, Full: b.disk.checkFull}, b.series,
+		b.losses[stream])
 }
 
 // startOTLP listens for samples that programs send: at the address of an earlier collector, which programs know, else at the default

@@ -491,7 +491,8 @@ func (s *shipper) flushOpenLines(ctx context.Context) error {
 		}
 	}
 	if s.errLines.length > 0 {
-		if err := s.addOutputLine(ctx, line{text: s.errLines.text, length: s.errLines.length, seq: size + 2}, true, s.errLines.last, true); err != nil {
+		if err := s.addOutputLine(ctx, line{text: s.errLines.text, length: s.errLines.length, seq: size + 2}, true,
+			s.errLines.last, true); err != nil {
 			return err
 		}
 	}
@@ -525,13 +526,19 @@ func (s *shipper) endEvents() []event.Event {
 	var evs []event.Event
 	if n := s.pending.Untimed; n > 0 {
 		name := fmt.Sprintf("%s of %s-%d", s.stream.Kind, s.stream.Role, s.stream.Index)
-		evs = append(evs, event.Status{Header: s.eventHeader("status", "times"), Phase: event.PhaseRunning, Message: extract.UntimedNotice(n, name)})
+		evs = append(evs, event.Status{
+			Header: s.eventHeader("status", "times"), Phase: event.PhaseRunning,
+			Message: extract.UntimedNotice(n, name),
+		})
 	}
 	evs = append(evs, event.Metrics{
 		Header: s.eventHeader("metrics", "end"), Stream: s.stream, Samples: []event.Sample{}, End: s.pending.Samples.end(),
 	})
 	if hasRecords(s.stream.Kind) {
-		evs = append(evs, event.Logs{Header: s.eventHeader("logs", "end"), Stream: s.stream, Lines: []event.Line{}, End: s.pending.Lines.end()})
+		evs = append(evs, event.Logs{
+			Header: s.eventHeader("logs", "end"), Stream: s.stream,
+			Lines: []event.Line{}, End: s.pending.Lines.end(),
+		})
 	}
 	return evs
 }

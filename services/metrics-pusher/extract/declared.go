@@ -22,8 +22,8 @@ func Declare(metrics []pod.Metric) Declared {
 	return d
 }
 
-// Fill sets the declared unit and direction of the metric on samples from any source, and converts values to that unit. A sample keeps a unit
-// that cannot be converted, and a direction of which the declaration says nothing.
+// Fill sets the declared unit and direction of the metric on samples from any source, and converts values to that unit. A sample keeps a
+// unit that cannot be converted, and a direction of which the declaration says nothing.
 func (d Declared) Fill(samples []event.Sample) {
 	if len(d) == 0 {
 		return

@@ -52,7 +52,8 @@ func targetsOf(s cluster.Snapshot) []targetState {
 			continue
 		}
 		t := targetState{target: target{
-			Ref: s.Ref, Pod: p.Name, UID: string(p.UID), Role: cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark), Created: p.CreationTimestamp.UTC(),
+			Ref: s.Ref, Pod: p.Name, UID: string(p.UID), Role: cmp.Or(p.Labels[cluster.LabelRole], cluster.ContainerBenchmark),
+			Created: p.CreationTimestamp.UTC(),
 		}}
 		t.Index, _ = strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation]) // 0 if there is no such annotation
 		t.Ended = p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed

@@ -64,7 +64,11 @@ func (f *follower) newLogReader(ctx context.Context, t *followedLog, p progress,
 	if err != nil {
 		return nil, err
 	}
-	return &logReader{deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(), series: extract.SeriesLimiter{Max: seriesOf(d, p.Role)}, limit: limit, tail: tailBuffer{maxBytes: extract.TailOf(limit, maxTail)}, version: version, committed: p, pending: p, savedAt: f.deps.Clock()}, nil
+	return &logReader{
+		deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(),
+		series: extract.SeriesLimiter{Max: seriesOf(d, p.Role)}, limit: limit, tail: tailBuffer{maxBytes: extract.TailOf(limit, maxTail)},
+		version: version, committed: p, pending: p, savedAt: f.deps.Clock(),
+	}, nil
 }
 
 // rawLine is a line as it was read, or the error that ended the log.
@@ -235,7 +239,10 @@ func (r *logReader) addSamples(samples []event.Sample, missed extract.Misses, l 
 func (r *logReader) flush(ctx context.Context) error {
 	var evs []event.Event
 	if n := len(r.lines); n > 0 {
-		evs = append(evs, event.Logs{Header: r.eventHeader("logs", fmt.Sprintf("%d-%d", r.lines[0].Seq, r.lines[n-1].Seq)), Stream: r.committed.source(), Lines: r.lines})
+		evs = append(evs, event.Logs{
+			Header: r.eventHeader("logs", fmt.Sprintf("%d-%d", r.lines[0].Seq, r.lines[n-1].Seq)),
+			Stream: r.committed.source(), Lines: r.lines,
+		})
 		r.pending.Lines.ship(n, r.lines[n-1].Seq)
 	}
 	if n := len(r.samples); n > 0 {
@@ -290,10 +297,16 @@ func (r *logReader) finish(ctx context.Context) error {
 	var events []event.Event
 	if n := r.pending.Untimed; n > 0 {
 		of := fmt.Sprintf("%s of %s-%d", event.StreamLog, r.committed.Role, r.committed.Index)
-		events = append(events, event.Status{Header: r.eventHeader("status", "times"), Phase: event.PhaseRunning, Message: extract.UntimedNotice(n, of)})
+		events = append(events, event.Status{
+			Header: r.eventHeader("status", "times"), Phase: event.PhaseRunning,
+			Message: extract.UntimedNotice(n, of),
+		})
 	}
 	if err := r.deps.Bus.Publish(ctx, append(events,
-		event.Metrics{Header: r.eventHeader("metrics", "end"), Stream: r.committed.source(), Samples: []event.Sample{}, End: r.pending.Samples.end()},
+		event.Metrics{
+			Header: r.eventHeader("metrics", "end"), Stream: r.committed.source(), Samples: []event.Sample{},
+			End: r.pending.Samples.end(),
+		},
 		event.Logs{Header: r.eventHeader("logs", "end"), Stream: r.committed.source(), Lines: []event.Line{}, End: r.pending.Lines.end()},
 	)...); err != nil {
 		return fmt.Errorf("say that the log of pod %s has ended: %w", r.committed.Pod, err)

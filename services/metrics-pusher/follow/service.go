@@ -11,9 +11,9 @@
 // number of a line is its time in nanoseconds since the pod was created, or one more than that of the line before it if that is greater;
 // both are the same each time the log is read.
 //
-// One of all processes follows the logs of an engine, under a lease. The progress of each log is stored, so that another process continues after a kill,
-// from the second in which the last line was written. When a container has ended and its log is read, the source ends with an event.End for
-// each topic, and a document records the end for those that wait for it (store.LogShippedKey).
+// One of all processes follows the logs of an engine, under a lease. The progress of each log is stored, so that another process continues
+// after a kill, from the second in which the last line was written. When a container has ended and its log is read, the source ends with an
+// event.End for each topic, and a document records the end for those that wait for it (store.LogShippedKey).
 package follow
 
 import (
@@ -34,8 +34,9 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	MaxLogs      int           `toml:"most"`      // logs that are followed at a time; zero means 200
-	MaxLog       int64         `toml:"max_log"`   // bytes that are kept of the log of a run that gives no limit, half of them and 1 MiB at most of its end; zero means no limit
+	MaxLogs int `toml:"most"` // logs that are followed at a time; zero means 200
+	// bytes that are kept of the log of a run that gives no limit, half of them and 1 MiB at most of its end; zero means no limit
+	MaxLog       int64         `toml:"max_log"`
 	Lease        time.Duration `toml:"lease"`     // how long another process waits for one that is gone; zero means 3 s
 	Reconcile    time.Duration `toml:"reconcile"` // between two looks at what was begun and is not there any more; zero means 30 s
 	RetryBackoff time.Duration `toml:"retry"`     // first wait before what failed is tried again; zero means 250 ms

@@ -28,8 +28,8 @@ func (s Settings) Validate() error {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one group
-	// share the events.
+	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one
+	// group share the events.
 	Consume(group string, step service.Step) service.Runnable
 }
 

@@ -20,9 +20,9 @@ import (
 
 // Sink takes samples.
 type Sink interface {
-	// Samples returns when the place has all samples of batches. If the place will never take some of them, it returns a *RejectedError with
-	// their number once the place has all others. Any other error means that the place may have none of them now, and that the caller must
-	// pass all of them again.
+	// Samples returns when the place has all samples of batches. If the place will never take some of them, it returns a *RejectedError
+	// with their number once the place has all others. Any other error means that the place may have none of them now, and that the caller
+	// must pass all of them again.
 	Samples(ctx context.Context, batches []event.Metrics) error
 }
 
@@ -82,7 +82,8 @@ const maxMessages = 64
 func New(name string, to Sink, d Deps) map[string]service.Runnable {
 	k := &subscriber{name: name, sink: to, meter: d.Meter, rejections: newRejectionLog(d.Now, d.Log.With(zap.String("sink", name)))}
 	group := "metrics-pusher-sink-" + name
-	parts := map[string]service.Runnable{"metrics-pusher/sink/" + name: d.Bus.Consume(group, optional(service.Batch(maxMessages, k.samples)))}
+	parts := map[string]service.Runnable{"metrics-pusher/sink/" +
+		name: d.Bus.Consume(group, optional(service.Batch(maxMessages, k.samples)))}
 	if ender, ok := to.(finishedSink); ok {
 		k.finishedSink = ender
 		parts["metrics-pusher/sink/"+name+"/finished"] = d.Bus.Consume(group, optional(service.Batch(maxMessages, k.finished)))

@@ -112,7 +112,8 @@ func (t *accumulator) seriesOf(s *event.Sample) *seriesValues {
 		return of
 	}
 	if len(t.series) == maxSeries || t.text+len(key) > maxText {
-		t.skipped[fmt.Sprintf("the first %d series of a run are summarised (one for each metric, unit and set of labels; %d KiB of names)", maxSeries, maxText>>10)]++
+		t.skipped[fmt.Sprintf("the first %d series of a run are summarised (one for each metric, unit and set of labels; %d KiB of names)",
+			maxSeries, maxText>>10)]++
 		return nil
 	}
 	of := &seriesValues{sample: *s}
@@ -143,7 +144,10 @@ func (l *labelTexts) of(labels map[string]string) string {
 
 // summaries returns the summaries of the samples, by metric, unit and labels.
 func (t *accumulator) summaries(run string, complete bool) store.Summaries {
-	all := store.Summaries{Run: run, Attempt: t.attempt, Complete: complete, Samples: t.valueCount, Method: method, Summaries: []store.Summary{}}
+	all := store.Summaries{
+		Run: run, Attempt: t.attempt, Complete: complete, Samples: t.valueCount, Method: method,
+		Summaries: []store.Summary{},
+	}
 	var labels labelTexts
 	slices.SortFunc(t.series, func(a, b *seriesValues) int {
 		return cmp.Or(cmp.Compare(a.sample.Name, b.sample.Name), cmp.Compare(a.sample.Unit, b.sample.Unit),

@@ -20,7 +20,10 @@ const level = 0.95
 func summary(values []float64) store.Summary {
 	n := len(values)
 	nan := store.Float(math.NaN())
-	s := store.Summary{N: int64(n), Min: nan, Max: nan, Median: nan, P90: nan, P95: nan, P99: nan, Mean: nan, SD: nan, First: nan, Last: nan}
+	s := store.Summary{
+		N: int64(n), Min: nan, Max: nan, Median: nan, P90: nan, P95: nan, P99: nan, Mean: nan,
+		SD: nan, First: nan, Last: nan,
+	}
 	if n == 0 {
 		return s
 	}

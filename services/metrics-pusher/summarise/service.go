@@ -1,6 +1,6 @@
-// Package summarise computes exact summaries of the samples of each run, once the run has finished and the store has all samples, and stores
-// its points: its values in the series of its task. If some samples do not come, it summarises the stored ones, says so, and replaces the
-// summaries once all are stored.
+// Package summarise computes exact summaries of the samples of each run, once the run has finished and the store has all samples, and
+// stores its points: its values in the series of its task. If some samples do not come, it summarises the stored ones, says so, and
+// replaces the summaries once all are stored.
 //
 // The store has a document for each run that is to be summarised until it is, so that no run is lost with a process, and any process can
 // summarise it. Several processes that summarise the same run store the same result. The order of the effects is summary, points, the event
@@ -25,9 +25,12 @@ import (
 
 // Settings are what an operator may choose. The zero value works.
 type Settings struct {
-	GracePeriod     time.Duration `toml:"patience"` // how long after a run's end, and after the last of its data came, more are waited for; then those that are there are summarised; zero means 10m
-	AllowedLateness time.Duration `toml:"late"`     // how long after a run's end it is summarised again when more of its data come; zero means 24h
-	PollInterval    time.Duration `toml:"look"`     // how often it looks for what another process has left; zero means 1m
+	// how long after a run's end, and after the last of its data came, more are waited for; then those that are there are summarised; zero
+	// means 10m
+	GracePeriod time.Duration `toml:"patience"`
+	// how long after a run's end it is summarised again when more of its data come; zero means 24h
+	AllowedLateness time.Duration `toml:"late"`
+	PollInterval    time.Duration `toml:"look"` // how often it looks for what another process has left; zero means 1m
 }
 
 // Validate names every setting at fault.
@@ -47,8 +50,8 @@ func (s Settings) Validate() error {
 
 // Bus carries events.
 type Bus interface {
-	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one group
-	// share the events.
+	// Consume returns a runnable that passes the events of a group to step, and publishes the events that step returns. Runnables of one
+	// group share the events.
 	Consume(group string, step service.Step) service.Runnable
 	// Publish publishes events, those of one run in their order, and returns when they are safe.
 	Publish(ctx context.Context, events ...event.Event) error
@@ -103,11 +106,18 @@ type Deps struct {
 // New returns the parts of the service, by name. The names are unique among all
 // services, so that one process can run several.
 func New(s Settings, d Deps) map[string]service.Runnable {
-	s.GracePeriod, s.AllowedLateness, s.PollInterval = cmp.Or(s.GracePeriod, 10*time.Minute), cmp.Or(s.AllowedLateness, 24*time.Hour), cmp.Or(s.PollInterval, time.Minute)
-	runs := queue.New(d.Log, queue.Settings[string]{First: firstPause, Max: slowPollFactor * s.PollInterval, Fields: func(run string) []zap.Field {
-		return []zap.Field{zap.String("run", run)}
-	}})
-	w := &worker{settings: s, prices: d.Prices, bus: d.Bus, pointStorer: pointStorer{d.Store, d.Log}, summarised: d.Summarised, now: d.Now, queue: runs, tracked: make(map[string]bool)}
+	s.GracePeriod, s.AllowedLateness, s.PollInterval = cmp.Or(s.GracePeriod, 10*time.Minute), cmp.Or(s.AllowedLateness, 24*time.Hour),
+		cmp.Or(s.PollInterval, time.Minute)
+	runs := queue.New(d.Log, queue.Settings[string]{
+		First: firstPause, Max: slowPollFactor * s.PollInterval,
+		Fields: func(run string) []zap.Field {
+			return []zap.Field{zap.String("run", run)}
+		},
+	})
+	w := &worker{
+		settings: s, prices: d.Prices, bus: d.Bus, pointStorer: pointStorer{d.Store, d.Log}, summarised: d.Summarised, now: d.Now,
+		queue: runs, tracked: make(map[string]bool),
+	}
 	return map[string]service.Runnable{
 		"metrics-pusher/summarise/finished": d.Bus.Consume("metrics-pusher-summaries", service.Batch(maxEvents, w.finished)),
 		"metrics-pusher/summarise/work":     w.work,

@@ -330,16 +330,18 @@ func (l *runCheck) read(ctx context.Context) (*accumulator, error) {
 // put stores summaries, in place of earlier ones that are no better, and then the points that follow from them.
 func (l *runCheck) put(ctx context.Context, next func(used map[string]string) store.Summaries) error {
 	write := false
-	all, err := store.Update(ctx, l.store, store.KindSummary, l.run.ID, func(before store.Summaries, found bool) (store.Summaries, bool, error) {
-		all := next(before.Prices)
-		write = !found || better(all, before) && !equal(all, before)
-		return all, write, nil
-	})
+	all, err := store.Update(ctx, l.store, store.KindSummary, l.run.ID,
+		func(before store.Summaries, found bool) (store.Summaries, bool, error) {
+			all := next(before.Prices)
+			write = !found || better(all, before) && !equal(all, before)
+			return all, write, nil
+		})
 	if err != nil {
 		return err
 	}
 	if write {
-		l.log.Info("summarised", zap.String("run", all.Run), zap.Int64("samples", all.Samples), zap.Int("series", len(all.Summaries)), zap.Bool("complete", all.Complete))
+		l.log.Info("summarised", zap.String("run", all.Run), zap.Int64("samples", all.Samples), zap.Int("series", len(all.Summaries)),
+			zap.Bool("complete", all.Complete))
 	}
 	return l.putPoints(ctx)
 }

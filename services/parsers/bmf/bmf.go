@@ -29,14 +29,26 @@ func Kind() report.Kind {
 	return report.Kind{
 		Name: name, Tool: "Bencher and what writes its format",
 		Metrics: []report.Definition{
-			{Name: "latency", Unit: report.Seconds, Direction: report.Lower, Headline: true, Labels: labels, Meaning: "time of an operation"},
-			{Name: "throughput", Unit: report.PerSecond, Direction: report.Higher, Headline: true, Labels: labels, Meaning: "operations per second"},
+			{
+				Name: "latency", Unit: report.Seconds, Direction: report.Lower, Headline: true, Labels: labels,
+				Meaning: "time of an operation",
+			},
+			{
+				Name: "throughput", Unit: report.PerSecond, Direction: report.Higher, Headline: true, Labels: labels,
+				Meaning: "operations per second",
+			},
 			{
 				Name: "file_size", Unit: report.Bytes, Direction: report.Lower, Headline: true, Labels: labels,
 				Meaning: "size of a file that was built",
 			},
-			{Name: "build_time", Unit: report.Seconds, Direction: report.Lower, Headline: true, Labels: labels, Meaning: "time of the build"},
-			{Name: "instructions", Unit: report.Count, Direction: report.Lower, Headline: true, Labels: labels, Meaning: "instructions executed"},
+			{
+				Name: "build_time", Unit: report.Seconds, Direction: report.Lower, Headline: true, Labels: labels,
+				Meaning: "time of the build",
+			},
+			{
+				Name: "instructions", Unit: report.Count, Direction: report.Lower, Headline: true, Labels: labels,
+				Meaning: "instructions executed",
+			},
 			{
 				Name: "estimated_cycles", Unit: report.Count, Direction: report.Lower, Headline: true, Labels: labels,
 				Meaning: "cycles estimated from instructions and memory accesses",

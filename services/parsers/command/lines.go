@@ -56,7 +56,8 @@ func readLines(r io.Reader) printedLines {
 			fault = reader.read(bytes.TrimSpace(line))
 		}
 		if fault != "" {
-			reader.lines.Fault = fmt.Sprintf("line %d of its output is refused: %s: %q", number, fault, report.Clip(string(line[:min(len(line), 1<<10)])))
+			reader.lines.Fault = fmt.Sprintf("line %d of its output is refused: %s: %q", number, fault,
+				report.Clip(string(line[:min(len(line), 1<<10)])))
 		}
 		if err != nil || fault != "" {
 			return reader.lines

@@ -28,8 +28,8 @@ type Process interface {
 	Kill()
 }
 
-// Run runs a parser, and returns what it found. Start starts it, with files for its standard output and standard error; the caller sees to its
-// input. A parser that runs longer than the deadline, or prints what is none of the schema, is killed, and all are once stop is closed.
+// Run runs a parser, and returns what it found. Start starts it, with files for its standard output and standard error; the caller sees to
+// its input. A parser that runs longer than the deadline, or prints what is none of the schema, is killed, and all are once stop is closed.
 func Run(start func(stdout, stderr *os.File) (Process, error), deadline time.Duration, stop <-chan struct{}) report.Report {
 	var stdout, stderr pipe
 	defer stdout.close()

@@ -255,7 +255,8 @@ func (w *writer) value(d report.Definition, field string, of []entry, labels map
 		values = append(values, v)
 	}
 	if len(values) > 0 {
-		w.metrics = append(w.metrics, report.Metric{Name: d.Name, Value: median(values), Unit: d.Unit, Direction: d.Direction, Labels: labels})
+		w.metrics = append(w.metrics,
+			report.Metric{Name: d.Name, Value: median(values), Unit: d.Unit, Direction: d.Direction, Labels: labels})
 	}
 }
 

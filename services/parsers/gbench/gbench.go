@@ -24,7 +24,10 @@ const (
 // if there is just one benchmark. Counters are metrics with their own names; one that has the name of a metric of the tool gets _counter
 // behind it.
 func Kind() report.Kind {
-	return report.Kind{Name: name, Tool: "Google Benchmark", Metrics: definitions(), Document: true, Looks: looks, Parse: report.DocumentParser(name, parse)}
+	return report.Kind{
+		Name: name, Tool: "Google Benchmark", Metrics: definitions(), Document: true, Looks: looks,
+		Parse: report.DocumentParser(name, parse),
+	}
 }
 
 // definitions returns the metrics of the tool. But for _stddev, their names are those of fields.
@@ -44,8 +47,14 @@ func definitions() []report.Definition {
 		of("net_heap_growth", report.Bytes, report.Lower, "bytes allocated and not freed"),
 		of("real_time_stddev", report.Seconds, report.Lower, "standard deviation of real_time over the repetitions"),
 		of("cpu_time_stddev", report.Seconds, report.Lower, "standard deviation of cpu_time over the repetitions"),
-		{Name: "real_coefficient", Unit: report.Seconds, Direction: report.Lower, Labels: fit, Meaning: "wall clock over the function of n"},
-		{Name: "cpu_coefficient", Unit: report.Seconds, Direction: report.Lower, Labels: fit, Meaning: "processor time over the function of n"},
+		{
+			Name: "real_coefficient", Unit: report.Seconds, Direction: report.Lower, Labels: fit,
+			Meaning: "wall clock over the function of n",
+		},
+		{
+			Name: "cpu_coefficient", Unit: report.Seconds, Direction: report.Lower, Labels: fit,
+			Meaning: "processor time over the function of n",
+		},
 		of("rms", report.Ratio, report.Lower, "error of the fit, of the mean time"),
 		of("*", report.Count, "", "counter of the benchmark"),
 	}

@@ -73,9 +73,15 @@ func table() [fields]field {
 			"involuntary_context_switches", report.Count, report.Lower, "Involuntary context switches: ", "",
 			"times that its time slice was over", count,
 		},
-		swaps:      {"swaps", report.Count, report.Lower, "Swaps: ", "swaps", "times that it was swapped out of memory", count},
-		inputs:     {"file_system_inputs", report.Count, report.Lower, "File system inputs: ", "inputs", "blocks read from file systems", count},
-		outputs:    {"file_system_outputs", report.Count, report.Lower, "File system outputs: ", "outputs", "blocks written to them", count},
+		swaps: {"swaps", report.Count, report.Lower, "Swaps: ", "swaps", "times that it was swapped out of memory", count},
+		inputs: {
+			"file_system_inputs", report.Count, report.Lower, "File system inputs: ", "inputs",
+			"blocks read from file systems", count,
+		},
+		outputs: {
+			"file_system_outputs", report.Count, report.Lower, "File system outputs: ", "outputs",
+			"blocks written to them", count,
+		},
 		exitStatus: {"exit_status", report.Count, "", "Exit status: ", "", "exit status of the command", count},
 	}
 }

@@ -27,8 +27,8 @@ func Kind() report.Kind {
 	return report.Kind{Name: name, Tool: "GNU time", Metrics: definitions, Looks: looks, Parse: parse}
 }
 
-// looks reports whether a text has what time prints, whatever is around it. The command before it may be a tool with a kind of its own, which is
-// asked first.
+// looks reports whether a text has what time prints, whatever is around it. The command before it may be a tool with a kind of its own,
+// which is asked first.
 func looks(head []byte) bool {
 	s := Scanner{}
 	for line := range bytes.Lines(head) {

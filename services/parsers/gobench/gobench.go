@@ -32,7 +32,10 @@ func Kind() report.Kind {
 	return report.Kind{
 		Name: name, Tool: "go test -bench", Looks: looks, Parse: parse,
 		Metrics: []report.Definition{
-			{Name: "sec_per_op", Unit: report.Seconds, Direction: report.Lower, Headline: true, Labels: labels, Meaning: "time of an operation"},
+			{
+				Name: "sec_per_op", Unit: report.Seconds, Direction: report.Lower, Headline: true, Labels: labels,
+				Meaning: "time of an operation",
+			},
 			{Name: "bytes_per_op", Unit: report.Bytes, Direction: report.Lower, Labels: labels, Meaning: "bytes allocated by an operation"},
 			{Name: "allocs_per_op", Unit: report.Count, Direction: report.Lower, Labels: labels, Meaning: "allocations of an operation"},
 			{Name: "bytes_per_sec", Unit: report.BytesPerSecond, Direction: report.Higher, Labels: labels, Meaning: "bytes processed"},
@@ -288,7 +291,8 @@ func (p *parser) choose() (chosen []*invocation, failure, missing string) {
 		r, last := p.packages[pkg].chosen, p.packages[pkg].last
 		chosen, failure, missing = append(chosen, r), cmp.Or(failure, r.failure), cmp.Or(missing, r.missing)
 		if !last.ended {
-			failure, missing = cmp.Or(failure, last.failure), cmp.Or(missing, "neither PASS nor FAIL at the end of "+cmp.Or(pkg, "the output"))
+			failure, missing = cmp.Or(failure, last.failure),
+				cmp.Or(missing, "neither PASS nor FAIL at the end of "+cmp.Or(pkg, "the output"))
 		}
 	}
 	return chosen, failure, missing

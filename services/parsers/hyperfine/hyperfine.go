@@ -195,7 +195,15 @@ func (w *writer) command(c command, labels map[string]string) {
 	for _, m := range []struct {
 		name  string
 		value document.Number
-	}{{"median", c.Median}, {"mean", c.Mean}, {"stddev", c.Stddev}, {"min", c.Min}, {"max", c.Max}, {"user", c.User}, {"system", c.System}} {
+	}{
+		{"median", c.Median},
+		{"mean", c.Mean},
+		{"stddev", c.Stddev},
+		{"min", c.Min},
+		{"max", c.Max},
+		{"user", c.User},
+		{"system", c.System},
+	} {
 		v, ok := m.value.Times(0)
 		if ok {
 			w.put(m.name, report.Seconds, report.Lower, v, labels)

@@ -19,8 +19,8 @@ const (
 	labelTransfer = "transfer" // send or receive, where a client receives, too
 )
 
-// Kind returns the parser of iperf 2. Formats are those of src/Reports.c and src/Settings.cpp of iperf 2.1.8: units of bits are powers of 1000,
-// units of bytes powers of 1024.
+// Kind returns the parser of iperf 2. Formats are those of src/Reports.c and src/Settings.cpp of iperf 2.1.8: units of bits are powers of
+// 1000, units of bytes powers of 1024.
 //
 // The headline is the row SUM of the whole time, or that of the only connection. Where the tool prints no sum (CSV, datagrams that a server
 // received, one direction of a full-duplex test) it is the sum of the connections. Of datagrams, what the server received counts.
@@ -29,10 +29,16 @@ func Kind() report.Kind {
 	return report.Kind{
 		Name: name, Tool: "iperf 2",
 		Metrics: []report.Definition{
-			{Name: "bandwidth", Unit: report.BitsPerSecond, Direction: report.Higher, Headline: true, Labels: labels, Meaning: "rate of the whole time; of datagrams, that of those received"},
+			{
+				Name: "bandwidth", Unit: report.BitsPerSecond, Direction: report.Higher, Headline: true, Labels: labels,
+				Meaning: "rate of the whole time; of datagrams, that of those received",
+			},
 			{Name: "transferred", Unit: report.Bytes, Labels: labels, Meaning: "bytes of the whole time, as precise as they are printed"},
 			{Name: "duration", Unit: report.Seconds, Labels: labels, Meaning: "length of the whole time"},
-			{Name: "sent_bandwidth", Unit: report.BitsPerSecond, Direction: report.Higher, Labels: labels, Meaning: "rate of datagrams sent"},
+			{
+				Name: "sent_bandwidth", Unit: report.BitsPerSecond, Direction: report.Higher, Labels: labels,
+				Meaning: "rate of datagrams sent",
+			},
 			{Name: "jitter", Unit: report.Seconds, Direction: report.Lower, Labels: labels, Meaning: "of datagrams, at the server"},
 			{Name: "datagrams_lost", Unit: report.Count, Direction: report.Lower, Labels: labels, Meaning: "datagrams that did not arrive"},
 			{Name: "datagrams", Unit: report.Count, Labels: labels, Meaning: "datagrams that should have arrived"},
@@ -78,7 +84,8 @@ type parser struct {
 // isFailure reports whether a line begins as perror of iperf's WARN_errno and FAIL does.
 func isFailure(line []byte) bool {
 	for _, begin := range [...]string{
-		"connect failed", "tcp connect failed", "udp connect failed", "read failed", "write failed", "recv failed", "bind failed", "listener bind failed",
+		"connect failed", "tcp connect failed", "udp connect failed", "read failed", "write failed", "recv failed",
+		"bind failed", "listener bind failed",
 		"unable to connect", "error: ", "iperf: ", "shutdown failed",
 	} {
 		if len(line) >= len(begin) && string(line[:len(begin)]) == begin {

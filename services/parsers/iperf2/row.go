@@ -224,14 +224,18 @@ func (r row) metrics(transfer string) []report.Metric {
 	}
 	all := []report.Metric{m, metric("transferred", report.Bytes, "", r.bytes), metric("duration", report.Seconds, "", r.length())}
 	if r.datagrams >= 0 {
-		all = append(all, metric("jitter", report.Seconds, report.Lower, r.jitter), metric("datagrams_lost", report.Count, report.Lower, r.dropped),
+		all = append(all, metric("jitter", report.Seconds, report.Lower, r.jitter),
+			metric("datagrams_lost", report.Count, report.Lower, r.dropped),
 			metric("datagrams", report.Count, "", r.datagrams))
 	}
 	return all
 }
 
 func bandwidth(stream, transfer string, rate float64) report.Metric {
-	return report.Metric{Name: "bandwidth", Value: rate, Unit: report.BitsPerSecond, Direction: report.Higher, Labels: labelsOf(stream, transfer)}
+	return report.Metric{
+		Name: "bandwidth", Value: rate, Unit: report.BitsPerSecond, Direction: report.Higher,
+		Labels: labelsOf(stream, transfer),
+	}
 }
 
 func labelsOf(stream, transfer string) map[string]string {

@@ -38,7 +38,8 @@ type writer struct {
 
 // rate adds a bandwidth.
 func (w *writer) rate(name string, value float64, headline bool, transfer, stream string) {
-	w.put(report.Metric{Name: name, Value: value, Unit: report.BitsPerSecond, Direction: report.Higher, Headline: headline}, transfer, stream)
+	w.put(report.Metric{Name: name, Value: value, Unit: report.BitsPerSecond, Direction: report.Higher, Headline: headline}, transfer,
+		stream)
 }
 
 // put adds a metric; a value that is not finite, or that is too large for the conversion, is none.
@@ -189,7 +190,10 @@ func (w *writer) processors() {
 		for _, mode := range []string{"total", "user", "system"} {
 			if v, ok := w.run.end.CPU[prefix+mode]; ok {
 				labels := map[string]string{labelHost: host, labelMode: mode}
-				w.set.Put(report.Metric{Name: "cpu_utilization", Value: v / 100, Unit: report.Ratio, Direction: report.Lower, Labels: labels})
+				w.set.Put(report.Metric{
+					Name: "cpu_utilization", Value: v / 100, Unit: report.Ratio,
+					Direction: report.Lower, Labels: labels,
+				})
 			}
 		}
 	}

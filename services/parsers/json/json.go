@@ -31,7 +31,10 @@ func Kind() report.Kind {
 	return report.Kind{
 		Name: name, Tool: "a benchmark of one's own",
 		Metrics: []report.Definition{
-			{Name: "*", Unit: "*", Headline: true, Meaning: "a number that was selected by its path, or each number, with its path as its name"},
+			{
+				Name: "*", Unit: "*", Headline: true,
+				Meaning: "a number that was selected by its path, or each number, with its path as its name",
+			},
 		},
 		Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 	}

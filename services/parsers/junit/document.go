@@ -65,7 +65,10 @@ func (d *document) begin(element string, attributes map[string]string) {
 		n := func(key string) float64 { v, _ := report.Number(attributes[key]); return min(max(v, 0), most) }
 		d.suites = append(d.suites, suite{
 			name: attributes["name"], time: d.time(attributes),
-			declared: counts{tests: n("tests"), failures: n("failures"), errors: n("errors"), skipped: max(n("skipped"), n("skips"), n("disabled"))},
+			declared: counts{
+				tests: n("tests"), failures: n("failures"), errors: n("errors"),
+				skipped: max(n("skipped"), n("skips"), n("disabled")),
+			},
 		})
 	case "testcase":
 		d.current = &testcase{class: attributes["classname"], name: attributes["name"], time: d.time(attributes)}
@@ -203,7 +206,10 @@ func (s suite) metrics(complete bool) []report.Metric {
 		{Name: "skipped", Value: s.has.skipped, Unit: report.Count},
 	}
 	if s.time != nil {
-		all = append(all, report.Metric{Name: "duration", Value: *s.time, Unit: report.Seconds, Direction: report.Lower, Headline: complete})
+		all = append(all, report.Metric{
+			Name: "duration", Value: *s.time, Unit: report.Seconds,
+			Direction: report.Lower, Headline: complete,
+		})
 	}
 	return all
 }

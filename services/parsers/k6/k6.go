@@ -28,7 +28,10 @@ const (
 // A threshold that was crossed is a result, though k6 exits with 99. In --summary-export `true` means crossed, in other JSON `ok` means the
 // opposite. A text with errors and without a summary has failed.
 func Kind() report.Kind {
-	return report.Kind{Name: name, Tool: "k6", Metrics: definitions(), Document: true, Looks: looks, Parse: report.DocumentParser(name, parse)}
+	return report.Kind{
+		Name: name, Tool: "k6", Metrics: definitions(), Document: true, Looks: looks,
+		Parse: report.DocumentParser(name, parse),
+	}
 }
 
 // definitions are made of the metrics that k6 has itself.
@@ -51,7 +54,8 @@ func definitions() []report.Definition {
 			all = append(all, first, second)
 		case rate:
 			first.Unit = report.Ratio
-			all = append(all, first, more("_passes", report.Count, "how many were true"), more("_fails", report.Count, "how many were false"))
+			all = append(all, first, more("_passes", report.Count, "how many were true"),
+				more("_fails", report.Count, "how many were false"))
 		}
 	}
 	failed := report.Definition{Name: "thresholds_failed", Unit: report.Count, Direction: report.Lower}

@@ -36,7 +36,10 @@ func builtins() []builtin {
 			name: "http_req_duration", kind: trend, contains: timeValues, better: lower, headline: true,
 			meaning: "time of an HTTP request; p(95) is the headline",
 		},
-		{name: "http_req_blocked", kind: trend, contains: timeValues, better: lower, meaning: "time before an HTTP request had a connection"},
+		{
+			name: "http_req_blocked", kind: trend, contains: timeValues, better: lower,
+			meaning: "time before an HTTP request had a connection",
+		},
 		{name: "http_req_connecting", kind: trend, contains: timeValues, better: lower, meaning: "time to connect"},
 		{name: "http_req_tls_handshaking", kind: trend, contains: timeValues, better: lower, meaning: "time of TLS handshakes"},
 		{name: "http_req_sending", kind: trend, contains: timeValues, better: lower, meaning: "time to send an HTTP request"},

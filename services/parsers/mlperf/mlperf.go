@@ -26,11 +26,17 @@ func Kind() report.Kind {
 		Metrics: []report.Definition{
 			{Name: "time_to_train", Unit: report.Seconds, Direction: report.Lower, Headline: true, Meaning: "from run_start to run_stop"},
 			{Name: "init_time", Unit: report.Seconds, Direction: report.Lower, Meaning: "from init_start to init_stop"},
-			{Name: "eval_accuracy", Unit: report.Count, Labels: of, Meaning: "quality at the last evaluation; the benchmark says which is better"},
+			{
+				Name: "eval_accuracy", Unit: report.Count, Labels: of,
+				Meaning: "quality at the last evaluation; the benchmark says which is better",
+			},
 			{Name: "target_accuracy", Unit: report.Count, Labels: of, Meaning: "quality that is to be reached"},
 			{Name: "epoch_num", Unit: report.Count, Meaning: "number of the last epoch, as the benchmark counts"},
 			{Name: "samples_count", Unit: report.Count, Meaning: "samples that were trained on, at the last line that tells it"},
-			{Name: "throughput", Unit: "samples/s", Direction: report.Higher, Meaning: "of the last line tracked_stats, as the benchmark counts"},
+			{
+				Name: "throughput", Unit: "samples/s", Direction: report.Higher,
+				Meaning: "of the last line tracked_stats, as the benchmark counts",
+			},
 		},
 		Looks: looks, Parse: parse,
 	}

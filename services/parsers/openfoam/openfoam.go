@@ -40,7 +40,10 @@ func definitions() []report.Definition {
 			Meaning: "time from the start to the last step, whole seconds",
 		},
 		{Name: "steps", Unit: report.Count, Meaning: "steps of time, or iterations of a steady solver, that have ended"},
-		{Name: "initial_residual", Unit: report.Count, Direction: report.Lower, Labels: of, Meaning: "before the last solution for a field"},
+		{
+			Name: "initial_residual", Unit: report.Count, Direction: report.Lower, Labels: of,
+			Meaning: "before the last solution for a field",
+		},
 		{Name: "final_residual", Unit: report.Count, Direction: report.Lower, Labels: of, Meaning: "after the last solution for a field"},
 		{Name: "solver_iterations", Unit: report.Count, Labels: of, Meaning: "of the linear solver for a field, in the whole run"},
 	}

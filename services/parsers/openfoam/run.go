@@ -132,7 +132,8 @@ func (r *invocation) error(line []byte) {
 		return
 	}
 	if _, text, ok := bytes.Cut(line, []byte(" *** ")); ok {
-		r.abort(text, bytes.HasPrefix(text, []byte("An error occurred in MPI_")) || bytes.HasPrefix(text, []byte("Process received signal")))
+		r.abort(text, bytes.HasPrefix(text, []byte("An error occurred in MPI_")) ||
+			bytes.HasPrefix(text, []byte("Process received signal")))
 	}
 }
 

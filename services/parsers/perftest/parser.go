@@ -113,7 +113,8 @@ func (p *parser) end(next []byte) {
 //
 //nolint:gochecknoglobals // a constant
 var failures = []string{
-	"Couldn't ", "Failed ", "Failed: ", "failed to ", "Unable to ", "Did not detect devices", "No IB devices found", "Error: ", "Error occur",
+	"Couldn't ", "Failed ", "Failed: ", "failed to ", "Unable to ", "Did not detect devices",
+	"No IB devices found", "Error: ", "Error occur",
 	"Error opening ", "Error when trying ", "Can't produce a report", "Problem in ", "Problems with warm up",
 	"Parser function exited with Error",
 	"Completion with error", "Unexpected CM event", "unexpected CM event", "Invalid ", "Did not get Message for 120 Seconds",

@@ -48,7 +48,8 @@ func Kind() report.Kind {
 	return report.Kind{
 		Name: name, Tool: "perftest",
 		Metrics: []report.Definition{
-			headline(higher("bandwidth", report.BitsPerSecond, "highest average over all sizes of messages; of a bidirectional test, the sum", nil)),
+			headline(higher("bandwidth", report.BitsPerSecond,
+				"highest average over all sizes of messages; of a bidirectional test, the sum", nil)),
 			headline(time("latency", "lowest average over all sizes of messages")),
 			headline(higher("flow_rate", report.PerSecond, "highest number of flows steered in a second", nil)),
 			higher("bandwidth_average", report.BitsPerSecond, "BW average", row),

@@ -114,7 +114,8 @@ func Clip(text string) string {
 	return clean
 }
 
-// Of returns a report. It is Partial or Empty where a parser found metrics or none, and names what is missing; the state is OK if nothing is.
+// Of returns a report. It is Partial or Empty where a parser found metrics or none, and names what is missing; the state is OK if nothing
+// is.
 func Of(kind, version string, metrics []Metric, missing string) Report {
 	r := Report{Kind: kind, State: OK, Version: version, Metrics: metrics, Reason: missing}
 	for i := range r.Metrics {

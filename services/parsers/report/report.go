@@ -50,9 +50,10 @@ type Metric struct {
 
 // Report is what a parser has found. Its JSON is a contract of `baictl parser test -o json`: keys may come, none goes.
 type Report struct {
-	Kind    string   `json:"kind"`
-	State   State    `json:"state"`
-	Reason  string   `json:"reason"`            // why the state is not ok: what failed, or what is missing, in the words of the tool; empty if it is
+	Kind  string `json:"kind"`
+	State State  `json:"state"`
+	// why the state is not ok: what failed, or what is missing, in the words of the tool; empty if it is
+	Reason  string   `json:"reason"`
 	Version string   `json:"version,omitempty"` // of the tool, as it prints it; empty if it does not
 	Metrics []Metric `json:"metrics"`           // in the order of the output
 }
@@ -94,8 +95,8 @@ type Definition struct {
 	Meaning   string   // a phrase, for people
 }
 
-// Check returns an error if a report breaks a rule that holds for all parsers: its metrics are defined, finite and apart from each other, an ok
-// report has metrics, and any other has a reason. Tests of parsers call it.
+// Check returns an error if a report breaks a rule that holds for all parsers: its metrics are defined, finite and apart from each other,
+// an ok report has metrics, and any other has a reason. Tests of parsers call it.
 func (k Kind) Check(r Report) error {
 	if r.Kind != k.Name {
 		return fmt.Errorf("kind %q, want %q", r.Kind, k.Name)

@@ -32,10 +32,19 @@ func definitions() []report.Definition {
 		settings = append(settings, s.name)
 	}
 	return []report.Definition{
-		{Name: "total_images_per_second", Unit: imagesPerSecond, Direction: higher, Headline: true, Meaning: "of all workers in the whole run"},
-		{Name: "images_per_second", Unit: imagesPerSecond, Direction: higher, Meaning: "mean of the steps, at the last one that was printed"},
+		{
+			Name: "total_images_per_second", Unit: imagesPerSecond, Direction: higher, Headline: true,
+			Meaning: "of all workers in the whole run",
+		},
+		{
+			Name: "images_per_second", Unit: imagesPerSecond, Direction: higher,
+			Meaning: "mean of the steps, at the last one that was printed",
+		},
 		{Name: "images_per_second_uncertainty", Unit: imagesPerSecond, Direction: lower, Meaning: "standard error of that mean"},
-		{Name: "images_per_second_jitter", Unit: imagesPerSecond, Direction: lower, Meaning: "median deviation of the steps, scaled by 1.4826"},
+		{
+			Name: "images_per_second_jitter", Unit: imagesPerSecond, Direction: lower,
+			Meaning: "median deviation of the steps, scaled by 1.4826",
+		},
 		{Name: "loss", Unit: report.Count, Direction: lower, Meaning: "at the last step that was printed"},
 		{Name: "steps", Unit: report.Count, Meaning: "number of the last step that was printed"},
 		{Name: "top_1_accuracy", Unit: report.Ratio, Direction: higher, Headline: true, Meaning: "of the last evaluation"},

@@ -22,7 +22,11 @@ func results() []result {
 		{"gpu_time_per_batch", s, report.Lower, true, []string{"GPU Time per batch"}, "median time of a call on the GPU for each batch"},
 		{"cpu_wall_time", s, report.Lower, true, []string{"CPU Wall Time", "CPU Total Wall Time"}, "median time of a call"},
 		{"gpu_time", s, report.Lower, true, []string{"GPU Time"}, "median time of a call on the GPU"},
-		{"time_to_first_batch", s, report.Lower, false, []string{"Time to first batch"}, "time from the start until the first batch is done"},
+		{
+			"time_to_first_batch", s, report.Lower, false,
+			[]string{"Time to first batch"},
+			"time from the start until the first batch is done",
+		},
 		{"compilation_time", s, report.Lower, false, []string{"PT2 Compilation time"}, "time of the compiler of PyTorch 2"},
 		{"cpu_peak_memory", b, report.Lower, false, []string{"CPU Peak Memory"}, "most memory of the process"},
 		{"gpu_peak_memory", b, report.Lower, false, []string{"GPU Peak Memory"}, "most memory used on a GPU"},

@@ -114,7 +114,8 @@ func Steps(s corev1.PodSpec) []string {
 // Termination returns how the container of a step of a pod ended, nil if the step is not known to have run to its end: the container
 // could not be started, or was killed, perhaps before it ran the command.
 func Termination(p corev1.Pod, step string) *corev1.ContainerStateTerminated {
-	i := slices.IndexFunc(p.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == cluster.ContainerStep+step })
+	i := slices.IndexFunc(p.Status.InitContainerStatuses,
+		func(c corev1.ContainerStatus) bool { return c.Name == cluster.ContainerStep+step })
 	if i < 0 {
 		return nil
 	}

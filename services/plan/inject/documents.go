@@ -39,14 +39,16 @@ func (in Input) documents() (all []document, main int, err error) {
 		if _, listed := in.Kinds[one.ResourceKind()]; !listed && !one.OfPlatform() && !in.AnyKind {
 			return nil, 0, refusal.Descriptor("%s: line %d: this platform takes no %s: its settings list the kinds (executor.pods.manifests)", descriptors.ManifestKey, one.Line, one.ResourceKind())
 		}
-		made := document{Document: one, kind: kind, known: known, ends: one.Ends(in.Descriptor.Manifest.Succeeded != "") && (known || !one.OfPlatform())}
+		made := document{Document: one, kind: kind, known: known, ends: one.Ends(in.Descriptor.Manifest.Succeeded != "") &&
+			(known || !one.OfPlatform())}
 		if made.ends && main < 0 {
 			main = i
 		}
 		all = append(all, made)
 	}
 	if main < 0 {
-		return nil, 0, refusal.Descriptor("%s: none of the objects is of a kind whose end is known (manifest.succeeded)", descriptors.ManifestKey)
+		return nil, 0, refusal.Descriptor("%s: none of the objects is of a kind whose end is known (manifest.succeeded)",
+			descriptors.ManifestKey)
 	}
 	return all, main, nil
 }

@@ -79,8 +79,10 @@ func affinity(own, ours *corev1.Affinity) *corev1.Affinity {
 	both := own.DeepCopy()
 	if theirs := ours.PodAntiAffinity; theirs != nil && both.PodAntiAffinity != nil {
 		a := both.PodAntiAffinity
-		a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, theirs.RequiredDuringSchedulingIgnoredDuringExecution...)
-		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution, theirs.PreferredDuringSchedulingIgnoredDuringExecution...)
+		a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution,
+			theirs.RequiredDuringSchedulingIgnoredDuringExecution...)
+		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
+			theirs.PreferredDuringSchedulingIgnoredDuringExecution...)
 	} else if theirs != nil {
 		both.PodAntiAffinity = theirs
 	}

@@ -23,7 +23,8 @@ func (c copyBuilder) setPods(d document, object map[string]any) error {
 	if d.kind.PodMetadata != "" {
 		meta := c.PodMeta
 		c.setTexts(object, d.kind.PodMetadata+".labels", c.copyLabels(meta.Labels))
-		c.setTexts(object, d.kind.PodMetadata+".annotations", over(meta.Annotations, map[string]string{cluster.AnnotationContainer: d.kind.Container}))
+		c.setTexts(object, d.kind.PodMetadata+".annotations",
+			over(meta.Annotations, map[string]string{cluster.AnnotationContainer: d.kind.Container}))
 	}
 	setDefaults(object, d.kind.Defaults)
 	for _, group := range d.kind.Pods(object) {
@@ -76,11 +77,14 @@ func (c copyBuilder) setPod(d document, group manifest.Pods) error {
 	if d.kind.Deadline == "" {
 		platform.Spec.ActiveDeadlineSeconds = c.Deadline
 	}
-	addVariables(&own.Spec, corev1.EnvVar{Name: pod.EnvObjects, Value: c.names.Base}, corev1.EnvVar{Name: pod.EnvCopy, Value: strconv.Itoa(c.number)})
+	addVariables(&own.Spec, corev1.EnvVar{Name: pod.EnvObjects, Value: c.names.Base},
+		corev1.EnvVar{Name: pod.EnvCopy, Value: strconv.Itoa(c.number)})
 	if len(measured.Command) > 0 {
 		measured.Command = slices.Concat(c.Command, measured.Command)
-	} else if c.Descriptor.Output != nil && len(c.Descriptor.Output.Parsers) > 0 && (len(platform.Spec.Containers[0].Command) == 0 || len(measured.Args) > 0) {
-		return refusal.Descriptor("output.parsers read the output of a command, and container %q of %s %q has none: write its command", measured.Name, d.Kind(), d.Name())
+	} else if c.Descriptor.Output != nil && len(c.Descriptor.Output.Parsers) > 0 &&
+		(len(platform.Spec.Containers[0].Command) == 0 || len(measured.Args) > 0) {
+		return refusal.Descriptor("output.parsers read the output of a command, and container %q of %s %q has none: write its command",
+			measured.Name, d.Kind(), d.Name())
 	}
 	addParts(&own, measured, platform)
 	made, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&own)

@@ -27,7 +27,8 @@ func inference(in Input, client Role) ([]Role, error) {
 		return nil, refusal.Descriptor("strategy inference needs a table [server] (add it)")
 	}
 	server := Role{
-		Name: roleServer, Replicas: 1, Env: d.Env.Env, Hardware: d.Hardware, Ports: servicePorts(d.Env), Probe: probeOf(d.Env.ReadinessProbe),
+		Name: roleServer, Replicas: 1, Env: d.Env.Env, Hardware: d.Hardware, Ports: servicePorts(d.Env),
+		Probe: probeOf(d.Env.ReadinessProbe),
 		Image: in.image(d.Env.DockerImage), PodNetwork: in.Descriptor.Network,
 	}
 	server.listen(server.Ports...)

@@ -67,7 +67,8 @@ func mpi(in Input, r Role) ([]Role, error) {
 	hosts := in.Names.Hosts(worker)
 	worker.OwnsNames, worker.OwnsKeys, worker.SSHFiles = true, true, sshFiles(hosts, slots, sshPort)
 
-	launcher.Name, launcher.Slots, launcher.Hardware, launcher.PodNetwork = roleLauncher, slots, launcherHardware(r.Hardware), launcherNetwork(r.PodNetwork)
+	launcher.Name, launcher.Slots, launcher.Hardware, launcher.PodNetwork = roleLauncher, slots, launcherHardware(r.Hardware),
+		launcherNetwork(r.PodNetwork)
 	_, scripts := in.modelsAndScripts()
 	launcher.Data, launcher.Shared = in.sources(roleLauncher)
 	launcher.Data = append(launcher.Data, scripts...)
@@ -132,7 +133,8 @@ func transportVars(t descriptors.Transport) []corev1.EnvVar {
 // Intel MPI or Horovod, under each name that Debian gives them.
 func StartsRanks(program string) bool {
 	return slices.Contains([]string{
-		"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "orterun", "prterun", "mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra", "horovodrun",
+		"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "orterun", "prterun", "mpirun.mpich", "mpiexec.mpich",
+		"mpiexec.hydra", "horovodrun",
 	}, path.Base(program))
 }
 
@@ -201,7 +203,8 @@ func sshFiles(hosts []string, slots, port int) map[string]string {
 		"sshd_config": lines(
 			"Port "+strconv.Itoa(port), "HostKey "+mpiPodDir+"/host", "AuthorizedKeysFile "+KeysDir+"/id.pub", "PidFile none",
 			"StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
-			"PermitRootLogin prohibit-password", "MaxStartups 1000", "MaxSessions 1000", "LogLevel ERROR", "ForceCommand "+MPIDir+"/session"),
+			"PermitRootLogin prohibit-password", "MaxStartups 1000", "MaxSessions 1000", "LogLevel ERROR",
+			"ForceCommand "+MPIDir+"/session"),
 		"rsh": lines("#!/bin/sh", "exec ssh -F "+MPIDir+`/ssh_config "$@"`),
 		"launch": lines("#!/bin/sh -e", "umask 077", "mkdir -p "+mpiPodDir, "cp "+KeysDir+"/id "+mpiPodDir+"/id",
 			"umask 022", requireProgram("$1", "openmpi-bin or mpich", `command -v "$1" >/dev/null`), `exec "$@"`),

@@ -97,7 +97,10 @@ func portVars(all []descriptors.Role) []corev1.EnvVar {
 		if r.Ready == nil || r.Ready.Port == nil && r.Ready.HTTP == "" {
 			continue
 		}
-		vars = append(vars, corev1.EnvVar{Name: peerVar(pod.EnvPort, r.Name), Value: strconv.Itoa(portOfURL(readyTarget(*r.Ready, "localhost")))})
+		vars = append(vars, corev1.EnvVar{
+			Name:  peerVar(pod.EnvPort, r.Name),
+			Value: strconv.Itoa(portOfURL(readyTarget(*r.Ready, "localhost"))),
+		})
 	}
 	return vars
 }

@@ -1,5 +1,5 @@
-// Package roles decides which kinds of pods a run has: those of a descriptor's [[roles]], or those for which its strategy stands. A role has
-// the properties in which its pods differ from others. The package is pure.
+// Package roles decides which kinds of pods a run has: those of a descriptor's [[roles]], or those for which its strategy stands. A role
+// has the properties in which its pods differ from others. The package is pure.
 //
 // # The roles of a descriptor
 //
@@ -93,8 +93,9 @@ type Role struct {
 	OTLP           bool
 	Artifacts      []pod.Artifact
 	Parsers        []pod.Parser // of the output and the files of the benchmark
-	ParserScripts  []string     // texts of the scripts that the parsers' commands run, in the order of the parsers; empty for those without one
-	Steps          []Step       // containers before and after the benchmark, and at the end, in the order in which they run
+	// texts of the scripts that the parsers' commands run, in the order of the parsers; empty for those without one
+	ParserScripts []string
+	Steps         []Step // containers before and after the benchmark, and at the end, in the order in which they run
 
 	PodNetwork descriptors.Network // of its pods
 	Listens    []int               // ports on which its pods listen, as far as the descriptor says
@@ -203,7 +204,8 @@ func (r *Role) addCode(d *descriptors.Descriptor, scripts []event.Data) error {
 	if d.ML == nil || d.ML.Script == nil {
 		return nil
 	}
-	return refusal.Descriptor("ml.script.script is %q, and no code was sent along with the descriptor: submit it with --script DIR", d.ML.Script.Archive)
+	return refusal.Descriptor("ml.script.script is %q, and no code was sent along with the descriptor: submit it with --script DIR",
+		d.ML.Script.Archive)
 }
 
 // addVars adds variables of the platform, to which the command may refer.
@@ -300,6 +302,7 @@ func useKubernetesVariables(words []string, vars []corev1.EnvVar) []string {
 // awaitArgs returns the arguments of bai-pod-ship await that wait for all targets.
 func (in Input) awaitArgs(every, timeout time.Duration, successes int, targets ...string) []string {
 	return append([]string{
-		"--within=" + cmp.Or(in.Ready, 30*time.Minute).String(), "--every=" + every.String(), "--timeout=" + timeout.String(), fmt.Sprintf("--successes=%d", successes),
+		"--within=" + cmp.Or(in.Ready, 30*time.Minute).String(), "--every=" + every.String(), "--timeout=" + timeout.String(),
+		fmt.Sprintf("--successes=%d", successes),
 	}, targets...)
 }

@@ -184,13 +184,16 @@ func (b builder) filledSecret(token string) (*corev1.Secret, error) {
 	secret.Data = make(map[string][]byte)
 	files := map[string]any{pod.CollectFile: pod.Collect{
 		Header: header, Role: b.role.Name, Container: cluster.ContainerBenchmark,
-		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: podMetrics(b.role.Metrics), MaxLog: b.maxLog(), Reserve: b.settings.Reserve,
-		Gateway: b.settings.Gateway, Artifacts: b.role.Artifacts, Volumes: mountPaths(b.artifactMounts()), Drain: max(b.podGrace()-15*time.Second, b.podGrace()/2),
+		Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Metrics: podMetrics(b.role.Metrics),
+		MaxLog: b.maxLog(), Reserve: b.settings.Reserve,
+		Gateway: b.settings.Gateway, Artifacts: b.role.Artifacts, Volumes: mountPaths(b.artifactMounts()),
+		Drain:  max(b.podGrace()-15*time.Second, b.podGrace()/2),
 		Scrape: b.role.Scrape, OTLP: b.role.OTLP, Series: b.maxSeries(), Steps: b.role.StepNames(), LastStep: b.role.LastStep(),
 	}}
 	if len(b.role.Data) > 0 {
 		files[pod.PullFile] = pod.Pull{
-			Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore, Data: b.role.Data, Shared: b.sharedDataSets(),
+			Header: header, Brokers: b.settings.Brokers, Access: b.settings.Access, Token: token, Store: b.settings.ObjectStore,
+			Data: b.role.Data, Shared: b.sharedDataSets(),
 			MaxFiles: b.settings.Unpack.MaxFiles, MaxUnpacked: b.settings.Unpack.MaxBytes, Reserve: b.settings.Unpack.Reserve,
 		}
 	}

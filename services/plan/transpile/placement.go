@@ -55,7 +55,8 @@ func (s Settings) checkPlacement(h descriptors.Hardware) error {
 	if h.Placement == "" || len(s.Placements) == 0 || s.OneMachine || slices.Contains(s.Placements, h.Placement) {
 		return nil
 	}
-	return refusal.Descriptor("hardware.placement is %q, and this platform's descriptors may name %s", h.Placement, strings.Join(s.Placements, ", "))
+	return refusal.Descriptor("hardware.placement is %q, and this platform's descriptors may name %s", h.Placement,
+		strings.Join(s.Placements, ", "))
 }
 
 // tolerations returns the taints that a node may have.

@@ -188,7 +188,8 @@ func (b builder) pullContainer() corev1.Container {
 		c.Env = append(c.Env, roles.PodIndexVar(pod.EnvIndex, b.names.Operator))
 		b.runAsVolumeOwner(c.SecurityContext)
 	}
-	c.VolumeMounts = append(append(c.VolumeMounts, b.pullMounts()...), corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
+	c.VolumeMounts = append(append(c.VolumeMounts, b.pullMounts()...),
+		corev1.VolumeMount{Name: volumeSecret, MountPath: pod.SecretDir, ReadOnly: true})
 	return c
 }
 
@@ -241,7 +242,8 @@ func (b builder) benchmarkContainer() corev1.Container {
 	case len(r.Command) > 0:
 		c.Command = append(b.execCommand(), escapeNonVariables(r.Command)...)
 	case r.Image.Digest != "":
-		c.Image, c.Command = pinnedImage(r.Image), append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, escapeDollars(r.Image.Entrypoint)...)
+		c.Image, c.Command = pinnedImage(r.Image),
+			append([]string{pod.PathIn("", pod.Binary), "exec", "--"}, escapeDollars(r.Image.Entrypoint)...)
 		if len(r.Args) == 0 {
 			c.Args = escapeDollars(r.Image.Cmd)
 		}
@@ -345,14 +347,18 @@ func (b builder) volumes() []corev1.Volume {
 	}
 	executable, readable := int32(0o555), int32(0o444)
 	config := func(name string) corev1.VolumeSource {
-		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, DefaultMode: &executable}}
+		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name},
+			DefaultMode:          &executable,
+		}}
 	}
 	if len(b.role.Scripts()) > 0 {
 		volumes = append(volumes, corev1.Volume{Name: volumeScript, VolumeSource: config(b.name())})
 	}
 	if b.role.MPI {
 		keys := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.names.Shared("keys"), DefaultMode: &readable}}
-		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.names.Shared("mpi"))}, corev1.Volume{Name: volumeKeys, VolumeSource: keys})
+		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.names.Shared("mpi"))},
+			corev1.Volume{Name: volumeKeys, VolumeSource: keys})
 	}
 	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes(), b.secretVolumes(), b.outputVolumes())
 	if b.role.Env.ExtendedShm {
@@ -442,10 +448,16 @@ func (e *envVars) put(v corev1.EnvVar) {
 }
 
 func podUIDVar() corev1.EnvVar {
-	return corev1.EnvVar{Name: pod.EnvPodUID, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}
+	return corev1.EnvVar{
+		Name:      pod.EnvPodUID,
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}},
+	}
 }
 
 // nodeNameVar returns the variable with the name of the pod's node.
 func nodeNameVar() corev1.EnvVar {
-	return corev1.EnvVar{Name: pod.EnvNode, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}
+	return corev1.EnvVar{
+		Name:      pod.EnvNode,
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}},
+	}
 }

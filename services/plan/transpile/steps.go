@@ -123,7 +123,10 @@ func (b builder) outputMounts(when descriptors.When) []corev1.VolumeMount {
 func (b builder) outputVolumes() []corev1.Volume {
 	var volumes []corev1.Volume
 	for _, s := range b.role.Steps {
-		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(pod.MaxStepOutput, resource.BinarySI)}
+		memory := &corev1.EmptyDirVolumeSource{
+			Medium:    corev1.StorageMediumMemory,
+			SizeLimit: resource.NewQuantity(pod.MaxStepOutput, resource.BinarySI),
+		}
 		volumes = append(volumes, corev1.Volume{Name: s.Container(), VolumeSource: corev1.VolumeSource{EmptyDir: memory}})
 	}
 	return volumes

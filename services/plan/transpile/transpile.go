@@ -71,23 +71,32 @@ type Settings struct {
 	Reserve       int64         `toml:"-"`         // bytes of a pod's disk that its output leaves free; zero means none
 	Gateway       string        `toml:"gateway"`   // URL of the gateway for pods; empty means that no artifacts are stored
 
-	Placement     string   `toml:"placement"`      // exclusive: no other run on the nodes; spread: elsewhere if possible; pack: beside others if possible; anywhere; empty means spread
-	Placements    []string `toml:"placements"`     // placements that descriptors may name in place of this one; empty means any
-	Security      string   `toml:"security"`       // Pod Security level of the pods' namespace: privileged, where the rights of allow are all that pods have; baseline; or restricted; empty means baseline
-	PullPolicy    string   `toml:"pull_policy"`    // of all images: Always, IfNotPresent or Never; empty means that of the descriptor, else Kubernetes' default
+	// exclusive: no other run on the nodes; spread: elsewhere if possible; pack: beside others if possible; anywhere; empty means spread
+	Placement  string   `toml:"placement"`
+	Placements []string `toml:"placements"` // placements that descriptors may name in place of this one; empty means any
+	// Pod Security level of the pods' namespace: privileged, where the rights of allow are all that pods have; baseline; or restricted;
+	// empty means baseline
+	Security string `toml:"security"`
+	// of all images: Always, IfNotPresent or Never; empty means that of the descriptor, else Kubernetes' default
+	PullPolicy    string   `toml:"pull_policy"`
 	PullSecrets   []string `toml:"pull_secrets"`   // pull secrets, besides that of the descriptor
 	PriorityClass string   `toml:"priority_class"` // priority class of the pods of runs that name none; empty means none
 	Scheduler     string   `toml:"scheduler"`      // scheduler of all pods; empty means the cluster's own; volcano also gets the gangs
-	Queue         string   `toml:"queue"`          // queue of runs that name none: of volcano if that is the scheduler, otherwise of Kueue; empty means none
+	// queue of runs that name none: of volcano if that is the scheduler, otherwise of Kueue; empty means none
+	Queue string `toml:"queue"`
 
-	NodeSelector map[string]string        `toml:"node_selector"` // labels that the node of every pod must have; a descriptor may name no other value of one
-	Tolerations  []descriptors.Toleration `toml:"tolerations"`   // taints that the node of every pod may have, besides those of the descriptor
+	// labels that the node of every pod must have; a descriptor may name no other value of one
+	NodeSelector map[string]string `toml:"node_selector"`
+	// taints that the node of every pod may have, besides those of the descriptor
+	Tolerations []descriptors.Toleration `toml:"tolerations"`
 
-	Allow map[string]descriptors.Allowlist `toml:"allow"` // objects that descriptors may name, by namespace; "*" is any; none without an entry
+	// objects that descriptors may name, by namespace; "*" is any; none without an entry
+	Allow map[string]descriptors.Allowlist `toml:"allow"`
 
 	AnyManifests bool `toml:"-"` // nothing is known of the kinds of manifests: they may have any
 
-	Manifests map[string]inject.Kind `toml:"manifests"` // kinds that manifests may have beside Job, ConfigMap and Service, as PyTorchJob.v1.kubeflow.org; kubernetes.kinds has to name them too
+	// kinds that manifests may have beside Job, ConfigMap and Service, as PyTorchJob.v1.kubeflow.org; kubernetes.kinds has to name them too
+	Manifests map[string]inject.Kind `toml:"manifests"`
 
 	Shared Shared `toml:"shared"` // data that all pods of a role have in common
 	Unpack Unpack `toml:"unpack"` // what archives may hold that pods unpack
@@ -110,7 +119,10 @@ type Unpack struct {
 func (s Settings) Validate(name string) error {
 	var errs []error
 	for _, key := range []string{"deadline", "keep", "grace", "owed", "ready"} {
-		if d := map[string]time.Duration{"deadline": s.Deadline, "keep": s.Keep, "grace": s.Grace, "owed": s.ShippingGrace, "ready": s.Ready}[key]; d < 0 {
+		if d := map[string]time.Duration{
+			"deadline": s.Deadline, "keep": s.Keep, "grace": s.Grace, "owed": s.ShippingGrace,
+			"ready": s.Ready,
+		}[key]; d < 0 {
 			errs = append(errs, fmt.Errorf("%s.%s: must not be negative", name, key))
 		}
 	}
@@ -191,7 +203,10 @@ func Objects(in Input, s Settings) (Workload, error) {
 		return Workload{}, err
 	}
 	limits := in.Descriptor.Limits
-	p := Workload{Scope: s.scope(), Retries: max(0, limits.Retries+1-in.Run.Attempt), PendingDeadline: limits.PendingDeadline, Keep: limits.Keep}
+	p := Workload{
+		Scope: s.scope(), Retries: max(0, limits.Retries+1-in.Run.Attempt),
+		PendingDeadline: limits.PendingDeadline, Keep: limits.Keep,
+	}
 	if s.Owner {
 		p.Objects = append(p.Objects, builders[len(builders)-1].roleConfigMap())
 	}

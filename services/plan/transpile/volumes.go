@@ -147,7 +147,8 @@ func (b builder) sharedClaim() *corev1.PersistentVolumeClaim {
 		}
 	}
 	size := *resource.NewQuantity((total/gib+least)*gib, resource.BinarySI)
-	return b.newClaim(b.sharedClaimName(), claimSpec(size, b.settings.Shared.StorageClass, cmp.Or(b.settings.Shared.Access, string(corev1.ReadWriteMany))))
+	return b.newClaim(b.sharedClaimName(),
+		claimSpec(size, b.settings.Shared.StorageClass, cmp.Or(b.settings.Shared.Access, string(corev1.ReadWriteMany))))
 }
 
 // claims returns the claims that are created before a run's pods.
@@ -167,7 +168,8 @@ func claims(builders []builder) ([]cluster.Object, error) {
 		if err != nil {
 			return nil, refusal.Descriptor("volumes[%d].template.size is %q, which is no size", i, v.Template.Size)
 		}
-		all = append(all, b.newClaim(b.volumeClaimName(i), claimSpec(size, v.Template.StorageClass, cmp.Or(v.Template.Access, string(corev1.ReadWriteOnce)))))
+		all = append(all, b.newClaim(b.volumeClaimName(i),
+			claimSpec(size, v.Template.StorageClass, cmp.Or(v.Template.Access, string(corev1.ReadWriteOnce)))))
 	}
 	return all, nil
 }
@@ -228,7 +230,8 @@ func (b builder) ephemeralVolumeSource(e descriptors.Ephemeral) corev1.VolumeSou
 	size, err := resource.ParseQuantity(e.Size)
 	if e.StorageClass != "" {
 		spec := claimSpec(size, e.StorageClass, string(corev1.ReadWriteOnce))
-		return corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: spec}}}
+		template := &corev1.PersistentVolumeClaimTemplate{Spec: spec}
+		return corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: template}}
 	}
 	disk := &corev1.EmptyDirVolumeSource{}
 	if err == nil && !b.settings.NoLimits {

@@ -25,8 +25,8 @@ const (
 	analystPoints = 1000 // of each series
 )
 
-// analysed measures how long it takes an analyst to look at one new point of each of 2,000 series of 1,000 points, how much memory it has then, and
-// how many reads a run costs it however long the history is. Tests of its package take these.
+// analysed measures how long it takes an analyst to look at one new point of each of 2,000 series of 1,000 points, how much memory it has
+// then, and how many reads a run costs it however long the history is. Tests of its package take these.
 func analysed(ctx context.Context, _ bench) ([]result, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", ".", "-v", "-count=1", "-timeout", "1h", "-run", "^TestAnAnalystKeepsItsBar")
 	cmd.Dir, cmd.Env = "analyst", append(os.Environ(), "BAI_BARS=1")
@@ -38,8 +38,8 @@ func analysed(ctx context.Context, _ bench) ([]result, error) {
 	return results, nil
 }
 
-// analysedBesideSamples measures the same on a platform that takes 10,000 samples a second meanwhile, and how much later summaries are with an
-// analyst at work than without: rounds of runs of tasks with alarms, and of tasks without, in turn.
+// analysedBesideSamples measures the same on a platform that takes 10,000 samples a second meanwhile, and how much later summaries are with
+// an analyst at work than without: rounds of runs of tasks with alarms, and of tasks without, in turn.
 func analysedBesideSamples(ctx context.Context, b bench) (results []result, err error) {
 	const rounds, rate = 2, 10_000
 	self, err := os.Executable()
@@ -84,7 +84,8 @@ type analystLoad struct {
 	random *rand.Rand
 }
 
-// newAnalystLoad stores the histories of all tasks on a platform. They are made of the points of one run of it, so that the machine is the same.
+// newAnalystLoad stores the histories of all tasks on a platform. They are made of the points of one run of it, so that the machine is the
+// same.
 func newAnalystLoad(ctx context.Context, p *platform) (l *analystLoad, err error) {
 	s, err := sqlite.Open(ctx, filepath.Join(p.dir, "store.db"))
 	if err != nil {
@@ -116,7 +117,8 @@ func newAnalystLoad(ctx context.Context, p *platform) (l *analystLoad, err error
 	}
 	begin := time.Now().Add(-analystPoints * time.Hour)
 	for n := range analystTasks * analystPoints {
-		if err := s.PutPoints(ctx, l.history(taskName(n%analystTasks, true), n, begin.Add(time.Duration(n/analystTasks)*time.Hour))); err != nil {
+		if err := s.PutPoints(ctx,
+			l.history(taskName(n%analystTasks, true), n, begin.Add(time.Duration(n/analystTasks)*time.Hour))); err != nil {
 			return nil, err
 		}
 	}
@@ -158,8 +160,8 @@ func (l *analystLoad) start(ctx context.Context, task, done string, alarms bool)
 	return l.submit(ctx, text)
 }
 
-// round runs each task once, and returns how many ms after the end of each run its summary was there, and with alarms how many s it took until all
-// runs were analysed.
+// round runs each task once, and returns how many ms after the end of each run its summary was there, and with alarms how many s it took
+// until all runs were analysed.
 func (l *analystLoad) round(ctx context.Context, round int, alarms bool) (delays []float64, seconds float64, err error) {
 	begin := time.Now()
 	var all errgroup.Group

@@ -14,11 +14,15 @@ import (
 func moveMessages(ctx context.Context, addr string, messages [][]byte) (rate float64, err error) {
 	const topic = "bare"
 	client := &kafka.Client{Addr: kafka.TCP(addr)}
-	if _, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}}); err != nil {
+	if _, err := client.CreateTopics(ctx,
+		&kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}}); err != nil {
 		return 0, err
 	}
 	r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{addr}, Topic: topic, MaxWait: 50 * time.Millisecond, MaxBytes: 10 << 20})
-	w := &kafka.Writer{Addr: kafka.TCP(addr), Topic: topic, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchSize: 1, BatchBytes: 10 << 20, Compression: kafka.Snappy}
+	w := &kafka.Writer{
+		Addr: kafka.TCP(addr), Topic: topic, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, BatchSize: 1,
+		BatchBytes: 10 << 20, Compression: kafka.Snappy,
+	}
 	defer func() { err = errors.Join(err, r.Close(), w.Close()) }()
 	sent := make(chan error, 1)
 	begin := time.Now()

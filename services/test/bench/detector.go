@@ -16,8 +16,8 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/judge/otava"
 )
 
-// detectors measures how long it takes to find where series change, on one core, by the benchmarks of the packages of both methods, and how much
-// faster than Apache Otava the package with its method is. The best of several repetitions counts.
+// detectors measures how long it takes to find where series change, on one core, by the benchmarks of the packages of both methods, and how
+// much faster than Apache Otava the package with its method is. The best of several repetitions counts.
 func detectors(ctx context.Context, _ bench) ([]result, error) {
 	own, err := detectorTimes(ctx, "changepoint")
 	if err != nil {
@@ -32,14 +32,16 @@ func detectors(ctx context.Context, _ bench) ([]result, error) {
 		atMost("DetectManySeries", own["AThousandSeriesOf200Points"], "ms", 400, "1,000 series of 200 points, one core"),
 		atMost("DetectLongSeries", own["TenThousandPoints"], "ms", 25, "one series of 10,000 points"),
 		atMost("DetectOneMore", own["OneMorePoint"], "ms", 1, "one more point after 10,000"),
-		atMost("DetectManySeriesOtava", otavas["FindInManySeries"], "ms", 150, "1,000 series of 200 points, one core, by the method of Otava"),
+		atMost("DetectManySeriesOtava", otavas["FindInManySeries"], "ms", 150,
+			"1,000 series of 200 points, one core, by the method of Otava"),
 		ratio,
 	}, err
 }
 
 // detectorTimes returns the ms that the benchmarks of a package take at best, by name.
 func detectorTimes(ctx context.Context, pkg string) (map[string]float64, error) {
-	text, err := printed(ctx, "analyst/judge/"+pkg, "go", "test", ".", "-run", "^$", "-bench", "^Benchmark(AThousandSeriesOf200Points|TenThousandPoints|OneMorePoint|FindInManySeries)$",
+	text, err := printed(ctx, "analyst/judge/"+pkg, "go", "test", ".", "-run", "^$", "-bench",
+		"^Benchmark(AThousandSeriesOf200Points|TenThousandPoints|OneMorePoint|FindInManySeries)$",
 		"-benchtime", "300ms", "-count", "5", "-cpu", "1")
 	if err != nil {
 		return nil, err
@@ -70,7 +72,8 @@ func otavaRatio(ctx context.Context) (result, error) {
 	if !slices.Equal(found, want) {
 		return result{}, fmt.Errorf("the method of Otava finds changes at %v, and Apache Otava at %v", found, want)
 	}
-	return atLeast(name, theirs/ours, "ratio", bar, fmt.Sprintf("%d points: %.3f ms, by Apache Otava %.1f ms, with the same %d changes", rows, ours, theirs, len(want))), nil
+	return atLeast(name, theirs/ours, "ratio", bar,
+		fmt.Sprintf("%d points: %.3f ms, by Apache Otava %.1f ms, with the same %d changes", rows, ours, theirs, len(want))), nil
 }
 
 // yearOfValues returns a series whose level changes every 100 rows.

@@ -30,7 +30,8 @@ func emission(ctx context.Context, _ bench) (results []result, err error) {
 		return nil, err
 	}
 	const calls = 3_000_000
-	cmd := exec.CommandContext(ctx, program, "-test.run", "NONE", "-test.bench", "BenchmarkValue/a_value", "-test.benchtime", strconv.Itoa(calls)+"x")
+	cmd := exec.CommandContext(ctx, program, "-test.run", "NONE", "-test.bench", "BenchmarkValue/a_value",
+		"-test.benchtime", strconv.Itoa(calls)+"x")
 	cmd.Dir = filepath.Join(clientLib, "emit")
 	out, err := cmd.Output()
 	if err != nil {
@@ -42,7 +43,8 @@ func emission(ctx context.Context, _ bench) (results []result, err error) {
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	results = []result{
-		atMost("EmitGo", float64(used.Nanoseconds())/calls, "ns", 1000, fmt.Sprintf("of the processor, a call for one value and the writer beside it; %.0f ns by the clock", wall)),
+		atMost("EmitGo", float64(used.Nanoseconds())/calls, "ns", 1000,
+			fmt.Sprintf("of the processor, a call for one value and the writer beside it; %.0f ns by the clock", wall)),
 		atMost("EmitGoAllocations", allocs, "allocs", 0, "a call for one value"),
 	}
 	python, err := exec.LookPath("python3")
@@ -54,7 +56,8 @@ func emission(ctx context.Context, _ bench) (results []result, err error) {
 		return nil, err
 	}
 	wall, cpu, err := smallest(text, `file: one value: ([\d.]+) \S+ a call \(best [\d.]+, ([\d.]+) of the processor\)`)
-	return append(results, atMost("EmitPython", cpu, "us", 15, fmt.Sprintf("of the processor, a call for one value; %.1f us by the clock", wall))), err
+	return append(results, atMost("EmitPython", cpu, "us", 15,
+		fmt.Sprintf("of the processor, a call for one value; %.1f us by the clock", wall))), err
 }
 
 // printed returns a command's output.
@@ -136,7 +139,8 @@ func (p *platform) collector(ctx context.Context) (int, error) {
 		for _, path := range found {
 			line, _ := os.ReadFile(path) // it may be gone
 			mine, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
-			if !strings.HasSuffix(string(line), "\x00collect\x00") || !strings.Contains(string(mine), p.dir) && !p.ownsProcess(filepath.Dir(path)) {
+			if !strings.HasSuffix(string(line), "\x00collect\x00") || !strings.Contains(string(mine), p.dir) &&
+				!p.ownsProcess(filepath.Dir(path)) {
 				continue
 			}
 			return strconv.Atoi(filepath.Base(filepath.Dir(path)))

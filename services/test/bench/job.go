@@ -33,7 +33,8 @@ func submitToJob(ctx context.Context, b bench) (results []result, err error) {
 	}, "--kubeconfig", info.Kubeconfig, "--kube-namespace", "default", "--pod-image", "bai-pod:bench", "--slots", "1000")
 	ours, theirs := median(j.submitted), median(j.created)
 	return []result{
-		atMost("SubmitToJob", ours-theirs, "ms-more", 150, fmt.Sprintf("baictl submit: %.1f ms, kubectl create of the same Job: %.1f ms", ours, theirs)),
+		atMost("SubmitToJob", ours-theirs, "ms-more", 150,
+			fmt.Sprintf("baictl submit: %.1f ms, kubectl create of the same Job: %.1f ms", ours, theirs)),
 		reported("SubmitToJobByCall", median(j.called), "ms", "SubmitRun by gRPC, without the process of a client"),
 	}, err
 }

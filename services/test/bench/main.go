@@ -30,7 +30,8 @@ func main() {
 	lines := flag.Int("lines", 0, "with -emit: print so many lines a second beside it, a tenth of them with a loss")
 	name := flag.String("work", "", "do the `work` of this name, and print how long it took")
 	amount := flag.Int("amount", 1, "with -work: how much of it")
-	span := flag.Duration("observe", 0, "instead of the measurements, compare benchmarks with the platform and without it, so long for each")
+	span := flag.Duration("observe", 0,
+		"instead of the measurements, compare benchmarks with the platform and without it, so long for each")
 	on := flag.String("on", "local", "with -observe: `places`, of local and bed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

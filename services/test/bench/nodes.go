@@ -60,7 +60,8 @@ func importImages(ctx context.Context, b bench, info kubecluster.Info) error {
 	}
 	pods, work := filepath.Join(dir, "pods.tar"), filepath.Join(dir, "work.tar")
 	return errors.Join(
-		kit.Image(ctx, pods, "one", "-ref", podsImage, "-user", "65532:65532", b.bin+"/bai-pod=/bai-pod", b.bin+"/bai-pod-ship=/bai-pod-ship"),
+		kit.Image(ctx, pods, "one", "-ref", podsImage, "-user", "65532:65532", b.bin+"/bai-pod=/bai-pod",
+			b.bin+"/bai-pod-ship=/bai-pod-ship"),
 		kit.Image(ctx, work, "one", "-ref", workImage, self+"=/work"),
 		info.Import(ctx, pods, work),
 		os.RemoveAll(dir))
@@ -108,7 +109,10 @@ func plainJob(args ...string) *batchv1.Job {
 	never := int32(0)
 	return &batchv1.Job{Spec: batchv1.JobSpec{BackoffLimit: &never, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
-		Containers:    []corev1.Container{{Name: "benchmark", Image: workImage, ImagePullPolicy: corev1.PullNever, Command: append([]string{"/work"}, args...)}},
+		Containers: []corev1.Container{{
+			Name: "benchmark", Image: workImage, ImagePullPolicy: corev1.PullNever,
+			Command: append([]string{"/work"}, args...),
+		}},
 	}}}}
 }
 

@@ -299,7 +299,8 @@ func verdicts(out io.Writer, all []observed) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "\nCASE\tPAIRS\tSECONDS\tRATIO\t95 % INTERVAL\tSPREAD\tVERDICT\tWHY\n")
 	for _, r := range all {
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.4f\t%.4f to %.4f\t%.2f\t%s\t%s\n", r.Case, r.Pairs, r.Seconds, r.Ratio, r.Low, r.High, r.Spread, r.Verdict, r.Reason)
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.4f\t%.4f to %.4f\t%.2f\t%s\t%s\n", r.Case, r.Pairs, r.Seconds, r.Ratio, r.Low, r.High,
+			r.Spread, r.Verdict, r.Reason)
 	}
 	return w.Flush()
 }

@@ -52,13 +52,15 @@ func benchPoint(task string, n int) store.RunPoints {
 	v := store.Float(100 + n%7)
 	return store.RunPoints{
 		PointRun: store.PointRun{
-			Run: fmt.Sprintf("01k8h4fzqh3v7x9y%s%06d", task, n), Namespace: "default", Task: task, Time: time.Unix(int64(n)*3600, 0).UTC(), Complete: true,
+			Run: fmt.Sprintf("01k8h4fzqh3v7x9y%s%06d", task, n), Namespace: "default", Task: task,
+			Time: time.Unix(int64(n)*3600, 0).UTC(), Complete: true,
 			Version: fmt.Sprint("v", n/10), Image: "registry.example.org/benchmarks/resnet:1", Machine: "0123456789abcdef0123456789abcdef",
 			Hardware: "AMD EPYC 7763 64-Core Processor, 128 CPUs, 512 GiB", Nodes: []string{"node-1"}, Platform: "v1.2.3",
 		},
 		Revision: 1,
 		Points: []store.Summary{{
-			Metric: "rate", Unit: "images/s", N: 100, Min: v, Max: v, Median: v, P90: v, P95: v, P99: v, Mean: v, SD: 1, First: v, Last: v, Interval: &store.Interval{Low: v, High: v, Level: 0.95},
+			Metric: "rate", Unit: "images/s", N: 100, Min: v, Max: v, Median: v, P90: v, P95: v, P99: v, Mean: v, SD: 1, First: v, Last: v,
+			Interval: &store.Interval{Low: v, High: v, Level: 0.95},
 		}},
 	}
 }

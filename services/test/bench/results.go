@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// setResults measures how long it takes to read all results of a finished set of 10,000 cells with 10 metrics from each store, as a pivot does, and
-// to write a report of 1,000 cells, with its size. Tests of their packages take the times. The one of Elasticsearch is started if
+// setResults measures how long it takes to read all results of a finished set of 10,000 cells with 10 metrics from each store, as a pivot
+// does, and to write a report of 1,000 cells, with its size. Tests of their packages take the times. The one of Elasticsearch is started if
 // BAI_TEST_REAL is 1.
 func setResults(ctx context.Context, _ bench) ([]result, error) {
 	const bar, against = 300, "10,000 cells with 10 metrics"
@@ -27,7 +27,8 @@ func setResults(ctx context.Context, _ bench) ([]result, error) {
 	} else {
 		results = append(results, unmeasuredAtMost("PivotElasticsearch", "ms", bar, "needs Elasticsearch: set BAI_TEST_REAL=1"))
 	}
-	text, err := printed(ctx, "../client-lib", "go", "test", "./cmd/baictl/internal/report", "-run", "^$", "-bench", "^BenchmarkReport$", "-benchtime", "3x")
+	text, err := printed(ctx, "../client-lib", "go", "test", "./cmd/baictl/internal/report", "-run", "^$", "-bench",
+		"^BenchmarkReport$", "-benchtime", "3x")
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,8 @@ func setResults(ctx context.Context, _ bench) ([]result, error) {
 
 // readResults returns how long it takes to read the results from a store, in ms.
 func readResults(ctx context.Context, store string) (float64, error) {
-	text, err := printed(ctx, "gateway/set", "env", "BAI_BARS=1", "go", "test", ".", "-v", "-count=1", "-timeout", "30m", "-run", "^TestTimeOfResults$/^"+store+"$")
+	text, err := printed(ctx, "gateway/set", "env", "BAI_BARS=1", "go", "test", ".", "-v", "-count=1", "-timeout", "30m", "-run",
+		"^TestTimeOfResults$/^"+store+"$")
 	if err != nil {
 		return 0, err
 	}
@@ -55,7 +57,8 @@ func simulatedSet(ctx context.Context, _ bench) ([]result, error) {
 	if os.Getenv("BAI_TEST_REAL") != "1" {
 		return []result{unmeasuredAtMost("SimulatedSetTimeFlat", "ratio", 1.5, "needs Kubernetes: set BAI_TEST_REAL=1")}, nil
 	}
-	text, err := printed(ctx, "test/real", "env", "BAI_SET_RUNS=10000", "go", "test", ".", "-v", "-count=1", "-timeout", "2h", "-run", "^TestTheLastRunsOfASetCostWhatTheFirstDo$")
+	text, err := printed(ctx, "test/real", "env", "BAI_SET_RUNS=10000", "go", "test", ".", "-v", "-count=1", "-timeout", "2h", "-run",
+		"^TestTheLastRunsOfASetCostWhatTheFirstDo$")
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +73,10 @@ func simulatedSet(ctx context.Context, _ bench) ([]result, error) {
 		}
 	}
 	return []result{
-		atMost("SimulatedSetWritesFlat", n[2]/n[0], "ratio", 1.5, fmt.Sprintf("%.2f writes a run of the last 2,000 of 10,000, %.2f of the first", n[2], n[0])),
-		atMost("SimulatedSetTimeFlat", n[3]/n[1], "ratio", 1.5, fmt.Sprintf("%.1f ms a run of the last 2,000 of 10,000, %.1f of the first", n[3], n[1])),
+		atMost("SimulatedSetWritesFlat", n[2]/n[0], "ratio", 1.5,
+			fmt.Sprintf("%.2f writes a run of the last 2,000 of 10,000, %.2f of the first", n[2], n[0])),
+		atMost("SimulatedSetTimeFlat", n[3]/n[1], "ratio", 1.5,
+			fmt.Sprintf("%.1f ms a run of the last 2,000 of 10,000, %.1f of the first", n[3], n[1])),
 	}, nil
 }
 

@@ -67,7 +67,8 @@ func highestRate(ctx context.Context, b bench) ([]result, error) {
 		}
 		if s.sustained(rate, span) {
 			return []result{reported("EmitToVisibleHighest", float64(rate), "samples/s",
-				fmt.Sprintf("held for %s, p50 %.0f ms, p99 %.0f ms, none lost, none twice", span, median(s.latencies), percentile(s.latencies, 0.99)))}, nil
+				fmt.Sprintf("held for %s, p50 %.0f ms, p99 %.0f ms, none lost, none twice", span, median(s.latencies),
+					percentile(s.latencies, 0.99)))}, nil
 		}
 	}
 	return []result{atLeast("EmitToVisibleHighest", 0, "samples/s", from/10, "no rate was held")}, nil
@@ -85,7 +86,8 @@ func (s visibility) lost() int { return s.sent - len(s.latencies) }
 
 // sustained reports whether so many samples a second were emitted and seen in time.
 func (s visibility) sustained(rate int, span time.Duration) bool {
-	return s.lost() == 0 && s.duplicates == 0 && percentile(s.latencies, 0.99) <= ms(slow) && float64(s.sent) >= 0.99*float64(rate)*span.Seconds()
+	return s.lost() == 0 && s.duplicates == 0 && percentile(s.latencies, 0.99) <= ms(slow) &&
+		float64(s.sent) >= 0.99*float64(rate)*span.Seconds()
 }
 
 // measureVisibility emits samples for a while, and records when they become visible.
@@ -288,7 +290,8 @@ func batches(ctx context.Context, n int) (messages [][]byte, err error) {
 	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(writeSamplesFile(pod.PathIn(dir, pod.Metrics), n), os.WriteFile(pod.PathIn(dir, pod.ExitFile), []byte("{}"), 0o600)); err != nil {
+	if err := errors.Join(writeSamplesFile(pod.PathIn(dir, pod.Metrics), n),
+		os.WriteFile(pod.PathIn(dir, pod.ExitFile), []byte("{}"), 0o600)); err != nil {
 		return nil, err
 	}
 	var sent recorder

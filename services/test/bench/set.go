@@ -42,7 +42,8 @@ func sets(ctx context.Context, b bench) ([]result, error) {
 	rate := seen.rate(0, cells)
 	return []result{
 		atMost("SetMemory", seen.memory, "MiB", 160, "the largest while 10,000 cells run"),
-		atLeast("SetRunsPerSecond", rate/single, "ratio", 0.9, fmt.Sprintf("%.0f runs/s of a set, %.0f of runs that are submitted one by one", rate, single)),
+		atLeast("SetRunsPerSecond", rate/single, "ratio", 0.9,
+			fmt.Sprintf("%.0f runs/s of a set, %.0f of runs that are submitted one by one", rate, single)),
 		atLeast("SetRunsPerSecondFlat", seen.rate(cells-1000, cells)/seen.rate(0, 1000), "ratio", 0.8,
 			fmt.Sprintf("the last 1,000 cells; the first: %.0f runs/s", seen.rate(0, 1000))),
 	}, nil

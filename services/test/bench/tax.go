@@ -42,10 +42,12 @@ func launchTax(ctx context.Context, b bench) ([]result, error) {
 	}
 	run, submitted, shape, plain := median(l.run), median(l.submitted), median(l.shape), median(l.plain)
 	return []result{
-		atMost("LaunchTax", run-shape, "ms-more", 500, fmt.Sprintf("submit to first instruction %.0f ms, the same shape with empty programs %.0f ms", run, shape)),
+		atMost("LaunchTax", run-shape, "ms-more", 500,
+			fmt.Sprintf("submit to first instruction %.0f ms, the same shape with empty programs %.0f ms", run, shape)),
 		reported("LaunchTaxOfSubmit", submitted, "ms", "part of it: from the call to the Job"),
 		reported("LaunchTaxOfPrograms", run-submitted-shape, "ms-more", "part of it: bai-pod in init containers, sidecar and wrapper"),
-		reported("LaunchTaxOfShape", shape-plain, "ms-more", fmt.Sprintf("beside it: the kubelet's time for init containers, volumes and sidecar; a plain Job takes %.0f ms", plain)),
+		reported("LaunchTaxOfShape", shape-plain, "ms-more",
+			fmt.Sprintf("beside it: the kubelet's time for init containers, volumes and sidecar; a plain Job takes %.0f ms", plain)),
 	}, nil
 }
 

@@ -70,7 +70,10 @@ func (c *check) everyStage(o options) []stage.Stage {
 // realStages are the suites on real servers, and their set-up.
 func (c *check) realStages(o options) []stage.Stage {
 	stages := []stage.Stage{
-		{Name: "packages", Lane: laneServers, Setup: true, Budget: 2 * time.Minute, Run: c.command("packages", filepath.Join(c.root, ".ci", "packages"), "training")},
+		{
+			Name: "packages", Lane: laneServers, Setup: true, Budget: 2 * time.Minute,
+			Run: c.command("packages", filepath.Join(c.root, ".ci", "packages"), "training"),
+		},
 		{Name: "test bed", Lane: laneServers, Setup: true, Budget: 3 * time.Minute, Run: c.buildTestBed},
 	}
 	all, err := suite.All()

@@ -49,9 +49,12 @@ func (s *servers) environ(needs string) []string {
 
 // beginning is the stage that starts the servers of a suite.
 func (c *check) beginning(needs string) stage.Stage {
-	s := stage.Stage{Name: "begin " + needs, Lane: laneOf(needs == suite.Cluster), Setup: true, After: []string{"test bed"}, Budget: time.Minute, Run: func(ctx context.Context) stage.Result {
-		return stage.Result{Err: c.beginServers(context.WithoutCancel(ctx))} // they end with the check
-	}}
+	s := stage.Stage{
+		Name: "begin " + needs, Lane: laneOf(needs == suite.Cluster), Setup: true, After: []string{"test bed"},
+		Budget: time.Minute, Run: func(ctx context.Context) stage.Result {
+			return stage.Result{Err: c.beginServers(context.WithoutCancel(ctx))} // they end with the check
+		},
+	}
 	if needs == suite.Cluster {
 		s.Budget = 2 * time.Minute
 		s.Run = c.beginCluster
@@ -64,7 +67,10 @@ func (c *check) beginning(needs string) stage.Stage {
 func (c *check) buildTestBed(ctx context.Context) stage.Result {
 	services := filepath.Join(c.root, "services")
 	c.servers.clusterTool = filepath.Join(c.logs, "bed")
-	for _, p := range [][2]string{{c.servers.clusterTool, "./test/testbed/cmd"}, {filepath.Join(c.logs, "servers"), "./test/testbed/servers"}} {
+	for _, p := range [][2]string{
+		{c.servers.clusterTool, "./test/testbed/cmd"},
+		{filepath.Join(c.logs, "servers"), "./test/testbed/servers"},
+	} {
 		if r := c.command("build "+filepath.Base(p[0]), "go", "-C", services, "build", "-o", p[0], p[1])(ctx); r.Err != nil {
 			return r
 		}

@@ -38,7 +38,8 @@ func (c *check) suite(ctx context.Context, s suite.Suite, o options) stage.Resul
 		all.Tests, all.Err, all.CPU = all.Tests.Add(r.Tests), errors.Join(all.Err, r.Err), all.CPU+r.CPU
 	}
 	if len(all.Tests.Skips) > 0 && c.servers.own() {
-		all.Err = errors.Join(all.Err, fmt.Errorf("skipped, although everything is there that tests need:\n%s", strings.Join(all.Tests.Skips, "\n")))
+		all.Err = errors.Join(all.Err,
+			fmt.Errorf("skipped, although everything is there that tests need:\n%s", strings.Join(all.Tests.Skips, "\n")))
 	}
 	return all
 }

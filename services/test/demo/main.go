@@ -120,7 +120,8 @@ func (d demo) standalone(ctx context.Context, dir string) (addr string, halt fun
 	if err != nil {
 		return "", nil, fmt.Errorf("open the platform's log: %w", err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(d.bin, "bai"), "standalone", "--data", dir, "--listen", "127.0.0.1:0")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(d.bin, "bai"), "standalone", "--data",
+		dir, "--listen", "127.0.0.1:0")
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends the demo, and the demo ends the platform
 	out, err := cmd.StdoutPipe()

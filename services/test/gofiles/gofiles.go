@@ -25,7 +25,8 @@ func Read(root fs.FS) (*token.FileSet, []File, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains([]string{"testdata", "bin", "node_modules"}, d.Name()) || len(d.Name()) > 1 && d.Name()[0] == '.'):
+		case d.IsDir() && (slices.Contains([]string{"testdata", "bin", "node_modules"}, d.Name()) ||
+			len(d.Name()) > 1 && d.Name()[0] == '.'):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil

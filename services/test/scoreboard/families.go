@@ -33,7 +33,10 @@ func families() []family {
 		{"ties", "normal noise, rounded to whole numbers", ties},
 		{"gaps", "normal noise; with 5 % of the rows a gap of 1 to 6 rows without a result begins", gaps},
 		{"spread changes", "the spread is 0.5 and then 1.5, or 1.5 and then 0.5; the level stays", spreads},
-		{"mixture AR, bursts", "the sum of AR(1) 0.5 and bursts, over the root of 2, as all mixtures", mixture(autoregressive(0.5), bursts)},
+		{
+			"mixture AR, bursts", "the sum of AR(1) 0.5 and bursts, over the root of 2, as all mixtures",
+			mixture(autoregressive(0.5), bursts),
+		},
 		{"mixture season, tails", "the sum of the weekly season and heavy tails", mixture(weekly, independent(student))},
 		{"mixture drift, gaps", "the sum of the slow drift and gaps", mixture(drift, gaps)},
 		{"mixture modes, AR", "the sum of two modes and AR(1) 0.5", mixture(independent(modes(0.5)), autoregressive(0.5))},

@@ -151,7 +151,8 @@ func weaknesses(scores []score) []string {
 		where(scores, "It has fewer hits than otava at the same rate of false changes in", func(s score) (string, bool) {
 			return fmt.Sprintf("%s (%.3f, otava %.3f)", s.family, s.detector.hits.of(), s.equal.hits), s.detector.hits.of() < s.equal.hits
 		}),
-		where(scores, "Otava with its default p of 0.001 has more hits, with the false changes that the first table says, in", moreHits(usual)),
+		where(scores, "Otava with its default p of 0.001 has more hits, with the false changes that the first table says, in",
+			moreHits(usual)),
 		where(scores, "With a p of 1e-5 it has more in", moreHits(strict)),
 		where(scores, `The rule "10 %" has more in`, moreHits(last)),
 		where(scores, `The rule "t" has more in`, moreHits(window)),

@@ -43,7 +43,8 @@ func read(root fs.FS) (tree, error) {
 		if module, _, _ := strings.Cut(f.Path, "/"); !slices.Contains(modules(), module) {
 			continue
 		}
-		test := strings.HasSuffix(f.Path, "_test.go") || strings.HasPrefix(f.Path, "services/test/") || strings.HasSuffix(f.AST.Name.Name, "test")
+		test := strings.HasSuffix(f.Path, "_test.go") || strings.HasPrefix(f.Path, "services/test/") ||
+			strings.HasSuffix(f.AST.Name.Name, "test")
 		t.files = append(t.files, file{path.Dir(f.Path), f.Path, test, f.Text, f.AST})
 	}
 	return t, err

@@ -89,7 +89,8 @@ func (d *dryRunner) create(ctx context.Context, namespace string, object *unstru
 	if mapping.Scope.Name() == "namespace" {
 		resource = client.Resource(mapping.Resource).Namespace(namespace)
 	}
-	_, err = resource.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err = resource.Create(ctx, object,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return warned.texts, err
 }
 

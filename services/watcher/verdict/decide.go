@@ -118,14 +118,20 @@ func canceledVerdict(s Observation) Verdict {
 	before := s
 	before.Seen = s.LastSeen
 	if endedBeforeDeletion(before) {
-		for _, c := range []check{complete, failed, func(s Observation) (Verdict, bool) { return benchmarkFails(mainPodsOnly(s)) }, stepFails} {
+		for _, c := range []check{
+			complete, failed, func(s Observation) (Verdict, bool) { return benchmarkFails(mainPodsOnly(s)) },
+			stepFails,
+		} {
 			if v, ok := c(before); ok {
 				return v
 			}
 		}
 		return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)"}
 	}
-	return Verdict{Phase: event.PhaseFinished, Outcome: event.Canceled, Reason: event.CanceledByUser, Message: "canceled; its objects are deleted" + lostOutput(before)}
+	return Verdict{
+		Phase: event.PhaseFinished, Outcome: event.Canceled, Reason: event.CanceledByUser,
+		Message: "canceled; its objects are deleted" + lostOutput(before),
+	}
 }
 
 // canceling: the run is canceled, and its objects still exist. A job that ended before its deletion was requested keeps its own outcome.
@@ -172,12 +178,16 @@ func complete(s Observation) (Verdict, bool) {
 		}
 	}
 	if ofManifest(s.Seen.Job) { // whose object decides, whatever became of its pods
-		return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "all objects of the manifest have succeeded" + lostOutput(s), Since: c.LastTransitionTime.Time}, true
+		return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "all objects of the manifest have succeeded" +
+			lostOutput(s), Since: c.LastTransitionTime.Time}, true
 	}
 	if v, bad := benchmarkFails(mainPodsOnly(s)); bad { // other pods may be ending
 		return v, true
 	}
-	return Verdict{Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)" + lostOutput(s), Since: c.LastTransitionTime.Time}, true
+	return Verdict{
+		Phase: event.PhaseFinished, Outcome: event.Succeeded, Message: "the benchmark finished (exit code 0)" + lostOutput(s),
+		Since: c.LastTransitionTime.Time,
+	}, true
 }
 
 // failed: the job has failed, and all of its pods have ended.
@@ -296,5 +306,8 @@ func allBegun(s Observation) bool {
 }
 
 func failedVerdict(class event.Class, reason event.Reason, since time.Time, format string, args ...any) Verdict {
-	return Verdict{Phase: event.PhaseFinished, Outcome: event.Failed, Class: class, Reason: reason, Message: fmt.Sprintf(format, args...), Since: since}
+	return Verdict{
+		Phase: event.PhaseFinished, Outcome: event.Failed, Class: class, Reason: reason,
+		Message: fmt.Sprintf(format, args...), Since: since,
+	}
 }

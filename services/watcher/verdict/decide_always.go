@@ -24,8 +24,8 @@ func alwaysFailures(s Observation) string {
 	return text.String()
 }
 
-// MissingSteps returns the steps of an attempt that run at every end and are not known to have run, in the order in which they run. An attempt
-// none of whose commands has started has none.
+// MissingSteps returns the steps of an attempt that run at every end and are not known to have run, in the order in which they run. An
+// attempt none of whose commands has started has none.
 func MissingSteps(l event.Launched, s Observation) []string {
 	all, job := pods(s), s.Seen.Job
 	if job == nil {

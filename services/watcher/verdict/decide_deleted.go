@@ -27,7 +27,8 @@ func deletedBeforeFailure(s Observation) (Verdict, bool) {
 func deletedBeforeEnd(all Observation) check {
 	return func(dead Observation) (Verdict, bool) {
 		first := firstDeletion(all)
-		if slices.ContainsFunc(dead.Seen.Pods, func(p corev1.Pod) bool { return failedBeforeDeletion(p, first) || endedWellBefore(p, first) }) {
+		if slices.ContainsFunc(dead.Seen.Pods,
+			func(p corev1.Pod) bool { return failedBeforeDeletion(p, first) || endedWellBefore(p, first) }) {
 			return Verdict{}, false
 		}
 		return podDeleted(all)
@@ -110,14 +111,14 @@ func endedWellBefore(p corev1.Pod, first time.Time) bool {
 	return p.Labels[cluster.LabelEnd] == "" && t != nil && t.ExitCode == 0 && endedBefore(t, first)
 }
 
-// endedBefore reports whether a container ended before deletedAt; the zero time means that no deletion was requested. The end of a container
-// that the kubelet could not find any more has no time, and counts as caused by the deletion.
+// endedBefore reports whether a container ended before deletedAt; the zero time means that no deletion was requested. The end of a
+// container that the kubelet could not find any more has no time, and counts as caused by the deletion.
 func endedBefore(t *corev1.ContainerStateTerminated, deletedAt time.Time) bool {
 	return deletedAt.IsZero() || !t.FinishedAt.IsZero() && isBefore(t.FinishedAt.Time, deletedAt)
 }
 
-// podDeleted: a pod was deleted. Its job then deletes the other pods: of several the first is named, or all that may have been the first. The
-// time of the request counts, not the end of the grace period.
+// podDeleted: a pod was deleted. Its job then deletes the other pods: of several the first is named, or all that may have been the first.
+// The time of the request counts, not the end of the grace period.
 func podDeleted(s Observation) (Verdict, bool) {
 	var deleted []corev1.Pod
 	var first time.Time
@@ -142,5 +143,6 @@ func podDeleted(s Observation) (Verdict, bool) {
 	if len(names) > maxNames {
 		names = append(names[:maxNames], "another of its pods")
 	}
-	return failedVerdict(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled", strings.Join(names, " or ")), true
+	return failedVerdict(event.ClassInfra, event.JobDeleted, first, "somebody deleted %s, and it was not canceled",
+		strings.Join(names, " or ")), true
 }

@@ -24,7 +24,10 @@ func EventsFor(l event.Launched, v Verdict, s Observation) []event.Event {
 	case v.Class == event.ClassInfra && l.Retries > 0:
 		h := at(l.Cause("retried", ""), v.Since)
 		h.Attempt++
-		return []event.Event{event.Retried{Header: h, Class: v.Class, Reason: v.Reason, Message: v.Message, Collectors: collectors(s), Machines: machines(s, v.Since)}}
+		return []event.Event{event.Retried{
+			Header: h, Class: v.Class, Reason: v.Reason, Message: v.Message, Collectors: collectors(s),
+			Machines: machines(s, v.Since),
+		}}
 	}
 	f := event.Finished{
 		Header: at(l.Cause("finished", ""), v.Since), Outcome: v.Outcome, Class: v.Class, Reason: v.Reason, Message: v.Message,

@@ -28,7 +28,8 @@ func deadlinePassed(s Observation) (Verdict, bool) {
 	}
 	message := "timed out (limits.deadline)"
 	if j := s.Seen.Job; j != nil && j.Spec.ActiveDeadlineSeconds != nil {
-		message = fmt.Sprintf("timed out after %s (limits.deadline)", formatDuration(time.Duration(*j.Spec.ActiveDeadlineSeconds)*time.Second))
+		message = fmt.Sprintf("timed out after %s (limits.deadline)",
+			formatDuration(time.Duration(*j.Spec.ActiveDeadlineSeconds)*time.Second))
 	}
 	return failedVerdict(event.ClassTimeout, event.DeadlineExceeded, time.Time{}, "%s", message), true
 }
@@ -44,7 +45,8 @@ func platformStopped(s Observation) (Verdict, bool) {
 	if _, failed := benchmarkFails(others); failed {
 		return Verdict{}, false
 	}
-	return failedVerdict(event.ClassPlatform, event.PlatformStopped, time.Time{}, "the platform was stopped and ended this benchmark (with --keep-pods benchmarks go on)"), true
+	return failedVerdict(event.ClassPlatform, event.PlatformStopped, time.Time{},
+		"the platform was stopped and ended this benchmark (with --keep-pods benchmarks go on)"), true
 }
 
 // disrupted: a pod was ended for a reason outside the run.
@@ -62,13 +64,15 @@ func disruption(p corev1.Pod) (Verdict, bool) {
 	if !ok || c.Status != corev1.ConditionTrue {
 		return Verdict{}, false
 	}
-	v := failedVerdict(event.ClassInfra, event.Evicted, c.LastTransitionTime.Time, "its pod had to leave node %s: %s", p.Spec.NodeName, objects.JoinReasonMessage(c.Reason, c.Message))
+	v := failedVerdict(event.ClassInfra, event.Evicted, c.LastTransitionTime.Time, "its pod had to leave node %s: %s", p.Spec.NodeName,
+		objects.JoinReasonMessage(c.Reason, c.Message))
 	switch c.Reason {
 	case corev1.PodReasonPreemptionByScheduler:
 		v.Reason = event.Preempted
 	case "DeletionByTaintManager", "DeletionByPodGC":
 		v.Reason = event.NodeLost
-		v.Message = fmt.Sprintf("its pod had to leave node %s, which is lost or drained: %s", p.Spec.NodeName, objects.JoinReasonMessage(c.Reason, c.Message))
+		v.Message = fmt.Sprintf("its pod had to leave node %s, which is lost or drained: %s", p.Spec.NodeName,
+			objects.JoinReasonMessage(c.Reason, c.Message))
 	case corev1.PodReasonTerminationByKubelet:
 		if own, ok := diskLimitEviction(p); ok {
 			return own, true
@@ -83,7 +87,8 @@ func podRejected(s Observation) (Verdict, bool) {
 		if v, ok := diskLimitEviction(p); ok {
 			return v, true
 		}
-		message := fmt.Sprintf("node %s does not keep its pod: %s", p.Spec.NodeName, objects.JoinReasonMessage(p.Status.Reason, p.Status.Message))
+		message := fmt.Sprintf("node %s does not keep its pod: %s", p.Spec.NodeName,
+			objects.JoinReasonMessage(p.Status.Reason, p.Status.Message))
 		switch r := p.Status.Reason; {
 		case r == "NodeLost", r == "NodeShutdown", r == "Shutdown", r == "Terminated":
 			return failedVerdict(event.ClassInfra, event.NodeLost, time.Time{}, "%s", message), true
@@ -126,15 +131,19 @@ func initFails(s Observation) (Verdict, bool) {
 func initFailure(name string, t *corev1.ContainerStateTerminated) Verdict {
 	switch {
 	case name == cluster.ContainerPull && t.ExitCode == pod.PullUser:
-		return failedVerdict(event.ClassUser, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", termination.Describe(t))
+		return failedVerdict(event.ClassUser, event.PullFailed, time.Time{},
+			"its data sets could not be copied to the machine: %s", termination.Describe(t))
 	case name == cluster.ContainerPull:
-		return failedVerdict(event.ClassInfra, event.PullFailed, time.Time{}, "its data sets could not be copied to the machine: %s", termination.Describe(t))
+		return failedVerdict(event.ClassInfra, event.PullFailed, time.Time{},
+			"its data sets could not be copied to the machine: %s", termination.Describe(t))
 	case name == cluster.ContainerMTU:
 		return failedVerdict(event.ClassUser, event.InitFailed, time.Time{}, "network.mtu could not be set: %s", termination.Describe(t))
 	case name == cluster.ContainerWait:
-		return failedVerdict(event.ClassUser, event.NotReady, time.Time{}, "another pod of the run was not ready in time: %s", termination.Describe(t))
+		return failedVerdict(event.ClassUser, event.NotReady, time.Time{},
+			"another pod of the run was not ready in time: %s", termination.Describe(t))
 	}
-	return failedVerdict(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s", name, termination.Describe(t))
+	return failedVerdict(event.ClassPlatform, event.InitFailed, time.Time{}, "its pod could not be prepared: container %s: %s",
+		name, termination.Describe(t))
 }
 
 // benchmarkFails: the benchmark failed, or was ended. Of several the first to end is the cause.
@@ -182,7 +191,8 @@ func sidecarFails(s Observation) (Verdict, bool) {
 		}
 		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 			if t != nil && t.ExitCode != 0 {
-				return failedVerdict(event.ClassPlatform, event.SidecarFailed, time.Time{}, "the collector of its output failed: %s", termination.Describe(t)), true
+				return failedVerdict(event.ClassPlatform, event.SidecarFailed, time.Time{}, "the collector of its output failed: %s",
+					termination.Describe(t)), true
 			}
 		}
 	}

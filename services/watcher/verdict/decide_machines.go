@@ -43,7 +43,8 @@ func machines(s Observation, end time.Time) []event.MachineUse {
 		if use.Until.After(before.Until) {
 			before.Until = use.Until
 		}
-		before.InstanceType, before.PricePerHour = cmp.Or(before.InstanceType, use.InstanceType), cmp.Or(before.PricePerHour, use.PricePerHour)
+		before.InstanceType, before.PricePerHour = cmp.Or(before.InstanceType, use.InstanceType),
+			cmp.Or(before.PricePerHour, use.PricePerHour)
 	}
 	slices.SortFunc(uses, func(a, b event.MachineUse) int { return strings.Compare(a.Node, b.Node) })
 	return uses

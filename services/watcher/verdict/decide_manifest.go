@@ -32,7 +32,8 @@ func objectFailure(s Observation, c batchv1.JobCondition) Verdict {
 	if words != "" {
 		words = ": " + words
 	}
-	return failedVerdict(event.ClassUser, event.ObjectFailed, c.LastTransitionTime.Time, "object %s failed%s", s.Seen.Job.Name, words+lostOutput(s))
+	return failedVerdict(event.ClassUser, event.ObjectFailed, c.LastTransitionTime.Time, "object %s failed%s",
+		s.Seen.Job.Name, words+lostOutput(s))
 }
 
 // copyFailed: an object of the manifest beside the main one has failed. The run needs all of them.

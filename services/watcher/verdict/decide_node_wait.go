@@ -21,7 +21,8 @@ import (
 type NodeWait struct {
 	Since time.Time     `json:"since,omitzero"` // since when it waits; zero while it does not
 	Ended time.Duration `json:"ended,omitzero"` // how long it waited in all before that
-	Free  time.Time     `json:"free,omitzero"`  // the last time at which it was found not to wait, give or take nodeWaitInterval; zero if never
+	// the last time at which it was found not to wait, give or take nodeWaitInterval; zero if never
+	Free time.Time `json:"free,omitzero"`
 }
 
 // nodeWaitInterval is how often the time at which an attempt does not wait is stored.
@@ -130,7 +131,8 @@ func occupants(s Observation, p corev1.Pod) []corev1.Pod {
 		usable[n.Name] = s.Occupancy.OneMachine || mayUse(p.Spec, needs, n)
 	}
 	return slices.DeleteFunc(slices.Clone(s.Occupancy.Pods), func(other corev1.Pod) bool {
-		if run := other.Labels[cluster.LabelRun]; ofRun(s, other) || other.Spec.NodeName == "" || lacking[run] && run < s.Seen.Job.Labels[cluster.LabelRun] {
+		if run := other.Labels[cluster.LabelRun]; ofRun(s, other) || other.Spec.NodeName == "" || lacking[run] &&
+			run < s.Seen.Job.Labels[cluster.LabelRun] {
 			return true
 		}
 		if s.Occupancy.UnknownReason != "" {

@@ -25,7 +25,8 @@ func OutageStatus(l event.Launched, run store.Run, since time.Time, failure erro
 	}
 	return event.Status{
 		Header: l.Cause("status/outage", formatTime(since)), Phase: phase, Reason: reason,
-		Message: fmt.Sprintf("engine %s does not answer since %s, and the pods may go on there: %v", l.Cluster, since.UTC().Format(time.RFC3339), failure),
+		Message: fmt.Sprintf("engine %s does not answer since %s, and the pods may go on there: %v", l.Cluster,
+			since.UTC().Format(time.RFC3339), failure),
 	}, true
 }
 

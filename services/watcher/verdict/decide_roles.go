@@ -62,7 +62,8 @@ func endedUnready(s Observation) (Verdict, bool) {
 		for _, host := range objects.AwaitedHosts(p) {
 			if other, ended := over[host]; ended {
 				c, _ := objects.Container(other, cluster.ContainerBenchmark)
-				v := failedVerdict(event.ClassUser, event.EndedEarly, c.State.Terminated.FinishedAt.Time, "the %s has ended before the %s found it ready", objects.Describe(other), objects.Describe(p))
+				v := failedVerdict(event.ClassUser, event.EndedEarly, c.State.Terminated.FinishedAt.Time,
+					"the %s has ended before the %s found it ready", objects.Describe(other), objects.Describe(p))
 				return debounced(s, v, 8*debounce), true // the other one may begin just now
 			}
 		}
@@ -89,7 +90,8 @@ func neverReady(s Observation) (Verdict, bool) {
 	if !ok || s.Now.Before(until) {
 		return Verdict{}, false
 	}
-	return failedVerdict(event.ClassUser, event.NotReady, until, "%s did not answer within limits.pending_deadline, %s", targets, s.ReadyDeadline), true
+	return failedVerdict(event.ClassUser, event.NotReady, until, "%s did not answer within limits.pending_deadline, %s",
+		targets, s.ReadyDeadline), true
 }
 
 // readinessWait returns the addresses at which a pod waits for the others, and since when all pods run. It is false if no pod waits, if

@@ -29,7 +29,8 @@ func lostOutput(s Observation) string {
 	for _, p := range s.Seen.Pods {
 		c, _ := objects.Container(p, cluster.ContainerCollect)
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			return fmt.Sprintf("; output of the %s is lost: %s", objects.Describe(p), cmp.Or(termination.LastLine(t.Message), termination.Describe(t)))
+			return fmt.Sprintf("; output of the %s is lost: %s", objects.Describe(p),
+				cmp.Or(termination.LastLine(t.Message), termination.Describe(t)))
 		}
 	}
 	return ""

@@ -25,7 +25,8 @@ func stepFails(s Observation) (Verdict, bool) {
 		for _, c := range objects.Containers(p) {
 			t := c.State.Terminated
 			step, is := objects.StepName(c.Name)
-			if is && !objects.RunsAlways(p, c.Name) && t != nil && t.ExitCode != 0 && (first == nil || t.FinishedAt.Before(&first.FinishedAt)) {
+			if is && !objects.RunsAlways(p, c.Name) && t != nil && t.ExitCode != 0 &&
+				(first == nil || t.FinishedAt.Before(&first.FinishedAt)) {
 				first, name = t, step
 			}
 		}
@@ -45,11 +46,12 @@ func stepFailure(name string, t *corev1.ContainerStateTerminated) Verdict {
 	return failedVerdict(event.ClassUser, event.StepFailed, t.FinishedAt.Time, "%s", message)
 }
 
-// stepsStuck: a command failed, and a step that comes after it has not ended soon after, because its container could not be started or waits
-// for one that could not.
+// stepsStuck: a command failed, and a step that comes after it has not ended soon after, because its container could not be started or
+// waits for one that could not.
 func stepsStuck(s Observation) (Verdict, bool) {
 	stuck := s
-	stuck.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods), func(p corev1.Pod) bool { _, left := objects.StepAfter(p); return !left || !cluster.Alive(p) })
+	stuck.Seen.Pods = slices.DeleteFunc(slices.Clone(s.Seen.Pods),
+		func(p corev1.Pod) bool { _, left := objects.StepAfter(p); return !left || !cluster.Alive(p) })
 	for _, cause := range []check{benchmarkFails, stepFails} {
 		if v, ok := cause(stuck); ok {
 			if first, deleted := deletedBeforeFailure(s); deleted {

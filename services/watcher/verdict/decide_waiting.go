@@ -34,7 +34,10 @@ func suspendedVerdict(s Observation) Verdict {
 		since = c.LastTransitionTime.Time
 	}
 	if queue := j.Labels[cluster.LabelKueueQueue]; queue != "" {
-		return Verdict{Phase: event.PhaseQueued, Reason: event.QueueSuspended, Message: "waiting in the cluster's queue " + queue, Since: since}
+		return Verdict{
+			Phase: event.PhaseQueued, Reason: event.QueueSuspended,
+			Message: "waiting in the cluster's queue " + queue, Since: since,
+		}
 	}
 	return pendingVerdict(s, since, event.ClassInfra, event.Unschedulable, "waiting in the cluster's queue")
 }
@@ -57,7 +60,10 @@ func podMissing(s Observation) (Verdict, bool) {
 		return refusedVerdict(s, r, class, message), true
 	}
 	if s.Seen.Job.Annotations[cluster.AnnotationUnseen] != "" {
-		return Verdict{Phase: event.PhaseRunning, Message: "running the objects of the manifest, whose pods the platform does not see", Since: since}, true
+		return Verdict{
+			Phase: event.PhaseRunning, Message: "running the objects of the manifest, whose pods the platform does not see",
+			Since: since,
+		}, true
 	}
 	if hadPods(s) { // the pods are gone, and the job's status is about to show the result
 		return Verdict{}, true
@@ -172,7 +178,8 @@ func unscheduledVerdict(s Observation, p corev1.Pod, without int) Verdict {
 	scaler := scheduling.ReadAutoscaler(objects.EventsOf(s.Seen.Events, p.Name), s.Now)
 	began := objects.TimeOrCreation(c.LastTransitionTime, p).Add(scaler.ScalingTime + s.NodeWait.total(s.Now))
 	if scaler.ScaleUpMessage != "" {
-		v := pendingVerdict(s, began, class, event.Unschedulable, fmt.Sprintf("a node is being added for %s: %s", pods, scaler.ScaleUpMessage))
+		v := pendingVerdict(s, began, class, event.Unschedulable,
+			fmt.Sprintf("a node is being added for %s: %s", pods, scaler.ScaleUpMessage))
 		if v.Phase != event.PhaseFinished {
 			v.Reason, v.Since, v.RecheckAt = event.NodeScaling, scaler.Since, scaler.Until
 		}
@@ -245,7 +252,8 @@ func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (rea
 		return "", ""
 	}
 	warnings := slices.DeleteFunc(objects.EventsOf(s.Seen.Events, p.Name), func(e corev1.Event) bool {
-		return e.Type != corev1.EventTypeWarning || !strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+c.Name+"}") || objects.EventTime(e).Before(objects.Scheduled(p))
+		return e.Type != corev1.EventTypeWarning || !strings.HasSuffix(e.InvolvedObject.FieldPath, "{"+c.Name+"}") ||
+			objects.EventTime(e).Before(objects.Scheduled(p))
 	})
 	e, _ := objects.LastEvent(warnings, "Failed")
 	detail, ok := strings.CutPrefix(e.Message, "Error: ")
@@ -267,7 +275,8 @@ func creationFailure(s Observation, p corev1.Pod, c corev1.ContainerStatus) (rea
 // volumeFails: a volume cannot be mounted, according to the recent events. The mounted object may be created a moment after the pod.
 func volumeFails(s Observation) (Verdict, bool) {
 	for _, p := range s.Seen.Pods {
-		if !slices.ContainsFunc(objects.Containers(p), objects.IsCreating) || slices.ContainsFunc(objects.Containers(p), objects.HasStarted) {
+		if !slices.ContainsFunc(objects.Containers(p), objects.IsCreating) ||
+			slices.ContainsFunc(objects.Containers(p), objects.HasStarted) {
 			continue
 		}
 		for _, reason := range []string{"FailedMount", "FailedAttachVolume"} {
@@ -348,9 +357,11 @@ func preparing(s Observation) (Verdict, bool) {
 	return debounced(s, v, debounce), true
 }
 
-// preparationOf returns the message about the preparation of a pod, and since when it is true: the given ones if the pod says nothing newer.
+// preparationOf returns the message about the preparation of a pod, and since when it is true: the given ones if the pod says nothing
+// newer.
 func preparationOf(s Observation, p corev1.Pod, message string, since time.Time) (string, time.Time) {
-	if e, ok := lastImageEvent(objects.EventsOf(s.Seen.Events, p.Name)); ok && objects.EventTime(e).After(since) && !slices.ContainsFunc(p.Status.ContainerStatuses, objects.HasStarted) {
+	if e, ok := lastImageEvent(objects.EventsOf(s.Seen.Events, p.Name)); ok && objects.EventTime(e).After(since) &&
+		!slices.ContainsFunc(p.Status.ContainerStatuses, objects.HasStarted) {
 		message, since = strings.TrimSpace(describeLocation(p)+": "+e.Message), objects.EventTime(e)
 	}
 	if c, ok := objects.Container(p, cluster.ContainerPull); ok && c.State.Running != nil {

@@ -35,7 +35,8 @@ func Job(with ...func(*batchv1.Job)) *batchv1.Job {
 
 func jobCondition(t batchv1.JobConditionType, when int, reason, message string) func(*batchv1.Job) {
 	return func(j *batchv1.Job) {
-		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: At(when), Reason: reason, Message: message})
+		j.Status.Conditions = append(j.Status.Conditions,
+			batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: At(when), Reason: reason, Message: message})
 	}
 }
 
@@ -89,7 +90,8 @@ func Ended(phase corev1.PodPhase) func(*corev1.Pod) {
 
 func podCondition(t corev1.PodConditionType, s corev1.ConditionStatus, when int, reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: s, LastTransitionTime: At(when), Reason: reason, Message: message})
+		p.Status.Conditions = append(p.Status.Conditions,
+			corev1.PodCondition{Type: t, Status: s, LastTransitionTime: At(when), Reason: reason, Message: message})
 	}
 }
 
@@ -152,18 +154,23 @@ func containerIs(name string, s corev1.ContainerStatus) func(*corev1.Pod) {
 
 // Waiting has a container wait for a reason.
 func Waiting(name, reason, message string) func(*corev1.Pod) {
-	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}})
+	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+		Reason:  reason,
+		Message: message,
+	}}})
 }
 
 // Runs has a container run since a second.
 func Runs(name string, since int) func(*corev1.Pod) {
-	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: At(since)}}})
+	running := &corev1.ContainerStateRunning{StartedAt: At(since)}
+	return containerIs(name, corev1.ContainerStatus{State: corev1.ContainerState{Running: running}})
 }
 
 // CollectorRunning has the collector run.
 func CollectorRunning() func(*corev1.Pod) {
 	yes := true
-	return containerIs(cluster.ContainerCollect, corev1.ContainerStatus{Started: &yes, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: At(2)}}})
+	return containerIs(cluster.ContainerCollect,
+		corev1.ContainerStatus{Started: &yes, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: At(2)}}})
 }
 
 // Exits has a container end with a code at second 10.
@@ -175,9 +182,10 @@ func Exits(name string, code int32, reason, message string) func(*corev1.Pod) {
 
 // ContainerNotFound sets the status of a benchmark that the kubelet did not find when its pod had to end.
 func ContainerNotFound() func(*corev1.Pod) {
-	return containerIs(cluster.ContainerBenchmark, corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
-	}}})
+	return containerIs(cluster.ContainerBenchmark,
+		corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
+		}}})
 }
 
 // ClusterMessage is an event about the pod, or about another object, of a time.
@@ -238,7 +246,8 @@ func EventLines(evs []event.Event) []string {
 		h := ev.Head()
 		switch ev := ev.(type) {
 		case event.Status:
-			lines = append(lines, fmt.Sprintf("%s attempt %d: %s", ev.Topic(), h.Attempt, VerdictLine(verdict.Verdict{Phase: ev.Phase, Reason: ev.Reason, Message: ev.Message})))
+			lines = append(lines, fmt.Sprintf("%s attempt %d: %s", ev.Topic(), h.Attempt,
+				VerdictLine(verdict.Verdict{Phase: ev.Phase, Reason: ev.Reason, Message: ev.Message})))
 		case event.Retried:
 			lines = append(lines, fmt.Sprintf("%s attempt %d: %s %s: %s", ev.Topic(), h.Attempt, ev.Class, ev.Reason, ev.Message))
 		case event.Finished:

@@ -91,13 +91,19 @@ func conclusion(c incident.Cause) string {
 // unexplained returns the class of a change across which no subject differs.
 func unexplained(before, after store.PointRun) (incident.Cause, []string) {
 	switch {
-	case len(before.Nodes) > 0 && len(after.Nodes) > 0 && !slices.ContainsFunc(after.Nodes, func(n string) bool { return slices.Contains(before.Nodes, n) }):
+	case len(before.Nodes) > 0 && len(after.Nodes) > 0 &&
+		!slices.ContainsFunc(after.Nodes, func(n string) bool { return slices.Contains(before.Nodes, n) }):
 		return incident.CauseEnvironment, []string{
 			fmt.Sprintf("the nodes changed from %s to %s", strings.Join(before.Nodes, ", "), strings.Join(after.Nodes, ", ")),
 			conclusion(incident.CauseEnvironment),
 		}
 	case len(before.Images) > 0 && len(after.Images) > 0 && before.Descriptor != "" && after.Descriptor != "":
-		return incident.CauseEnvironment, []string{"version, image, code, data, descriptor and platform are the same before and after it", conclusion(incident.CauseEnvironment)}
+		return incident.CauseEnvironment,
+			[]string{
+				"version, image, code, data, descriptor and platform are the same before and after it",
+				conclusion(incident.CauseEnvironment),
+			}
 	}
-	return incident.CauseInsufficient, []string{"it is not known whether the same was measured: the runs have no label version and no digests of their images"}
+	return incident.CauseInsufficient,
+		[]string{"it is not known whether the same was measured: the runs have no label version and no digests of their images"}
 }

@@ -18,10 +18,11 @@ import (
 type Request struct {
 	ID        string
 	Namespace string
-	Incidents []string // IDs of those that wait for the runs, in order. None: no further run is submitted, and those that go on are canceled
-	First     string   // ID of the incident that asked first: the value of the label confirms
-	Old       string   // run of the last good edition
-	New       string   // run of the first bad edition
+	// IDs of those that wait for the runs, in order. None: no further run is submitted, and those that go on are canceled
+	Incidents []string
+	First     string // ID of the incident that asked first: the value of the label confirms
+	Old       string // run of the last good edition
+	New       string // run of the first bad edition
 	Pairs     int
 	MaxRuns   int
 	MaxCost   string    `json:",omitempty"` // a price: no run is submitted that would pass it; empty for any cost

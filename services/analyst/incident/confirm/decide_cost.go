@@ -84,7 +84,8 @@ func (b budget) pass(p Progress, ordinal int) string {
 	if spent+next <= b.limit.Amount {
 		return ""
 	}
-	return fmt.Sprintf("a further %s costs about %s, the runs before it about %s, and max_cost is %s", what, b.text(next), b.text(spent), b.request.MaxCost)
+	return fmt.Sprintf("a further %s costs about %s, the runs before it about %s, and max_cost is %s", what, b.text(next),
+		b.text(spent), b.request.MaxCost)
 }
 
 func (b budget) text(amount float64) string {
@@ -98,5 +99,6 @@ func UnknownCost(r Request, costs Costs) string {
 	if !limited || b.known() {
 		return ""
 	}
-	return fmt.Sprintf("the cost of the runs is not known in %s: max_cost = %s is not kept, and max_runs = %d is", b.limit.Currency, r.MaxCost, r.MaxRuns)
+	return fmt.Sprintf("the cost of the runs is not known in %s: max_cost = %s is not kept, and max_runs = %d is",
+		b.limit.Currency, r.MaxCost, r.MaxRuns)
 }

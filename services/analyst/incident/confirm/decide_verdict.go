@@ -44,18 +44,23 @@ func Judge(i incident.Incident, r Request, p Progress, values map[string]float64
 	estimate := s.direction * center(shows)
 	switch {
 	case found && s.share(estimate) < i.Rule.MinChange:
-		c.Verdict, c.Why = incident.VerdictNoise, fmt.Sprintf("in %s the new edition is %s, which is less than min_change", counted(len(pairs)), s.text(estimate))
+		c.Verdict, c.Why = incident.VerdictNoise,
+			fmt.Sprintf("in %s the new edition is %s, which is less than min_change", counted(len(pairs)), s.text(estimate))
 	case found:
 		c.Verdict, c.Why = incident.VerdictConfirmed, fmt.Sprintf("in %s the new edition is %s", counted(len(pairs)), s.text(estimate))
 	case absent && s.hasMoved(pairs):
 		c.Verdict = incident.VerdictEnvironment
-		c.Why = fmt.Sprintf("in %s the old edition, run now, has values like the new one: %s instead of %s", counted(len(pairs)), number(oldLevel(pairs), i.Unit), number(s.raw(s.before), i.Unit))
+		c.Why = fmt.Sprintf("in %s the old edition, run now, has values like the new one: %s instead of %s", counted(len(pairs)),
+			number(oldLevel(pairs), i.Unit), number(s.raw(s.before), i.Unit))
 	case absent:
-		c.Verdict, c.Why = incident.VerdictNoise, fmt.Sprintf("%s do not show it: the new edition is %s", counted(len(pairs)), s.text(estimate))
+		c.Verdict, c.Why = incident.VerdictNoise,
+			fmt.Sprintf("%s do not show it: the new edition is %s", counted(len(pairs)), s.text(estimate))
 	case len(pairs) > 0 && !mayBecomePositive(shows, planned) && !mayBecomePositive(lacks, planned):
-		c.Verdict, c.Why = incident.VerdictInsufficient, fmt.Sprintf("%s of %d tell neither that the editions differ nor that they do not", counted(len(pairs)), planned)
+		c.Verdict, c.Why = incident.VerdictInsufficient,
+			fmt.Sprintf("%s of %d tell neither that the editions differ nor that they do not", counted(len(pairs)), planned)
 	case p.Done != "" && !waiting, !now.Before(r.Deadline):
-		c.Verdict, c.Why = incident.VerdictInsufficient, fmt.Sprintf("%s of %d have values: %s", counted(len(pairs)), planned, cmp.Or(p.Done, "the deadline is over"))
+		c.Verdict, c.Why = incident.VerdictInsufficient,
+			fmt.Sprintf("%s of %d have values: %s", counted(len(pairs)), planned, cmp.Or(p.Done, "the deadline is over"))
 	}
 	return c
 }

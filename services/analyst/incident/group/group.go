@@ -125,7 +125,8 @@ func ownGroup(i incident.Incident) string {
 // versions returns the versions between which an incident lies; empty if they are not known, or
 // not different.
 func versions(i incident.Incident) (old, next string) {
-	if i.LastGood == nil || i.FirstBad == nil || i.LastGood.Version == "" || i.FirstBad.Version == "" || i.LastGood.Version == i.FirstBad.Version {
+	if i.LastGood == nil || i.FirstBad == nil || i.LastGood.Version == "" || i.FirstBad.Version == "" ||
+		i.LastGood.Version == i.FirstBad.Version {
 		return "", ""
 	}
 	return i.LastGood.Version, i.FirstBad.Version
@@ -206,7 +207,8 @@ func Decide(g Group, members []incident.Incident, of func(incident.Incident) []s
 func (g Group) decide(members []incident.Incident, receivers receiversFunc, now time.Time) (Group, []notice.Notice) {
 	g.Notified = slices.Clone(g.Notified)
 	g.Members = union(g.Members, members)
-	visible := slices.DeleteFunc(slices.SortedFunc(slices.Values(members), incident.ByWorst), func(i incident.Incident) bool { return i.Silent })
+	visible := slices.DeleteFunc(slices.SortedFunc(slices.Values(members), incident.ByWorst),
+		func(i incident.Incident) bool { return i.Silent })
 	was, is := g.State, stateOf(visible)
 	g.State = is
 	last := incident.State("")

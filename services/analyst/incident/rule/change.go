@@ -85,7 +85,8 @@ func moved(all []episode, next points.Span, rows int) {
 	for i := range all {
 		if all[i].end < 0 {
 			all[i].end = at
-			all[i].why = fmt.Sprintf("%d points are from other machines, with which the earlier level cannot be compared", changepoint.MinPoints)
+			all[i].why = fmt.Sprintf("%d points are from other machines, with which the earlier level cannot be compared",
+				changepoint.MinPoints)
 		}
 	}
 }

@@ -4,7 +4,8 @@ import "github.com/benchmark-ai/bai/services/analyst/incident"
 
 // asksForRuns reports whether runs are to confirm an incident, and there are two to repeat.
 func (w *decision) asksForRuns(i incident.Incident, e episode) bool {
-	return w.in.Rule.Confirm != nil && !i.Silent && verdictOf(i) == "" && e.first > 0 && w.rows[e.first-1].Run != "" && w.rows[e.last].Run != ""
+	return w.in.Rule.Confirm != nil && !i.Silent && verdictOf(i) == "" && e.first > 0 &&
+		w.rows[e.first-1].Run != "" && w.rows[e.last].Run != ""
 }
 
 // verdictOf returns what runs said of an incident; empty if they have not, or were not made.

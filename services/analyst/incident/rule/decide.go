@@ -143,7 +143,8 @@ func (w *decision) look() (notes []string) {
 	if w.in.Rule.When == incident.Beyond {
 		kept, others := onBaseline(w.in, w.rows)
 		if w.rows = kept; others > 0 {
-			notes = append(notes, fmt.Sprintf("%s not judged: the machines are not those of baseline %s", counted(others, "point is", "points are"), w.in.Rule.Baseline))
+			notes = append(notes, fmt.Sprintf("%s not judged: the machines are not those of baseline %s",
+				counted(others, "point is", "points are"), w.in.Rule.Baseline))
 		}
 	}
 	return notes
@@ -414,7 +415,8 @@ func (w *decision) unmatched(i incident.Incident) incident.Incident {
 	}
 	if i.Kind == "" {
 		if positionOf(i.FirstBad).compare(w.rows[0].position()) < 0 {
-			return i.With(w.transition(incident.Resolved, fmt.Sprintf("none of the newest %s shows it any more", counted(len(w.rows), "run", "runs"))))
+			return i.With(w.transition(incident.Resolved,
+				fmt.Sprintf("none of the newest %s shows it any more", counted(len(w.rows), "run", "runs"))))
 		}
 		return i.With(w.transition(incident.Dismissed, "earlier points came, and with them it is none"))
 	}
@@ -422,7 +424,8 @@ func (w *decision) unmatched(i incident.Incident) incident.Incident {
 	if first == 0 || len(w.rows) >= MaxPoints-edge && first < edge {
 		return w.carried(i)
 	}
-	return i.With(w.transition(incident.Dismissed, fmt.Sprintf("with %s the change is not there any more", counted(len(w.rows), "point", "points"))))
+	return i.With(w.transition(incident.Dismissed,
+		fmt.Sprintf("with %s the change is not there any more", counted(len(w.rows), "point", "points"))))
 }
 
 // carried returns an incident whose change lies before the oldest rows: it ends if the newest

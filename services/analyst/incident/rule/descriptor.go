@@ -18,12 +18,16 @@ func Of(namespace string, d *descriptors.Descriptor, since time.Time) []incident
 	for _, alarm := range d.Alarms {
 		a := alarm.Read()
 		r := incident.Rule{
-			Namespace: namespace, Task: d.Info.TaskName, Metric: a.Metric, Statistic: incident.Statistic(a.Statistic), When: incident.When(a.When),
+			Namespace: namespace, Task: d.Info.TaskName, Metric: a.Metric,
+			Statistic: incident.Statistic(a.Statistic), When: incident.When(a.When),
 			Unit: a.Unit, Limit: a.Limit(), Baseline: a.Baseline, MinChange: a.MinChange, For: a.Consecutive(), Within: a.Within,
 			Notify: a.Notify, Since: since,
 		}
 		if a.Confirm != nil {
-			r.Confirm = &incident.Confirm{Pairs: a.Confirm.Pairs, MaxRuns: a.Confirm.Runs(), MaxCost: a.Confirm.MaxCost, Deadline: a.Confirm.Deadline}
+			r.Confirm = &incident.Confirm{
+				Pairs: a.Confirm.Pairs, MaxRuns: a.Confirm.Runs(), MaxCost: a.Confirm.MaxCost,
+				Deadline: a.Confirm.Deadline,
+			}
 		}
 		all = append(all, r.WithID())
 	}

@@ -22,7 +22,8 @@ func newLimits(in Input) (limits, []string) {
 	if in.Rule.When != incident.Beyond {
 		limit, ok := limitIn(in.Rule, in.Series.Unit)
 		if !ok {
-			return l, []string{fmt.Sprintf("the limit is in %s, which cannot be converted to %s, the unit of the metric", in.Rule.Unit, orNone(in.Series.Unit))}
+			return l, []string{fmt.Sprintf("the limit is in %s, which cannot be converted to %s, the unit of the metric",
+				in.Rule.Unit, orNone(in.Series.Unit))}
 		}
 		l.limit, l.base = limit, limit
 		return l, nil
@@ -38,7 +39,8 @@ func newLimits(in Input) (limits, []string) {
 		}
 	}
 	if len(base) == 0 {
-		return l, []string{fmt.Sprintf("baseline %s has no value of the metric (baictl baseline set %s RUN)", in.Rule.Baseline, in.Rule.Baseline)}
+		return l, []string{fmt.Sprintf("baseline %s has no value of the metric (baictl baseline set %s RUN)",
+			in.Rule.Baseline, in.Rule.Baseline)}
 	}
 	l.base, l.above = medianOf(base), direction == judge.Lower
 	by := in.Rule.Limit * math.Abs(l.base)

@@ -31,7 +31,8 @@ func (w *decision) message(i incident.Incident, e episode) string {
 	case incident.Above, incident.Below:
 		return fmt.Sprintf("%s is %s the limit of %s: %s%s", subject, i.Rule.When, number(i.Before, i.Unit), number(i.After, i.Unit), at)
 	case incident.Beyond:
-		return fmt.Sprintf("%s is beyond baseline %s by %s: %s instead of %s%s", subject, i.Rule.Baseline, share(i), number(i.After, i.Unit), number(i.Before, i.Unit), at)
+		return fmt.Sprintf("%s is beyond baseline %s by %s: %s instead of %s%s", subject, i.Rule.Baseline, share(i),
+			number(i.After, i.Unit), number(i.Before, i.Unit), at)
 	case incident.Regression, incident.Change, incident.Missing:
 	}
 	verb := "rose"

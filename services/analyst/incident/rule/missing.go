@@ -56,7 +56,10 @@ func (w *decision) overdue(newest *incident.Point, since, due time.Time) {
 			return
 		}
 	}
-	i := incident.Incident{ID: id, Rule: w.in.Rule, Series: w.in.Series, Unit: w.in.Series.Unit, LastGood: newest, Opened: w.in.Now, Updated: w.in.Now}
+	i := incident.Incident{
+		ID: id, Rule: w.in.Rule, Series: w.in.Series, Unit: w.in.Series.Unit, LastGood: newest,
+		Opened: w.in.Now, Updated: w.in.Now,
+	}
 	last := "no run has a value yet"
 	if newest != nil {
 		i.Recent = []incident.Point{*newest}

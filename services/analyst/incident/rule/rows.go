@@ -107,7 +107,8 @@ func rowsOf(in Input) (rows []row, notes []string) {
 		notes = append(notes, fmt.Sprintf("%s not judged: samples are missing", counted(incomplete, "point is", "points are")))
 	}
 	if few > 0 {
-		notes = append(notes, fmt.Sprintf("%s not judged: a %s needs %d samples", counted(few, "point is", "points are"), in.Rule.Statistic, fewestSamples(in.Rule.Statistic)))
+		notes = append(notes, fmt.Sprintf("%s not judged: a %s needs %d samples", counted(few, "point is", "points are"), in.Rule.Statistic,
+			fewestSamples(in.Rule.Statistic)))
 	}
 	return rows, notes
 }
@@ -151,7 +152,10 @@ func runRows(in Input) []row {
 	var rows []row
 	for _, r := range in.Runs {
 		p := &store.PointRun{Run: r.Run, Time: r.Time, Version: r.Version}
-		rows = append(rows, row{Point: incident.Point{Run: r.Run, Time: r.Time, Version: r.Version}, run: p, failed: r.Failed, reason: r.Reason})
+		rows = append(rows, row{
+			Point: incident.Point{Run: r.Run, Time: r.Time, Version: r.Version}, run: p,
+			failed: r.Failed, reason: r.Reason,
+		})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return a.position().compare(b.position()) })
 	rows = slices.CompactFunc(rows, func(a, b row) bool { return a.Run == b.Run })

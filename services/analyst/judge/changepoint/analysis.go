@@ -85,7 +85,8 @@ func joined(settled, next []found, before int) []found {
 func (s *accumulator) analysis() Analysis {
 	a := Analysis{Points: len(s.values), Missing: s.rows - len(s.values)}
 	if len(s.values) < MinPoints {
-		a.Notes = []string{fmt.Sprintf("%d rows have a value: at least %d are needed to say that something changed", len(s.values), MinPoints)}
+		a.Notes = []string{fmt.Sprintf("%d rows have a value: at least %d are needed to say that something changed", len(s.values),
+			MinPoints)}
 		return a
 	}
 	last, notes := s.window(s.begin, len(s.values))

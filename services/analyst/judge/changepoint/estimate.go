@@ -304,7 +304,8 @@ func (e *estimator) notes(spikes int) []string {
 		all = append(all, fmt.Sprintf("%d of the last %d values do not count: spikes", spikes, len(e.model.z)))
 	}
 	if e.rho >= 0.2 {
-		all = append(all, fmt.Sprintf("each value depends on the one before it (autocorrelation %.1f), so that changes need to be clearer", e.rho))
+		all = append(all, fmt.Sprintf("each value depends on the one before it (autocorrelation %.1f), so that changes need to be clearer",
+			e.rho))
 	}
 	if e.trend != nil {
 		all = append(all, "a slow trend explains the values better than steps do")

@@ -47,8 +47,8 @@ type sums struct {
 	linear, quadratic []float64 // of z[t] - rho z[t-1], up to a row
 	a, c              float64
 
-	// Terms of the gain of a split at a row, in the numerator of cost: that of the part before it, that of the part from it on, and the rest,
-	// which is a square of neither.
+	// Terms of the gain of a split at a row, in the numerator of cost: that of the part before it, that of the part from it on, and the
+	// rest, which is a square of neither.
 	before, from, rest []float64
 	inverse            []float64 // of the divisor in cost, by the rows of a segment but one
 	estimates          []float64
@@ -61,7 +61,10 @@ func newSums(z []float64) *sums {
 		part, all = all[:n:n], all[n:]
 		return part
 	}
-	return &sums{z: z, linear: take(n + 1), quadratic: take(n + 1), before: take(n), from: take(n), rest: take(n), inverse: take(n), estimates: take(n)}
+	return &sums{
+		z: z, linear: take(n + 1), quadratic: take(n + 1), before: take(n), from: take(n), rest: take(n),
+		inverse: take(n), estimates: take(n),
+	}
 }
 
 // fill makes the sums those of noise with an autocorrelation.
@@ -116,7 +119,8 @@ func (s *sums) split(from, to int, gain float64) (best int) {
 	if rows < 1 {
 		return 0
 	}
-	// Estimates of the gain need no division. The gain itself, whose rounded sum decides, is not far from them: only the best estimates matter.
+	// Estimates of the gain need no division. The gain itself, whose rounded sum decides, is not far from them: only the best estimates
+	// matter.
 	slack := 1e-9 * (1 + s.quadratic[len(s.z)])
 	whole := s.cost(from, to)
 	estimates, highest := s.gains(from, to)

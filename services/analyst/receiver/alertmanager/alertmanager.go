@@ -1,5 +1,5 @@
-// Package alertmanager sends notices as alerts to Prometheus' Alertmanager, by its API v2, and through it to whatever it has receivers for. It
-// ends an alert that nobody sends again, so notices of incidents that go on are sent again every Repeat.
+// Package alertmanager sends notices as alerts to Prometheus' Alertmanager, by its API v2, and through it to whatever it has receivers for.
+// It ends an alert that nobody sends again, so notices of incidents that go on are sent again every Repeat.
 package alertmanager
 
 import (

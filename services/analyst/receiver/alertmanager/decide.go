@@ -22,8 +22,8 @@ type alert struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-// alertsOf returns the alerts of a notice, one for each incident. The labels of an incident never change: Alertmanager knows an alert by them.
-// It passes labels and annotations on to chats as they are, so texts of users are made inert in both.
+// alertsOf returns the alerts of a notice, one for each incident. The labels of an incident never change: Alertmanager knows an alert by
+// them. It passes labels and annotations on to chats as they are, so texts of users are made inert in both.
 func alertsOf(n notice.Notice, now time.Time) []alert {
 	alerts := []alert{}
 	for _, i := range n.Incidents {

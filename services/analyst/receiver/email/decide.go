@@ -74,7 +74,8 @@ func mailOf(n notice.Notice, from string, to []string) (*mail.Msg, error) {
 	m.AddAlternativeString(mail.TypeTextHTML, html.String())
 	if ok {
 		name := "points.png"
-		if err := m.EmbedReader(name, bytes.NewReader(image), mail.WithFileContentID("<"+name+">"), mail.WithFileContentType("image/png")); err != nil {
+		if err := m.EmbedReader(name, bytes.NewReader(image), mail.WithFileContentID("<"+name+">"),
+			mail.WithFileContentType("image/png")); err != nil {
 			return nil, fmt.Errorf("embed the picture of notice %s: %w", n.ID, err)
 		}
 	}

@@ -57,7 +57,8 @@ func draw(points []incident.Point, bad *incident.Point) image.Image {
 		low, high = min(low, p.Value), max(high, p.Value)
 	}
 	img := image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{
-		paper: color.White, frame: color.Gray{Y: 0xc0}, before: color.RGBA{R: 0x1f, G: 0x5f, B: 0xa8, A: 0xff}, after: color.RGBA{R: 0xc0, G: 0x28, B: 0x28, A: 0xff},
+		paper: color.White, frame: color.Gray{Y: 0xc0}, before: color.RGBA{R: 0x1f, G: 0x5f, B: 0xa8, A: 0xff},
+		after: color.RGBA{R: 0xc0, G: 0x28, B: 0x28, A: 0xff},
 	})
 	for x := range width {
 		img.SetColorIndex(x, 0, frame)

@@ -1,5 +1,5 @@
-// Package email sends notices as mails by SMTP: as text and HTML, with a picture of the newest values. Connections are encrypted, but for those
-// to the machine itself. The Message-ID follows from the notice, so that mail systems recognize one that is sent again.
+// Package email sends notices as mails by SMTP: as text and HTML, with a picture of the newest values. Connections are encrypted, but for
+// those to the machine itself. The Message-ID follows from the notice, so that mail systems recognize one that is sent again.
 package email
 
 import (
@@ -168,8 +168,10 @@ func (d *dialer) dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	if host, _, err := net.SplitHostPort(conn.RemoteAddr().String()); d.receiver.settings.TLS == Plain && (err != nil || !net.ParseIP(host).IsLoopback()) {
-		return nil, errors.Join(fmt.Errorf("%s is not this machine: mails travel unencrypted to loopback addresses alone", conn.RemoteAddr()), conn.Close())
+	if host, _, err := net.SplitHostPort(conn.RemoteAddr().String()); d.receiver.settings.TLS == Plain &&
+		(err != nil || !net.ParseIP(host).IsLoopback()) {
+		return nil, errors.Join(fmt.Errorf("%s is not this machine: mails travel unencrypted to loopback addresses alone",
+			conn.RemoteAddr()), conn.Close())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -46,7 +46,8 @@ func targetOf(n notice.Notice, repositories []string) (target, error) {
 	case t.commit == "" && t.pull == "":
 		return t, fmt.Errorf("the run has neither label %s nor label %s", notice.LabelCommit, notice.LabelPullRequest)
 	case i < 0:
-		return t, fmt.Errorf("label %s is %q, which is none of the repositories of the settings", notice.LabelRepository, message.Clean(label))
+		return t, fmt.Errorf("label %s is %q, which is none of the repositories of the settings",
+			notice.LabelRepository, message.Clean(label))
 	case label == "" && len(repositories) > 1:
 		return t, fmt.Errorf("the run has no label %s, and the settings have several repositories", notice.LabelRepository)
 	case t.commit != "" && !hash.MatchString(t.commit):
@@ -58,12 +59,16 @@ func targetOf(n notice.Notice, repositories []string) (target, error) {
 	return t, nil
 }
 
-// statusesOf returns the status of each task that a notice is about. A task has a context of its own, so the status of one hides none of another.
+// statusesOf returns the status of each task that a notice is about. A task has a context of its own, so the status of one hides none of
+// another.
 func statusesOf(n notice.Notice) (all []commitStatus) {
 	add := func(task, state, text string) {
 		context := message.Limit("benchmark-ai/"+cmp.Or(message.Inert(task), "runs"), maxContext)
 		if !slices.ContainsFunc(all, func(s commitStatus) bool { return s.Context == context }) {
-			all = append(all, commitStatus{State: state, TargetURL: linkTo(n.URL), Description: message.Limit(message.Inert(text), maxDescription), Context: context})
+			all = append(all, commitStatus{
+				State: state, TargetURL: linkTo(n.URL),
+				Description: message.Limit(message.Inert(text), maxDescription), Context: context,
+			})
 		}
 	}
 	for _, i := range n.Incidents {

@@ -12,7 +12,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
 
-// The limits of the one comment of a pull request, in bytes, and of an entry before escaping, in characters. GitHub takes 65,536 characters.
+// The limits of the one comment of a pull request, in bytes, and of an entry before escaping, in characters. GitHub takes 65,536
+// characters.
 const (
 	maxBody  = 60_000
 	maxEntry = 2000
@@ -53,7 +54,8 @@ func entryOf(n notice.Notice) entry {
 	return entry{key: key, text: inert(message.Limit(strings.Join(lines, "\n"), maxEntry))}
 }
 
-// inert returns a text in which nothing is markup. It stands in a block of preformatted text, in which GitHub makes no links and mentions nobody.
+// inert returns a text in which nothing is markup. It stands in a block of preformatted text, in which GitHub makes no links and mentions
+// nobody.
 func inert(text string) string {
 	return strings.ReplaceAll(html.EscapeString(text), "@", "@\u200b")
 }

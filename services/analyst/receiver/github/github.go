@@ -1,5 +1,5 @@
-// Package github sends notices to GitHub, or GitHub Enterprise: as statuses of the commit that was measured, and as one comment of its pull request,
-// which is edited in place. Commit and pull request are labels of the run.
+// Package github sends notices to GitHub, or GitHub Enterprise: as statuses of the commit that was measured, and as one comment of its pull
+// request, which is edited in place. Commit and pull request are labels of the run.
 //
 // The same notice again makes the same status, and the comment is found by its first line and author: nothing is there twice.
 package github

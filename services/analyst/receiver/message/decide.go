@@ -158,7 +158,8 @@ func lines(i incident.Incident) []string {
 	}
 	if i.Magnitude != nil {
 		all = append(all, fmt.Sprintf("before %s, after %s, change %s (interval %s to %s)",
-			number(i.Before, i.Unit), number(i.After, i.Unit), percent(float64(*i.Magnitude)), percent(float64(i.Interval[0])), percent(float64(i.Interval[1]))))
+			number(i.Before, i.Unit), number(i.After, i.Unit), percent(float64(*i.Magnitude)), percent(float64(i.Interval[0])),
+			percent(float64(i.Interval[1]))))
 	}
 	if i.FirstBad != nil {
 		all = append(all, "first bad run "+run(*i.FirstBad))

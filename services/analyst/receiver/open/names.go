@@ -30,8 +30,8 @@ func (s Settings) defaults(namespace string) []string {
 	return s.find(namespace, func(r ReceiverSettings) bool { return r.Default })
 }
 
-// ofOwner returns the names of the receivers that get the notices for an owner of runs in a namespace, sorted: those that name the owner, or those
-// for all others.
+// ofOwner returns the names of the receivers that get the notices for an owner of runs in a namespace, sorted: those that name the owner,
+// or those for all others.
 func (s Settings) ofOwner(namespace, owner string) []string {
 	if owner == "" {
 		return nil
@@ -57,8 +57,8 @@ func (r ReceiverSettings) allows(namespace string) bool {
 	return (receiver.Rules{Namespaces: r.Namespaces}).Allows(namespace)
 }
 
-// named returns the names of the receivers of a namespace that notify names, each once: those that the settings have for the namespace, and for
-// submitter, those of the owner. The error names those that the settings do not have.
+// named returns the names of the receivers of a namespace that notify names, each once: those that the settings have for the namespace, and
+// for submitter, those of the owner. The error names those that the settings do not have.
 func (s Settings) named(namespace, owner string, notify []string) (names []string, err error) {
 	var errs []error
 	for _, name := range notify {
@@ -70,7 +70,8 @@ func (s Settings) named(namespace, owner string, notify []string) (names []strin
 			found = nil
 		}
 		if len(found) == 0 {
-			errs = append(errs, fmt.Errorf("receiver %q: the settings have none of this name for namespace %q and owner %q", name, namespace, owner))
+			errs = append(errs, fmt.Errorf("receiver %q: the settings have none of this name for namespace %q and owner %q", name,
+				namespace, owner))
 		}
 		names = append(names, found...)
 	}

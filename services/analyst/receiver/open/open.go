@@ -33,34 +33,47 @@ const (
 	kindGitHub       = "github"
 )
 
-// ReceiverSettings are those of a place for notices, which descriptors name. Secrets are in files, which are read for each notice. The gateway
-// needs the names and namespaces alone.
+// ReceiverSettings are those of a place for notices, which descriptors name. Secrets are in files, which are read for each notice. The
+// gateway needs the names and namespaces alone.
 type ReceiverSettings struct {
-	Kind       string   `toml:"kind"`       // webhook: signed JSON; slack: an incoming webhook of Slack, Mattermost or Rocket.Chat; email: mails by SMTP; alertmanager: alerts of Prometheus' Alertmanager; github: statuses of commits and comments of pull requests
+	// webhook: signed JSON; slack: an incoming webhook of Slack, Mattermost or Rocket.Chat; email: mails by SMTP; alertmanager: alerts of
+	// Prometheus' Alertmanager; github: statuses of commits and comments of pull requests
+	Kind       string   `toml:"kind"`
 	Namespaces []string `toml:"namespaces"` // whose descriptors may name it; empty means all
-	Owners     []string `toml:"owners"`     // whose runs and alarms it gets the notices of where a descriptor notifies submitter; * is whoever no other receiver names
-	Default    bool     `toml:"default"`    // true: it gets the notices of alarms without notify, in its namespaces
+	// whose runs and alarms it gets the notices of where a descriptor notifies submitter; * is whoever no other receiver names
+	Owners  []string `toml:"owners"`
+	Default bool     `toml:"default"` // true: it gets the notices of alarms without notify, in its namespaces
 
-	Rate      int    `toml:"rate"`       // notices an hour, the last of which is a digest of all that wait; zero means no limit; not of kinds alertmanager, which groups alerts itself, and github
+	// notices an hour, the last of which is a digest of all that wait; zero means no limit; not of kinds alertmanager, which groups alerts
+	// itself, and github
+	Rate      int    `toml:"rate"`
 	Quiet     string `toml:"quiet"`      // hours of the day in which nothing is sent, such as 22:00-07:00; not of kind alertmanager
 	TimeZone  string `toml:"time_zone"`  // of quiet, such as Europe/Berlin; empty means UTC
 	MinChange string `toml:"min_change"` // changes that are smaller are not sent, such as 5%; empty means all are
 	Resolved  *bool  `toml:"resolved"`   // false: ends of incidents are not sent; true without the key; not of kind alertmanager
 
-	URL          string        `toml:"url"`           // of kinds webhook and alertmanager: http:// or https:// address, without a password; of kind github: that of the API of GitHub Enterprise, such as https://github.example.com/api/v3
-	URLFile      string        `toml:"url_file"`      // of kind slack: file with the address of the incoming webhook, which is a secret
-	SecretFile   string        `toml:"secret_file"`   // of kind webhook: file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
-	Address      string        `toml:"address"`       // of kind email: host:port of the SMTP server
-	TLS          string        `toml:"tls"`           // of kind email: starttls, tls, or none for loopback addresses; empty means starttls
-	From         string        `toml:"from"`          // of kind email: address of the sender
-	To           []string      `toml:"to"`            // of kind email: addresses of the recipients
-	Username     string        `toml:"username"`      // for authentication; not of kind slack; of kind github: the account of the token, whose comments are edited
-	PasswordFile string        `toml:"password_file"` // file with that user's password
-	TokenFile    string        `toml:"token_file"`    // of kinds webhook and alertmanager: file with a bearer token, instead of a user; of kind github: file with the token
-	Repositories []string      `toml:"repositories"`  // of kind github: OWNER/NAME of those that are written to; label repository of a run is the NAME of one, and need not be there if there is one only
-	Always       bool          `toml:"always"`        // of kind github: comment on the end of each run, not of those that failed alone
-	CAFile       string        `toml:"ca_file"`       // PEM file of the authorities that the server's certificate is checked with; empty means the system's
-	Timeout      time.Duration `toml:"timeout"`       // of one notice; zero means 30 s
+	// of kinds webhook and alertmanager: http:// or https:// address, without a password; of kind github: that of the API of GitHub
+	// Enterprise, such as https://github.example.com/api/v3
+	URL     string `toml:"url"`
+	URLFile string `toml:"url_file"` // of kind slack: file with the address of the incoming webhook, which is a secret
+	// of kind webhook: file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
+	SecretFile string   `toml:"secret_file"`
+	Address    string   `toml:"address"` // of kind email: host:port of the SMTP server
+	TLS        string   `toml:"tls"`     // of kind email: starttls, tls, or none for loopback addresses; empty means starttls
+	From       string   `toml:"from"`    // of kind email: address of the sender
+	To         []string `toml:"to"`      // of kind email: addresses of the recipients
+	// for authentication; not of kind slack; of kind github: the account of the token, whose comments are edited
+	Username     string `toml:"username"`
+	PasswordFile string `toml:"password_file"` // file with that user's password
+	// of kinds webhook and alertmanager: file with a bearer token, instead of a user; of kind github: file with the token
+	TokenFile string `toml:"token_file"`
+	// of kind github: OWNER/NAME of those that are written to; label repository of a run is the NAME of one, and need not be there if there
+	// is one only
+	Repositories []string `toml:"repositories"`
+	Always       bool     `toml:"always"` // of kind github: comment on the end of each run, not of those that failed alone
+	// PEM file of the authorities that the server's certificate is checked with; empty means the system's
+	CAFile  string        `toml:"ca_file"`
+	Timeout time.Duration `toml:"timeout"` // of one notice; zero means 30 s
 }
 
 // Settings are the receivers by the names that descriptors use.
@@ -88,16 +101,19 @@ func (r ReceiverSettings) validate(at string) error {
 			errs = append(errs, fmt.Errorf("%s.secret_file: is needed: who receives requests knows by their signature whose they are", at))
 		}
 	case kindSlack:
-		errs = append(errs, r.unused(at, "url", "secret_file", "address", "tls", "from", "to", "username", "password_file", "token_file", "repositories", "always"))
+		errs = append(errs, r.unused(at, "url", "secret_file", "address", "tls", "from", "to", "username", "password_file",
+			"token_file", "repositories", "always"))
 		if r.URLFile == "" {
 			errs = append(errs, fmt.Errorf("%s.url_file: is needed: the file with the address of the incoming webhook", at))
 		}
 	case kindEmail:
 		errs = append(errs, r.unused(at, "url", "url_file", "secret_file", "token_file", "repositories", "always"), r.validateEmail(at))
 	case kindAlertmanager:
-		errs = append(errs, r.unused(at, "url_file", "secret_file", "address", "tls", "from", "to", "rate", "quiet", "resolved", "repositories", "always"), r.post().Validate(at))
+		errs = append(errs, r.unused(at, "url_file", "secret_file", "address", "tls", "from", "to", "rate", "quiet", "resolved",
+			"repositories", "always"), r.post().Validate(at))
 	case kindGitHub:
-		errs = append(errs, r.unused(at, "url_file", "secret_file", "address", "tls", "from", "to", "password_file", "rate"), r.validateGitHub(at))
+		errs = append(errs, r.unused(at, "url_file", "secret_file", "address", "tls", "from", "to", "password_file", "rate"),
+			r.validateGitHub(at))
 	default:
 		errs = append(errs, fmt.Errorf("%s.kind: %q, want webhook, slack, email, alertmanager or github", at, r.Kind))
 	}
@@ -219,7 +235,10 @@ func share(text string) (float64, error) {
 }
 
 func (r ReceiverSettings) post() post.Settings {
-	return post.Settings{URL: r.URL, Username: r.Username, PasswordFile: r.PasswordFile, TokenFile: r.TokenFile, CAFile: r.CAFile, Timeout: max(r.Timeout, 0)}
+	return post.Settings{
+		URL: r.URL, Username: r.Username, PasswordFile: r.PasswordFile, TokenFile: r.TokenFile,
+		CAFile: r.CAFile, Timeout: max(r.Timeout, 0),
+	}
 }
 
 // Channels opens all receivers, sorted by name, without connecting to any, and returns a function that closes them.
@@ -259,7 +278,8 @@ func (r ReceiverSettings) open(now func() time.Time) (receiver.Receiver, error) 
 		return slack.New(slack.Settings{URLFile: r.URLFile, CAFile: r.CAFile, Timeout: r.Timeout})
 	case kindEmail:
 		return email.New(email.Settings{
-			Address: r.Address, TLS: r.TLS, From: r.From, To: r.To, Username: r.Username, PasswordFile: r.PasswordFile, CAFile: r.CAFile, Timeout: r.Timeout,
+			Address: r.Address, TLS: r.TLS, From: r.From, To: r.To, Username: r.Username, PasswordFile: r.PasswordFile,
+			CAFile: r.CAFile, Timeout: r.Timeout,
 		})
 	case kindAlertmanager:
 		return alertmanager.New(r.post(), now)

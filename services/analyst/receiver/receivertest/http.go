@@ -31,7 +31,9 @@ type HTTPServer struct {
 const retryAfter = 7 * time.Second
 
 // NewHTTPServer starts a server, which ends with the test.
-func NewHTTPServer(t *testing.T, trusted Trust, check func(r *http.Request, body []byte) int, show func(r *http.Request, body []byte) string) *HTTPServer {
+func NewHTTPServer(
+	t *testing.T, trusted Trust, check func(r *http.Request, body []byte) int, show func(r *http.Request, body []byte) string,
+) *HTTPServer {
 	t.Helper()
 	certificate, file := Certificate(t)
 	s := &HTTPServer{Check: check, Show: show, CAFile: file}

@@ -60,14 +60,18 @@ func Made() time.Time { return time.Date(2026, 3, 1, 2, 3, 4, 0, time.UTC) }
 func Incident(id string) incident.Incident {
 	change := store.Float(-0.0823)
 	i := incident.Incident{
-		ID: id, Rule: incident.Rule{ID: "r1", Namespace: "perf", Task: "checksums", Metric: "rate", When: incident.Regression, Unit: "MB/s"},
+		ID: id, Rule: incident.Rule{
+			ID: "r1", Namespace: "perf", Task: "checksums", Metric: "rate",
+			When: incident.Regression, Unit: "MB/s",
+		},
 		Series: store.SeriesKey{Namespace: "perf", Task: "checksums", Metric: "rate", Labels: map[string]string{"size": "4k"}},
 		Group:  "g1", State: incident.Firing, Kind: "step", Direction: "down", Before: 101.2, After: 92.9, Unit: "MB/s", Magnitude: &change,
 		Interval: [2]store.Float{-0.094, -0.071}, P: 3.1e-7,
 		LastGood: &incident.Point{Run: "01good", Time: Made().Add(-48 * time.Hour), Version: "v1.4", Value: 101},
 		FirstBad: &incident.Point{Run: "01bad", Time: Made().Add(-24 * time.Hour), Version: "v1.5", Value: 93},
-		Cause:    incident.CauseRegression, Reasons: []string{"the version changed from v1.4 to v1.5"}, Message: "rate fell with version v1.5",
-		Opened: Made().Add(-time.Hour), Updated: Made(),
+		Cause:    incident.CauseRegression, Reasons: []string{"the version changed from v1.4 to v1.5"},
+		Message: "rate fell with version v1.5",
+		Opened:  Made().Add(-time.Hour), Updated: Made(),
 	}
 	for n := range 20 {
 		p := incident.Point{Run: "01r", Time: Made().Add(time.Duration(n-20) * 3 * time.Hour), Value: 101 + float64(n%3)}
@@ -82,8 +86,9 @@ func Incident(id string) incident.Incident {
 // Notice returns a notice of one incident.
 func Notice(id string) notice.Notice {
 	return notice.Notice{
-		ID: id, Receiver: "perf-team", Namespace: "perf", Group: "g1", Became: incident.Firing, Incidents: []incident.Incident{Incident("i1")},
-		First: id, Made: Made(), URL: "https://bai.example.com/incidents/i1",
+		ID: id, Receiver: "perf-team", Namespace: "perf", Group: "g1", Became: incident.Firing,
+		Incidents: []incident.Incident{Incident("i1")},
+		First:     id, Made: Made(), URL: "https://bai.example.com/incidents/i1",
 	}
 }
 
@@ -121,10 +126,12 @@ func notices() []notice.Notice {
 // Ended returns a notice of the end of a run, whose texts of users try to do something.
 func Ended() notice.Notice {
 	n := notice.NewEnd("perf-team", notice.End{
-		ID: "01run", Name: "nightly <!here>", Namespace: "perf", Task: "checksums", Owner: "ann@example.com", Outcome: event.Failed, Reason: event.FetchFailed,
+		ID: "01run", Name: "nightly <!here>", Namespace: "perf", Task: "checksums", Owner: "ann@example.com",
+		Outcome: event.Failed, Reason: event.FetchFailed,
 		Message: "exit code 1: <script>alert(1)</script>", Submitted: Made().Add(-time.Hour), Ended: Made(), More: 2, Incomplete: true,
 		Numbers: []notice.Number{
-			{Metric: "rate", Unit: "MB/s", Labels: map[string]string{"size": "4k"}, Value: 101.25}, {Metric: "run.duration", Unit: "s", Value: 3000},
+			{Metric: "rate", Unit: "MB/s", Labels: map[string]string{"size": "4k"}, Value: 101.25},
+			{Metric: "run.duration", Unit: "s", Value: 3000},
 		},
 	})
 	n.ID, n.First = "ended", "ended"
@@ -134,7 +141,8 @@ func Ended() notice.Notice {
 // setEnded returns a notice of the end of a set.
 func setEnded() notice.Notice {
 	n := notice.NewEnd("perf-team", notice.End{
-		ID: "7set", Namespace: "perf", Task: "checksums", Owner: "ann", Outcome: event.Succeeded, Submitted: Made().Add(-time.Hour), Ended: Made(),
+		ID: "7set", Namespace: "perf", Task: "checksums", Owner: "ann", Outcome: event.Succeeded,
+		Submitted: Made().Add(-time.Hour), Ended: Made(),
 		Set: true, Runs: notice.Counts{Succeeded: 24, Failed: 1},
 	})
 	n.ID, n.First = "set-ended", "set-ended"

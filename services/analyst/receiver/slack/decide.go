@@ -77,8 +77,8 @@ func linkTo(url string) string {
 	return "<" + url + "|Open the incident>"
 }
 
-// escape returns a text in which nothing is markup, a mention or a link, neither for Slack nor for Mattermost and Rocket.Chat, of at most limit
-// characters after the escaping. A zero-width space follows the sign of a mention, and stands within addresses and links.
+// escape returns a text in which nothing is markup, a mention or a link, neither for Slack nor for Mattermost and Rocket.Chat, of at most
+// limit characters after the escaping. A zero-width space follows the sign of a mention, and stands within addresses and links.
 func escape(s string, limit int) string {
 	escaped := strings.NewReplacer(
 		"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u200b", "://", ":\u200b//", "www.", "www\u200b.", "](", "]\u200b(",

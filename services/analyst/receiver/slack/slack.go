@@ -1,5 +1,5 @@
-// Package slack posts notices to an incoming webhook of Slack, or of what takes the same requests: Mattermost and Rocket.Chat. A chat cannot
-// recognize a repeated notice, so one that may have arrived before says so.
+// Package slack posts notices to an incoming webhook of Slack, or of what takes the same requests: Mattermost and Rocket.Chat. A chat
+// cannot recognize a repeated notice, so one that may have arrived before says so.
 package slack
 
 import (

@@ -63,7 +63,8 @@ type point struct {
 
 func bodyOf(n notice.Notice) body {
 	b := body{
-		ID: n.ID, Namespace: n.Namespace, Receiver: n.Receiver, State: string(n.Became), Title: message.Of(n).Title, Test: n.Test, Again: n.Again,
+		ID: n.ID, Namespace: n.Namespace, Receiver: n.Receiver, State: string(n.Became), Title: message.Of(n).Title,
+		Test: n.Test, Again: n.Again,
 		Group: n.Group, First: n.First, Digest: n.Digest, Made: n.Made.UTC(), URL: n.URL, Incidents: []incidentBody{}, More: n.More,
 	}
 	for _, i := range n.Incidents {

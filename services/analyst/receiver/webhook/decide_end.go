@@ -43,7 +43,8 @@ type numberBody struct {
 func endOf(e notice.End) endBody {
 	b := endBody{
 		ID: e.ID, Kind: "run", Headline: message.EndHeadline(e), Name: e.Name, Namespace: e.Namespace, Task: e.Task, Owner: e.Owner,
-		Outcome: string(e.Outcome), Reason: string(e.Reason), Message: e.Message, Submitted: e.Submitted.UTC(), Ended: e.Ended.UTC(), More: e.More,
+		Outcome: string(e.Outcome), Reason: string(e.Reason), Message: e.Message, Submitted: e.Submitted.UTC(),
+		Ended: e.Ended.UTC(), More: e.More,
 		Incomplete: e.Incomplete,
 	}
 	if e.Set {

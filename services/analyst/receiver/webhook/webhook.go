@@ -1,5 +1,5 @@
-// Package webhook posts notices as JSON to a URL of the operator's choice, signed as the specification Standard Webhooks says, as the sink of
-// the same name signs. A notice has the same webhook-id each time it is posted, so that a receiver can recognize it.
+// Package webhook posts notices as JSON to a URL of the operator's choice, signed as the specification Standard Webhooks says, as the sink
+// of the same name signs. A notice has the same webhook-id each time it is posted, so that a receiver can recognize it.
 package webhook
 
 import (

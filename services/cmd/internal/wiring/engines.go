@@ -22,7 +22,8 @@ import (
 // Engine are the settings of a cluster beside the default one, by the name that
 // info.execution_engine of descriptors has.
 type Engine struct {
-	Kind  string `toml:"kind"`  // kubernetes; exec for a program that runs benchmarks; or local for the platform's machine, in bai standalone alone
+	// kubernetes; exec for a program that runs benchmarks; or local for the platform's machine, in bai standalone alone
+	Kind  string `toml:"kind"`
 	Slots int    `toml:"slots"` // maximum number of runs that hold a slot there; zero means 4, and 1 of the other kinds
 	Dir   string `toml:"dir"`   // of kind local: folder for its pods; empty means engines/NAME in the data folder
 
@@ -92,7 +93,8 @@ func (e Engine) validate(at string, base transpile.Settings) error {
 			errs = append(errs, errors.New(strings.ReplaceAll(cluster.Error(), "kubernetes.", at+".")))
 		}
 	default:
-		errs = append(errs, fmt.Errorf("%s.kind: %q, want %s, %s or %s", at, e.Kind, plan.EngineKubernetes, plan.EngineExec, plan.EngineLocal))
+		errs = append(errs, fmt.Errorf("%s.kind: %q, want %s, %s or %s", at, e.Kind, plan.EngineKubernetes,
+			plan.EngineExec, plan.EngineLocal))
 	}
 	return errors.Join(errs...)
 }

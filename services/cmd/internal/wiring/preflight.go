@@ -13,7 +13,10 @@ import (
 //
 // The images and engines are by the name of the engine, the default one being empty in
 // images and c in place of engines.
-func NewPreflight(s executor.Settings, f dataset.Settings, d dataset.Deps, c cluster.Surveyor, engines map[string]cluster.Surveyor, images map[string]plan.Images) (preflight.Deps, func(), error) {
+func NewPreflight(
+	s executor.Settings, f dataset.Settings, d dataset.Deps, c cluster.Surveyor, engines map[string]cluster.Surveyor,
+	images map[string]plan.Images,
+) (preflight.Deps, func(), error) {
 	r, err := d.NewReader(f.Sources)
 	if err != nil {
 		return preflight.Deps{}, nil, err

@@ -53,7 +53,8 @@ func (s *Source) Read(ctx context.Context, url string) ([]byte, error) {
 	why, ok := errors.AsType[*source.Error](err)
 	switch {
 	case ok && why.Reason == event.DataTooLarge:
-		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most", source.Redact(url), parser.MaxSize>>10), User: true}
+		return nil, &catalog.SourceError{Message: fmt.Sprintf("source %s has more than the %d KiB that a descriptor has at most",
+			source.Redact(url), parser.MaxSize>>10), User: true}
 	case ok:
 		return nil, &catalog.SourceError{Message: why.Message, User: why.Class == event.ClassUser}
 	case err != nil:

@@ -67,7 +67,10 @@ func (s *Server) AckIncident(ctx context.Context, req *baiv1.AckIncidentRequest)
 
 // CreateMute implements bai.v1.AlarmService.
 func (s *Server) CreateMute(ctx context.Context, req *baiv1.CreateMuteRequest) (*baiv1.CreateMuteResponse, error) {
-	r := alarm.MuteRequest{Namespace: request.Namespace(req), Task: req.GetTask(), Labels: req.GetLabels(), All: req.GetAll(), By: request.Caller(ctx), Reason: req.GetReason()}
+	r := alarm.MuteRequest{
+		Namespace: request.Namespace(req), Task: req.GetTask(), Labels: req.GetLabels(), All: req.GetAll(),
+		By: request.Caller(ctx), Reason: req.GetReason(),
+	}
 	if until := req.GetUntil(); until != nil && until.CheckValid() == nil {
 		r.Until = until.AsTime()
 	}
@@ -133,7 +136,11 @@ func (s *Server) ListReceivers(_ context.Context, req *baiv1.ListReceiversReques
 
 // TestReceiver implements bai.v1.AlarmService.
 func (s *Server) TestReceiver(ctx context.Context, req *baiv1.TestReceiverRequest) (*baiv1.TestReceiverResponse, error) {
-	d, err := s.Alarms.Test(ctx, alarm.TestRequest{Namespace: request.Namespace(req), Receiver: req.GetReceiver(), Key: req.GetIdempotencyKey(), By: request.Caller(ctx)})
+	d, err := s.Alarms.Test(ctx,
+		alarm.TestRequest{
+			Namespace: request.Namespace(req), Receiver: req.GetReceiver(),
+			Key: req.GetIdempotencyKey(), By: request.Caller(ctx),
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -152,10 +159,13 @@ func alarmPage(req interface {
 
 func incidentOf(i incident.Incident) *baiv1.Incident {
 	out := &baiv1.Incident{
-		Id: i.ID, Namespace: i.Series.Namespace, Task: i.Series.Task, Metric: i.Series.Metric, Unit: i.Unit, Labels: i.Series.Labels, Cell: i.Series.Cell,
-		State: string(i.State), Silent: i.Silent, Message: i.Message, Rule: alarmRuleOf(i.Rule), Kind: i.Kind, Direction: i.Direction, Before: i.Before, After: i.After,
+		Id: i.ID, Namespace: i.Series.Namespace, Task: i.Series.Task, Metric: i.Series.Metric, Unit: i.Unit,
+		Labels: i.Series.Labels, Cell: i.Series.Cell,
+		State: string(i.State), Silent: i.Silent, Message: i.Message, Rule: alarmRuleOf(i.Rule), Kind: i.Kind, Direction: i.Direction,
+		Before: i.Before, After: i.After,
 		Cause: string(i.Cause), Reasons: i.Reasons, LastGood: incidentPointOf(i.LastGood), FirstBad: incidentPointOf(i.FirstBad),
-		RangeFirst: incidentPointOf(i.First), RangeLast: incidentPointOf(i.Last), OpenTime: message.Time(i.Opened), UpdateTime: message.Time(i.Updated), GroupId: i.Group,
+		RangeFirst: incidentPointOf(i.First), RangeLast: incidentPointOf(i.Last), OpenTime: message.Time(i.Opened),
+		UpdateTime: message.Time(i.Updated), GroupId: i.Group,
 	}
 	out.Confirmation = confirmationOf(i.Confirmation)
 	if i.Magnitude != nil {
@@ -169,10 +179,14 @@ func incidentOf(i incident.Incident) *baiv1.Incident {
 		out.Recent = append(out.Recent, incidentPointOf(&p))
 	}
 	for _, t := range i.Became {
-		out.Transitions = append(out.Transitions, &baiv1.IncidentTransition{State: string(t.State), Time: message.Time(t.At), User: t.By, Reason: t.Why})
+		out.Transitions = append(out.Transitions,
+			&baiv1.IncidentTransition{State: string(t.State), Time: message.Time(t.At), User: t.By, Reason: t.Why})
 	}
 	if a := i.Acked; a != nil {
-		out.Ack = &baiv1.IncidentAck{User: a.By, Time: message.Time(a.At), Reason: a.Reason, Until: message.Time(a.Until), Accept: a.Accept, Wrong: a.Wrong}
+		out.Ack = &baiv1.IncidentAck{
+			User: a.By, Time: message.Time(a.At), Reason: a.Reason, Until: message.Time(a.Until),
+			Accept: a.Accept, Wrong: a.Wrong,
+		}
 	}
 	return out
 }
@@ -197,7 +211,8 @@ const changeLevel = 0.95
 
 func alarmRuleOf(r incident.Rule) *baiv1.AlarmRule {
 	out := &baiv1.AlarmRule{
-		Id: r.ID, When: string(r.When), Statistic: string(r.Statistic), Limit: r.Limit, Unit: r.Unit, Baseline: r.Baseline, MinChange: r.MinChange,
+		Id: r.ID, When: string(r.When), Statistic: string(r.Statistic), Limit: r.Limit, Unit: r.Unit,
+		Baseline: r.Baseline, MinChange: r.MinChange,
 		ForPoints: message.Int32(r.For), Notify: r.Notify,
 	}
 	if r.Confirm != nil {
@@ -215,15 +230,18 @@ func incidentPointOf(p *incident.Point) *baiv1.IncidentPoint {
 
 func muteOf(m incident.Mute) *baiv1.Mute {
 	return &baiv1.Mute{
-		Id: m.ID, Namespace: m.Namespace, Task: m.Task, Labels: m.Labels, User: m.By, Reason: m.Reason, CreateTime: message.Time(m.Since), Until: message.Time(m.Until),
+		Id: m.ID, Namespace: m.Namespace, Task: m.Task, Labels: m.Labels, User: m.By, Reason: m.Reason, CreateTime: message.Time(m.Since),
+		Until: message.Time(m.Until),
 	}
 }
 
 func noticeOf(d notice.Delivery) *baiv1.Notice {
 	n := d.Notice
 	out := &baiv1.Notice{
-		Id: n.ID, Receiver: n.Receiver, Namespace: n.Namespace, Became: string(n.Became), More: message.Int32(n.More), Status: string(d.Status),
-		Attempts: message.Int32(d.Attempts), Answer: d.Answer, CreateTime: message.Time(n.Made), StatusTime: message.Time(d.At), RetryTime: message.Time(d.Next), Test: n.Test, DigestIds: n.Digest,
+		Id: n.ID, Receiver: n.Receiver, Namespace: n.Namespace, Became: string(n.Became),
+		More: message.Int32(n.More), Status: string(d.Status),
+		Attempts: message.Int32(d.Attempts), Answer: d.Answer, CreateTime: message.Time(n.Made), StatusTime: message.Time(d.At),
+		RetryTime: message.Time(d.Next), Test: n.Test, DigestIds: n.Digest,
 	}
 	for _, i := range n.Incidents {
 		out.IncidentIds = append(out.IncidentIds, i.ID)

@@ -65,8 +65,8 @@ type incidentWatch struct {
 	send         func(*baiv1.Incident) error
 }
 
-// look sends those of all incidents that have changed since the last look. The first look has only those that are open, or that the client has
-// missed.
+// look sends those of all incidents that have changed since the last look. The first look has only those that are open, or that the client
+// has missed.
 func (w *incidentWatch) look(all []incident.Incident) error {
 	now := make(map[string][sha256.Size]byte, len(all))
 	for _, i := range all {

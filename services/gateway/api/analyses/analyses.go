@@ -43,7 +43,8 @@ func (s *Server) CompareRuns(ctx context.Context, req *baiv1.CompareRunsRequest)
 		resp.Series = append(resp.Series, seriesComparisonOf(&c.Series[i]))
 	}
 	for _, d := range c.Differences {
-		resp.Differences = append(resp.Differences, &baiv1.SideDifference{Subject: d.Subject, Old: d.Old, New: d.New, Incomparable: d.Incomparable})
+		resp.Differences = append(resp.Differences,
+			&baiv1.SideDifference{Subject: d.Subject, Old: d.Old, New: d.New, Incomparable: d.Incomparable})
 	}
 	return resp, checkSize(resp, len(resp.GetSeries()))
 }
@@ -51,7 +52,9 @@ func (s *Server) CompareRuns(ctx context.Context, req *baiv1.CompareRunsRequest)
 // checkSize refuses a response with n series that is too large to be sent.
 func checkSize(resp proto.Message, n int) error {
 	if size := proto.Size(resp); size > rpc.MaxResponse {
-		return status.Error(codes.FailedPrecondition, fmt.Sprintf("the %d series have %d bytes, %d at most (name the metrics that you want, or take fewer runs)", n, size, rpc.MaxResponse))
+		return status.Error(codes.FailedPrecondition,
+			fmt.Sprintf("the %d series have %d bytes, %d at most (name the metrics that you want, or take fewer runs)", n, size,
+				rpc.MaxResponse))
 	}
 	return nil
 }
@@ -72,8 +75,9 @@ func seriesComparisonOf(s *analysis.SeriesComparison) *baiv1.SeriesComparison {
 		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Cell: s.Cell,
 		Verdict: string(s.Verdict), Reason: string(s.Reason), Test: string(s.Test), P: s.P, AdjustedP: s.AdjustedP,
 		Old: sideValuesOf(s.Base, s.OldValues), New: sideValuesOf(s.Other, s.NewValues),
-		LackingOld: message.Int32(s.LackingBase), LackingNew: message.Int32(s.LackingOther), LackingHistory: message.Int32(s.LackingHistory),
-		History: message.Int32(s.History), Needed: message.Int32(s.Needed), Shows: s.Shows,
+		LackingOld: message.Int32(s.LackingBase), LackingNew: message.Int32(s.LackingOther),
+		LackingHistory: message.Int32(s.LackingHistory),
+		History:        message.Int32(s.History), Needed: message.Int32(s.Needed), Shows: s.Shows,
 	}
 	if s.Change != nil {
 		out.Change = differenceOf(*s.Change, s.Scale)
@@ -82,7 +86,10 @@ func seriesComparisonOf(s *analysis.SeriesComparison) *baiv1.SeriesComparison {
 }
 
 func sideValuesOf(s compare.Side, values []float64) *baiv1.SideValues {
-	out := &baiv1.SideValues{N: message.Int32(s.N), Excluded: message.Int32(s.Excluded), Median: s.Median, Samples: int64(s.Samples), Values: values}
+	out := &baiv1.SideValues{
+		N: message.Int32(s.N), Excluded: message.Int32(s.Excluded), Median: s.Median,
+		Samples: int64(s.Samples), Values: values,
+	}
 	if s.Interval != nil {
 		out.Interval = intervalOf(*s.Interval)
 	}
@@ -100,7 +107,8 @@ func differenceOf(e judge.Estimate, s judge.Scale) *baiv1.Difference {
 // QueryHistory implements bai.v1.AnalysisService.
 func (s *Server) QueryHistory(ctx context.Context, req *baiv1.QueryHistoryRequest) (*baiv1.QueryHistoryResponse, error) {
 	query := analysis.HistoryRequest{
-		Task: req.GetTask(), Namespace: request.Namespace(req), Metrics: req.GetMetrics(), Limit: int(req.GetLimit()), Labels: req.GetLabels(),
+		Task: req.GetTask(), Namespace: request.Namespace(req), Metrics: req.GetMetrics(),
+		Limit: int(req.GetLimit()), Labels: req.GetLabels(),
 	}
 	if req.GetSince() != nil {
 		query.Since = req.GetSince().AsTime()
@@ -134,7 +142,10 @@ func historyRunOf(r *analysis.HistoryRun) *baiv1.HistoryRun {
 }
 
 func seriesHistoryOf(s *analysis.SeriesHistory) *baiv1.SeriesHistory {
-	out := &baiv1.SeriesHistory{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Cell: s.Cell, Notes: s.Notes}
+	out := &baiv1.SeriesHistory{
+		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction),
+		Cell: s.Cell, Notes: s.Notes,
+	}
 	for _, p := range s.Points {
 		point := &baiv1.HistoryPoint{Run: message.Int32(p.Index), Value: p.Value, Samples: p.Samples}
 		if i := p.Interval; i != nil {
@@ -153,8 +164,10 @@ func seriesHistoryOf(s *analysis.SeriesHistory) *baiv1.SeriesHistory {
 
 func historyChangeOf(c *analysis.HistoryChange, d judge.Direction) *baiv1.HistoryChange {
 	out := &baiv1.HistoryChange{
-		Index: message.Int32(c.Index), RunId: c.Run.ID, Time: timestamppb.New(c.Run.Time), Kind: string(c.Kind), Direction: "down", Verdict: c.Verdict(d),
-		Before: c.Before, After: c.After, Magnitude: c.Magnitude, P: c.P, RangeFirst: message.Int32(c.First), RangeLast: message.Int32(c.Last),
+		Index: message.Int32(c.Index), RunId: c.Run.ID, Time: timestamppb.New(c.Run.Time), Kind: string(c.Kind),
+		Direction: "down", Verdict: c.Verdict(d),
+		Before: c.Before, After: c.After, Magnitude: c.Magnitude, P: c.P, RangeFirst: message.Int32(c.First),
+		RangeLast:     message.Int32(c.Last),
 		VersionBefore: c.VersionBefore, VersionAfter: c.VersionAfter, Subjects: c.Subjects, Shift: c.Shift,
 	}
 	if c.Shift > 0 {
@@ -175,7 +188,10 @@ func changeIntervalOf(i judge.Interval) *baiv1.Interval {
 
 // PlanPower implements bai.v1.AnalysisService.
 func (s *Server) PlanPower(ctx context.Context, req *baiv1.PlanPowerRequest) (*baiv1.PlanPowerResponse, error) {
-	query := analysis.PowerRequest{Task: req.GetTask(), Namespace: request.Namespace(req), Metrics: req.GetMetrics(), Effect: req.GetEffect()}
+	query := analysis.PowerRequest{
+		Task: req.GetTask(), Namespace: request.Namespace(req),
+		Metrics: req.GetMetrics(), Effect: req.GetEffect(),
+	}
 	for _, n := range req.GetRuns() {
 		query.Runs = append(query.Runs, int(n))
 	}
@@ -195,8 +211,9 @@ func (s *Server) PlanPower(ctx context.Context, req *baiv1.PlanPowerRequest) (*b
 
 func seriesPowerOf(s *analysis.SeriesPower) *baiv1.SeriesPower {
 	out := &baiv1.SeriesPower{
-		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Cell: s.Cell, Points: message.Int32(s.History.Summary.N), Lacking: message.Int32(s.History.Lacking),
-		Spread: s.Spread(), Absolute: s.History.Scale.Kind == judge.Absolute,
+		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Cell: s.Cell, Points: message.Int32(s.History.Summary.N),
+		Lacking: message.Int32(s.History.Lacking),
+		Spread:  s.Spread(), Absolute: s.History.Scale.Kind == judge.Absolute,
 	}
 	for _, d := range s.Detectable {
 		one := &baiv1.DetectableChange{RunsASide: message.Int32(d.Runs)}
@@ -214,7 +231,8 @@ func seriesPowerOf(s *analysis.SeriesPower) *baiv1.SeriesPower {
 // RankRuns implements bai.v1.AnalysisService.
 func (s *Server) RankRuns(ctx context.Context, req *baiv1.RankRunsRequest) (*baiv1.RankRunsResponse, error) {
 	r, err := s.Analyses.Rank(ctx, analysis.RankRequest{
-		Runs: req.GetRuns(), By: req.GetBy(), Scope: analysis.Scope{Owner: request.Owner(ctx, req), Namespace: request.Namespace(req)}, Metrics: req.GetMetrics(),
+		Runs: req.GetRuns(), By: req.GetBy(), Scope: analysis.Scope{Owner: request.Owner(ctx, req), Namespace: request.Namespace(req)},
+		Metrics: req.GetMetrics(),
 	})
 	if err != nil {
 		return nil, err
@@ -227,10 +245,14 @@ func (s *Server) RankRuns(ctx context.Context, req *baiv1.RankRunsRequest) (*bai
 }
 
 func seriesRankingOf(s *analysis.SeriesRanking) *baiv1.SeriesRanking {
-	out := &baiv1.SeriesRanking{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction), Needed: message.Int32(s.Needed)}
+	out := &baiv1.SeriesRanking{
+		Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: string(s.Direction),
+		Needed: message.Int32(s.Needed),
+	}
 	for _, g := range s.Groups {
 		one := &baiv1.RankedGroup{Value: g.Value, Best: g.Best, Lacking: message.Int32(g.Lacking), Values: &baiv1.SideValues{
-			N: message.Int32(g.Summary.N), Excluded: message.Int32(g.Summary.Excluded), Median: g.Summary.Median, Samples: g.Samples, Values: g.Values,
+			N: message.Int32(g.Summary.N), Excluded: message.Int32(g.Summary.Excluded), Median: g.Summary.Median,
+			Samples: g.Samples, Values: g.Values,
 		}}
 		if g.Summary.Interval != nil {
 			one.Values.Interval = intervalOf(*g.Summary.Interval)

@@ -33,7 +33,8 @@ func (s *Server) ListSchedules(ctx context.Context, req *baiv1.ListSchedulesRequ
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.Schedules.List(ctx, after, limit+1, func(one schedule.Schedule) bool { return request.Wants(req, one.Owner, one.Namespace) })
+	all, err := s.Schedules.List(ctx, after, limit+1,
+		func(one schedule.Schedule) bool { return request.Wants(req, one.Owner, one.Namespace) })
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +64,16 @@ func (s *Server) GetSchedule(ctx context.Context, req *baiv1.GetScheduleRequest)
 		out.Firings = append(out.Firings, firingOf(f))
 	}
 	for _, b := range one.Backfills {
-		out.Backfills = append(out.Backfills, &baiv1.Backfill{From: message.Time(b.From), To: message.Time(b.To), Next: message.Time(b.Next), By: b.By})
+		out.Backfills = append(out.Backfills,
+			&baiv1.Backfill{From: message.Time(b.From), To: message.Time(b.To), Next: message.Time(b.Next), By: b.By})
 	}
 	return &baiv1.GetScheduleResponse{Schedule: out}, nil
 }
 
 func firingOf(f schedule.PastFiring) *baiv1.Firing {
 	return &baiv1.Firing{
-		Time: message.Time(f.Time), LastTime: message.Time(f.Last), Count: message.Int32(f.Count), RunId: f.Run, SetId: f.Set, Phase: message.Phase(f.Phase),
+		Time: message.Time(f.Time), LastTime: message.Time(f.Last), Count: message.Int32(f.Count), RunId: f.Run, SetId: f.Set,
+		Phase:   message.Phase(f.Phase),
 		Outcome: message.Outcome(f.Outcome), Reason: string(f.Reason), Message: f.Message, Missed: f.Missed,
 	}
 }
@@ -147,8 +150,9 @@ func (s *Server) message(one schedule.Schedule, n int) *baiv1.Schedule {
 	return &baiv1.Schedule{
 		Id: one.ID, Name: one.Name, Namespace: one.Namespace, Owner: one.Owner, Version: message.Int32(one.Version),
 		Description: one.Description, Scheduling: r.Cron, Timezone: r.Zone, Concurrency: r.Concurrency, Missed: r.Missed,
-		MissedWindowSeconds: int64(r.Window / time.Second), DelaySeconds: int64(r.Delay / time.Second), StartTime: message.Time(r.Start), EndTime: message.Time(r.End),
-		Paused: one.Paused, PausedBy: one.PausedBy, CreateTime: message.Time(one.Created), UpdateTime: message.Time(one.Updated),
+		MissedWindowSeconds: int64(r.Window / time.Second), DelaySeconds: int64(r.Delay / time.Second), StartTime: message.Time(r.Start),
+		EndTime: message.Time(r.End),
+		Paused:  one.Paused, PausedBy: one.PausedBy, CreateTime: message.Time(one.Created), UpdateTime: message.Time(one.Updated),
 		DescriptorFile: one.File, Labels: one.Labels, NextFirings: timesOf(s.Schedules.Upcoming(one, n)),
 	}
 }

@@ -172,7 +172,8 @@ func (s *Server) ResumeSet(ctx context.Context, req *baiv1.ResumeSetRequest) (*b
 
 // RerunSet implements bai.v1.SetService.
 func (s *Server) RerunSet(ctx context.Context, req *baiv1.RerunSetRequest) (*baiv1.RerunSetResponse, error) {
-	one, err := s.Sets.Rerun(ctx, request.Owner(ctx, req), req.GetSet(), set.Rerun{Owner: request.Caller(ctx), Key: req.GetIdempotencyKey(), Failed: req.GetFailed()})
+	one, err := s.Sets.Rerun(ctx, request.Owner(ctx, req), req.GetSet(),
+		set.Rerun{Owner: request.Caller(ctx), Key: req.GetIdempotencyKey(), Failed: req.GetFailed()})
 	if err != nil {
 		return nil, err
 	}
@@ -182,13 +183,16 @@ func (s *Server) RerunSet(ctx context.Context, req *baiv1.RerunSetRequest) (*bai
 // setOf returns a set as a message of the API, without its descriptor and active runs.
 func setOf(s set.Set) *baiv1.Set {
 	out := &baiv1.Set{
-		Id: s.ID, Name: s.Name, Namespace: s.Namespace, Owner: s.Owner, Labels: s.Labels, Description: s.Description, DescriptorFile: s.File,
-		CellCount: message.Int32(s.Cells), RunCount: message.Int32(s.Runs), Repetitions: message.Int32(s.Repetitions), Warmup: message.Int32(s.Warmup), Order: s.Order,
+		Id: s.ID, Name: s.Name, Namespace: s.Namespace, Owner: s.Owner, Labels: s.Labels,
+		Description: s.Description, DescriptorFile: s.File,
+		CellCount: message.Int32(s.Cells), RunCount: message.Int32(s.Runs), Repetitions: message.Int32(s.Repetitions),
+		Warmup: message.Int32(s.Warmup), Order: s.Order,
 		MaxParallel: message.Int32(s.MaxParallel), OnFailure: s.OnFailure,
 		State: setStateOf(s.State), Outcome: message.Outcome(s.Outcome), Message: s.Message, CanceledBy: s.CanceledBy,
 		Submitted: message.Int32(s.Submitted()), Active: message.Int32(len(s.ActiveRuns())),
-		Succeeded: message.Int32(s.Counts.Succeeded), Failed: message.Int32(s.Counts.Failed), Canceled: message.Int32(s.Counts.Canceled), FailureClasses: classCounts(s.Counts.Classes),
-		CreateTime: message.Time(s.Created), UpdateTime: message.Time(s.Updated), EndTime: message.Time(s.Ended), Revision: s.Version,
+		Succeeded: message.Int32(s.Counts.Succeeded), Failed: message.Int32(s.Counts.Failed), Canceled: message.Int32(s.Counts.Canceled),
+		FailureClasses: classCounts(s.Counts.Classes),
+		CreateTime:     message.Time(s.Created), UpdateTime: message.Time(s.Updated), EndTime: message.Time(s.Ended), Revision: s.Version,
 		ScheduleId: s.Schedule, FiringTime: message.Time(s.Firing), EntryCount: message.Int32(s.Entries),
 	}
 	out.Skipped, out.StopMessage, out.RerunOfSet = message.Int32(s.Skipped), s.StopMessage, s.RerunOf
@@ -222,10 +226,14 @@ func classCounts(all map[event.Class]int) map[string]int32 {
 }
 
 func cellOf(c set.CellRuns) *baiv1.Cell {
-	out := &baiv1.Cell{Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell), Skipped: message.Int32(c.Skipped), Repetitions: message.Int32(c.Counted), Warmup: message.Int32(c.Warmups)}
+	out := &baiv1.Cell{
+		Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell), Skipped: message.Int32(c.Skipped),
+		Repetitions: message.Int32(c.Counted), Warmup: message.Int32(c.Warmups),
+	}
 	for _, r := range c.Runs {
 		out.Runs = append(out.Runs, &baiv1.CellRun{
-			RunId: r.ID, Repetition: message.Int32(r.Repetition), Warmup: r.Warmup, Phase: message.Phase(r.Phase), Outcome: message.Outcome(r.Outcome), FailureClass: message.Class(r.Class),
+			RunId: r.ID, Repetition: message.Int32(r.Repetition), Warmup: r.Warmup, Phase: message.Phase(r.Phase),
+			Outcome: message.Outcome(r.Outcome), FailureClass: message.Class(r.Class),
 		})
 	}
 	return out
@@ -242,7 +250,8 @@ func parametersOf(c sweep.Cell) []*baiv1.CellParameter {
 func cellResultOf(c results.CellResults) *baiv1.CellResult {
 	out := &baiv1.CellResult{
 		Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell),
-		Succeeded: message.Int32(c.Succeeded), Unsummarised: message.Int32(c.Unsummarised), Incomplete: message.Int32(c.Incomplete), Skipped: message.Int32(c.Skipped),
+		Succeeded: message.Int32(c.Succeeded), Unsummarised: message.Int32(c.Unsummarised), Incomplete: message.Int32(c.Incomplete),
+		Skipped: message.Int32(c.Skipped),
 	}
 	for i := range c.Metrics {
 		out.Metrics = append(out.Metrics, metricResultOf(&c.Metrics[i]))

@@ -39,7 +39,10 @@ type RepetitionValue struct {
 func resultsOf(all []series.Series, j judge.Judge) []MetricResult {
 	results := make([]MetricResult, 0, len(all))
 	for _, one := range all {
-		m := MetricResult{Metric: one.Metric, Unit: one.Unit, Labels: one.Labels, Direction: one.Direction, Summary: j.Summarise(one.Values())}
+		m := MetricResult{
+			Metric: one.Metric, Unit: one.Unit, Labels: one.Labels, Direction: one.Direction,
+			Summary: j.Summarise(one.Values()),
+		}
 		for _, p := range one.Points {
 			m.Values = append(m.Values, RepetitionValue{Repetition: p.Index, Value: p.Value})
 		}

@@ -93,7 +93,8 @@ func (b storedBlock) missing() (cells []int) {
 
 // with returns the block with more cells, of which it has none.
 func (b storedBlock) with(cells []rollup.CellResults, oldest *runRef) storedBlock {
-	b.cells = slices.SortedFunc(slices.Values(slices.Concat(b.cells, cells)), func(x, y rollup.CellResults) int { return cmp.Compare(x.Index, y.Index) })
+	b.cells = slices.SortedFunc(slices.Values(slices.Concat(b.cells, cells)),
+		func(x, y rollup.CellResults) int { return cmp.Compare(x.Index, y.Index) })
 	b.oldest = older(b.oldest, oldest)
 	return b
 }
@@ -120,7 +121,8 @@ func settled(s SetState, c *cellReader, runs int, bare map[string]bool, now time
 	results := c.results()
 	results.Whole = c.made >= runs
 	over := s.Finished && now.Sub(s.Ended) >= missingTime
-	return results, !c.goesOn && (results.Whole || over) && !slices.ContainsFunc(c.counted, func(r store.Run) bool { return !c.summary[r.ID] && !bare[r.ID] })
+	return results, !c.goesOn && (results.Whole || over) &&
+		!slices.ContainsFunc(c.counted, func(r store.Run) bool { return !c.summary[r.ID] && !bare[r.ID] })
 }
 
 // withoutSummary returns the IDs of the runs that count and have no summary.

@@ -175,7 +175,8 @@ func (p *pageReader) read(ctx context.Context, cells []CellResults) error {
 
 // set sets the results of a cell.
 func (c *CellResults) set(r rollup.CellResults, j judge.Judge) {
-	c.Succeeded, c.Unsummarised, c.Incomplete, c.Skipped, c.Metrics = r.Succeeded, r.Unsummarised, r.Incomplete, r.Skipped, resultsOf(r.Series, j)
+	c.Succeeded, c.Unsummarised, c.Incomplete, c.Skipped, c.Metrics = r.Succeeded, r.Unsummarised, r.Incomplete,
+		r.Skipped, resultsOf(r.Series, j)
 	for i := range r.Series {
 		c.size += r.Series[i].Size()
 	}

@@ -80,7 +80,9 @@ func (k *Reader) load(ctx context.Context, s SetState, b block) (storedBlock, er
 
 // settled reads cells from their runs, and returns the results of those that do not change any
 // more, and the oldest of their runs.
-func (k *Reader) settled(ctx context.Context, s SetState, plan *sweep.Plan, cells []int) (all []rollup.CellResults, oldest *runRef, err error) {
+func (k *Reader) settled(
+	ctx context.Context, s SetState, plan *sweep.Plan, cells []int,
+) (all []rollup.CellResults, oldest *runRef, err error) {
 	readers := make([]*cellReader, len(cells))
 	for i, cell := range cells {
 		readers[i] = newCellReader(cell, plan.Cell(cell).Name, nil)

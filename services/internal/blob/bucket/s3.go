@@ -99,7 +99,8 @@ func errorInfoS3(err error) errorInfo {
 	if api := smithy.APIError(nil); errors.As(err, &api) {
 		t.reason = api.ErrorCode()
 		switch t.reason {
-		case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AccountProblem", "XAdminUserNotFound":
+		case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
+			"AccountProblem", "XAdminUserNotFound":
 			t.status = http.StatusForbidden
 			return t
 		}

@@ -1,6 +1,6 @@
-// Package expiry removes the dead members of consumer groups that kfake does not. The session timer of a member starts there once its request
-// to join is answered. If its connection is closed by then, none starts: the member stays, and nobody reads its partitions. With this
-// package every member of a stable group has to send a heartbeat within three session timeouts after the last request to join.
+// Package expiry removes the dead members of consumer groups that kfake does not. The session timer of a member starts there once its
+// request to join is answered. If its connection is closed by then, none starts: the member stays, and nobody reads its partitions. With
+// this package every member of a stable group has to send a heartbeat within three session timeouts after the last request to join.
 package expiry
 
 import (
@@ -44,7 +44,10 @@ type watcher struct {
 func Watch(cluster *kfake.Cluster, client func() (*kgo.Client, error), log *zap.Logger) (stop func()) {
 	w := &watcher{
 		cluster: cluster, client: client, log: log, groups: make(map[string]*group),
-		queue: queue.New(log, queue.Settings[string]{Fields: func(name string) []zap.Field { return []zap.Field{zap.String("group", name)} }}),
+		queue: queue.New(log, queue.Settings[string]{Fields: func(name string) []zap.Field {
+			return []zap.Field{zap.String("group",
+				name)}
+		}}),
 	}
 	w.observe(kmsg.JoinGroup, w.joined)
 	w.observe(kmsg.Heartbeat, w.heartbeat)

@@ -53,7 +53,8 @@ func newPlan(j *batchv1.Job, v values, uid string, now time.Time) (*commandPlan,
 	}
 	p.Pull = pullOf(spec, v)
 	p.Record = record{
-		Scope: j.Namespace, Job: j.Name, UID: uid, Created: now.UTC(), Labels: j.Labels, Annotations: j.Spec.Template.Annotations, Image: benchmark.Image,
+		Scope: j.Namespace, Job: j.Name, UID: uid, Created: now.UTC(), Labels: j.Labels,
+		Annotations: j.Spec.Template.Annotations, Image: benchmark.Image,
 	}
 	return p, nil
 }
@@ -106,7 +107,8 @@ func ownCommand(command []string) []string {
 // ofPlatform reports whether a variable is for the platform's own programs in the pod, which
 // are not there.
 func ofPlatform(name string) bool {
-	return strings.HasPrefix(name, "BAI_") || strings.HasPrefix(name, "BENCHMARK_AI") && name != "BENCHMARK_AI_RUN" && name != "BENCHMARK_AI_ATTEMPT"
+	return strings.HasPrefix(name, "BAI_") || strings.HasPrefix(name, "BENCHMARK_AI") && name != "BENCHMARK_AI_RUN" &&
+		name != "BENCHMARK_AI_ATTEMPT"
 }
 
 // fileMount is where a volume of files lies in the pod, and in the folder of the program.

@@ -54,8 +54,14 @@ func (s state) snapshot() cluster.Snapshot {
 func (s state) succeed(j *batchv1.Job, p *corev1.Pod, status *corev1.ContainerStatus) {
 	ended := metav1.NewTime(s.Ended)
 	p.Status.Phase, j.Status.Succeeded, j.Status.CompletionTime = corev1.PodSucceeded, 1, &ended
-	status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: metav1.NewTime(s.Started), FinishedAt: ended}}
-	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: ended}}
+	status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		Reason:    "Completed",
+		StartedAt: metav1.NewTime(s.Started), FinishedAt: ended,
+	}}
+	j.Status.Conditions = []batchv1.JobCondition{{
+		Type: batchv1.JobComplete, Status: corev1.ConditionTrue,
+		Reason: "CompletionsReached", LastTransitionTime: ended,
+	}}
 }
 
 func (s state) fail(j *batchv1.Job, p *corev1.Pod, status *corev1.ContainerStatus) {
@@ -70,5 +76,8 @@ func (s state) fail(j *batchv1.Job, p *corev1.Pod, status *corev1.ContainerStatu
 		}}
 	}
 	j.Status.Failed = 1
-	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: reason, Message: s.Message, LastTransitionTime: ended}}
+	j.Status.Conditions = []batchv1.JobCondition{{
+		Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: reason,
+		Message: s.Message, LastTransitionTime: ended,
+	}}
 }

@@ -125,7 +125,9 @@ func runListWatch(k *clusterCache, kind string, list listFunc, watch watchFunc) 
 	return errorRecordingListWatch(k, kind, func(o *metav1.ListOptions) { o.LabelSelector = cluster.LabelRun }, list, watch)
 }
 
-func errorRecordingListWatch(k *clusterCache, kind string, tweak func(*metav1.ListOptions), list listFunc, watchAll watchFunc) *cache.ListWatch {
+func errorRecordingListWatch(
+	k *clusterCache, kind string, tweak func(*metav1.ListOptions), list listFunc, watchAll watchFunc,
+) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			tweak(&o)

@@ -53,10 +53,17 @@ func (c *Cluster) Create(ctx context.Context, o cluster.Object) error {
 // validatePlacement refuses objects that the driver would never find again, with the class platform.
 func (c *Cluster) validatePlacement(object string, o cluster.Object) *cluster.RefusedError {
 	if _, ok := attemptOf(o); !ok {
-		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: "it lacks the labels of its run and attempt, without which nobody would find it"}
+		return &cluster.RefusedError{
+			Object: object, Class: event.ClassPlatform,
+			Message: "it lacks the labels of its run and attempt, without which nobody would find it",
+		}
 	}
 	if o.GetNamespace() != c.settings.Scope() {
-		return &cluster.RefusedError{Object: object, Class: event.ClassPlatform, Message: fmt.Sprintf("it is for the namespace %q, and the platform watches %q only: set both to the same", o.GetNamespace(), c.settings.Scope())}
+		return &cluster.RefusedError{
+			Object: object, Class: event.ClassPlatform,
+			Message: fmt.Sprintf("it is for the namespace %q, and the platform watches %q only: set both to the same",
+				o.GetNamespace(), c.settings.Scope()),
+		}
 	}
 	return nil
 }

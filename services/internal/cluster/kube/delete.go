@@ -152,7 +152,8 @@ func (c *Cluster) deletePods(ctx context.Context, at attempt) error {
 		switch now := time.Now(); {
 		case isOverdue(p, now, c.settings.lostAfter()):
 			c.log.Warn("a pod is deleted by force: its node has not said that it ended, and is taken for lost",
-				zap.String("pod", p.Name), zap.String("node", p.Spec.NodeName), zap.Duration("should have ended", now.Sub(p.DeletionTimestamp.Time)))
+				zap.String("pod", p.Name), zap.String("node", p.Spec.NodeName),
+				zap.Duration("should have ended", now.Sub(p.DeletionTimestamp.Time)))
 			options.GracePeriodSeconds = new(int64)
 		case p.DeletionTimestamp != nil || metav1.GetControllerOf(p) != nil:
 			continue

@@ -33,7 +33,8 @@ type Settings struct {
 	Burst      int           `toml:"burst"`      // calls at a time above that; zero means 400
 	Timeout    time.Duration `toml:"timeout"`    // of a call; zero means 30 s
 	Resync     time.Duration `toml:"resync"`     // how often Watch hands everything over again; zero means 1 min
-	Lost       time.Duration `toml:"lost"`       // how long a deleted pod may stay after its grace before its node is taken for lost, and it is deleted by force; zero means 1 min
+	// how long a deleted pod may stay after its grace before its node is taken for lost, and it is deleted by force; zero means 1 min
+	Lost time.Duration `toml:"lost"`
 	// MainOnly has Observe leave out events and the Jobs of other roles, for who
 	// has no use for them.
 	MainOnly bool `toml:"-"`

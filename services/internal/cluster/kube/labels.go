@@ -17,7 +17,8 @@ func (c *Cluster) Labels(ctx context.Context, kind, scope, name string) (map[str
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	object := kind + " " + name
-	o, err := c.metadata.Resource(resourceOf(schema.GroupVersionKind{Version: "v1", Kind: kind})).Namespace(scope).Get(ctx, name, metav1.GetOptions{})
+	o, err := c.metadata.Resource(resourceOf(schema.GroupVersionKind{Version: "v1", Kind: kind})).Namespace(scope).Get(ctx, name,
+		metav1.GetOptions{})
 	if err == nil {
 		return o.Labels, nil
 	}
@@ -27,7 +28,8 @@ func (c *Cluster) Labels(ctx context.Context, kind, scope, name string) (map[str
 	if p := permissionError(err); p != nil {
 		return nil, &cluster.RefusedError{
 			Object: object, Class: event.ClassPlatform,
-			Message: fmt.Sprintf("its labels cannot be read: %v. Grant the executor this verb, or name the object in executor.pods.allow", p),
+			Message: fmt.Sprintf("its labels cannot be read: %v. Grant the executor this verb, or name the object in executor.pods.allow",
+				p),
 		}
 	}
 	return nil, wrapError("look at the labels of "+object, err)

@@ -36,7 +36,8 @@ func ValidateManifests[Kind any](s Settings, kinds map[string]Kind) error {
 	return errors.Join(errs...)
 }
 
-// resourceName returns the resource of a kind (workflows.v1alpha1.argoproj.io), or "" for a kind of the core group, which needs no operator.
+// resourceName returns the resource of a kind (workflows.v1alpha1.argoproj.io), or "" for a kind of the core group, which needs no
+// operator.
 func resourceName(kind string) string {
 	gvk, _ := schema.ParseKindArg(kind)
 	if gvk == nil {
@@ -96,7 +97,10 @@ func jobFromObject(o *unstructured.Unstructured) (*batchv1.Job, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(meta, &j.ObjectMeta); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
-	ends := map[batchv1.JobConditionType]string{batchv1.JobComplete: text, batchv1.JobFailed: o.GetAnnotations()[cluster.AnnotationFailed], batchv1.JobSuspended: "condition=Suspended"}
+	ends := map[batchv1.JobConditionType]string{
+		batchv1.JobComplete: text, batchv1.JobFailed: o.GetAnnotations()[cluster.AnnotationFailed],
+		batchv1.JobSuspended: "condition=Suspended",
+	}
 	for _, t := range slices.Sorted(maps.Keys(ends)) {
 		c, err := manifest.ParseCondition(ends[t])
 		if err != nil {
@@ -104,7 +108,8 @@ func jobFromObject(o *unstructured.Unstructured) (*batchv1.Job, error) {
 		}
 		if state, ok := c.Holds(o.Object); ok {
 			j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{
-				Type: t, Status: corev1.ConditionTrue, Reason: state.Reason, Message: state.Message, LastTransitionTime: metav1.NewTime(state.Since),
+				Type: t, Status: corev1.ConditionTrue, Reason: state.Reason, Message: state.Message,
+				LastTransitionTime: metav1.NewTime(state.Since),
 			})
 		}
 	}

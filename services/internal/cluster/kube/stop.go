@@ -30,7 +30,8 @@ func (c *Cluster) Stop(ctx context.Context, r cluster.Ref) error {
 			continue
 		}
 		name := list.Items[i].Name
-		_, err := c.batch.Jobs(r.Scope).Patch(ctx, name, types.MergePatchType, []byte(stopPatch), metav1.PatchOptions{FieldManager: fieldManager})
+		_, err := c.batch.Jobs(r.Scope).Patch(ctx, name, types.MergePatchType, []byte(stopPatch),
+			metav1.PatchOptions{FieldManager: fieldManager})
 		if err := ignoreGone(err); err != nil {
 			return wrapError("stop job "+name, err)
 		}

@@ -27,7 +27,8 @@ func (c *Cluster) Survey(ctx context.Context, q cluster.SurveyRequest) (cluster.
 	s := cluster.Survey{
 		Name:        fmt.Sprintf("Kubernetes %s, namespace %s", version.GitVersion, q.Scope),
 		Permissions: map[cluster.Permission]cluster.Answer{}, Kinds: map[schema.GroupVersionKind]cluster.Answer{},
-		Secrets: map[cluster.SecretKey]cluster.Answer{}, PriorityClasses: map[string]cluster.Answer{}, Networks: map[string]cluster.Answer{},
+		Secrets: map[cluster.SecretKey]cluster.Answer{}, PriorityClasses: map[string]cluster.Answer{},
+		Networks: map[string]cluster.Answer{},
 	}
 	for _, r := range q.Permissions {
 		s.Permissions[r] = c.checkAccess(ctx, q.Scope, r)
@@ -39,7 +40,10 @@ func (c *Cluster) Survey(ctx context.Context, q cluster.SurveyRequest) (cluster.
 		s.Secrets[k] = c.hasSecret(ctx, q.Scope, k)
 	}
 	for _, name := range q.PriorityClasses {
-		_, err := c.objects.Resource(schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}).Get(ctx, name, metav1.GetOptions{})
+		_, err := c.objects.Resource(schema.GroupVersionResource{
+			Group: "scheduling.k8s.io", Version: "v1",
+			Resource: "priorityclasses",
+		}).Get(ctx, name, metav1.GetOptions{})
 		s.PriorityClasses[name] = existenceAnswer(err)
 	}
 	for _, name := range q.Networks {
@@ -72,7 +76,10 @@ func (c *Cluster) surveyCapacity(ctx context.Context, scope string, s *cluster.S
 // surveyStorage checks for storage classes.
 func (c *Cluster) surveyStorage(ctx context.Context, names []string) map[string]cluster.Answer {
 	answers := map[string]cluster.Answer{}
-	list, err := c.objects.Resource(schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}).List(ctx, metav1.ListOptions{})
+	list, err := c.objects.Resource(schema.GroupVersionResource{
+		Group: "storage.k8s.io", Version: "v1",
+		Resource: "storageclasses",
+	}).List(ctx, metav1.ListOptions{})
 	for _, name := range names {
 		if err != nil {
 			answers[name] = existenceAnswer(err)

@@ -123,7 +123,8 @@ func (c *controller) removeFromDisk(ctx context.Context, j *job, objects bool) {
 
 // forget frees the name and the resources of a removed job.
 func (c *controller) forget(j *job) {
-	c.log.Info("a job is gone", zap.String("run", j.attempt.Run), zap.String("job", j.record.Job.Name), zap.Bool("deleted", j.deleting != nil))
+	c.log.Info("a job is gone", zap.String("run", j.attempt.Run), zap.String("job", j.record.Job.Name),
+		zap.Bool("deleted", j.deleting != nil))
 	freed := c.resources.release(j)
 	if c.registry.remove(j) {
 		c.objects.release(disk.Key{Kind: "Job", Scope: j.attempt.Scope, Name: j.record.Job.Name})

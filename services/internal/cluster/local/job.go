@@ -76,8 +76,10 @@ func (j *job) network() *shimapi.Network {
 // facts returns the input for the status of a locked job.
 func (j *job) facts() podstatus.Facts {
 	f := podstatus.Facts{
-		Job: j.record.Job, Index: j.record.Index, PodName: j.record.PodName, PodUID: j.record.PodUID, Node: j.node, IP: j.address(), HostIP: ip,
-		Version: j.version, State: j.state, Waiting: j.waiting, Expired: j.record.Expired, Halted: j.record.Halted, Grace: grace(j.record.Job),
+		Job: j.record.Job, Index: j.record.Index, PodName: j.record.PodName, PodUID: j.record.PodUID,
+		Node: j.node, IP: j.address(), HostIP: ip,
+		Version: j.version, State: j.state, Waiting: j.waiting, Expired: j.record.Expired,
+		Halted: j.record.Halted, Grace: grace(j.record.Job),
 		Stopped: j.record.Stopped, ShimEnded: j.shimEnded,
 	}
 	if j.deleting != nil {

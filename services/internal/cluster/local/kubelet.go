@@ -73,7 +73,8 @@ func (k *kubelet) launch(j *job) {
 	} else {
 		j.waiting = nil
 		j.isWaiting.Store(false)
-		k.log.Info("a pod begins", zap.String("run", j.attempt.Run), zap.String("job", j.record.Job.Name), zap.String("pod", j.record.PodName))
+		k.log.Info("a pod begins", zap.String("run", j.attempt.Run), zap.String("job", j.record.Job.Name),
+			zap.String("pod", j.record.PodName))
 	}
 	k.registry.changed(j)
 }
@@ -94,10 +95,16 @@ func (k *kubelet) setWaiting(j *job, w *podstatus.Waiting) {
 func (k *kubelet) lower(j *job) (lower.Output, *podstatus.Waiting) {
 	gpus, ok := k.resources.claimGPUs(j)
 	if !ok {
-		return lower.Output{}, &podstatus.Waiting{Reason: "Unschedulable", NoNode: true, Message: "0/1 nodes are available: 1 Insufficient " + validate.GPU + "."}
+		return lower.Output{}, &podstatus.Waiting{
+			Reason: "Unschedulable", NoNode: true,
+			Message: "0/1 nodes are available: 1 Insufficient " + validate.GPU + ".",
+		}
 	}
 	if !k.resources.claimPorts(j) {
-		return lower.Output{}, &podstatus.Waiting{Reason: "Unschedulable", NoNode: true, Message: "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."}
+		return lower.Output{}, &podstatus.Waiting{
+			Reason: "Unschedulable", NoNode: true,
+			Message: "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+		}
 	}
 	env := k.podEnv(j)
 	out, missing := lower.Pod(lower.Input{
@@ -105,7 +112,8 @@ func (k *kubelet) lower(j *job) (lower.Output, *podstatus.Waiting) {
 		Labels: podstatus.Labels(j.record.Job, j.record.Index), Annotations: podstatus.Annotations(j.record.Job, j.record.Index),
 		Network: j.network(), Hosts: env.hosts, IP: j.address(), HostIP: ip, Node: k.node, Env: k.env,
 		Dir: k.folder.Pod(j.id), State: k.folder.StateFile(j.id), Lock: k.folder.LockFile(j.id), Binary: k.runner.Binary,
-		Namespaces: k.runner.NoNamespaces == "", Private: k.private, HasGPUs: k.resources.count > 0, GPUs: gpus, ConfigMaps: env.configMaps, Secrets: env.secrets, SecretFiles: env.files,
+		Namespaces: k.runner.NoNamespaces == "", Private: k.private, HasGPUs: k.resources.count > 0, GPUs: gpus, ConfigMaps: env.configMaps,
+		Secrets: env.secrets, SecretFiles: env.files,
 	})
 	switch {
 	case missing == nil:

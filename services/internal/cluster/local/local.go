@@ -33,10 +33,11 @@ type Settings struct {
 	// Env are names of variables of this process that containers inherit,
 	// besides those that say who and where they are: PATH, HOME, USER, LOGNAME,
 	// SHELL, LANG, LANGUAGE, LC_*, TZ, TMPDIR, LD_LIBRARY_PATH.
-	Env          []string
-	Private      string        // a folder that benchmarks find empty where pods have namespaces: the platform's data; empty means none
-	GPUs         int           // how many GPUs pods may be given; zero means as many as there are
-	Secrets      string        // folder with the secrets that descriptors name: SECRET/KEY, a file for each value, readable by its owner alone; empty means none
+	Env     []string
+	Private string // a folder that benchmarks find empty where pods have namespaces: the platform's data; empty means none
+	GPUs    int    // how many GPUs pods may be given; zero means as many as there are
+	// folder with the secrets that descriptors name: SECRET/KEY, a file for each value, readable by its owner alone; empty means none
+	Secrets      string
 	NoNamespaces bool          // run pods without namespaces, as where the kernel refuses them
 	Resync       time.Duration // how often Watch hands everything over again; zero means 30 s
 }
@@ -115,7 +116,8 @@ func (c *Cluster) initialize() (err error) {
 	}
 	c.background.spawn(func(context.Context) { c.watcher.Run(c.kubelet.onFileEvent) })
 	c.log.Info("local cluster", zap.String("dir", c.folder.Dir), zap.Bool("namespaces", c.runner.NoNamespaces == ""),
-		zap.String("without", c.runner.NoNamespaces), zap.String("unlimited", c.runner.NoLimits), zap.Int("gpus", gpus), zap.Int("adopted", adopted))
+		zap.String("without", c.runner.NoNamespaces), zap.String("unlimited", c.runner.NoLimits),
+		zap.Int("gpus", gpus), zap.Int("adopted", adopted))
 	return nil
 }
 

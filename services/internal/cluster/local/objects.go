@@ -35,7 +35,10 @@ type objects struct {
 }
 
 func newObjects(f disk.Folder, log *zap.Logger) *objects {
-	return &objects{folder: f, log: log, names: map[disk.Key]bool{}, creating: map[disk.Key]chan struct{}{}, byUID: map[string]disk.Object{}}
+	return &objects{
+		folder: f, log: log, names: map[disk.Key]bool{}, creating: map[disk.Key]chan struct{}{},
+		byUID: map[string]disk.Object{},
+	}
 }
 
 // adopt reads the objects that the previous process left.

@@ -30,8 +30,9 @@ func (c *Cluster) Survey(_ context.Context, q cluster.SurveyRequest) (cluster.Su
 	s := cluster.Survey{
 		Name: "this machine, " + c.node + ", whose own programs are run in place of images", LocalMachine: true,
 		Permissions: map[cluster.Permission]cluster.Answer{}, Kinds: map[schema.GroupVersionKind]cluster.Answer{},
-		Secrets: map[cluster.SecretKey]cluster.Answer{}, PriorityClasses: map[string]cluster.Answer{}, Programs: map[string]cluster.Answer{},
-		Nodes: []corev1.Node{c.asNode()},
+		Secrets: map[cluster.SecretKey]cluster.Answer{}, PriorityClasses: map[string]cluster.Answer{},
+		Programs: map[string]cluster.Answer{},
+		Nodes:    []corev1.Node{c.asNode()},
 	}
 	for _, r := range q.Permissions {
 		s.Permissions[r] = cluster.Answer{Yes: true}

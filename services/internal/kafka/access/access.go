@@ -108,7 +108,8 @@ func (t TLS) Config() (*tls.Config, error) {
 	if len(pem) > 0 {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read whom the brokers' certificates are signed by: there is no certificate in PEM form in %s", cmp.Or(t.CAFile, "what the pod was given"))
+			return nil, fmt.Errorf("read whom the brokers' certificates are signed by: there is no certificate in PEM form in %s",
+				cmp.Or(t.CAFile, "what the pod was given"))
 		}
 	}
 	if t.CertFile != "" {

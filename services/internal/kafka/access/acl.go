@@ -56,7 +56,10 @@ func roles() map[string]role {
 	dead, status, finished := event.TopicDead, event.TopicStatus, event.TopicFinished
 	return map[string]role{
 		"gateway": {
-			consumes: []string{event.TopicSubmitted, event.TopicCommands, event.TopicFetched, event.TopicLaunched, event.TopicRetried, status, finished},
+			consumes: []string{
+				event.TopicSubmitted, event.TopicCommands, event.TopicFetched, event.TopicLaunched,
+				event.TopicRetried, status, finished,
+			},
 			produces: []string{event.TopicSubmitted, event.TopicCommands, status, finished, dead}, // status: of schedules
 			groups:   "gateway",
 		},
@@ -95,14 +98,16 @@ func (p Principals) Validate(name string) error {
 	parts := append(slices.Sorted(maps.Keys(roles())), "services")
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(parts, key) {
-			errs = append(errs, fmt.Errorf("%s.%s: there is no such part of the platform; there are %s", name, key, strings.Join(parts, ", ")))
+			errs = append(errs, fmt.Errorf("%s.%s: there is no such part of the platform; there are %s", name,
+				key, strings.Join(parts, ", ")))
 		}
 		for _, principal := range p[key] {
 			if !strings.HasPrefix(principal, "User:") || principal == "User:*" || principal == "User:" {
 				errs = append(errs, fmt.Errorf("%s.%s: %q, want User:NAME", name, key, principal))
 			}
 			if key != Pods && slices.Contains(p[Pods], principal) {
-				errs = append(errs, fmt.Errorf("%s.%s: %s is the principal of pods too, which could then end runs: use another", name, key, principal))
+				errs = append(errs, fmt.Errorf("%s.%s: %s is the principal of pods too, which could then end runs: use another", name, key,
+					principal))
 			}
 		}
 	}

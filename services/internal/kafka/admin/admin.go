@@ -48,7 +48,10 @@ func (have *State) topics(ctx context.Context, c *kafkago.Client, wanted []kafka
 		case t.Error != nil:
 			return fmt.Errorf("look for topic %q: %w", t.Name, t.Error)
 		case len(t.Partitions) > 0:
-			have.Topics[t.Name] = kafka.Topic{Name: t.Name, Partitions: len(t.Partitions), Replication: len(t.Partitions[0].Replicas), Configs: make(map[string]string)}
+			have.Topics[t.Name] = kafka.Topic{
+				Name: t.Name, Partitions: len(t.Partitions), Replication: len(t.Partitions[0].Replicas),
+				Configs: make(map[string]string),
+			}
 		}
 	}
 	return nil
@@ -57,7 +60,8 @@ func (have *State) topics(ctx context.Context, c *kafkago.Client, wanted []kafka
 func (have *State) configs(ctx context.Context, c *kafkago.Client) error {
 	req := &kafkago.DescribeConfigsRequest{}
 	for _, name := range slices.Sorted(maps.Keys(have.Topics)) {
-		req.Resources = append(req.Resources, kafkago.DescribeConfigRequestResource{ResourceType: kafkago.ResourceTypeTopic, ResourceName: name})
+		req.Resources = append(req.Resources,
+			kafkago.DescribeConfigRequestResource{ResourceType: kafkago.ResourceTypeTopic, ResourceName: name})
 	}
 	if len(req.Resources) == 0 {
 		return nil
@@ -142,13 +146,15 @@ func (p Changes) create(ctx context.Context, c *kafkago.Client) error {
 func (p Changes) alter(ctx context.Context, c *kafkago.Client) error {
 	topics := make(map[string][]kafkago.IncrementalAlterConfigsRequestConfig)
 	for _, s := range p.Alter {
-		topics[s.Topic] = append(topics[s.Topic], kafkago.IncrementalAlterConfigsRequestConfig{Name: s.Key, Value: s.To, ConfigOperation: kafkago.ConfigOperationSet})
+		topics[s.Topic] = append(topics[s.Topic],
+			kafkago.IncrementalAlterConfigsRequestConfig{Name: s.Key, Value: s.To, ConfigOperation: kafkago.ConfigOperationSet})
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(topics)) {
-		resp, err := c.IncrementalAlterConfigs(ctx, &kafkago.IncrementalAlterConfigsRequest{Resources: []kafkago.IncrementalAlterConfigsRequestResource{
-			{ResourceType: kafkago.ResourceTypeTopic, ResourceName: name, Configs: topics[name]},
-		}})
+		resp, err := c.IncrementalAlterConfigs(ctx,
+			&kafkago.IncrementalAlterConfigsRequest{Resources: []kafkago.IncrementalAlterConfigsRequestResource{
+				{ResourceType: kafkago.ResourceTypeTopic, ResourceName: name, Configs: topics[name]},
+			}})
 		if err == nil && len(resp.Resources) > 0 {
 			err = resp.Resources[0].Error
 		}

@@ -52,7 +52,8 @@ func Decide(topics []kafka.Topic, rights []access.ACL, have State) Changes {
 	}
 	if have.ACLsDisabled {
 		if len(rights) > 0 {
-			p.Notes = append(p.Notes, "the brokers check no rights, so that whoever reaches them can end any run: set authorizer.class.name, and listeners that ask who speaks")
+			p.Notes = append(p.Notes,
+				"the brokers check no rights, so that whoever reaches them can end any run: set authorizer.class.name, and listeners that ask who speaks")
 		}
 		return p
 	}
@@ -75,16 +76,20 @@ func (p *Changes) compare(want, is kafka.Topic) {
 	case is.Partitions < want.Partitions:
 		p.Grow = append(p.Grow, Growth{want.Name, is.Partitions, want.Partitions})
 	case is.Partitions > want.Partitions:
-		p.Notes = append(p.Notes, fmt.Sprintf("topic %s has %d partitions, and kafka.topics wants %d: no broker can take partitions away, so leave it or say %[2]d", want.Name, is.Partitions, want.Partitions))
+		p.Notes = append(p.Notes,
+			fmt.Sprintf("topic %s has %d partitions, and kafka.topics wants %d: no broker can take partitions away, so leave it or say %[2]d", want.Name, is.Partitions, want.Partitions))
 	}
 	if is.Replication != want.Replication {
-		p.Notes = append(p.Notes, fmt.Sprintf("topic %s has %s, and kafka.topics wants %d: kafka-reassign-partitions.sh of the brokers changes that", want.Name, count(is.Replication, "copy", "copies"), want.Replication))
+		p.Notes = append(p.Notes,
+			fmt.Sprintf("topic %s has %s, and kafka.topics wants %d: kafka-reassign-partitions.sh of the brokers changes that", want.Name,
+				count(is.Replication, "copy", "copies"), want.Replication))
 	}
 }
 
 // covers reports whether the right is includes the right r.
 func covers(is, r access.ACL) bool {
-	if is.Principal != r.Principal && is.Principal != "User:*" || is.Resource != r.Resource || is.Operation != r.Operation && is.Operation != "All" {
+	if is.Principal != r.Principal && is.Principal != "User:*" || is.Resource != r.Resource ||
+		is.Operation != r.Operation && is.Operation != "All" {
 		return false
 	}
 	if is.Prefixed {

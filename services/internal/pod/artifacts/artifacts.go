@@ -102,7 +102,8 @@ func selectFiles(a pod.Artifact, matches []string,
 	case len(all) == 0 && len(notices) == 0 && !a.Quiet:
 		notices = append(notices, fmt.Sprintf("artifact %q is not kept: the benchmark left no such file", a.Path))
 	case a.MaxSize > 0 && size > a.MaxSize:
-		return nil, append(notices, fmt.Sprintf("artifact %q is not kept: it has %d bytes, more than its max_size, %d", a.Path, size, a.MaxSize))
+		return nil, append(notices,
+			fmt.Sprintf("artifact %q is not kept: it has %d bytes, more than its max_size, %d", a.Path, size, a.MaxSize))
 	}
 	return all, notices
 }

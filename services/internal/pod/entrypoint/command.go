@@ -18,8 +18,8 @@ import (
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
-// commandRunner returns how to run parsers of kind command after a benchmark with an exit code. A signal to end, also one that has ended the
-// benchmark, leaves them the rest of its grace.
+// commandRunner returns how to run parsers of kind command after a benchmark with an exit code. A signal to end, also one that has ended
+// the benchmark, leaves them the rest of its grace.
 func (w *runner) commandRunner(code int, signals <-chan os.Signal) parse.RunCommand {
 	return func(p pod.Parser, stdin *os.File) report.Report {
 		done, stop, watched := make(chan struct{}), make(chan struct{}), make(chan struct{})

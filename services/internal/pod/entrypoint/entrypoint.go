@@ -17,22 +17,23 @@ import (
 
 // Settings name the command and the files to keep.
 type Settings struct {
-	Dir            string         // of the pod's volume
-	Args           []string       // the command; at least one
-	Script         bool           // Args[0] is the text of a script, not its name
-	Shell          []string       // interpreter of a script; none means that of its first line, or else /bin/sh
-	ReadyTimeout   time.Duration  // how long the command waits for the collector to be there; zero means not at all
-	Grace          time.Duration  // between SIGTERM and SIGKILL; zero means 10 s
-	Linger         time.Duration  // how long processes that outlive the command may still write; zero means 500 ms
-	MaxBacklog     int64          // bytes of the disk that output may take which the collector is not done with; zero means no limit
-	BacklogTimeout time.Duration  // how long the command then waits for the collector; zero means 10 s
-	RestartTimeout time.Duration  // how long the end waits for a collector that was killed; zero means 6 min, more than kubelet's longest pause before a restart
+	Dir            string        // of the pod's volume
+	Args           []string      // the command; at least one
+	Script         bool          // Args[0] is the text of a script, not its name
+	Shell          []string      // interpreter of a script; none means that of its first line, or else /bin/sh
+	ReadyTimeout   time.Duration // how long the command waits for the collector to be there; zero means not at all
+	Grace          time.Duration // between SIGTERM and SIGKILL; zero means 10 s
+	Linger         time.Duration // how long processes that outlive the command may still write; zero means 500 ms
+	MaxBacklog     int64         // bytes of the disk that output may take which the collector is not done with; zero means no limit
+	BacklogTimeout time.Duration // how long the command then waits for the collector; zero means 10 s
+	// how long the end waits for a collector that was killed; zero means 6 min, more than kubelet's longest pause before a restart
+	RestartTimeout time.Duration
 	MinFree        int64          // bytes of the volume's disk that remain free of output; zero means none
 	Artifacts      []pod.Artifact // files to be kept once the command has ended
 	Parsers        []pod.Parser   // of the command's output and files
 
-	// OnStart, if not nil, is called with the command's process once that has begun. Of the functions that it returns, stop is called when the
-	// command has ended, and end with its exit, before that is written down.
+	// OnStart, if not nil, is called with the command's process once that has begun. Of the functions that it returns, stop is called when
+	// the command has ended, and end with its exit, before that is written down.
 	OnStart func(pid int) (stop func(), end func(pod.Exit)) `json:"-"`
 
 	ReadyFile string // the command is ready when this file exists; empty means that no file tells
@@ -63,8 +64,8 @@ type Settings struct {
 // any exit code.
 //
 // Parsers read the output and, once the command has ended, files; their metrics are appended to the metrics file. A command that ends well
-// without a result that is required has the exit code pod.ExitNoResults. Parsers of kind command run one after the other once the command has
-// ended; a signal to end leaves them the rest of the grace.
+// without a result that is required has the exit code pod.ExitNoResults. Parsers of kind command run one after the other once the command
+// has ended; a signal to end leaves them the rest of the grace.
 //
 // While the disk is full, Run and the command's writes wait; they also wait for a while
 // if the collector is behind. After a signal to end, Run waits for the disk no longer
@@ -226,8 +227,8 @@ func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
 	}
 }
 
-// writeExit writes the command's exit, after the artifacts are copied and while the collector runs: a reader of the exit finds the artifacts,
-// and a collector that has read the exit ends as soon as it has shipped all.
+// writeExit writes the command's exit, after the artifacts are copied and while the collector runs: a reader of the exit finds the
+// artifacts, and a collector that has read the exit ends as soon as it has shipped all.
 func (w *runner) writeExit(end pod.Exit, signals <-chan os.Signal) error {
 	if err := w.copyArtifacts(); err != nil {
 		w.out.warn(fmt.Sprintf("bai: artifacts are not kept: %v\n", err))

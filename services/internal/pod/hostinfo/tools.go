@@ -97,7 +97,8 @@ func addGPUs(ctx context.Context, m *event.Machine) {
 	if !ok {
 		return
 	}
-	output := runTool(ctx, "nvidia-smi", append(only, "--query-gpu=name,memory.total,uuid,driver_version", "--format=csv,noheader,nounits")...)
+	output := runTool(ctx, "nvidia-smi",
+		append(only, "--query-gpu=name,memory.total,uuid,driver_version", "--format=csv,noheader,nounits")...)
 	var gpus []event.GPU
 	for line := range strings.Lines(output) {
 		parts := strings.Split(strings.TrimSpace(line), ", ")

@@ -22,8 +22,8 @@ func options(p pod.Parser) report.Options {
 	return o
 }
 
-// Judge returns the problem that fails a benchmark with an exit code, empty if its parsers have none, and notices for the user about missing
-// results. A benchmark that failed by itself has its own reason.
+// Judge returns the problem that fails a benchmark with an exit code, empty if its parsers have none, and notices for the user about
+// missing results. A benchmark that failed by itself has its own reason.
 func Judge(results []Result, exitCode int) (problem string, notices []string) {
 	for _, r := range results {
 		text := strings.Join(strings.Fields(r.problem()), " ")

@@ -1,4 +1,5 @@
-// Package parse reads the output of a benchmark with the parsers of its descriptor while it is written, and files once the benchmark has ended.
+// Package parse reads the output of a benchmark with the parsers of its descriptor while it is written, and files once the benchmark has
+// ended.
 package parse
 
 import (

@@ -30,9 +30,12 @@ func (s *streamStore) AppendSamples(ctx context.Context, batches []store.Samples
 		if err := b.Validate(); err != nil {
 			return err
 		}
-		work[i] = batch{topic: event.TopicMetrics, origin: b.Origin, end: b.End, n: len(b.Samples), put: func(buf []byte, e *document.Encoder, n int) ([]byte, error) {
-			return e.Sample(buf, &b.Samples[n])
-		}}
+		work[i] = batch{
+			topic: event.TopicMetrics, origin: b.Origin, end: b.End, n: len(b.Samples),
+			put: func(buf []byte, e *document.Encoder, n int) ([]byte, error) {
+				return e.Sample(buf, &b.Samples[n])
+			},
+		}
 	}
 	return wrapError("append samples", s.append(ctx, s.client.Settings.Prefix+"-"+schema.Metrics, work))
 }
@@ -44,9 +47,12 @@ func (s *streamStore) AppendLines(ctx context.Context, batches []store.Lines) er
 		if err := b.Validate(); err != nil {
 			return err
 		}
-		work[i] = batch{topic: event.TopicLogs, origin: b.Origin, end: b.End, n: len(b.Lines), put: func(buf []byte, e *document.Encoder, n int) ([]byte, error) {
-			return e.Line(buf, &b.Lines[n])
-		}}
+		work[i] = batch{
+			topic: event.TopicLogs, origin: b.Origin, end: b.End, n: len(b.Lines),
+			put: func(buf []byte, e *document.Encoder, n int) ([]byte, error) {
+				return e.Line(buf, &b.Lines[n])
+			},
+		}
 	}
 	return wrapError("append lines", s.append(ctx, s.client.Settings.Prefix+"-"+schema.Logs, work))
 }
@@ -215,7 +221,8 @@ func (w *writer) flush(ctx context.Context) (refused []error, err error) {
 		return refused, err
 	}
 	w.store.written.add(w.streamIDs)
-	w.body, w.items, w.streamBody, w.streamItems, w.streamIDs = w.body[:0], w.items[:0], w.streamBody[:0], w.streamItems[:0], w.streamIDs[:0]
+	w.body, w.items, w.streamBody, w.streamItems, w.streamIDs = w.body[:0], w.items[:0], w.streamBody[:0],
+		w.streamItems[:0], w.streamIDs[:0]
 	return refused, nil
 }
 

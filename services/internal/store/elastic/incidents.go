@@ -64,10 +64,15 @@ func newIncidentDoc(r store.IncidentRecord) incidentDoc {
 	d := incidentDoc{
 		Timestamp: names.Timestamp(names.Nanos(r.Opened)),
 		Incident: incidentFields{
-			ID: names.Term(r.ID), State: names.Term(r.State), Over: r.Over, Silent: r.Silent, When: names.Term(r.When), Cause: names.Term(r.Cause), Kind: names.Term(r.Kind),
-			Direction: names.Term(r.Direction), Group: names.Term(r.Group), Message: r.Message, AckedBy: names.Term(r.AckedBy), Since: milliseconds(r.Since), Updated: milliseconds(r.Updated),
+			ID: names.Term(r.ID), State: names.Term(r.State), Over: r.Over, Silent: r.Silent, When: names.Term(r.When),
+			Cause: names.Term(r.Cause), Kind: names.Term(r.Kind),
+			Direction: names.Term(r.Direction), Group: names.Term(r.Group), Message: r.Message, AckedBy: names.Term(r.AckedBy),
+			Since: milliseconds(r.Since), Updated: milliseconds(r.Updated),
 		},
-		Run:    incidentRun{ID: names.Term(r.BadRun), Namespace: names.Term(r.Namespace), Task: names.Term(r.Task), Cell: names.Term(r.Cell), Version: names.Term(r.BadVersion)},
+		Run: incidentRun{
+			ID: names.Term(r.BadRun), Namespace: names.Term(r.Namespace), Task: names.Term(r.Task),
+			Cell: names.Term(r.Cell), Version: names.Term(r.BadVersion),
+		},
 		Good:   incidentGood{Run: names.Term(r.GoodRun), Version: names.Term(r.GoodVersion)},
 		Metric: resultMetric{Name: names.Term(r.Metric), Unit: names.Term(r.Unit)},
 		Value:  map[string]any{},
@@ -110,5 +115,6 @@ func (s *incidentStore) DeleteIncident(ctx context.Context, namespace, id string
 	if err := s.schema.Ensure(ctx); err != nil {
 		return err
 	}
-	return wrapError(fmt.Sprintf("delete the record of incident %q", id), s.client.Remove(ctx, s.client.Index(schema.Incidents), names.Digest(namespace, id)))
+	return wrapError(fmt.Sprintf("delete the record of incident %q", id),
+		s.client.Remove(ctx, s.client.Index(schema.Incidents), names.Digest(namespace, id)))
 }

@@ -43,7 +43,10 @@ func newPointHead(p store.RunPoints) (pointHead, error) {
 		return pointHead{}, fmt.Errorf("%w: %w", store.ErrRefused, err)
 	}
 	sum := sha256.Sum256(text)
-	h := pointHead{PointRun: p.PointRun, Revision: p.Revision, Digest: hex.EncodeToString(sum[:16]), Written: len(p.Points), Metrics: make(map[string]int)}
+	h := pointHead{
+		PointRun: p.PointRun, Revision: p.Revision, Digest: hex.EncodeToString(sum[:16]), Written: len(p.Points),
+		Metrics: make(map[string]int),
+	}
 	for _, v := range p.Points {
 		h.Metrics[v.Metric]++
 	}
@@ -192,7 +195,8 @@ func (s *pointStore) pointIndex() string { return s.client.Index(schema.Results,
 
 // search returns up to size points that a search finds.
 func (s *pointStore) search(ctx context.Context, size int, query any, after []any, sort ...any) ([]pointRecord, error) {
-	hits, err := s.client.Search(ctx, s.pointIndex(), client.Search{Size: size, Query: query, Sort: sort, After: after, Source: []string{"doc"}})
+	hits, err := s.client.Search(ctx, s.pointIndex(),
+		client.Search{Size: size, Query: query, Sort: sort, After: after, Source: []string{"doc"}})
 	if err != nil {
 		return nil, err
 	}

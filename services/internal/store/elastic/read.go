@@ -29,8 +29,9 @@ func (s *streamStore) streamRefs(ctx context.Context, run, topic string) (all []
 	var after []any
 	for {
 		hits, err := s.client.Search(ctx, s.client.Index(schema.Sources, names.Partition(run)), client.Search{
-			Preference: names.Preference(run), Size: page, Query: client.AllOf(conditions...), After: after, Source: []string{"topic", "ended", "origin", "end"},
-			Sort: []any{client.Asc("run.attempt"), client.Asc("source.id"), client.Asc("topic"), client.Asc("ended")},
+			Preference: names.Preference(run), Size: page, Query: client.AllOf(conditions...), After: after,
+			Source: []string{"topic", "ended", "origin", "end"},
+			Sort:   []any{client.Asc("run.attempt"), client.Asc("source.id"), client.Asc("topic"), client.Asc("ended")},
 		})
 		if err != nil {
 			return nil, err
@@ -100,7 +101,8 @@ func (s *streamStore) counts(ctx context.Context, run, topic string, sources []s
 	for _, src := range sources {
 		if src.Topic == topic {
 			of := client.Term("source.id", src.id)
-			ask = append(ask, client.Search{Query: of, Track: true}, client.Search{Size: 1, Query: of, Sort: []any{client.Desc("place"), client.Desc("seq")}, Source: false})
+			ask = append(ask, client.Search{Query: of, Track: true},
+				client.Search{Size: 1, Query: of, Sort: []any{client.Desc("place"), client.Desc("seq")}, Source: false})
 		}
 	}
 	return s.client.Searches(ctx, s.streamIndex(topic, run), names.Preference(run), ask)
@@ -155,7 +157,10 @@ func (s *streamStore) lines(ctx context.Context, q store.LineQuery, begin bool, 
 		return nil, err
 	}
 	follow := func(src streamRef, p position) client.Search {
-		return client.Search{Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: withoutTokens, Query: client.AllOf(append(afterSeq(src.id, "gt", p.seq), tokenConditions(q.Tokens)...)...)}
+		return client.Search{
+			Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: withoutTokens,
+			Query: client.AllOf(append(afterSeq(src.id, "gt", p.seq), tokenConditions(q.Tokens)...)...),
+		}
 	}
 	take := func(src streamRef, h client.Hit) (position, error) {
 		l, err := document.ReadLine(h.Source)
@@ -181,7 +186,10 @@ func tokenConditions(tokens []string) (conditions []any) {
 func afterSeq(source, operator string, seq int64) []any {
 	return []any{
 		client.Term("source.id", source),
-		client.Object{"range": client.Object{"place": client.Object{"gte": names.SortKey(source, max(seq, 0)), "lte": names.LastSortKey(source)}}},
+		client.Object{"range": client.Object{"place": client.Object{
+			"gte": names.SortKey(source, max(seq, 0)),
+			"lte": names.LastSortKey(source),
+		}}},
 		client.Compare("seq", operator, seq),
 	}
 }
@@ -193,7 +201,9 @@ func (s *streamStore) seekTail(ctx context.Context, index string, sources []stre
 		for remaining := q.Last; remaining > 0; {
 			size := min(remaining, page)
 			hits, err := s.client.Search(ctx, index, client.Search{
-				Preference: names.Preference(q.Run), Size: size, Query: client.AllOf(append(afterSeq(src.id, "gte", 0), tokenConditions(q.Tokens)...)...), Sort: []any{client.Desc("place"), client.Desc("seq")}, After: from, Source: false,
+				Preference: names.Preference(q.Run), Size: size,
+				Query: client.AllOf(append(afterSeq(src.id, "gte", 0), tokenConditions(q.Tokens)...)...),
+				Sort:  []any{client.Desc("place"), client.Desc("seq")}, After: from, Source: false,
 			})
 			if err != nil {
 				return err
@@ -221,7 +231,10 @@ func (s *streamStore) seekSince(ctx context.Context, index string, sources []str
 	for _, src := range sources {
 		of := afterSeq(src.id, "gte", 0)
 		ask = append(ask,
-			client.Search{Size: 1, Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: false, Query: client.AllOf(append(of, client.Compare("@timestamp", "gte", names.Timestamp(names.Nanos(q.Since))))...)},
+			client.Search{
+				Size: 1, Sort: []any{client.Asc("place"), client.Asc("seq")}, Source: false,
+				Query: client.AllOf(append(of, client.Compare("@timestamp", "gte", names.Timestamp(names.Nanos(q.Since))))...),
+			},
 			client.Search{Size: 1, Sort: []any{client.Desc("place"), client.Desc("seq")}, Source: false, Query: client.AllOf(of...)})
 	}
 	got, err := s.client.Searches(ctx, index, names.Preference(q.Run), ask)
@@ -267,7 +280,10 @@ func (s *streamStore) samples(ctx context.Context, q store.SampleQuery, at posit
 			client.AllOf(client.Equal("seq", p.seq), client.Compare("sub", "gt", p.sub)),
 			client.AllOf(client.Equal("seq", p.seq), client.Equal("sub", p.sub), client.Compare("metric.name", "gt", p.name)),
 		))
-		return client.Search{Sort: []any{client.Asc("place"), client.Asc("seq"), client.Asc("sub"), client.Asc("metric.name")}, Query: client.AllOf(append(conditions, only...)...)}
+		return client.Search{
+			Sort:  []any{client.Asc("place"), client.Asc("seq"), client.Asc("sub"), client.Asc("metric.name")},
+			Query: client.AllOf(append(conditions, only...)...),
+		}
 	}
 	take := func(src streamRef, h client.Hit) (position, error) {
 		v, err := document.ReadSample(h.Source)

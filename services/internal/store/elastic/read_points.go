@@ -230,11 +230,15 @@ func (s *pointStore) buckets(ctx context.Context, q store.SeriesQuery, after jso
 	if after != nil {
 		composite["after"] = after
 	}
-	newest := client.Object{"top_hits": client.Object{"size": 1, "_source": []string{"doc"}, "sort": []any{client.Desc("find.time"), client.Desc("run.id")}}}
-	a, err := s.client.Call(ctx, http.MethodPost, "/"+s.pointIndex()+"/_search", url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}}, client.Object{
-		"size": 0, "track_total_hits": false, "query": seriesConditions(q),
-		"aggs": client.Object{"series": client.Object{"composite": composite, "aggs": client.Object{"newest": newest}}},
-	})
+	newest := client.Object{"top_hits": client.Object{
+		"size": 1, "_source": []string{"doc"},
+		"sort": []any{client.Desc("find.time"), client.Desc("run.id")},
+	}}
+	a, err := s.client.Call(ctx, http.MethodPost, "/"+s.pointIndex()+"/_search",
+		url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}}, client.Object{
+			"size": 0, "track_total_hits": false, "query": seriesConditions(q),
+			"aggs": client.Object{"series": client.Object{"composite": composite, "aggs": client.Object{"newest": newest}}},
+		})
 	if client.IsMissing(err) {
 		return nil, nil
 	}

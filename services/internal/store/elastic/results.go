@@ -94,8 +94,10 @@ func newResultDoc(p store.RunPoints, ordinal int, r store.Run, pods []store.PodE
 	d := resultDoc{
 		Timestamp: names.Timestamp(names.Nanos(cmp.Or(r.Created, p.Time))), N: one.N, Complete: p.Complete, Value: values(one),
 		Run: resultRun{
-			ID: names.Term(p.Run), Name: names.Term(r.Name), Namespace: names.Term(p.Namespace), Owner: names.Term(r.Owner), Task: names.Term(p.Task), Attempt: r.Attempt,
-			Outcome: r.Outcome, Set: names.Term(p.Set), Cell: names.Term(p.Cell), Repetition: p.Ordinal, Warmup: r.Warmup, Schedule: names.Term(r.Schedule), Version: names.Term(version(p, r)),
+			ID: names.Term(p.Run), Name: names.Term(r.Name), Namespace: names.Term(p.Namespace), Owner: names.Term(r.Owner),
+			Task: names.Term(p.Task), Attempt: r.Attempt,
+			Outcome: r.Outcome, Set: names.Term(p.Set), Cell: names.Term(p.Cell), Repetition: p.Ordinal, Warmup: r.Warmup,
+			Schedule: names.Term(r.Schedule), Version: names.Term(version(p, r)),
 		},
 		Metric: resultMetric{Name: names.Term(one.Metric), Unit: names.Term(one.Unit), Direction: names.Term(one.Direction)},
 		Find:   pointSearchFields{Time: names.Nanos(p.Time), Ordinal: ordinal},
@@ -115,7 +117,8 @@ func newResultDoc(p store.RunPoints, ordinal int, r store.Run, pods []store.PodE
 // values returns the finite numbers of a summary: the server cannot store others.
 func values(one store.Summary) map[string]any {
 	all := map[string]store.Float{
-		"min": one.Min, "max": one.Max, "median": one.Median, "p90": one.P90, "p95": one.P95, "p99": one.P99, "mean": one.Mean, "sd": one.SD,
+		"min": one.Min, "max": one.Max, "median": one.Median, "p90": one.P90, "p95": one.P95, "p99": one.P99,
+		"mean": one.Mean, "sd": one.SD,
 		"first": one.First, "last": one.Last,
 	}
 	if one.Interval != nil {

@@ -38,7 +38,10 @@ func (s *Store) Expired(ctx context.Context, before time.Time) (p Expired, err e
 	old, over := client.Compare("find.created", "lt", names.Nanos(month)), client.Term("run.phase", string(event.PhaseFinished))
 	got, err := s.client.Searches(ctx, s.client.Index(schema.Runs), "", []client.Search{
 		{Query: client.AllOf(old, over), Track: true},
-		{Query: client.Object{"bool": client.Object{"filter": []any{old}, "must_not": []any{over}}}, Size: 10, Sort: []any{client.Asc("find.created")}, Source: []string{"doc.id"}},
+		{
+			Query: client.Object{"bool": client.Object{"filter": []any{old}, "must_not": []any{over}}}, Size: 10,
+			Sort: []any{client.Asc("find.created")}, Source: []string{"doc.id"},
+		},
 	})
 	if err != nil {
 		return p, err
@@ -73,7 +76,8 @@ func (s *Store) DeleteExpired(ctx context.Context, before time.Time) ([]string, 
 		return nil, err
 	}
 	if len(expired.Unfinished) > 0 {
-		return nil, fmt.Errorf("forget what is before %s: run %s, submitted then, %w", monthOf(before).Format("2006-01"), expired.Unfinished[0], ErrUnfinished)
+		return nil, fmt.Errorf("forget what is before %s: run %s, submitted then, %w", monthOf(before).Format("2006-01"),
+			expired.Unfinished[0], ErrUnfinished)
 	}
 	for n := page; n == page; { // until a page is not full
 		if n, err = s.deleteRuns(ctx, monthOf(before)); err != nil {
@@ -121,7 +125,8 @@ func (s *Store) deleteRuns(ctx context.Context, before time.Time) (int, error) {
 	}
 	hits, err := s.client.Search(ctx, s.client.Index(schema.Runs), client.Search{
 		Size: page, Sort: []any{client.Asc("find.created")}, Source: []string{"doc.id"},
-		Query: client.AllOf(client.Term("run.phase", string(event.PhaseFinished)), client.Compare("find.created", "lt", names.Nanos(before))),
+		Query: client.AllOf(client.Term("run.phase", string(event.PhaseFinished)),
+			client.Compare("find.created", "lt", names.Nanos(before))),
 	})
 	if err != nil || len(hits) == 0 {
 		return 0, err
@@ -134,7 +139,8 @@ func (s *Store) deleteRuns(ctx context.Context, before time.Time) (int, error) {
 		}
 		fmt.Fprintf(&b, `{"delete":{"_id":%q}}`+"\n", names.Run(d.Doc.ID))
 	}
-	a, err := s.client.Send(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_bulk", url.Values{"filter_path": {"errors"}}, client.NDJSON, b.Bytes())
+	a, err := s.client.Send(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_bulk",
+		url.Values{"filter_path": {"errors"}}, client.NDJSON, b.Bytes())
 	if err == nil && (a.Status != http.StatusOK || bytes.Contains(a.Body, []byte(`"errors":true`))) {
 		err = a.Err()
 	}

@@ -113,10 +113,13 @@ func newRunDoc(r store.Run, c store.Change) runDoc {
 
 func newRunFacts(r store.Run) runFacts {
 	f := runFacts{
-		ID: names.Term(r.ID), Name: names.Term(r.Name), Namespace: names.Term(r.Namespace), Owner: names.Term(r.Owner), File: names.Term(r.File), Task: names.Term(r.Labels[store.LabelTask]),
-		Phase: r.Phase, Outcome: r.Outcome, Class: r.Class, Reason: r.Reason, Message: r.Message, Attempt: r.Attempt, ExitCode: r.ExitCode, Revision: r.Revision,
+		ID: names.Term(r.ID), Name: names.Term(r.Name), Namespace: names.Term(r.Namespace), Owner: names.Term(r.Owner),
+		File: names.Term(r.File), Task: names.Term(r.Labels[store.LabelTask]),
+		Phase: r.Phase, Outcome: r.Outcome, Class: r.Class, Reason: r.Reason, Message: r.Message, Attempt: r.Attempt,
+		ExitCode: r.ExitCode, Revision: r.Revision,
 		Updated: date(&r.Updated), Started: date(r.Started), Ended: date(r.Ended),
-		Set: names.Term(r.Set), Cell: names.Term(r.Cell), Repetition: r.Repetition, Warmup: r.Warmup, Schedule: names.Term(r.Schedule), Firing: date(r.Firing), RerunOf: names.Term(r.RerunOf),
+		Set: names.Term(r.Set), Cell: names.Term(r.Cell), Repetition: r.Repetition, Warmup: r.Warmup, Schedule: names.Term(r.Schedule),
+		Firing: date(r.Firing), RerunOf: names.Term(r.RerunOf),
 	}
 	if r.Started != nil && r.Ended != nil {
 		seconds := r.Ended.Sub(*r.Started).Seconds()
@@ -136,7 +139,8 @@ func date(t *time.Time) *time.Time {
 
 func newStatusDoc(c store.Change) statusDoc {
 	return statusDoc{
-		Timestamp: names.Timestamp(names.Nanos(c.Time)), Revision: c.Revision, Event: statusEvent{names.Term(c.Event), c.Topic}, Message: c.Message, Late: c.Late, Doc: c,
+		Timestamp: names.Timestamp(names.Nanos(c.Time)), Revision: c.Revision, Event: statusEvent{names.Term(c.Event), c.Topic},
+		Message: c.Message, Late: c.Late, Doc: c,
 		Run: statusRun{names.Term(c.Run), c.Attempt, c.Phase, c.Outcome, c.Class, c.Reason},
 	}
 }
@@ -382,7 +386,10 @@ func (s *runStore) runs(ctx context.Context, f store.RunFilter, after []any, lim
 // runConditions returns the query for the runs that f selects.
 func runConditions(f store.RunFilter) any {
 	var conditions []any
-	for field, value := range map[string]string{"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name, "run.schedule": f.Schedule} {
+	for field, value := range map[string]string{
+		"run.owner": f.Owner, "run.namespace": f.Namespace, "run.name": f.Name,
+		"run.schedule": f.Schedule,
+	} {
 		if value != "" {
 			conditions = append(conditions, client.Term(field, names.Term(value)))
 		}
@@ -404,7 +411,8 @@ func runConditions(f store.RunFilter) any {
 	}
 	if f.Text != "" {
 		text := store.Fold(f.Text)
-		conditions = append(conditions, client.AnyOf(client.Prefix("find.begin", names.TruncateTerm(text)), client.Term("find.task", names.Term(text))))
+		conditions = append(conditions,
+			client.AnyOf(client.Prefix("find.begin", names.TruncateTerm(text)), client.Term("find.task", names.Term(text))))
 	}
 	return client.AllOf(conditions...)
 }

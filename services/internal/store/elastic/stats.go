@@ -32,9 +32,10 @@ func (s *Store) stats(ctx context.Context) (c store.Stats, err error) {
 		return c, err
 	}
 	by := func(field string) any { return client.Object{"terms": client.Object{"field": field, "size": 100}} } // more than there are
-	a, err := s.client.Call(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_search", url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}}, client.Object{
-		"size": 0, "track_total_hits": false, "aggs": client.Object{"phases": by("run.phase"), "outcomes": by("run.outcome")},
-	})
+	a, err := s.client.Call(ctx, http.MethodPost, "/"+s.client.Index(schema.Runs)+"/_search",
+		url.Values{"ignore_unavailable": {"true"}, "allow_partial_search_results": {"false"}}, client.Object{
+			"size": 0, "track_total_hits": false, "aggs": client.Object{"phases": by("run.phase"), "outcomes": by("run.outcome")},
+		})
 	if client.IsMissing(err) {
 		return c, nil
 	}

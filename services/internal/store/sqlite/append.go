@@ -24,8 +24,10 @@ const (
 	manyLines   = 50
 	oneLine     = "(?,?,?,?,?,?)"
 	addLine     = "INSERT INTO lines VALUES " + oneLine + " ON CONFLICT DO NOTHING"
-	tenLines    = oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine
-	addLines    = "INSERT INTO lines VALUES " + tenLines + "," + tenLines + "," + tenLines + "," + tenLines + "," + tenLines + " ON CONFLICT DO NOTHING"
+	tenLines    = oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine + "," + oneLine +
+		"," + oneLine + "," + oneLine
+	addLines = "INSERT INTO lines VALUES " + tenLines + "," + tenLines + "," + tenLines + "," + tenLines + "," +
+		tenLines + " ON CONFLICT DO NOTHING"
 )
 
 // AppendSamples implements store.Streams.

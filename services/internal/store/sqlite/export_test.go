@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/benchmark-ai/bai/services/internal/store/sqlite/schema"
 )
 
 // CheckIntegrity reads the whole file and returns its damage, if there is any.
@@ -22,10 +24,12 @@ func (s *Store) CheckIntegrity(ctx context.Context) error {
 func (s *Store) SetWALLimit(size int64) { s.walLimit.Store(size) }
 
 // FirstSchema returns the schema of the files of the first version, and their application ID.
-func FirstSchema() (schemaOf string, applicationID int) { return schema()[0], sqliteAppID }
+func FirstSchema() (schemaOf string, applicationID int) {
+	return schema.Statements()[0], schema.ApplicationID
+}
 
 // Versions is how many versions of the schema there were, this one included.
-func Versions() int { return len(schema()) }
+func Versions() int { return len(schema.Statements()) }
 
 // SegmentSizes returns the number of lines of each segment, in order.
 func (s *Store) SegmentSizes(ctx context.Context) (lines []int, err error) {

@@ -50,7 +50,8 @@ func (a *appender) mergeSamples(ctx context.Context, source int64, young chunk.S
 func (a *appender) removeOverlapping(ctx context.Context, source int64, young chunk.Series) (old []event.Sample, err error) {
 	first, last := positionOf(young.First()), positionOf(young.Last())
 	for {
-		samples, ok, err := a.removeChunk(ctx, chunk.MaxLen, findOverlapping, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name)
+		samples, ok, err := a.removeChunk(ctx, chunk.MaxLen, findOverlapping, source, first.Seq, first.Sub, first.Name,
+			last.Seq, last.Sub, last.Name)
 		if err != nil || !ok {
 			return old, err
 		}
@@ -97,7 +98,8 @@ func (a *appender) addChunks(ctx context.Context, source int64, samples chunk.Se
 			return err
 		}
 		first, last := positionOf(part.First()), positionOf(part.Last())
-		if _, err := a.exec(ctx, addChunk, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name, part.Count(), packed); err != nil {
+		if _, err := a.exec(ctx, addChunk, source, first.Seq, first.Sub, first.Name, last.Seq, last.Sub, last.Name,
+			part.Count(), packed); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,8 @@ func (s *Store) streamRows(ctx context.Context, run string, match func(streamRow
 		src := streamRow{Stream: store.Stream{Origin: store.Origin{Run: run}}}
 		o := &src.Origin
 		var ended sql.NullString
-		if err := rows.Scan(&src.n, &src.id, &o.Attempt, &o.Role, &o.Index, &o.Pod, &o.Container, &o.Kind, &src.Topic, &src.Stored, &src.Last, &ended); err != nil {
+		if err := rows.Scan(&src.n, &src.id, &o.Attempt, &o.Role, &o.Index, &o.Pod, &o.Container, &o.Kind, &src.Topic, &src.Stored,
+			&src.Last, &ended); err != nil {
 			return err
 		}
 		if !match(src) {
@@ -175,7 +176,9 @@ func (s *Store) Samples(ctx context.Context, q store.SampleQuery, cursor string,
 
 // samplesOf appends the next selected samples of src, and moves the position in it: behind all stored samples if fewer selected samples
 // follow than there is room for.
-func (s *Store) samplesOf(ctx context.Context, src streamRow, q store.SampleQuery, at positions, samples []store.Sample, limit int) ([]store.Sample, error) {
+func (s *Store) samplesOf(
+	ctx context.Context, src streamRow, q store.SampleQuery, at positions, samples []store.Sample, limit int,
+) ([]store.Sample, error) {
 	p := at.at(src)
 	for p.Seq <= src.Last && len(samples) < limit {
 		some, err := s.chunkAfter(ctx, src, p)

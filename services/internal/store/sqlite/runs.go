@@ -21,7 +21,8 @@ import (
 const (
 	readStoredRun = "SELECT n, revision, created, labels, EXISTS (SELECT 1 FROM changes WHERE run = n AND event = ?) FROM runs WHERE id = ?"
 	putRun        = `INSERT INTO runs(id, revision, created, owner, namespace, name, phase, outcome, labels, doc, low_id, low_name, low_file, low_task, schedule) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT(id) DO UPDATE SET revision = excluded.revision, created = excluded.created, owner = excluded.owner, namespace = excluded.namespace, name = excluded.name,
+		ON CONFLICT(id) DO UPDATE SET revision = excluded.revision, created = excluded.created, owner = excluded.owner,
+			namespace = excluded.namespace, name = excluded.name,
 			phase = excluded.phase, outcome = excluded.outcome, labels = excluded.labels, doc = excluded.doc,
 			low_name = excluded.low_name, low_file = excluded.low_file, low_task = excluded.low_task, schedule = excluded.schedule RETURNING n`
 	putChange   = "INSERT INTO changes(run, revision, event, doc) VALUES (?, ?, ?, ?)"
@@ -211,7 +212,8 @@ func (q *runQuery) text(limit int) (string, []any) {
 	if len(q.terms) > 0 {
 		terms = " WHERE " + strings.Join(q.terms, " AND ")
 	}
-	return "SELECT r.created, r.doc FROM " + q.from + terms + " ORDER BY " + q.indexTable + ".created " + q.order + ", " + q.indexTable + ".id " + q.order + " LIMIT ?", append(q.args, limit)
+	return "SELECT r.created, r.doc FROM " + q.from + terms + " ORDER BY " + q.indexTable + ".created " + q.order + ", " + q.indexTable +
+		".id " + q.order + " LIMIT ?", append(q.args, limit)
 }
 
 // newRunQuery returns the query for the runs that f selects. It walks an index in the order of the list, that of labels if f has any, so
@@ -229,7 +231,8 @@ func newRunQuery(f store.RunFilter) *runQuery {
 			q.where("l.key = ? AND l.value = ?", key, terms[key])
 			continue
 		}
-		q.where("EXISTS (SELECT 1 FROM labels o WHERE o.key = ? AND o.value = ? AND o.created = l.created AND o.id = l.id)", key, terms[key])
+		q.where("EXISTS (SELECT 1 FROM labels o WHERE o.key = ? AND o.value = ? AND o.created = l.created AND o.id = l.id)", key,
+			terms[key])
 	}
 	for _, c := range []struct{ column, value string }{{"owner", f.Owner}, {"namespace", f.Namespace}, {"name", f.Name}} {
 		if c.value != "" {

@@ -38,7 +38,9 @@ func (f search) linesOf(ctx context.Context, src streamRow, at positions, lines 
 }
 
 // linesIn appends the selected lines of a group that come after p, and moves p.
-func (f search) linesIn(ctx context.Context, src streamRow, in segmentGroup, p *position, lines []store.Line, limit int) ([]store.Line, error) {
+func (f search) linesIn(
+	ctx context.Context, src streamRow, in segmentGroup, p *position, lines []store.Line, limit int,
+) ([]store.Line, error) {
 	mayMatch, err := f.mayMatch(ctx, in)
 	if err != nil || !mayMatch {
 		return lines, err

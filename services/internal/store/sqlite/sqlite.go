@@ -130,14 +130,16 @@ func createFile(path string) error {
 }
 
 func (s *Store) open(ctx context.Context) (err error) {
-	if s.writes, err = sql.Open("sqlite", dsn(s.path, "_busy_timeout=0", "_txlock=immediate", "_pragma=wal_autocheckpoint(4000)", "_pragma=cache_size(-8000)")); err != nil {
+	if s.writes, err = sql.Open("sqlite",
+		dsn(s.path, "_busy_timeout=0", "_txlock=immediate", "_pragma=wal_autocheckpoint(4000)", "_pragma=cache_size(-8000)")); err != nil {
 		return err
 	}
 	s.writes.SetMaxOpenConns(1) // retryBusy waits for locks
 	if err := s.prepareFile(ctx); err != nil {
 		return err
 	}
-	if s.reads, err = sql.Open("sqlite", dsn(s.path, "_busy_timeout=5000", "_pragma=query_only(1)", "_pragma=cache_size(-2000)")); err != nil {
+	if s.reads, err = sql.Open("sqlite",
+		dsn(s.path, "_busy_timeout=5000", "_pragma=query_only(1)", "_pragma=cache_size(-2000)")); err != nil {
 		return err
 	}
 	s.reads.SetMaxOpenConns(readers)
@@ -145,11 +147,13 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := s.reads.QueryRowContext(ctx, "SELECT id FROM store").Scan(&s.id); err != nil {
 		return err
 	}
-	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine, sinceLine, readLines, readChunk,
+	if s.reading, err = prepare(ctx, s.reads, readDoc, listDocs, readRun, listChanges, listSources, tailLine,
+		sinceLine, readLines, readChunk,
 		listSegments, readSegmentHashes, readGroupLines, readGroupLinesBackward, readRunPoints); err != nil {
 		return err
 	}
-	s.writing, err = prepare(ctx, s.writes, createDoc, replaceDoc, deleteDoc, countDoc, readStoredRun, putRun, putChange, deleteLabel, addLabel,
+	s.writing, err = prepare(ctx, s.writes, createDoc, replaceDoc, deleteDoc, countDoc, readStoredRun, putRun,
+		putChange, deleteLabel, addLabel,
 		findSource, addSource, countRows, findOverlapping, findPreceding, dropChunk, addChunk, addLines, addLine,
 		segmentBefore, deleteSegment, insertSegment, readPointRun, putPointRun, findSeries, addSeries, countSeries, putPoint, deletePoint)
 	return err

@@ -111,7 +111,8 @@ func (r *conversion) newSample(m *metricsv1.Metric, p point, delta bool) (event.
 	}
 	s := event.Sample{Name: m.GetName(), Unit: m.GetUnit()}
 	at := p.GetTimeUnixNano()
-	if s.Name == "" || s.Name[0] == '@' || len(s.Name) > maxName || at > maxTime || !extract.Fits(s.Unit) || len(p.GetAttributes()) > extract.MaxLabels-3 {
+	if s.Name == "" || s.Name[0] == '@' || len(s.Name) > maxName || at > maxTime || !extract.Fits(s.Unit) ||
+		len(p.GetAttributes()) > extract.MaxLabels-3 {
 		r.refused++
 		return s, false
 	}

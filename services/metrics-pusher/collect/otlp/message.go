@@ -94,7 +94,10 @@ func partialSuccess(kind string, refused int64, why string) []byte {
 		if refused == 0 {
 			return []byte("{}")
 		}
-		b, err := json.Marshal(map[string]any{"partialSuccess": map[string]string{"rejectedDataPoints": strconv.FormatInt(refused, 10), "errorMessage": why}})
+		b, err := json.Marshal(map[string]any{"partialSuccess": map[string]string{
+			"rejectedDataPoints": strconv.FormatInt(refused, 10),
+			"errorMessage":       why,
+		}})
 		if err != nil {
 			return []byte("{}")
 		}

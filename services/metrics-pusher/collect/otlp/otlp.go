@@ -58,7 +58,8 @@ type Server struct {
 func Serve(l net.Listener, key string, to Appender, log *zap.Logger) *Server {
 	s := &Server{key: key, appender: to, log: log}
 	s.http = &http.Server{
-		Handler: s, ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: 2 * requestTimeout, MaxHeaderBytes: 64 << 10,
+		Handler: s, ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		IdleTimeout: 2 * requestTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog: zap.NewStdLog(log),
 	}
 	s.done.Go(func() {

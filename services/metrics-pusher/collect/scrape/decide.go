@@ -66,7 +66,8 @@ func parseLenient(page []byte) (families map[string]*dto.MetricFamily, refused [
 		if !found || len(refused) == maxBad {
 			break
 		}
-		refused, page = append(refused, rejection{Count: 1, Reason: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
+		refused, page = append(refused,
+			rejection{Count: 1, Reason: fmt.Sprintf("line %d: %.100q is not in the text format: %s", bad.Line, text, bad.Msg)}), rest
 	}
 	if err == nil && len(families) == 0 && len(refused) > 0 {
 		err = errors.New(refused[0].Reason)

@@ -142,7 +142,8 @@ type batches struct {
 // room sends what there is if so many bytes more, or one metric, param or tag more, are too many.
 func (b *batches) room(ctx context.Context, size int) error {
 	n := &b.next
-	if b.size+size > maxBody || len(n.Params) == maxPairs || len(n.Tags) == maxPairs || len(n.Metrics)+len(n.Params)+len(n.Tags) == maxMetrics {
+	if b.size+size > maxBody || len(n.Params) == maxPairs || len(n.Tags) == maxPairs ||
+		len(n.Metrics)+len(n.Params)+len(n.Tags) == maxMetrics {
 		if err := b.flush(ctx); err != nil {
 			return err
 		}

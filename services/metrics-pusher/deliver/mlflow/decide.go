@@ -75,8 +75,9 @@ func statusOf(o event.Outcome) string {
 func tagsOf(destination string, d deliver.Delivery) []pair {
 	a := d.About
 	all := map[string]string{
-		tagRun: d.Run, tagDestination: destination, "bai.namespace": a.Namespace, "bai.task": a.Labels["task_name"], "bai.outcome": string(a.Outcome),
-		"bai.set": a.Set, "bai.cell": a.Cell, "mlflow.user": a.Owner, "mlflow.source.name": a.File, "mlflow.source.type": "JOB",
+		tagRun: d.Run, tagDestination: destination, "bai.namespace": a.Namespace, "bai.task": a.Labels["task_name"],
+		"bai.outcome": string(a.Outcome),
+		"bai.set":     a.Set, "bai.cell": a.Cell, "mlflow.user": a.Owner, "mlflow.source.name": a.File, "mlflow.source.type": "JOB",
 	}
 	if a.Attempt > 0 {
 		all["bai.attempt"] = strconv.Itoa(a.Attempt)
@@ -104,9 +105,9 @@ func valueOf(text string, most int) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// keyOf is a name as MLflow takes it: letters, digits, spaces, and four signs. Each other byte is a colon and two hexadecimal digits. MLflow
-// refuses names that are not clean paths: their slashes and dots are such bytes, too. A name that is too long is cut, and ends in a part of its
-// digest.
+// keyOf is a name as MLflow takes it: letters, digits, spaces, and four signs. Each other byte is a colon and two hexadecimal digits.
+// MLflow refuses names that are not clean paths: their slashes and dots are such bytes, too. A name that is too long is cut, and ends in a
+// part of its digest.
 func keyOf(name string) string {
 	clean := name == path.Clean(name) && name != "." && !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "..")
 	var b strings.Builder
@@ -149,9 +150,9 @@ func newReader(d deliver.Delivery) *reader {
 	return r
 }
 
-// points returns the points of a row: one for each of its numbers but those of the run. The point of a sample has the name of the metric, that of
-// a summary the column's name after it and a dot, and that of a metric.NAME.FIELD the column's name alone. Labels follow the metric's name. A
-// point without a step has the number of the points of its name before it.
+// points returns the points of a row: one for each of its numbers but those of the run. The point of a sample has the name of the metric,
+// that of a summary the column's name after it and a dot, and that of a metric.NAME.FIELD the column's name alone. Labels follow the
+// metric's name. A point without a step has the number of the points of its name before it.
 func (r *reader) points(row []any) []metric {
 	about := r.about(row)
 	base, unit, at, step := about.name(), about.text("unit"), r.timeOf(about.text("time")), about.number("step")

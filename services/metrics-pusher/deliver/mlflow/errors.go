@@ -24,7 +24,8 @@ func (e *answerError) Error() string {
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
 		return fmt.Sprintf("MLflow does not let the platform in with the credentials that it was given (%d)", e.Status)
 	case e.Status/100 == 3:
-		return fmt.Sprintf("MLflow answers with a redirect (%d), which the platform does not follow: the settings need the final address", e.Status)
+		return fmt.Sprintf("MLflow answers with a redirect (%d), which the platform does not follow: the settings need the final address",
+			e.Status)
 	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable:
 		return fmt.Sprintf("MLflow is busy (%d)", e.Status)
 	case e.Status/100 == 4 && e.Code != "":

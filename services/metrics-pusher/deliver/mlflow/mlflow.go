@@ -1,8 +1,8 @@
 // Package mlflow delivers rows of runs to a tracking server of MLflow, as one run of MLflow with params, tags and points of metrics.
 //
-// MLflow has no transactions over several requests. A run of MLflow is RUNNING until all rows are there, and then has the status of its outcome:
-// after a kill the next delivery finds it by its tags and goes on. MLflow stores a point of the same metric, time, step and value once, so that
-// several writers may fill one run of MLflow at a time.
+// MLflow has no transactions over several requests. A run of MLflow is RUNNING until all rows are there, and then has the status of its
+// outcome: after a kill the next delivery finds it by its tags and goes on. MLflow stores a point of the same metric, time, step and value
+// once, so that several writers may fill one run of MLflow at a time.
 package mlflow
 
 import (
@@ -64,8 +64,8 @@ func (s *Server) Deliver(ctx context.Context, d deliver.Delivery) error {
 	return nil
 }
 
-// deliver makes runs of MLflow, fills and removes them until there is one, and it is complete. MLflow has no unique tags, so that several writers
-// may each make one: the first by ID is the one that stays, and each writer fills it before it removes the others.
+// deliver makes runs of MLflow, fills and removes them until there is one, and it is complete. MLflow has no unique tags, so that several
+// writers may each make one: the first by ID is the one that stays, and each writer fills it before it removes the others.
 func (s *Server) deliver(ctx context.Context, d deliver.Delivery) error {
 	experiment, err := s.experiment(ctx)
 	if err != nil {
@@ -151,7 +151,8 @@ func (s *Server) experiment(ctx context.Context) (string, error) {
 		id, deleted, err = s.api.experiment(ctx, s.settings.Experiment)
 	}
 	if err == nil && deleted {
-		err = &refusedError{fmt.Sprintf("the experiment %q is deleted: restore it in MLflow, or name another in the settings", s.settings.Experiment)}
+		err = &refusedError{fmt.Sprintf("the experiment %q is deleted: restore it in MLflow, or name another in the settings",
+			s.settings.Experiment)}
 	}
 	return id, err
 }

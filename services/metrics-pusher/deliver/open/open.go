@@ -28,20 +28,28 @@ const (
 	kindMLflow  = "mlflow"
 )
 
-// DestinationSettings are those of a place for results beside the store, which descriptors name. The gateway needs the names and namespaces alone.
+// DestinationSettings are those of a place for results beside the store, which descriptors name. The gateway needs the names and namespaces
+// alone.
 type DestinationSettings struct {
-	Kind         string   `toml:"kind"`          // objects: an object for each run; sql: rows of a table; mlflow: a run of MLflow for each run
-	Namespaces   []string `toml:"namespaces"`    // whose descriptors may name it; empty means all
-	URL          string   `toml:"url"`           // of kind objects: file:///an/absolute/folder, or s3://bucket/prefix of a bucket in [buckets]; of kind mlflow: http:// or https:// address of the tracking server, without a password
-	Format       string   `toml:"format"`        // of kind objects: csv or jsonl; empty means csv
-	Driver       string   `toml:"driver"`        // of kind sql: postgres or sqlite
-	DSNFile      string   `toml:"dsn_file"`      // of kind sql: file with the database's address and password, postgres://user:password@host/database or an absolute path for sqlite; read for each delivery
-	Table        string   `toml:"table"`         // of kind sql: made if it is not there, never altered; may have a schema before a dot in postgres
-	Experiment   string   `toml:"experiment"`    // of kind mlflow: name of the experiment; made if it is not there
-	Username     string   `toml:"username"`      // of kind mlflow: for basic authentication
-	PasswordFile string   `toml:"password_file"` // of kind mlflow: file with that user's password; read for each request
-	TokenFile    string   `toml:"token_file"`    // of kind mlflow: file with a bearer token, instead of a user; read for each request
-	CAFile       string   `toml:"ca_file"`       // of kind mlflow: PEM file of the authorities that the server's certificate is checked with; empty means the system's
+	// objects: an object for each run; sql: rows of a table; mlflow: a run of MLflow for each run
+	Kind       string   `toml:"kind"`
+	Namespaces []string `toml:"namespaces"` // whose descriptors may name it; empty means all
+	// of kind objects: file:///an/absolute/folder, or s3://bucket/prefix of a bucket in [buckets]; of kind mlflow: http:// or https://
+	// address of the tracking server, without a password
+	URL    string `toml:"url"`
+	Format string `toml:"format"` // of kind objects: csv or jsonl; empty means csv
+	Driver string `toml:"driver"` // of kind sql: postgres or sqlite
+	// of kind sql: file with the database's address and password, postgres://user:password@host/database or an absolute path for sqlite;
+	// read for each delivery
+	DSNFile string `toml:"dsn_file"`
+	// of kind sql: made if it is not there, never altered; may have a schema before a dot in postgres
+	Table        string `toml:"table"`
+	Experiment   string `toml:"experiment"`    // of kind mlflow: name of the experiment; made if it is not there
+	Username     string `toml:"username"`      // of kind mlflow: for basic authentication
+	PasswordFile string `toml:"password_file"` // of kind mlflow: file with that user's password; read for each request
+	TokenFile    string `toml:"token_file"`    // of kind mlflow: file with a bearer token, instead of a user; read for each request
+	// of kind mlflow: PEM file of the authorities that the server's certificate is checked with; empty means the system's
+	CAFile string `toml:"ca_file"`
 }
 
 // Settings are the destinations by the names that descriptors use.
@@ -63,7 +71,8 @@ func (s Settings) Validate() error {
 func (d DestinationSettings) validate(at string) error {
 	switch d.Kind {
 	case kindSQL:
-		return errors.Join(d.unused(at, "url", "format", "experiment", "username", "password_file", "token_file", "ca_file"), d.sql().Validate(at))
+		return errors.Join(d.unused(at, "url", "format", "experiment", "username", "password_file", "token_file", "ca_file"),
+			d.sql().Validate(at))
 	case kindMLflow:
 		return errors.Join(d.unused(at, "format", "driver", "dsn_file", "table"), d.mlflow().Validate(at))
 	case kindObjects:
@@ -114,7 +123,9 @@ func (s Settings) Namespaces() map[string][]string {
 }
 
 // Destinations opens all destinations, without connecting to any, and returns a function that closes them.
-func Destinations(ctx context.Context, s Settings, buckets blob.BucketOpener, log *zap.Logger) (map[string]deliver.Destination, func() error, error) {
+func Destinations(
+	ctx context.Context, s Settings, buckets blob.BucketOpener, log *zap.Logger,
+) (map[string]deliver.Destination, func() error, error) {
 	all := make(map[string]deliver.Destination, len(s))
 	var opened []io.Closer
 	end := func() error {

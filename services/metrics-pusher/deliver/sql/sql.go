@@ -30,8 +30,10 @@ const (
 
 // Settings say which table of which database gets the rows.
 type Settings struct {
-	Driver  string // postgres or sqlite
-	DSNFile string // file with the address of the database, and its password: a URL of PostgreSQL, or the absolute path of SQLite's file. It is read for each delivery
+	Driver string // postgres or sqlite
+	// file with the address of the database, and its password: a URL of PostgreSQL, or the absolute path of SQLite's file. It is read for
+	// each delivery
+	DSNFile string
 	Table   string // with a schema before a dot in PostgreSQL
 }
 
@@ -164,7 +166,10 @@ func (d *Table) open() (*sql.DB, error) {
 		if !filepath.IsAbs(dsn) {
 			return nil, &refusedError{"the address of the database is not the absolute path of a file"}
 		}
-		driver, dsn = "sqlite", (&url.URL{Scheme: "file", Path: dsn, RawQuery: "_txlock=immediate&_pragma=busy_timeout(60000)&_dqs=0"}).String()
+		driver, dsn = "sqlite", (&url.URL{
+			Scheme: "file", Path: dsn,
+			RawQuery: "_txlock=immediate&_pragma=busy_timeout(60000)&_dqs=0",
+		}).String()
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {

@@ -28,12 +28,14 @@ import (
 // of Amazon's programs do: by the environment, files in the home directory, or
 // the role of the machine or pod; secrets are no settings.
 type Settings struct {
-	Region     string        `toml:"region"`     // eu-central-1
-	Endpoint   string        `toml:"endpoint"`   // URL in place of the region's own
-	Namespace  string        `toml:"namespace"`  // of the metrics; empty means BenchmarkAI
-	Dimensions []string      `toml:"dimensions"` // by which series are told apart, at most 30: namespace, owner, run, set, attempt, role, index, container, stream, labels.KEY; empty means namespace, run, role, index
-	Minutes    bool          `toml:"minutes"`    // statistics of minutes, in place of seconds: cheaper to look at
-	Timeout    time.Duration `toml:"timeout"`    // of one request; zero means 30 s
+	Region    string `toml:"region"`    // eu-central-1
+	Endpoint  string `toml:"endpoint"`  // URL in place of the region's own
+	Namespace string `toml:"namespace"` // of the metrics; empty means BenchmarkAI
+	// by which series are told apart, at most 30: namespace, owner, run, set, attempt, role, index, container, stream, labels.KEY; empty
+	// means namespace, run, role, index
+	Dimensions []string      `toml:"dimensions"`
+	Minutes    bool          `toml:"minutes"` // statistics of minutes, in place of seconds: cheaper to look at
+	Timeout    time.Duration `toml:"timeout"` // of one request; zero means 30 s
 }
 
 // dimensionNames are the dimensions that are no labels.
@@ -47,18 +49,22 @@ func (s Settings) Validate() error {
 	if s.Region == "" {
 		errs = append(errs, errors.New("sinks.cloudwatch.region: is needed"))
 	}
-	if u, err := url.Parse(s.Endpoint); s.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil) {
+	if u, err := url.Parse(s.Endpoint); s.Endpoint != "" &&
+		(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil) {
 		errs = append(errs, errors.New("sinks.cloudwatch.endpoint: want a URL, without a password"))
 	}
 	if strings.HasPrefix(s.Namespace, "AWS/") || len(s.Namespace) > maxText {
-		errs = append(errs, fmt.Errorf("sinks.cloudwatch.namespace: %.300q: want up to %d characters that do not begin with AWS/", s.Namespace, maxText))
+		errs = append(errs, fmt.Errorf("sinks.cloudwatch.namespace: %.300q: want up to %d characters that do not begin with AWS/",
+			s.Namespace, maxText))
 	}
 	if len(s.Dimensions) > 30 {
 		errs = append(errs, fmt.Errorf("sinks.cloudwatch.dimensions: %d, want 30 at most", len(s.Dimensions)))
 	}
 	for i, d := range s.Dimensions {
-		if !slices.Contains(dimensionNames(), d) && (!strings.HasPrefix(d, labels) || len(d) == len(labels)) || slices.Contains(s.Dimensions[:i], d) {
-			errs = append(errs, fmt.Errorf("sinks.cloudwatch.dimensions: %q: want each of %s, labels.KEY once", d, strings.Join(dimensionNames(), ", ")))
+		if !slices.Contains(dimensionNames(), d) && (!strings.HasPrefix(d, labels) || len(d) == len(labels)) ||
+			slices.Contains(s.Dimensions[:i], d) {
+			errs = append(errs, fmt.Errorf("sinks.cloudwatch.dimensions: %q: want each of %s, labels.KEY once", d,
+				strings.Join(dimensionNames(), ", ")))
 		}
 	}
 	if s.Timeout < 0 {
@@ -156,7 +162,8 @@ func (s *Sink) putOnce(ctx context.Context, some []types.MetricDatum) error {
 	}
 	switch apiErr.ErrorCode() {
 	case "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter", "MissingRequiredParameter",
-		"InvalidParameterValueException", "InvalidParameterCombinationException", "MissingRequiredParameterException", "ValidationError", "SerializationException":
+		"InvalidParameterValueException", "InvalidParameterCombinationException", "MissingRequiredParameterException",
+		"ValidationError", "SerializationException":
 		return &permanentError{err}
 	}
 	return err

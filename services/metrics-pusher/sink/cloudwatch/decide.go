@@ -43,7 +43,8 @@ func gather(batches []event.Metrics, names []string, step int64, now time.Time) 
 		for j := range b.Samples {
 			v := &b.Samples[j]
 			at := time.Unix(0, v.Time)
-			if x := v.Float(); math.IsNaN(x) || math.Abs(x) > math.Ldexp(1, 360) || at.Before(now.Add(-maxAge)) || at.After(now.Add(maxFuture)) {
+			if x := v.Float(); math.IsNaN(x) || math.Abs(x) > math.Ldexp(1, 360) || at.Before(now.Add(-maxAge)) ||
+				at.After(now.Add(maxFuture)) {
 				refused++
 				continue
 			}
@@ -120,9 +121,11 @@ func ascii(text string, most int) string {
 // unit returns CloudWatch's name of a unit, None if it has none.
 func unit(text string) types.StandardUnit {
 	words := map[string]types.StandardUnit{
-		"s": types.StandardUnitSeconds, "ms": types.StandardUnitMilliseconds, "us": types.StandardUnitMicroseconds, "µs": types.StandardUnitMicroseconds,
-		"%": types.StandardUnitPercent, "B": types.StandardUnitBytes, "bytes": types.StandardUnitBytes, "kB": types.StandardUnitKilobytes,
-		"MB": types.StandardUnitMegabytes, "GB": types.StandardUnitGigabytes, "B/s": types.StandardUnitBytesSecond, "kB/s": types.StandardUnitKilobytesSecond,
+		"s": types.StandardUnitSeconds, "ms": types.StandardUnitMilliseconds, "us": types.StandardUnitMicroseconds,
+		"µs": types.StandardUnitMicroseconds,
+		"%":  types.StandardUnitPercent, "B": types.StandardUnitBytes, "bytes": types.StandardUnitBytes, "kB": types.StandardUnitKilobytes,
+		"MB": types.StandardUnitMegabytes, "GB": types.StandardUnitGigabytes, "B/s": types.StandardUnitBytesSecond,
+		"kB/s": types.StandardUnitKilobytesSecond,
 		"MB/s": types.StandardUnitMegabytesSecond, "GB/s": types.StandardUnitGigabytesSecond, "1/s": types.StandardUnitCountSecond,
 	}
 	return cmp.Or(words[text], types.StandardUnitNone)
@@ -138,7 +141,8 @@ func data(all []*datum, resolution int32) (out []types.MetricDatum, samples []in
 		slices.Sort(values)
 		for some := range slices.Chunk(values, maxValues) {
 			one, n := types.MetricDatum{
-				MetricName: aws.String(d.name), Timestamp: aws.Time(time.Unix(d.at, 0).UTC()), Unit: d.unit, StorageResolution: aws.Int32(resolution), Values: some,
+				MetricName: aws.String(d.name), Timestamp: aws.Time(time.Unix(d.at, 0).UTC()), Unit: d.unit,
+				StorageResolution: aws.Int32(resolution), Values: some,
 			}, 0.0
 			for _, v := range some {
 				one.Counts = append(one.Counts, d.values[v])

@@ -39,7 +39,8 @@ func rowOf(b *event.Metrics, v *event.Sample) row {
 	return row{
 		Run: b.Run, Namespace: b.Namespace, Owner: b.Owner, Attempt: b.Attempt, Set: b.Set, Cell: b.Cell,
 		Role: b.Stream.Role, Index: b.Stream.Index, Container: b.Stream.Container, Stream: b.Stream.Kind,
-		Seq: v.Seq, Sub: v.Sub, Time: v.Time, Metric: v.Name, Value: v.Value, Special: v.Special, Unit: v.Unit, Step: v.Step, Labels: v.Labels, Direction: v.Direction,
+		Seq: v.Seq, Sub: v.Sub, Time: v.Time, Metric: v.Name, Value: v.Value, Special: v.Special, Unit: v.Unit, Step: v.Step,
+		Labels: v.Labels, Direction: v.Direction,
 	}
 }
 
@@ -52,7 +53,8 @@ func sourcePath(b *event.Metrics) string {
 		}
 		return text[:min(len(text), 64)]
 	}
-	name := fmt.Sprintf("%d-%s-%d-%s-%s", b.Attempt, clean(b.Stream.Role), b.Stream.Index, clean(b.Stream.Kind), b.Stream.ID(b.Run, b.Attempt)[:12])
+	name := fmt.Sprintf("%d-%s-%d-%s-%s", b.Attempt, clean(b.Stream.Role), b.Stream.Index, clean(b.Stream.Kind),
+		b.Stream.ID(b.Run, b.Attempt)[:12])
 	return filepath.Join(clean(b.Run), name)
 }
 
@@ -118,8 +120,10 @@ func record(r row, labels string, wide bool) []string {
 		step = strconv.FormatInt(*r.Step, 10)
 	}
 	fields := []string{
-		strconv.FormatInt(r.Seq, 10), strconv.Itoa(r.Sub), strconv.FormatInt(r.Time, 10), escapeNewlines(r.Metric), value, escapeNewlines(r.Unit), step,
-		r.Run, r.Namespace, escapeNewlines(r.Owner), strconv.Itoa(r.Attempt), r.Set, r.Cell, r.Role, strconv.Itoa(r.Index), r.Container, r.Stream, labels, r.Direction,
+		strconv.FormatInt(r.Seq, 10), strconv.Itoa(r.Sub), strconv.FormatInt(r.Time, 10), escapeNewlines(r.Metric), value,
+		escapeNewlines(r.Unit), step,
+		r.Run, r.Namespace, escapeNewlines(r.Owner), strconv.Itoa(r.Attempt), r.Set, r.Cell, r.Role, strconv.Itoa(r.Index), r.Container,
+		r.Stream, labels, r.Direction,
 	}
 	if !wide {
 		fields = fields[:len(fields)-1]

@@ -83,7 +83,8 @@ func labelsOf(b *event.Metrics, v *event.Sample, more map[string]string) []label
 	name := "bai_" + sink.SanitizeName(v.Name, func(r rune) bool { return sink.Word(r) || r == ':' })
 	all := map[string]string{
 		"__name__": name, "run": b.Run, "namespace": b.Namespace, "attempt": strconv.Itoa(b.Attempt),
-		"role": b.Stream.Role, "index": strconv.Itoa(b.Stream.Index), "container": b.Stream.Container, "stream": b.Stream.Kind, "unit": v.Unit,
+		"role": b.Stream.Role, "index": strconv.Itoa(b.Stream.Index), "container": b.Stream.Container,
+		"stream": b.Stream.Kind, "unit": v.Unit,
 	}
 	if name != "bai_"+v.Name {
 		all["metric"] = v.Name

@@ -52,7 +52,10 @@ func Metrics(run string, from int, names ...string) event.Metrics {
 	}
 	for i, name := range names {
 		n := from + i
-		v := event.Sample{Seq: int64(n), Name: name, Time: at.Add(time.Duration(n) * time.Second).UnixNano(), Unit: "s", Labels: map[string]string{"gpu": "0"}}
+		v := event.Sample{
+			Seq: int64(n), Name: name, Time: at.Add(time.Duration(n) * time.Second).UnixNano(), Unit: "s",
+			Labels: map[string]string{"gpu": "0"},
+		}
 		v.Set(float64(n) + 0.5)
 		m.Samples = append(m.Samples, v)
 	}
@@ -89,7 +92,8 @@ func Run(t *testing.T, open func(t *testing.T) Destination) {
 func want(t *testing.T, p Destination, want []Point) {
 	t.Helper()
 	order := func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Second, b.Second), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Second, b.Second), cmp.Compare(a.Metric, b.Metric),
+			cmp.Compare(a.Value, b.Value))
 	}
 	got := p.Points(t)
 	slices.SortFunc(got, order)
@@ -101,7 +105,10 @@ func want(t *testing.T, p Destination, want []Point) {
 
 func testDelivered(t *testing.T, p Destination) {
 	t.Helper()
-	batches := []event.Metrics{Metrics("r1", 0, "loss", "accuracy", "loss"), Metrics("r2", 0, "loss"), Metrics("r1", 10, "a-b", "ü", "loss")}
+	batches := []event.Metrics{
+		Metrics("r1", 0, "loss", "accuracy", "loss"), Metrics("r2", 0, "loss"),
+		Metrics("r1", 10, "a-b", "ü", "loss"),
+	}
 	if err := p.Sink.Samples(t.Context(), batches); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +166,8 @@ func testRefused(t *testing.T, p Destination) {
 	if p.RejectedMetric == "" {
 		return
 	}
-	good, mixed := Metrics("r1", 0, "loss", "accuracy"), Metrics("r2", 0, "loss", p.RejectedMetric, "accuracy", "loss", p.RejectedMetric, "speed")
+	good, mixed := Metrics("r1", 0, "loss", "accuracy"),
+		Metrics("r2", 0, "loss", p.RejectedMetric, "accuracy", "loss", p.RejectedMetric, "speed")
 	err := p.Sink.Samples(t.Context(), []event.Metrics{good, mixed, Metrics("r3", 0, "loss")})
 	var no *sink.RejectedError
 	if !errors.As(err, &no) || no.Count != 2 {

@@ -22,9 +22,10 @@ import (
 type Settings struct {
 	post.Settings
 
-	SecretFile  string        `toml:"secret_file"` // file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
-	Samples     bool          `toml:"samples"`     // posts samples too, as they come: a request for each message of theirs
-	GiveUpAfter time.Duration `toml:"give_up"`     // how old an event may become while the place is away; zero means 24h
+	// file with the secret that requests are signed with: 24 bytes or more, as they are, or whsec_ and base64
+	SecretFile  string        `toml:"secret_file"`
+	Samples     bool          `toml:"samples"` // posts samples too, as they come: a request for each message of theirs
+	GiveUpAfter time.Duration `toml:"give_up"` // how old an event may become while the place is away; zero means 24h
 }
 
 // Validate names every setting at fault.

@@ -76,7 +76,8 @@ func (r *Result) add(q quantity) {
 	}
 	v := store.Float(q.amount)
 	r.Values = append(r.Values, store.Summary{
-		Metric: q.metric, Unit: q.unit, Min: v, Max: v, Median: v, P90: v, P95: v, P99: v, Mean: v, SD: store.Float(math.NaN()), First: v, Last: v,
+		Metric: q.metric, Unit: q.unit, Min: v, Max: v, Median: v, P90: v, P95: v, P99: v, Mean: v,
+		SD: store.Float(math.NaN()), First: v, Last: v,
 		Direction: event.Lower,
 	})
 }
@@ -153,7 +154,10 @@ func (r *Result) priceOf(in Input, use event.MachineUse) (p price.Price, reason 
 // energy returns the energy of the measured devices.
 func (r *Result) energy(in Input) quantity {
 	e := in.Meter.energy(in.Nodes)
-	q := quantity{metric: descriptors.EnergyJoules, per: descriptors.EnergyPer, unit: descriptors.EnergyUnit, amount: e.joules, reason: e.reason}
+	q := quantity{
+		metric: descriptors.EnergyJoules, per: descriptors.EnergyPer, unit: descriptors.EnergyUnit,
+		amount: e.joules, reason: e.reason,
+	}
 	if q.reason == "" {
 		r.Notes = append(r.Notes, e.note())
 	}
@@ -165,7 +169,8 @@ func (r *Result) energy(in Input) quantity {
 func (r Result) Into(all store.Summaries) store.Summaries {
 	all.Summaries = slices.Clone(all.Summaries)
 	for _, v := range r.Values {
-		own := slices.ContainsFunc(all.Summaries, func(s store.Summary) bool { return s.Metric == v.Metric && s.Unit == v.Unit && len(s.Labels) == 0 })
+		own := slices.ContainsFunc(all.Summaries,
+			func(s store.Summary) bool { return s.Metric == v.Metric && s.Unit == v.Unit && len(s.Labels) == 0 })
 		if !own {
 			all.Summaries = append(all.Summaries, v)
 		}

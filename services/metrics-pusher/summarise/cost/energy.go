@@ -37,7 +37,8 @@ type device struct {
 }
 
 func (d device) compare(other device) int {
-	return cmp.Or(cmp.Compare(d.attempt, other.attempt), cmp.Compare(d.owner, other.owner), cmp.Compare(d.name, other.name), cmp.Compare(d.pod, other.pod))
+	return cmp.Or(cmp.Compare(d.attempt, other.attempt), cmp.Compare(d.owner, other.owner), cmp.Compare(d.name, other.name),
+		cmp.Compare(d.pod, other.pod))
 }
 
 // Meter gathers samples of power and of energy, of all attempts of a run. Its zero value is ready to use.
@@ -88,7 +89,8 @@ type energy struct {
 
 // note says of what the energy is, for people.
 func (e energy) note() string {
-	text := fmt.Sprintf("energy.joules is that of %s and %s, each as a whole", plural(e.gpus, "GPU"), plural(e.packages, "processor package"))
+	text := fmt.Sprintf("energy.joules is that of %s and %s, each as a whole", plural(e.gpus, "GPU"),
+		plural(e.packages, "processor package"))
 	if e.missing > 0 {
 		text += fmt.Sprintf("; %s of power missing, bridged by straight lines", plural(e.missing, "sample"))
 	}
@@ -142,7 +144,8 @@ func integrate(all []reading) (joules float64, missing int, reason string) {
 		if float64(d) > gapFactor*float64(usual) {
 			lacking := int(math.Round(float64(d)/float64(usual))) - 1
 			if lacking > maxMissing {
-				return 0, 0, fmt.Sprintf("%d samples of the power of a GPU are missing in a row: %d at most are bridged", lacking, maxMissing)
+				return 0, 0, fmt.Sprintf("%d samples of the power of a GPU are missing in a row: %d at most are bridged", lacking,
+					maxMissing)
 			}
 			missing += lacking
 		}

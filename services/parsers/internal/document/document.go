@@ -54,8 +54,8 @@ func blankTo(rest []byte) bool {
 	return len(bytes.Trim(line, " \t\r")) == 0
 }
 
-// valueEnd returns the length of the value at the beginning of a text. If there is none, ok is false, and end says how much of the text could be
-// the beginning of one: all of it, if the text ends too early.
+// valueEnd returns the length of the value at the beginning of a text. If there is none, ok is false, and end says how much of the text
+// could be the beginning of one: all of it, if the text ends too early.
 func valueEnd(text []byte) (end int, ok bool) {
 	s := scanner{text: text}
 	ok = s.value()

@@ -75,7 +75,8 @@ func withoutInfinities(text []byte) (finite []byte, changed bool) {
 		if at > 0 && (text[at-1] == '-' || text[at-1] == '+') {
 			begin--
 		}
-		if before := bytes.TrimRight(text[done:begin], "\t\n\f\r "); len(before) > 0 && bytes.IndexByte([]byte(":[,"), before[len(before)-1]) >= 0 {
+		if before := bytes.TrimRight(text[done:begin], "\t\n\f\r "); len(before) > 0 &&
+			bytes.IndexByte([]byte(":[,"), before[len(before)-1]) >= 0 {
 			finite = append(append(finite, text[done:begin]...), "null"...)
 			done = at + n
 			at = done - 1

@@ -26,7 +26,8 @@ func Untag(line []byte) []byte {
 var beginnings = []string{
 	"mpirun was unable to", "mpirun noticed that", "mpirun detected that", "prterun noticed that", "prterun detected that",
 	"There are not enough slots available", "ORTE was unable to", "ORTE has lost communication", "PRTE has lost communication",
-	"MPI_ABORT was invoked", "MPI_INIT has failed", "Primary job  terminated normally, but", "srun: error: ", "slurmstepd: error: ", "Abort(",
+	"MPI_ABORT was invoked", "MPI_INIT has failed", "Primary job  terminated normally, but", "srun: error: ",
+	"slurmstepd: error: ", "Abort(",
 	"ssh: connect to host ", "ssh: Could not resolve hostname ", "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
 }
 

@@ -52,7 +52,10 @@ func Tolerations(settings, own []descriptors.Toleration) []corev1.Toleration {
 }
 
 func toleration(t descriptors.Toleration) corev1.Toleration {
-	one := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
+	one := corev1.Toleration{
+		Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value,
+		Effect: corev1.TaintEffect(t.Effect),
+	}
 	if t.Key == "" {
 		one.Operator = corev1.TolerationOpExists
 	}
@@ -84,7 +87,10 @@ func Check(name string, selector map[string]string, tolerations []descriptors.To
 // tolerationProblem returns the key of a toleration that is wrong, and why, or "" if none is.
 func tolerationProblem(t descriptors.Toleration) string {
 	operators := []string{"", string(corev1.TolerationOpEqual), string(corev1.TolerationOpExists)}
-	effects := []string{"", string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
+	effects := []string{
+		"", string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule),
+		string(corev1.TaintEffectNoExecute),
+	}
 	switch exists := t.Operator == string(corev1.TolerationOpExists); {
 	case !slices.Contains(operators, t.Operator):
 		return fmt.Sprintf("operator: %q: use %s", t.Operator, strings.Join(operators[1:], ", "))

@@ -27,15 +27,23 @@ func Affinity(run string, pods int, h descriptors.Hardware, placement string) *c
 	var a corev1.Affinity
 	switch placement {
 	case Exclusive:
-		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{otherRuns(run)}}
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{otherRuns(run)},
+		}
 	case Pack:
 		a.PodAffinity = &corev1.PodAffinity{
-			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: otherRuns(run)}},
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+				Weight:          100,
+				PodAffinityTerm: otherRuns(run),
+			}},
 		}
 	case Anywhere:
 	default:
 		a.PodAntiAffinity = &corev1.PodAntiAffinity{
-			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: otherRuns(run)}},
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+				Weight:          100,
+				PodAffinityTerm: otherRuns(run),
+			}},
 		}
 	}
 	if pods > 1 {
@@ -64,7 +72,10 @@ func otherRuns(run string) corev1.PodAffinityTerm {
 // means.
 func addOwnPods(a *corev1.Affinity, run string, h descriptors.Hardware) {
 	own := func(topology string) corev1.PodAffinityTerm {
-		return corev1.PodAffinityTerm{TopologyKey: topology, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{cluster.LabelRun: run}}}
+		return corev1.PodAffinityTerm{
+			TopologyKey:   topology,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{cluster.LabelRun: run}},
+		}
 	}
 	if h.Apart != "" {
 		if a.PodAntiAffinity == nil {
@@ -137,7 +148,8 @@ func PreferNodes(a *corev1.Affinity, p *event.NodePreference) *corev1.Affinity {
 func preferred(op corev1.NodeSelectorOperator, names ...string) corev1.PreferredSchedulingTerm {
 	t := corev1.PreferredSchedulingTerm{Weight: 100}
 	for _, name := range names {
-		t.Preference.MatchFields = append(t.Preference.MatchFields, corev1.NodeSelectorRequirement{Key: nodeName, Operator: op, Values: []string{name}})
+		t.Preference.MatchFields = append(t.Preference.MatchFields,
+			corev1.NodeSelectorRequirement{Key: nodeName, Operator: op, Values: []string{name}})
 	}
 	return t
 }

@@ -93,7 +93,8 @@ func (r *Reader) Write(b []byte) (int, error) {
 
 func (r *Reader) handle(e testEvent) {
 	if r.output == nil {
-		r.output, r.running, r.paused, r.builds = map[testName]*excerpt{}, map[testName]time.Time{}, map[testName]bool{}, map[string]*excerpt{}
+		r.output, r.running, r.paused, r.builds = map[testName]*excerpt{}, map[testName]time.Time{},
+			map[testName]bool{}, map[string]*excerpt{}
 	}
 	n := testName{e.Package, e.Test}
 	switch e.Action {
@@ -158,7 +159,8 @@ func (r *Reader) end(n testName, e testEvent) {
 func (r *Reader) endFailedPackage(pkg testName, build string) {
 	cut := r.cutOff(pkg)
 	for _, n := range cut {
-		r.report.Failures = append(r.report.Failures, Failure{n.pkg, n.test, slices.Concat([]string{"it had not ended when its package did"}, failureLines(r.output[n]))})
+		r.report.Failures = append(r.report.Failures,
+			Failure{n.pkg, n.test, slices.Concat([]string{"it had not ended when its package did"}, failureLines(r.output[n]))})
 		r.report.Failed++
 	}
 	if len(cut) > 0 || slices.ContainsFunc(r.failed, func(f testName) bool { return f.pkg == pkg.pkg }) {

@@ -37,7 +37,8 @@ func Report(outcomes []Outcome, total time.Duration, logs string) string {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Stage.Name, o.State, formatDuration(o), formatCPU(o.Result.CPU), budget(o),
 			count(t.Passed+t.Failed), count(t.Failed), count(t.Skipped))
 	}
-	fmt.Fprintf(table, "all\t%s\t%s\t%s\t\t%s\t%s\t%s\n", state(outcomes), seconds(total), formatCPU(cpu), count(passed+failed), count(failed), count(skipped))
+	fmt.Fprintf(table, "all\t%s\t%s\t%s\t\t%s\t%s\t%s\n", state(outcomes), seconds(total), formatCPU(cpu), count(passed+failed),
+		count(failed), count(skipped))
 	_ = table.Flush() // into memory
 	for _, o := range outcomes {
 		b.WriteString(failures(o))

@@ -61,7 +61,10 @@ type Outcome struct {
 // Run runs the stages and returns their outcomes in the order given. It prints a
 // line to out when a stage begins and when it ends.
 func Run(ctx context.Context, stages []Stage, out io.Writer) []Outcome {
-	r := &runner{began: time.Now(), out: out, outcomes: make([]Outcome, len(stages)), ended: map[string]chan struct{}{}, states: map[string]State{}}
+	r := &runner{
+		began: time.Now(), out: out, outcomes: make([]Outcome, len(stages)),
+		ended: map[string]chan struct{}{}, states: map[string]State{},
+	}
 	lanes, last := map[string][]int{}, []int(nil)
 	for i, s := range stages {
 		r.ended[s.Name] = make(chan struct{})

@@ -1,5 +1,5 @@
-// Package alertmanager gives a test a real Alertmanager: its own API and dispatcher, in a program that is built the first time, which takes some
-// minutes. It is started only where BAI_TEST_REAL is 1; else the test is skipped.
+// Package alertmanager gives a test a real Alertmanager: its own API and dispatcher, in a program that is built the first time, which takes
+// some minutes. It is started only where BAI_TEST_REAL is 1; else the test is skipped.
 package alertmanager
 
 import (

@@ -146,7 +146,10 @@ func startLocal(tb testing.TB) *Server {
 	ports := port.ForTest(tb, 2)
 	configure(tb, home, dir, ports)
 	s := &Server{URL: fmt.Sprintf("http://127.0.0.1:%d", ports[0])}
-	env := []string{"ES_JAVA_HOME=" + java, "ES_PATH_CONF=" + home.Path("config"), "ES_TMPDIR=" + home.Path("tmp"), "CLI_JAVA_OPTS=-Djava.io.tmpdir=" + home.Path("tmp")}
+	env := []string{
+		"ES_JAVA_HOME=" + java, "ES_PATH_CONF=" + home.Path("config"), "ES_TMPDIR=" + home.Path("tmp"),
+		"CLI_JAVA_OPTS=-Djava.io.tmpdir=" + home.Path("tmp"),
+	}
 	s.process = home.Begin(tb, s.ready, env, filepath.Join(dir, "bin", "elasticsearch"), "-p", home.Path("pid"))
 	return s
 }
@@ -163,7 +166,8 @@ func configure(tb testing.TB, home *jvm.Home, dir string, ports []int) {
 	}
 	// A server of tests lives for minutes: what the best compiler costs, it does not bring in. The collector stays G1, which Elasticsearch
 	// asks to collect before it refuses requests for want of memory.
-	home.Write(tb, "config/jvm.options.d/tests.options", fmt.Sprintf("-Xms%[1]s\n-Xmx%[1]s\n-XX:TieredStopAtLevel=1\n-XX:-AlwaysPreTouch\n", heap()))
+	home.Write(tb, "config/jvm.options.d/tests.options",
+		fmt.Sprintf("-Xms%[1]s\n-Xmx%[1]s\n-XX:TieredStopAtLevel=1\n-XX:-AlwaysPreTouch\n", heap()))
 	home.Write(tb, "tmp/.keep", "")
 	home.Write(tb, "config/elasticsearch.yml", fmt.Sprintf(`cluster.name: bai-testbed
 node.name: testbed
@@ -193,7 +197,8 @@ func startContainer(tb testing.TB) *Server {
 			"discovery.type": "single-node", "xpack.security.enabled": "false", "action.destructive_requires_name": "false",
 			"cluster.routing.allocation.disk.threshold_enabled": "false", "ES_JAVA_OPTS": "-Xms" + heap() + " -Xmx" + heap(),
 		}),
-		testcontainers.WithWaitStrategyAndDeadline(10*time.Minute, wait.ForHTTP("/_cluster/health?wait_for_status=yellow&timeout=1s").WithPort("9200/tcp")),
+		testcontainers.WithWaitStrategyAndDeadline(10*time.Minute,
+			wait.ForHTTP("/_cluster/health?wait_for_status=yellow&timeout=1s").WithPort("9200/tcp")),
 	)
 	return &Server{URL: "http://" + c.Address(tb, "9200/tcp"), container: c}
 }

@@ -142,7 +142,8 @@ func maven(ctx context.Context, all []artifact, dir string) error {
 	}
 	pom := fmt.Sprintf(`<project><modelVersion>4.0.0</modelVersion><groupId>testbed</groupId><artifactId>testbed</artifactId><version>1</version><packaging>pom</packaging>
 <build><plugins><plugin><groupId>org.apache.maven.plugins</groupId><artifactId>maven-dependency-plugin</artifactId>
-<configuration><outputDirectory>%s</outputDirectory><artifactItems>%s</artifactItems></configuration></plugin></plugins></build></project>`, dir, items.String())
+<configuration><outputDirectory>%s</outputDirectory><artifactItems>%s</artifactItems></configuration></plugin></plugins></build></project>`,
+		dir, items.String())
 	file := filepath.Join(dir, "pom.xml")
 	if err := os.WriteFile(file, []byte(pom), 0o600); err != nil {
 		return err

@@ -52,8 +52,10 @@ func StartGuardedAt(tb testing.TB, host, password string, users ...string) *Serv
 	ca := newAuthority(tb, host)
 	cert, key := ca.sign(tb, "a broker")
 	s := begin(tb, fmt.Sprintf("%s:%d", host, ports[0]), []string{
-		fmt.Sprintf("listeners=GUARDED://%[1]s:%[2]d,MUTUAL://%[1]s:%[3]d,INTERNAL://127.0.0.1:%[4]d,CONTROLLER://127.0.0.1:%[5]d", host, ports[0], ports[3], ports[2], ports[1]),
-		fmt.Sprintf("advertised.listeners=GUARDED://%[1]s:%[2]d,MUTUAL://%[1]s:%[3]d,INTERNAL://127.0.0.1:%[4]d", host, ports[0], ports[3], ports[2]),
+		fmt.Sprintf("listeners=GUARDED://%[1]s:%[2]d,MUTUAL://%[1]s:%[3]d,INTERNAL://127.0.0.1:%[4]d,CONTROLLER://127.0.0.1:%[5]d", host,
+			ports[0], ports[3], ports[2], ports[1]),
+		fmt.Sprintf("advertised.listeners=GUARDED://%[1]s:%[2]d,MUTUAL://%[1]s:%[3]d,INTERNAL://127.0.0.1:%[4]d", host,
+			ports[0], ports[3], ports[2]),
 		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,GUARDED:SASL_SSL,MUTUAL:SSL",
 		"inter.broker.listener.name=INTERNAL",
 		fmt.Sprintf("controller.quorum.voters=1@127.0.0.1:%d", ports[1]),
@@ -69,7 +71,8 @@ func StartGuardedAt(tb testing.TB, host, password string, users ...string) *Serv
 	}, format)
 	dir := tb.TempDir()
 	cert, key = ca.sign(tb, users[0])
-	s.CA, s.Mutual = filepath.Join(dir, "ca.pem"), Mutual{fmt.Sprintf("%s:%d", host, ports[3]), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	s.CA, s.Mutual = filepath.Join(dir, "ca.pem"),
+		Mutual{fmt.Sprintf("%s:%d", host, ports[3]), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
 	for path, text := range map[string]string{s.CA: ca.pem, s.Mutual.CertFile: cert, s.Mutual.KeyFile: key} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			tb.Fatal(err)
@@ -126,5 +129,6 @@ func (a *authority) sign(tb testing.TB, name string) (cert, key string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 }

@@ -147,7 +147,10 @@ func begin(tb testing.TB, addr string, settings, format []string) *Server {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
 	id[0] &= 0x7f        // its text must not begin with a dash
-	format = append([]string{"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", home.Path("server.properties")}, format...)
+	format = append([]string{
+		"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c",
+		home.Path("server.properties"),
+	}, format...)
 	home.Run(tb, nil, append(slices.Clip(argv), format...)...)
 	s := &Server{Addr: addr}
 	s.process = home.Begin(tb, s.ready, nil, append(argv, "kafka.Kafka", home.Path("server.properties"))...)
@@ -189,7 +192,8 @@ func common() []string {
 		// A broker that was killed may come back only when its old session has ended: 9 s by default.
 		"broker.session.timeout.ms=1000", "broker.heartbeat.interval.ms=300",
 		// Retention and compaction act within seconds.
-		"log.initial.task.delay.ms=1000", "log.retention.check.interval.ms=1000", "log.cleaner.backoff.ms=1000", "log.cleaner.dedupe.buffer.size=16777216",
+		"log.initial.task.delay.ms=1000", "log.retention.check.interval.ms=1000", "log.cleaner.backoff.ms=1000",
+		"log.cleaner.dedupe.buffer.size=16777216",
 	}
 }
 
@@ -205,7 +209,8 @@ func startContainer(tb testing.TB) *Server {
 		key, value, _ := strings.Cut(line, "=")
 		env["KAFKA_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = value
 	}
-	c := docker.Run(tb, "apache/kafka:"+Version, testcontainers.WithExposedPorts("127.0.0.1:"+number+":"+number+"/tcp"), testcontainers.WithEnv(env),
+	c := docker.Run(tb, "apache/kafka:"+Version, testcontainers.WithExposedPorts("127.0.0.1:"+number+":"+number+"/tcp"),
+		testcontainers.WithEnv(env),
 		testcontainers.WithWaitStrategyAndDeadline(10*time.Minute, wait.ForLog("Kafka Server started")))
 	return &Server{Addr: "127.0.0.1:" + number, container: c}
 }

@@ -24,7 +24,10 @@ type Debian struct {
 // Bench has the packages of benchmarks with several pods, and the program of the sample
 // mpi-pingpong.
 func Bench() Debian {
-	return Debian{Ref: "docker.io/local/bench:1", Packages: "openssh-server,openmpi-bin,python3-mpi4py", Program: "sample-benchmarks/mpi-pingpong/pingpong.c"}
+	return Debian{
+		Ref: "docker.io/local/bench:1", Packages: "openssh-server,openmpi-bin,python3-mpi4py",
+		Program: "sample-benchmarks/mpi-pingpong/pingpong.c",
+	}
 }
 
 // MPICH has MPICH as its only MPI, and a program whose ranks end as its argument says.

@@ -175,7 +175,8 @@ func (b builder) kubernetes(ctx context.Context, module string, parts []string) 
 			return err
 		}
 		fmt.Fprintln(os.Stderr, "building Kubernetes", version, "for tests: some minutes, once")
-		if err := run(ctx, src, env, "nice", "go", "build", "-trimpath", "-ldflags", ldflags(version), "-o", dir+"/", "./cmd/..."); err != nil {
+		if err := run(ctx, src, env, "nice", "go", "build", "-trimpath", "-ldflags", ldflags(version), "-o",
+			dir+"/", "./cmd/..."); err != nil {
 			return err
 		}
 		for _, p := range parts {
@@ -193,7 +194,10 @@ func ldflags(version string) string {
 	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
 	flags := []string{"-s", "-w"}
 	for _, p := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		for name, value := range map[string]string{"gitVersion": version, "gitMajor": numbers[0], "gitMinor": numbers[1], "gitTreeState": "clean"} {
+		for name, value := range map[string]string{
+			"gitVersion": version, "gitMajor": numbers[0],
+			"gitMinor": numbers[1], "gitTreeState": "clean",
+		} {
 			flags = append(flags, "-X "+p+"."+name+"="+value)
 		}
 	}
@@ -207,9 +211,11 @@ func (b builder) pause(ctx context.Context, bin string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := b.cached("pause", filepath.Join(b.root, "services", "test", "testbed", "kubernetes", "cmd", "pause"), func(dir string) error {
-		return image(ctx, tool, filepath.Join(dir, "image.tar"), "one", "-ref", PauseImage, "-entrypoint", "/pause", "-user", "65535:65535", filepath.Join(bin, "pause")+"=/pause")
-	})
+	dir, err := b.cached("pause", filepath.Join(b.root, "services", "test", "testbed", "kubernetes", "cmd", "pause"),
+		func(dir string) error {
+			return image(ctx, tool, filepath.Join(dir, "image.tar"), "one", "-ref", PauseImage, "-entrypoint", "/pause", "-user",
+				"65535:65535", filepath.Join(bin, "pause")+"=/pause")
+		})
 	return filepath.Join(dir, "image.tar"), err
 }
 
@@ -237,7 +243,8 @@ func (b builder) debian(ctx context.Context) (string, error) {
 func (b builder) imageTool(ctx context.Context) (string, error) {
 	path := filepath.Join(b.out, "images")
 	return path, locked(b.out, "images", func() error {
-		return run(ctx, filepath.Join(b.root, "deploy", "images"), []string{"GOWORK=off", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", path, ".")
+		return run(ctx, filepath.Join(b.root, "deploy", "images"), []string{"GOWORK=off", "CGO_ENABLED=0"}, "go", "build",
+			"-trimpath", "-o", path, ".")
 	})
 }
 

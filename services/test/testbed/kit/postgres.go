@@ -37,7 +37,8 @@ func NewPostgres(ctx context.Context) (Postgres, error) {
 		if err := os.Mkdir(archives, 0o755); err != nil { //nolint:gosec // apt reads it as another user
 			return err
 		}
-		if err := aptInstall(ctx, "--download-only", "-o", "Debug::NoLocking=1", "-o", "Dir::Cache::archives="+archives, packages); err != nil {
+		if err := aptInstall(ctx, "--download-only", "-o", "Debug::NoLocking=1", "-o",
+			"Dir::Cache::archives="+archives, packages); err != nil {
 			return err
 		}
 		all, err := filepath.Glob(filepath.Join(archives, "*.deb"))

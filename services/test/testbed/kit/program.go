@@ -18,7 +18,8 @@ func Program(ctx context.Context, name, pkg string) (string, error) {
 	src := filepath.Join(b.root, "services", "test", "testbed", name, "program")
 	dir, err := b.cached(name, src, func(dir string) error {
 		fmt.Fprintln(os.Stderr, "building", pkg, "for tests: some minutes, once")
-		return run(ctx, src, []string{"CGO_ENABLED=0", "GOWORK=off"}, "nice", "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", pkg)
+		return run(ctx, src, []string{"CGO_ENABLED=0", "GOWORK=off"}, "nice", "go", "build", "-trimpath",
+			"-ldflags", "-s -w", "-o", dir+"/", pkg)
 	})
 	return filepath.Join(dir, path.Base(pkg)), err
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Python makes an environment of Python with a package of PyPI of one version, and with others as pip takes them, or finds an earlier one, and
-// returns the path of its interpreter.
+// Python makes an environment of Python with a package of PyPI of one version, and with others as pip takes them, or finds an earlier one,
+// and returns the path of its interpreter.
 func Python(ctx context.Context, name, version string, others ...string) (string, error) {
 	wanted := append([]string{name + "==" + version}, others...)
 	return environment(name, version, append([]string{version}, others...), func(dir string) error {
@@ -30,7 +30,8 @@ func DebianPython(ctx context.Context, name, version string, others ...string) (
 		if err := run(ctx, dir, nil, "/usr/bin/python3", "-m", "venv", "--system-site-packages", "--without-pip", dir); err != nil {
 			return err
 		}
-		return run(ctx, dir, nil, append([]string{"nice", "python3", "-m", "pip", "--python", interpreter(dir), "install", "-q"}, wanted...)...)
+		return run(ctx, dir, nil,
+			append([]string{"nice", "python3", "-m", "pip", "--python", interpreter(dir), "install", "-q"}, wanted...)...)
 	})
 }
 

@@ -46,7 +46,8 @@ func (b builder) suite(ctx context.Context, image string, programs []string) (st
 		fmt.Fprintln(os.Stderr, "unpacking the image of the suite", image, "for tests: once")
 		rootfs := filepath.Join(dir, "rootfs.tar")
 		err := errors.Join(
-			run(ctx, "", nil, tool, "rootfs", "-dir", filepath.Join(b.root, suiteDir), "-only", image, "-cache", filepath.Join(b.cache, "deb"), "-out", rootfs),
+			run(ctx, "", nil, tool, "rootfs", "-dir", filepath.Join(b.root, suiteDir), "-only", image, "-cache",
+				filepath.Join(b.cache, "deb"), "-out", rootfs),
 			os.Mkdir(filepath.Join(dir, "root"), 0o755), //nolint:gosec // read by the users that servers run as
 			os.Mkdir(filepath.Join(dir, "bin"), 0o755),  //nolint:gosec // likewise
 		)
@@ -101,7 +102,8 @@ func (b builder) suiteImages(ctx context.Context, names []string) (string, error
 	}
 	return b.cachedBySum("suite-images", sum, func(dir string) error {
 		fmt.Fprintln(os.Stderr, "making the images of the suites", names, "for tests: once")
-		return image(ctx, tool, filepath.Join(dir, "image.tar"), "suite", "-dir", filepath.Join(b.root, suiteDir), "-only", strings.Join(names, ","),
+		return image(ctx, tool, filepath.Join(dir, "image.tar"), "suite", "-dir", filepath.Join(b.root, suiteDir),
+			"-only", strings.Join(names, ","),
 			"-cache", filepath.Join(b.cache, "deb"), "-prefix", SuitePrefix, "-tag", SuiteTag)
 	})
 }

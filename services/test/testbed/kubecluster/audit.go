@@ -41,7 +41,8 @@ func created(line []byte, resource, name string) time.Time {
 		ResponseStatus struct{ Code int }
 		StageTimestamp time.Time
 	}
-	if json.Unmarshal(line, &e) != nil || e.Verb != "create" || e.ObjectRef.Resource != resource || e.ObjectRef.Name != name || e.ResponseStatus.Code != http.StatusCreated {
+	if json.Unmarshal(line, &e) != nil || e.Verb != "create" || e.ObjectRef.Resource != resource || e.ObjectRef.Name != name ||
+		e.ResponseStatus.Code != http.StatusCreated {
 		return time.Time{}
 	}
 	return e.StageTimestamp

@@ -33,7 +33,10 @@ func groupOf(machine string) string { return "bai-bed-" + machine }
 
 // kernelSettings are those that the kubelet changes for the whole machine.
 func kernelSettings() []string {
-	return []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
+	return []string{
+		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
+	}
 }
 
 // prepare prepares this machine for a cluster with nodes.
@@ -145,7 +148,8 @@ func link(ctx context.Context, number, pid int) error {
 	_ = command("ip", "link", "del", end) // of a machine that was switched off, which the kernel may be slow to remove
 	// Each number has a fixed address, so that no neighbour has a stale one.
 	address := fmt.Sprintf("02:00:00:00:00:%02x", number)
-	if err := command("ip", "link", "add", end, "type", "veth", "peer", "name", "eth0", "address", address, "netns", strconv.Itoa(pid)); err != nil {
+	if err := command("ip", "link", "add", end, "type", "veth", "peer", "name", "eth0", "address", address, "netns",
+		strconv.Itoa(pid)); err != nil {
 		return err
 	}
 	if err := command("ip", "link", "set", end, "master", bridge, "up"); err != nil {

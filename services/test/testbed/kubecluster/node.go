@@ -98,7 +98,8 @@ func (m *machine) node(ctx context.Context) error {
 	if err := m.ready(ctx); err != nil {
 		return err
 	}
-	if err := m.kube("kubelet", "--config", m.path("kubelet.yaml"), "--kubeconfig", m.pki(m.Name+".kubeconfig"), "--node-ip", m.address()); err != nil {
+	if err := m.kube("kubelet", "--config", m.path("kubelet.yaml"), "--kubeconfig", m.pki(m.Name+".kubeconfig"),
+		"--node-ip", m.address()); err != nil {
 		return err
 	}
 	return m.kube("kube-proxy", "--config", m.path("proxy.yaml"))

@@ -143,7 +143,10 @@ func certificates(dir, server string, nodes int) error {
 		return err
 	}
 	holders := []holder{
-		{file: "apiserver", name: "kube-apiserver", hosts: []string{"127.0.0.1", controlPlane, firstService, "kubernetes", "kubernetes.default", "kubernetes.default.svc"}},
+		{
+			file: "apiserver", name: "kube-apiserver",
+			hosts: []string{"127.0.0.1", controlPlane, firstService, "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+		},
 		{file: "kubelet-client", name: "kube-apiserver-kubelet-client", group: "system:masters"},
 		{file: "admin", name: "admin", group: "system:masters"},
 		{file: "controllers", name: "system:kube-controller-manager"},

@@ -45,7 +45,8 @@ func Start(tb testing.TB, c *testbed.Cluster, scope string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	hooks, err := webhooks(filepath.Join(config, "components", "webhook", "manifests.yaml"), hookSettings{scope, fmt.Sprintf("https://%s:%d", c.Host, ports[0]), authority})
+	hooks, err := webhooks(filepath.Join(config, "components", "webhook", "manifests.yaml"),
+		hookSettings{scope, fmt.Sprintf("https://%s:%d", c.Host, ports[0]), authority})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -52,7 +52,8 @@ func webhooks(manifests string, s hookSettings) ([]byte, error) {
 	}
 	mutating.Name, validating.Name = "kueue-"+s.scope, "kueue-"+s.scope
 	mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionv1.MutatingWebhook) bool { return !wanted(w.ClientConfig) })
-	validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionv1.ValidatingWebhook) bool { return !wanted(w.ClientConfig) })
+	validating.Webhooks = slices.DeleteFunc(validating.Webhooks,
+		func(w admissionv1.ValidatingWebhook) bool { return !wanted(w.ClientConfig) })
 	for i := range mutating.Webhooks {
 		w := &mutating.Webhooks[i]
 		w.ClientConfig, w.NamespaceSelector = s.client(w.ClientConfig)

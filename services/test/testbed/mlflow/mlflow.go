@@ -1,5 +1,5 @@
-// Package mlflow gives a test a real tracking server of MLflow, with a database of SQLite. Its program comes from PyPI the first time, which
-// takes some minutes. It is started only where BAI_MLFLOW is 1; else the test is skipped.
+// Package mlflow gives a test a real tracking server of MLflow, with a database of SQLite. Its program comes from PyPI the first time,
+// which takes some minutes. It is started only where BAI_MLFLOW is 1; else the test is skipped.
 package mlflow
 
 import (
@@ -42,7 +42,8 @@ func Start(tb testing.TB) *Server {
 	}
 	dir, at := tb.TempDir(), port.ForTest(tb, 1)[0]
 	cmd := exec.Command(python, "-m", "mlflow", "server", "--backend-store-uri", "sqlite:///"+filepath.Join(dir, "mlflow.db"), //nolint:noctx // it ends with the test
-		"--artifacts-destination", filepath.Join(dir, "artifacts"), "--host", "127.0.0.1", "--port", strconv.Itoa(at), "--workers", "1") // several are killed if they do not answer each other within seconds
+		// several are killed if they do not answer each other within seconds
+		"--artifacts-destination", filepath.Join(dir, "artifacts"), "--host", "127.0.0.1", "--port", strconv.Itoa(at), "--workers", "1")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, tb.Output(), tb.Output()
 	cmd.Env = append(os.Environ(), "MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its workers end with it

@@ -120,7 +120,8 @@ func Start(tb testing.TB, c *testbed.Cluster, scope string) {
 	}
 	defer out.Close() //nolint:errcheck // the process has it
 	//nolint:gosec,noctx // built here, and ends with the test
-	p := exec.Command(path, "-kubeConfig", c.Kubeconfig, "-namespace", scope, "-lock-namespace", scope, "-kube-api-qps", "50", "-kube-api-burst", "100")
+	p := exec.Command(path, "-kubeConfig", c.Kubeconfig, "-namespace", scope, "-lock-namespace", scope, "-kube-api-qps",
+		"50", "-kube-api-burst", "100")
 	p.Stdout, p.Stderr = out, out
 	if err := kit.Start(p); err != nil {
 		tb.Fatal(err)

@@ -45,7 +45,8 @@ func Start(tb testing.TB) *Server {
 	home, at := jvm.NewHome(tb, "postgres"), strconv.Itoa(port.ForTest(tb, 1)[0])
 	home.Write(tb, "password", password+"\n")
 	data := home.Path("data")
-	home.Run(tb, env, filepath.Join(programs.Bin, "initdb"), "-D", data, "-U", user, "--pwfile="+home.Path("password"), "--auth=scram-sha-256",
+	home.Run(tb, env, filepath.Join(programs.Bin, "initdb"), "-D", data, "-U", user,
+		"--pwfile="+home.Path("password"), "--auth=scram-sha-256",
 		"--encoding=UTF8", "--locale=C", "--no-sync")
 	home.Begin(tb, answerFunc(home, programs, env, at), env, filepath.Join(programs.Bin, "postgres"), "-D", data, "-p", at,
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off")

@@ -48,7 +48,10 @@ func startGitHub(t *testing.T) *GitHub {
 
 func (g *GitHub) settings(t *testing.T) map[string]any {
 	t.Helper()
-	return map[string]any{"kind": "github", "url": g.server.URL, "username": hubAccount, "token_file": secret(t, hubToken), "repositories": []string{hubName}}
+	return map[string]any{
+		"kind": "github", "url": g.server.URL, "username": hubAccount, "token_file": secret(t, hubToken),
+		"repositories": []string{hubName},
+	}
 }
 
 // Statuses returns the newest state of each context of a commit.
@@ -91,7 +94,8 @@ func (g *GitHub) take(w http.ResponseWriter, r *http.Request, body []byte) {
 	case name == "":
 	case !bearer(r, hubToken):
 		code = http.StatusUnauthorized
-	case r.Header.Get("User-Agent") == "" || r.Header.Get("Accept") != "application/vnd.github+json" || r.Header.Get("X-Github-Api-Version") != "2022-11-28":
+	case r.Header.Get("User-Agent") == "" || r.Header.Get("Accept") != "application/vnd.github+json" ||
+		r.Header.Get("X-Github-Api-Version") != "2022-11-28":
 		code = http.StatusForbidden
 	default:
 		var answer any
@@ -135,7 +139,8 @@ func (g *GitHub) setStatus(commit string, body []byte) (answer any, code int) {
 		Context     string `json:"context"`
 	}
 	states := []string{"error", "failure", "pending", "success"}
-	if strictly(body, &s) != nil || !slices.Contains(states, s.State) || utf8.RuneCountInString(s.Description) > 140 || utf8.RuneCountInString(s.Context) > 255 {
+	if strictly(body, &s) != nil || !slices.Contains(states, s.State) || utf8.RuneCountInString(s.Description) > 140 ||
+		utf8.RuneCountInString(s.Context) > 255 {
 		return nil, http.StatusUnprocessableEntity
 	}
 	if g.statuses[commit] == nil {

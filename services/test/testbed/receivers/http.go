@@ -78,7 +78,8 @@ func (h *Webhook) take(w http.ResponseWriter, r *http.Request, body []byte) {
 		http.Error(w, "no", http.StatusBadRequest)
 		return
 	}
-	if want := post.Signed([]byte(webhookSecret), id, time.Unix(at, 0), body)["Webhook-Signature"]; r.Header.Get("Webhook-Signature") != want {
+	if want := post.Signed([]byte(webhookSecret), id, time.Unix(at, 0),
+		body)["Webhook-Signature"]; r.Header.Get("Webhook-Signature") != want {
 		h.refuse("%s is not signed", id)
 		http.Error(w, "no", http.StatusUnauthorized)
 		return
@@ -121,7 +122,8 @@ func (s *Slack) take(w http.ResponseWriter, r *http.Request, body []byte) {
 		Blocks []struct{ Type string }
 	}
 	id := noticeInText.FindSubmatch(body)
-	if err := json.Unmarshal(body, &m); err != nil || r.URL.Path != "/services/T0/B0/token" || len(m.Blocks) == 0 || len(m.Blocks) > 50 || len([]rune(m.Text)) > 4000 || id == nil {
+	if err := json.Unmarshal(body, &m); err != nil || r.URL.Path != "/services/T0/B0/token" || len(m.Blocks) == 0 || len(m.Blocks) > 50 ||
+		len([]rune(m.Text)) > 4000 || id == nil {
 		s.refuse("%s: %v: %s", r.URL.Path, err, body)
 		http.Error(w, "invalid_payload", http.StatusBadRequest)
 		return

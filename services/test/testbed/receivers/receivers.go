@@ -1,6 +1,6 @@
-// Package receivers gives a test places for notices that are strict about what they take, and that can be told to fail: a webhook that checks
-// signatures, an incoming webhook of Slack's kind, a mail server with STARTTLS and AUTH, GitHub, and Alertmanager, the real one where real servers
-// are asked for.
+// Package receivers gives a test places for notices that are strict about what they take, and that can be told to fail: a webhook that
+// checks signatures, an incoming webhook of Slack's kind, a mail server with STARTTLS and AUTH, GitHub, and Alertmanager, the real one
+// where real servers are asked for.
 package receivers
 
 import (
@@ -105,9 +105,13 @@ const Names = `["hook", "chat", "mail", "hub", "pager"]`
 // Start starts servers, which end with the test.
 func Start(t *testing.T) *Servers {
 	t.Helper()
-	s := &Servers{Webhook: startWebhook(t), Slack: startSlack(t), Mail: startMail(t), GitHub: startGitHub(t), Alertmanager: startAlertmanager(t)}
+	s := &Servers{
+		Webhook: startWebhook(t), Slack: startSlack(t), Mail: startMail(t), GitHub: startGitHub(t),
+		Alertmanager: startAlertmanager(t),
+	}
 	s.Settings = map[string]any{
-		"hook": s.Webhook.settings(t), "chat": s.Slack.settings(t), "mail": s.Mail.settings(t), "hub": s.GitHub.settings(t), "pager": s.Alertmanager.settings(),
+		"hook": s.Webhook.settings(t), "chat": s.Slack.settings(t), "mail": s.Mail.settings(t), "hub": s.GitHub.settings(t),
+		"pager": s.Alertmanager.settings(),
 	}
 	return s
 }

@@ -41,7 +41,10 @@ func Start(tb testing.TB) *Server {
 		tb.Skip("needs a server of S3's protocol: set BAI_TEST_REAL=1 to have one built and started")
 	}
 	program, addr := build(tb), port.Addr(tb)
-	s := &Server{Endpoint: "http://" + addr, AccessKey: "bai-test", SecretKey: "bai-test-secret", Region: "us-east-1", Dir: filepath.Join(tb.TempDir(), "objects")}
+	s := &Server{
+		Endpoint: "http://" + addr, AccessKey: "bai-test", SecretKey: "bai-test-secret", Region: "us-east-1",
+		Dir: filepath.Join(tb.TempDir(), "objects"),
+	}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil { //nolint:gosec // the server may run as another
 		tb.Fatal(err)
 	}
@@ -104,7 +107,8 @@ func build(tb testing.TB) string {
 	if _, err := os.Stat(program); err == nil {
 		return program
 	}
-	c := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program+".new", "github.com/versity/versitygw/cmd/versitygw")
+	c := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program+".new",
+		"github.com/versity/versitygw/cmd/versitygw")
 	c.Dir = filepath.Join(root, "services", "test", "testbed", "s3", "program")
 	c.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if output, err := c.CombinedOutput(); err != nil {

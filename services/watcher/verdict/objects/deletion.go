@@ -16,8 +16,8 @@ func DeletionRequestedAt(p corev1.Pod) time.Time {
 	return requestedAt
 }
 
-// HasLostDeletionRequest reports whether the deletion of a pod may have been requested earlier than its times say: kubelet deletes a pod for
-// good once its containers have ended, and the API server then has the time of that.
+// HasLostDeletionRequest reports whether the deletion of a pod may have been requested earlier than its times say: kubelet deletes a pod
+// for good once its containers have ended, and the API server then has the time of that.
 func HasLostDeletionRequest(p corev1.Pod) bool {
 	grace, own := p.DeletionGracePeriodSeconds, p.Spec.TerminationGracePeriodSeconds
 	if grace == nil || *grace != 0 || own != nil && *own == 0 {

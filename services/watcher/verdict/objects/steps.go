@@ -20,7 +20,8 @@ func StepName(container string) (string, bool) {
 
 // RunsAlways reports whether a container of a pod is that of a step that runs at the end of the pod: a sidecar.
 func RunsAlways(p corev1.Pod, name string) bool {
-	return slices.Contains(always.Steps(p.Spec), strings.TrimPrefix(name, cluster.ContainerStep)) && strings.HasPrefix(name, cluster.ContainerStep)
+	return slices.Contains(always.Steps(p.Spec), strings.TrimPrefix(name, cluster.ContainerStep)) &&
+		strings.HasPrefix(name, cluster.ContainerStep)
 }
 
 // isLaterStep reports whether a container of a pod is that of a step after the benchmark.

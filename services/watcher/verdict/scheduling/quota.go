@@ -8,11 +8,13 @@ import (
 
 // Forbidden reports whether a pod will always be refused for this reason. A quota may become free later.
 func Forbidden(message string) bool {
-	return (strings.Contains(message, "is forbidden") || strings.Contains(message, "is invalid") || strings.Contains(message, "denied the request")) &&
+	return (strings.Contains(message, "is forbidden") || strings.Contains(message, "is invalid") ||
+		strings.Contains(message, "denied the request")) &&
 		!strings.Contains(message, "exceeded quota")
 }
 
-// OverQuota reports whether a message refuses pods because of what others use of a quota, which is large enough for the pod that was refused.
+// OverQuota reports whether a message refuses pods because of what others use of a quota, which is large enough for the pod that was
+// refused.
 func OverQuota(message string) bool {
 	_, words, _ := strings.Cut(message, "exceeded quota: ")
 	_, words, _ = strings.Cut(words, "requested: ")

@@ -31,8 +31,8 @@ func TooLarge(message string) bool {
 }
 
 // LackingNodes returns a part of a status: how many nodes a run lacks, if a scheduler's message says that a pod found none because each pod
-// of the run has a node of its own (hardware.apart); waiting is the number of its pods without one. The part is "" if the message has another
-// reason. The result tooFew means that fewer nodes may have its pods than it has pods, busy or not.
+// of the run has a node of its own (hardware.apart); waiting is the number of its pods without one. The part is "" if the message has
+// another reason. The result tooFew means that fewer nodes may have its pods than it has pods, busy or not.
 func LackingNodes(message string, p corev1.Pod, waiting, pods int) (lacking string, tooFew bool) {
 	if !isApart(p) || !strings.Contains(message, "didn't match pod anti-affinity rules") {
 		return "", false
@@ -64,8 +64,8 @@ func isApart(p corev1.Pod) bool {
 		})
 }
 
-// countNodes returns how many nodes a scheduler's message says the cluster has, and how many of them may have the pod once they are well and
-// not busy. Both are zero if it does not say.
+// countNodes returns how many nodes a scheduler's message says the cluster has, and how many of them may have the pod once they are well
+// and not busy. Both are zero if it does not say.
 func countNodes(message string) (all, open int) {
 	reasons, _, _ := strings.Cut(message, "preemption: ")
 	m := regexp.MustCompile(`^0/(\d+) nodes are available: `).FindStringSubmatch(reasons)

@@ -89,7 +89,8 @@ func readHydra(message string) hydraEnd {
 	if m := regexp.MustCompile(`(?m)^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: .*\(signal (\d+)\)\s*$`).FindStringSubmatch(message); m != nil {
 		named, _ = strconv.Atoi(m[1]) // only digits
 	}
-	frame := regexp.MustCompile(hydraFrame + `\n=\s+(?:RANK (\d+) )?PID \d+ RUNNING AT (\S+)\n=\s+(EXIT CODE|EXIT STATUS|KILLED BY SIGNAL): (\d+)`)
+	frame := regexp.MustCompile(hydraFrame +
+		`\n=\s+(?:RANK (\d+) )?PID \d+ RUNNING AT (\S+)\n=\s+(EXIT CODE|EXIT STATUS|KILLED BY SIGNAL): (\d+)`)
 	for _, m := range frame.FindAllStringSubmatch(message, -1) {
 		number, _ := strconv.Atoi(m[4]) // only digits
 		signal := number

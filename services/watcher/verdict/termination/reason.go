@@ -44,14 +44,18 @@ func Reason(t *corev1.ContainerStateTerminated, subject, limit string) (event.Re
 		n := hydraSignal(t.Message)
 		return event.Signaled, fmt.Sprintf("%s was ended by signal %d%s (exit code %d)%s", subject, n, signalName(n), code, tail)
 	case code > exitSignal && code <= exitSignal+maxSignal:
-		return event.Signaled, fmt.Sprintf("%s was ended by signal %d%s (exit code %d)%s", subject, code-exitSignal, signalName(code-exitSignal), code, tail)
+		return event.Signaled, fmt.Sprintf("%s was ended by signal %d%s (exit code %d)%s", subject, code-exitSignal,
+			signalName(code-exitSignal), code, tail)
 	}
 	return event.NonZeroExit, fmt.Sprintf("%s ended with exit code %d%s", subject, code, tail)
 }
 
 // signalName returns the names of the signals that people meet.
 func signalName(n int) string {
-	names := map[int]string{1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 13: "PIPE", 15: "TERM"}
+	names := map[int]string{
+		1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL",
+		11: "SEGV", 13: "PIPE", 15: "TERM",
+	}
 	if name, ok := names[n]; ok {
 		return " SIG" + name
 	}

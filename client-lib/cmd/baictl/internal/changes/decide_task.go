@@ -24,7 +24,10 @@ type Occurrence struct {
 func OfTask(h *baiv1.QueryHistoryResponse) []SeriesReport {
 	all := make([]SeriesReport, 0, len(h.GetSeries()))
 	for _, s := range h.GetSeries() {
-		r := SeriesReport{Series: series.Name(s), Notes: append([]string{}, s.GetNotes()...), Changes: make([]Change, 0, len(s.GetChanges()))}
+		r := SeriesReport{
+			Series: series.Name(s), Notes: append([]string{}, s.GetNotes()...),
+			Changes: make([]Change, 0, len(s.GetChanges())),
+		}
 		if levels := s.GetLevels(); len(levels) > 0 {
 			r.Points = int(levels[len(levels)-1].GetLast()) + 1
 		}
@@ -39,10 +42,12 @@ func OfTask(h *baiv1.QueryHistoryResponse) []SeriesReport {
 func taskChange(c *baiv1.HistoryChange) Change {
 	out := Change{
 		Index: int(c.GetIndex()), Time: c.GetTime().AsTime().Format(time.RFC3339Nano), Kind: changepoint.Kind(c.GetKind()),
-		Direction: c.GetDirection(), Verdict: c.GetVerdict(), Before: number(c.GetBefore()), After: number(c.GetAfter()), Magnitude: number(c.GetMagnitude()),
-		P: number(c.GetP()), Range: [2]int{int(c.GetRangeFirst()), int(c.GetRangeLast())},
+		Direction: c.GetDirection(), Verdict: c.GetVerdict(), Before: number(c.GetBefore()), After: number(c.GetAfter()),
+		Magnitude: number(c.GetMagnitude()),
+		P:         number(c.GetP()), Range: [2]int{int(c.GetRangeFirst()), int(c.GetRangeLast())},
 		Occurrence: &Occurrence{
-			Run: c.GetRunId(), VersionBefore: c.GetVersionBefore(), VersionAfter: c.GetVersionAfter(), Subjects: append([]string{}, c.GetSubjects()...),
+			Run: c.GetRunId(), VersionBefore: c.GetVersionBefore(), VersionAfter: c.GetVersionAfter(),
+			Subjects: append([]string{}, c.GetSubjects()...),
 		},
 	}
 	if out.Magnitude == nil {

@@ -20,11 +20,17 @@ func CSV(c *baiv1.CompareRunsResponse) [][]string {
 		"new_n", "new_median", "new_low", "new_high", "change", "low", "high", "relative", "test", "p", "adjusted_p", "needed", "shows",
 	}}
 	for _, s := range c.GetSeries() {
-		row := []string{s.GetMetric(), s.GetUnit(), printer.Labels(s.GetLabels()), s.GetDirection(), s.GetCell(), s.GetVerdict(), s.GetReason()}
+		row := []string{
+			s.GetMetric(), s.GetUnit(), printer.Labels(s.GetLabels()), s.GetDirection(), s.GetCell(),
+			s.GetVerdict(), s.GetReason(),
+		}
 		row = append(append(row, sideColumns(s.GetOld())...), sideColumns(s.GetNew())...)
 		change, relative := []string{"", "", ""}, ""
 		if d := s.GetChange(); d != nil {
-			change = []string{printer.Exact(d.GetValue()), printer.Exact(d.GetInterval().GetLow()), printer.Exact(d.GetInterval().GetHigh())}
+			change = []string{
+				printer.Exact(d.GetValue()), printer.Exact(d.GetInterval().GetLow()),
+				printer.Exact(d.GetInterval().GetHigh()),
+			}
 			relative = strconv.FormatBool(d.GetRelative())
 		}
 		row = append(append(row, change...), relative, s.GetTest(), printer.Exact(s.GetP()), printer.Exact(s.GetAdjustedP()))
@@ -61,7 +67,8 @@ func Markdown(c *baiv1.CompareRunsResponse) string {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "**%s**, %s compared with %s\n\n%s", escape(Summary(c)), code(c.GetNew().GetOperand()), code(c.GetOld().GetOperand()), t.Markdown())
+	fmt.Fprintf(&text, "**%s**, %s compared with %s\n\n%s", escape(Summary(c)), code(c.GetNew().GetOperand()),
+		code(c.GetOld().GetOperand()), t.Markdown())
 	for i, s := range Sentences(c) {
 		if i == 0 {
 			text.WriteString("\n")

@@ -40,7 +40,8 @@ func Compare(c compare.Comparer, base, other Side, metrics []string) (*baiv1.Com
 		delete(before, s.key())
 		s.Direction = cmp.Or(s.Direction, o.Direction)
 		res.Series = append(res.Series, &baiv1.SeriesComparison{
-			Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: s.Direction, Old: &baiv1.SideValues{Values: o.Values}, New: &baiv1.SideValues{Values: s.Values},
+			Metric: s.Metric, Unit: s.Unit, Labels: s.Labels, Direction: s.Direction, Old: &baiv1.SideValues{Values: o.Values},
+			New: &baiv1.SideValues{Values: s.Values},
 		})
 		inputs = append(inputs, compare.Metric{Direction: judge.Direction(s.Direction), Base: runs(o.Values), Other: runs(s.Values)})
 	}
@@ -51,7 +52,8 @@ func Compare(c compare.Comparer, base, other Side, metrics []string) (*baiv1.Com
 	slices.Sort(onlyOld)
 	res.Notes = append(aloneNotes(base.Operand, onlyOld), aloneNotes(other.Operand, onlyNew)...)
 	if len(inputs) == 0 {
-		return nil, &MismatchError{Message: strings.Join(append([]string{fmt.Sprintf("%s and %s have no metric in common", base.Operand, other.Operand)}, res.GetNotes()...), "; ")}
+		return nil, &MismatchError{Message: strings.Join(append([]string{fmt.Sprintf("%s and %s have no metric in common", base.Operand,
+			other.Operand)}, res.GetNotes()...), "; ")}
 	}
 	for i, found := range c.Compare(inputs...) {
 		fill(res.GetSeries()[i], found)

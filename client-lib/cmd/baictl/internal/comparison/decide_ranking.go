@@ -32,7 +32,10 @@ func RankingTable(s *baiv1.SeriesRanking, by string) printer.Table {
 		{Title: "LIKE PLACES"},
 	}}
 	for i, g := range s.GetGroups() {
-		t.Rows = append(t.Rows, []string{rankOf(g, i), printer.Clean(g.GetValue()), fmt.Sprint(g.GetValues().GetN()), values(g.GetValues(), false), rankingInterval(g), alike(g)})
+		t.Rows = append(t.Rows, []string{
+			rankOf(g, i), printer.Clean(g.GetValue()), fmt.Sprint(g.GetValues().GetN()),
+			values(g.GetValues(), false), rankingInterval(g), alike(g),
+		})
 	}
 	return t
 }
@@ -72,11 +75,13 @@ func RankingSentences(s *baiv1.SeriesRanking) []string {
 	for i, g := range groups {
 		for _, at := range g.GetAlike() {
 			if int(at) > i && int(at) < len(groups) {
-				all = append(all, fmt.Sprintf("%s and %s cannot be told apart", printer.Clean(g.GetValue()), printer.Clean(groups[at].GetValue())))
+				all = append(all, fmt.Sprintf("%s and %s cannot be told apart", printer.Clean(g.GetValue()),
+					printer.Clean(groups[at].GetValue())))
 			}
 		}
 		if g.GetLacking() > 0 {
-			all = append(all, fmt.Sprintf("%s is not compared: it needs %s more", printer.Clean(g.GetValue()), printer.Plural(g.GetLacking(), "run")))
+			all = append(all, fmt.Sprintf("%s is not compared: it needs %s more", printer.Clean(g.GetValue()),
+				printer.Plural(g.GetLacking(), "run")))
 		}
 	}
 	if few := fewest(s); few < s.GetNeeded() && len(groups) > 1 {
@@ -110,11 +115,15 @@ func RankingNotes(r *baiv1.RankRunsResponse) []string {
 
 // RankingCSV is a header, and a row for each group of each series.
 func RankingCSV(r *baiv1.RankRunsResponse) [][]string {
-	rows := [][]string{{"metric", "unit", "labels", "direction", "place", "value", "runs", "median", "low", "high", "level", "best", "alike", "lacking"}}
+	rows := [][]string{{
+		"metric", "unit", "labels", "direction", "place", "value", "runs", "median", "low", "high",
+		"level", "best", "alike", "lacking",
+	}}
 	for _, s := range r.GetSeries() {
 		for i, g := range s.GetGroups() {
 			row := []string{
-				s.GetMetric(), s.GetUnit(), printer.Labels(s.GetLabels()), s.GetDirection(), rankOf(g, i), g.GetValue(), fmt.Sprint(g.GetValues().GetN()),
+				s.GetMetric(), s.GetUnit(), printer.Labels(s.GetLabels()), s.GetDirection(), rankOf(g, i), g.GetValue(),
+				fmt.Sprint(g.GetValues().GetN()),
 				printer.Exact(g.GetValues().GetMedian()),
 			}
 			if i := g.GetValues().GetInterval(); i != nil {
@@ -122,7 +131,8 @@ func RankingCSV(r *baiv1.RankRunsResponse) [][]string {
 			} else {
 				row = append(row, "", "", "")
 			}
-			rows = append(rows, append(row, strconv.FormatBool(g.GetBest()), strings.ReplaceAll(alike(g), ", ", " "), fmt.Sprint(g.GetLacking())))
+			rows = append(rows, append(row, strconv.FormatBool(g.GetBest()),
+				strings.ReplaceAll(alike(g), ", ", " "), fmt.Sprint(g.GetLacking())))
 		}
 	}
 	return rows

@@ -85,7 +85,8 @@ func ToJudge(c *baiv1.CompareRunsResponse, metrics []string) ([]*baiv1.SeriesCom
 
 // ofPlatform reports whether the platform measures a metric itself.
 func ofPlatform(metric string) bool {
-	return slices.ContainsFunc([]string{"run.", "system.", "cost.", "energy."}, func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
+	return slices.ContainsFunc([]string{"run.", "system.", "cost.", "energy."},
+		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
 // Pairs are the values of repeated runs, and what they say.
@@ -112,7 +113,8 @@ func NewPairs(series []*baiv1.SeriesComparison, minChange float64, maxRuns int) 
 	p := &Pairs{comparer: comparer}
 	for _, s := range series {
 		p.series = append(p.series, &baiv1.SeriesComparison{
-			Metric: s.GetMetric(), Unit: s.GetUnit(), Labels: s.GetLabels(), Direction: s.GetDirection(), Old: &baiv1.SideValues{}, New: &baiv1.SideValues{},
+			Metric: s.GetMetric(), Unit: s.GetUnit(), Labels: s.GetLabels(), Direction: s.GetDirection(),
+			Old: &baiv1.SideValues{}, New: &baiv1.SideValues{},
 		})
 	}
 	p.judge()

@@ -146,7 +146,8 @@ func excluded(s *baiv1.ComparedSide) []string {
 	}
 	var all []string
 	for _, why := range order {
-		all = append(all, printer.Clean(fmt.Sprintf("%s: %s (%s) left out, %s", s.GetOperand(), printer.Plural(len(ids[why]), "run"), nameList(ids[why]), why)))
+		all = append(all, printer.Clean(fmt.Sprintf("%s: %s (%s) left out, %s", s.GetOperand(),
+			printer.Plural(len(ids[why]), "run"), nameList(ids[why]), why)))
 	}
 	if more := int(s.GetExcludedCount()) - len(s.GetExcluded()); more > 0 {
 		all = append(all, fmt.Sprintf("%s: %s more left out", printer.Clean(s.GetOperand()), printer.Plural(more, "run")))

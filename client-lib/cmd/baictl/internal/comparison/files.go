@@ -101,7 +101,10 @@ func readBMF(r io.Reader) ([]FileSeries, error) {
 	var all []FileSeries
 	for _, m := range read.Metrics {
 		if m.Labels["bound"] == "" {
-			all = append(all, FileSeries{Metric: m.Name, Unit: m.Unit, Labels: m.Labels, Direction: string(m.Direction), Values: []float64{m.Value}})
+			all = append(all, FileSeries{
+				Metric: m.Name, Unit: m.Unit, Labels: m.Labels,
+				Direction: string(m.Direction), Values: []float64{m.Value},
+			})
 		}
 	}
 	return all, nil
@@ -114,7 +117,10 @@ func readGo(name string, r io.Reader, warnings io.Writer) ([]FileSeries, error) 
 	}
 	all := make([]FileSeries, len(read))
 	for i, m := range read {
-		all[i] = FileSeries{Metric: m.Unit, Labels: map[string]string{labelBenchmark: m.Benchmark}, Direction: directionOf(m), Values: m.Values}
+		all[i] = FileSeries{
+			Metric: m.Unit, Labels: map[string]string{labelBenchmark: m.Benchmark},
+			Direction: directionOf(m), Values: m.Values,
+		}
 		if m.Package != "" {
 			all[i].Labels[labelPackage] = m.Package
 		}

@@ -92,7 +92,10 @@ func Parse(path string, text []byte) (Contexts, error) {
 		}
 	}
 	if _, ok := c.All[c.Current]; c.Current != "" && !ok {
-		return Contexts{}, &FileError{Path: path, Message: fmt.Sprintf("current = %q: there is no context of that name, only %q", c.Current, c.Names())}
+		return Contexts{}, &FileError{
+			Path:    path,
+			Message: fmt.Sprintf("current = %q: there is no context of that name, only %q", c.Current, c.Names()),
+		}
 	}
 	return c, nil
 }

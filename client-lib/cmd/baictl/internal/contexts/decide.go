@@ -72,7 +72,8 @@ type UnknownError struct {
 // Error says which there are.
 func (e *UnknownError) Error() string {
 	if len(e.Known) == 0 {
-		return fmt.Sprintf("%s %q: there are no contexts yet (make one: baictl config set-context %s --server HOST:PORT)", e.From, e.Name, e.Name)
+		return fmt.Sprintf("%s %q: there are no contexts yet (make one: baictl config set-context %s --server HOST:PORT)", e.From, e.Name,
+			e.Name)
 	}
 	known := make([]string, len(e.Known))
 	for i, name := range e.Known {

@@ -149,7 +149,13 @@ func itemsOf(documents []document.Value) []document.Value {
 	for _, v := range documents {
 		if items := v.Peek("items"); v.Peek("kind").Raw() == "List" && items.Kind() == document.List {
 			all = append(all, items.Elements()...)
-			for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"items"}, {"metadata", "resourceVersion"}, {"metadata", "selfLink"}} {
+			for _, path := range [][]string{
+				{"apiVersion"},
+				{"kind"},
+				{"items"},
+				{"metadata", "resourceVersion"},
+				{"metadata", "selfLink"},
+			} {
 				v.Get(path...)
 			}
 			v.Unknown()

@@ -179,7 +179,8 @@ func resumeHint(e *DetachedError) string {
 func unavailableHint(e *bai.UnavailableError) string {
 	switch {
 	case e.RunID != "":
-		return fmt.Sprintf("run %s may still be run: submit again with --idempotency-key %s, or look: baictl get %s", e.RunID, e.Key, e.RunID)
+		return fmt.Sprintf("run %s may still be run: submit again with --idempotency-key %s, or look: baictl get %s", e.RunID, e.Key,
+			e.RunID)
 	case e.Away:
 		return "is `bai standalone` running? else give --server or BAI_SERVER"
 	default:

@@ -38,7 +38,8 @@ func CompletenessText(c *baiv1.Completeness) string {
 
 // StoredText counts the stored data of a run.
 func StoredText(c *baiv1.Completeness) string {
-	text := fmt.Sprintf("%s, %s", printer.Plural(int(c.GetSamples()-c.GetSystemSamples()), "sample"), printer.Plural(int(c.GetLines()), "line"))
+	text := fmt.Sprintf("%s, %s", printer.Plural(int(c.GetSamples()-c.GetSystemSamples()), "sample"),
+		printer.Plural(int(c.GetLines()), "line"))
 	if n := c.GetSystemSamples(); n > 0 {
 		text += fmt.Sprintf(", %s of the system", printer.Plural(int(n), "sample"))
 	}

@@ -30,7 +30,8 @@ type Column struct {
 // that is nil is missing. The file names the version of baictl. The same table has the same
 // bytes.
 func Write(w io.Writer, version string, columns []Column, rows [][]any) error {
-	out := parquet.NewWriter(w, parquet.NewSchema("results", newSchema(columns)), parquet.Compression(&parquet.Snappy), parquet.CreatedBy("baictl", version, ""))
+	out := parquet.NewWriter(w, parquet.NewSchema("results", newSchema(columns)), parquet.Compression(&parquet.Snappy),
+		parquet.CreatedBy("baictl", version, ""))
 	for _, row := range rows {
 		values := make(parquet.Row, len(row))
 		for i, v := range row {

@@ -50,7 +50,8 @@ func Plural[N int | int32](n N, noun string) string {
 
 // SetSize is the numbers of a set's cells and runs: "set sizes, 6 cells, 12 runs".
 func SetSize(s *baiv1.Set) string {
-	return Clean(fmt.Sprintf("set %s, %s, %s", cmp.Or(s.GetName(), s.GetId()), Plural(s.GetCellCount(), "cell"), Plural(s.GetRunCount(), "run")))
+	return Clean(fmt.Sprintf("set %s, %s, %s", cmp.Or(s.GetName(), s.GetId()), Plural(s.GetCellCount(), "cell"),
+		Plural(s.GetRunCount(), "run")))
 }
 
 // CellRuns is how many runs each cell of a set has: "2 repetitions and 1 warm-up". Where the
@@ -68,5 +69,6 @@ func CellRuns(s *baiv1.Set, warmup string) string {
 
 // Set is a set on one line.
 func Set(s *baiv1.Set) string {
-	return Clean(fmt.Sprintf("set %s, %s, %s: %s", cmp.Or(s.GetName(), s.GetId()), Plural(s.GetCellCount(), "cell"), SetStatus(s), SetCounts(s)))
+	return Clean(fmt.Sprintf("set %s, %s, %s: %s", cmp.Or(s.GetName(), s.GetId()),
+		Plural(s.GetCellCount(), "cell"), SetStatus(s), SetCounts(s)))
 }

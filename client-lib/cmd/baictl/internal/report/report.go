@@ -53,7 +53,8 @@ type Source struct {
 }
 
 func (s Source) text() string {
-	return fmt.Sprintf("Made by baictl %s at %s, from %s.", printer.Clean(s.Version), s.Time.UTC().Format(timeFormat), printer.Clean(s.Server))
+	return fmt.Sprintf("Made by baictl %s at %s, from %s.", printer.Clean(s.Version),
+		s.Time.UTC().Format(timeFormat), printer.Clean(s.Server))
 }
 
 func (p page) html() (string, error) {
@@ -90,7 +91,10 @@ func (f *facts) add(label, value string) {
 // environment is a section about the machines, the system and the image of a run.
 func environment(title string, e *baiv1.Environment) section {
 	s := section{Title: title}
-	t := table{Caption: "As the containers of the run saw it", Table: printer.Table{Columns: []printer.Column{{Title: "What"}, {Title: "Value"}}}}
+	t := table{
+		Caption: "As the containers of the run saw it",
+		Table:   printer.Table{Columns: []printer.Column{{Title: "What"}, {Title: "Value"}}},
+	}
 	for _, line := range printer.Environment(e) {
 		if line.Value != "" {
 			t.Rows = append(t.Rows, []string{line.Label, line.Value})

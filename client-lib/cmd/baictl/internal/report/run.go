@@ -33,9 +33,10 @@ type RunReport struct {
 // HTML returns the report on a run.
 func (r RunReport) HTML() (string, error) {
 	p := page{
-		Title: printer.Clean("Run " + cmp.Or(r.Run.GetName(), r.Run.GetId())), About: printer.Clean(r.Run.GetDescription()), Status: printer.Status(r.Run),
-		Why:   printer.Clean(exitcode.FailureText(r.Run.GetReason(), r.Run.GetFailureClass(), r.Run.GetMessage())),
-		Facts: r.facts(), Made: r.Source.text(),
+		Title: printer.Clean("Run " + cmp.Or(r.Run.GetName(), r.Run.GetId())), About: printer.Clean(r.Run.GetDescription()),
+		Status: printer.Status(r.Run),
+		Why:    printer.Clean(exitcode.FailureText(r.Run.GetReason(), r.Run.GetFailureClass(), r.Run.GetMessage())),
+		Facts:  r.facts(), Made: r.Source.text(),
 	}
 	p.Sections = append(p.Sections, r.metrics(), r.events())
 	if len(r.Artifacts) > 0 {
@@ -113,7 +114,8 @@ func (r RunReport) metrics() section {
 		s.Notes = append(s.Notes, printer.Clean(note))
 	}
 	if len(s.Tables) > 0 {
-		s.Notes = append(s.Notes, "from and to are the ends of the interval of the median over the samples of this run: it says how steady the run was, and nothing about the next one")
+		s.Notes = append(s.Notes,
+			"from and to are the ends of the interval of the median over the samples of this run: it says how steady the run was, and nothing about the next one")
 	}
 	return s
 }
@@ -142,7 +144,8 @@ func (r RunReport) events() section {
 		}
 		t.Rows = append(t.Rows, []string{
 			instant(c.GetTime()), printer.Precise(step.Since), fmt.Sprint(max(1, c.GetAttempt())), phase,
-			printer.Clean(cmp.Or(exitcode.FailureText(c.GetReason(), c.GetFailureClass(), c.GetMessage()), printer.Progress(c.GetProgress()))),
+			printer.Clean(cmp.Or(exitcode.FailureText(c.GetReason(), c.GetFailureClass(), c.GetMessage()),
+				printer.Progress(c.GetProgress()))),
 		})
 	}
 	s := section{Title: "Events", Tables: []table{t}}
@@ -153,7 +156,10 @@ func (r RunReport) events() section {
 }
 
 func (r RunReport) artifacts() section {
-	t := table{Caption: "Files that were kept", Table: printer.Table{Columns: []printer.Column{{Title: "Name"}, {Title: "Size", Right: true}, {Title: "SHA-256"}}}}
+	t := table{
+		Caption: "Files that were kept",
+		Table:   printer.Table{Columns: []printer.Column{{Title: "Name"}, {Title: "Size", Right: true}, {Title: "SHA-256"}}},
+	}
 	for _, a := range r.Artifacts {
 		t.Rows = append(t.Rows, []string{printer.Name(a.GetName()), printer.Bytes(a.GetSize()), printer.Clean(a.GetSha256())})
 	}
@@ -173,7 +179,8 @@ func (r RunReport) log() section {
 		if line.GetStderr() {
 			stream = "! "
 		}
-		fmt.Fprintf(&text, "%s %s-%d %s", line.GetTime().AsTime().UTC().Format("15:04:05.000"), printer.Clean(line.GetOrigin().GetRole()), line.GetOrigin().GetIndex(), stream)
+		fmt.Fprintf(&text, "%s %s-%d %s", line.GetTime().AsTime().UTC().Format("15:04:05.000"), printer.Clean(line.GetOrigin().GetRole()),
+			line.GetOrigin().GetIndex(), stream)
 		if len(shown) > maxLine {
 			text.WriteString(string(shown[:maxLine]) + " …\n")
 			continue

@@ -210,7 +210,13 @@ func placeText(place, cells int) string {
 
 // failures lists the runs that failed or were refused, the oldest first.
 func (s SetReport) failures() section {
-	t := table{Table: printer.Table{Columns: []printer.Column{{Title: "Run"}, {Title: "Cell"}, {Title: "Repetition"}, {Title: "Ended"}, {Title: "Why"}}}}
+	t := table{Table: printer.Table{Columns: []printer.Column{
+		{Title: "Run"},
+		{Title: "Cell"},
+		{Title: "Repetition"},
+		{Title: "Ended"},
+		{Title: "Why"},
+	}}}
 	runs := slices.SortedFunc(slices.Values(s.Runs), func(a, b *baiv1.Run) int {
 		return cmp.Or(a.GetCreateTime().AsTime().Compare(b.GetCreateTime().AsTime()), cmp.Compare(a.GetId(), b.GetId()))
 	})
@@ -259,7 +265,8 @@ func (s SetReport) environments() []section {
 		all = append(all, environment("Where run "+e.Run+" ran", e.Environment))
 	}
 	if len(all) > 1 {
-		all[0].Notes = append(all[0].Notes, "the fingerprints of the runs differ: their machines or images are not the same, and neither may be their numbers")
+		all[0].Notes = append(all[0].Notes,
+			"the fingerprints of the runs differ: their machines or images are not the same, and neither may be their numbers")
 	}
 	return all
 }

@@ -270,7 +270,8 @@ func SetNotes(cells []*baiv1.CellResult) []string {
 	}
 	var notes []string
 	if unsummarised > 0 {
-		notes = append(notes, printer.Plural(unsummarised, "repetition")+" without a summary: the samples are still being summarised, or there are none")
+		notes = append(notes, printer.Plural(unsummarised, "repetition")+
+			" without a summary: the samples are still being summarised, or there are none")
 	}
 	if incomplete > 0 {
 		notes = append(notes, printer.Plural(incomplete, "repetition")+" with samples that never came: the values are those of the others")

@@ -17,7 +17,8 @@ import (
 // empty. The change is that of the first point of a new level.
 func CSV(all []History) [][]string {
 	rows := [][]string{{
-		"metric", "unit", "labels", "cell", "direction", "point", "time", "run", "name", "version", "value", "low", "high", "level", "samples",
+		"metric", "unit", "labels", "cell", "direction", "point", "time", "run", "name", "version", "value",
+		"low", "high", "level", "samples",
 		"complete", "kind", "verdict", "magnitude", "p", "machine", "nodes", "image", "descriptor_sha256",
 	}}
 	for _, h := range all {
@@ -33,7 +34,8 @@ func CSV(all []History) [][]string {
 func (h History) csvRow(point int32, p *baiv1.HistoryPoint, c *baiv1.HistoryChange) []string {
 	r := h.run(point)
 	row := []string{
-		h.GetMetric(), h.GetUnit(), printer.Labels(h.GetLabels()), h.GetCell(), h.GetDirection(), strconv.Itoa(int(point)), timeUTC(r.GetTime()),
+		h.GetMetric(), h.GetUnit(), printer.Labels(h.GetLabels()), h.GetCell(), h.GetDirection(),
+		strconv.Itoa(int(point)), timeUTC(r.GetTime()),
 		r.GetRunId(), r.GetName(), r.GetVersion(), exact(p.GetValue()),
 	}
 	row = append(row, ends(p.GetInterval())...)
@@ -73,7 +75,8 @@ func ends(i *baiv1.Interval) []string {
 // effect are empty without one.
 func PowerCSV(all *baiv1.PlanPowerResponse, effect float64) [][]string {
 	rows := [][]string{{
-		"metric", "unit", "labels", "cell", "points", "lacking", "spread", "absolute", "runs_a_side", "change", "low", "high", "level", "hours",
+		"metric", "unit", "labels", "cell", "points", "lacking", "spread", "absolute", "runs_a_side", "change",
+		"low", "high", "level", "hours",
 		"effect", "needed", "needed_low", "needed_high", "cost", "currency",
 	}}
 	for _, s := range all.GetSeries() {

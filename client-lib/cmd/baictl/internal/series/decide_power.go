@@ -114,7 +114,8 @@ func (p Power) Title() string {
 	case math.IsNaN(p.GetSpread()):
 		return fmt.Sprintf("%s: %s, whose spread is not known", Name(p), points)
 	case p.GetAbsolute():
-		return fmt.Sprintf("%s: the spread of runs is %s, from %s", Name(p), strings.TrimSuffix(printer.Number(p.GetSpread())+" "+p.GetUnit(), " "), points)
+		return fmt.Sprintf("%s: the spread of runs is %s, from %s", Name(p),
+			strings.TrimSuffix(printer.Number(p.GetSpread())+" "+p.GetUnit(), " "), points)
 	}
 	return fmt.Sprintf("%s: the spread of runs is %s %%, from %s", Name(p), share(p.GetSpread())(p.GetSpread()), points)
 }
@@ -151,10 +152,12 @@ func (p Power) Answer(effect string) string {
 func PowerNotes(all *baiv1.PlanPowerResponse) []string {
 	notes := []string{"runs show a change of this size or a larger one with a probability of 80 %, in a test at 5 %"}
 	if c := all.GetRunCost(); c != nil {
-		notes = append(notes, fmt.Sprintf("a run costs %s, the median of the newest %s", printer.Money(c.GetAmount(), c.GetCurrency()), printer.Plural(c.GetRuns(), "run")))
+		notes = append(notes, fmt.Sprintf("a run costs %s, the median of the newest %s", printer.Money(c.GetAmount(), c.GetCurrency()),
+			printer.Plural(c.GetRuns(), "run")))
 	}
 	if s := all.GetRunSeconds(); s > 0 {
-		return append(notes, fmt.Sprintf("a run takes %s: run times are those of both sides, one run after another", printer.Precise(time.Duration(s*float64(time.Second)))))
+		return append(notes, fmt.Sprintf("a run takes %s: run times are those of both sides, one run after another",
+			printer.Precise(time.Duration(s*float64(time.Second)))))
 	}
 	return append(notes, "the time that a run takes is not known")
 }

@@ -77,7 +77,11 @@ func (h History) commonColumns(text func(*baiv1.HistoryChange) string) []column 
 		{printer.Column{Title: "RUN", Flex: true}, func(p int32) string { return runName(h.run(p)) }, true},
 		{printer.Column{Title: "VERSION", Flex: true}, func(p int32) string { return h.run(p).GetVersion() }, false},
 		{printer.Column{Title: "VALUE", Right: true}, func(p int32) string { return printer.Number(h.GetPoints()[p].GetValue()) }, true},
-		{printer.Column{Title: "INTERVAL"}, func(p int32) string { return intervalText(h.GetPoints()[p].GetInterval(), printer.Number) }, false},
+		{
+			printer.Column{Title: "INTERVAL"},
+			func(p int32) string { return intervalText(h.GetPoints()[p].GetInterval(), printer.Number) },
+			false,
+		},
 		{printer.Column{Title: ChangeTitle}, func(p int32) string { return mark(changes[p], text) }, false},
 	}
 }
@@ -87,7 +91,10 @@ func (h History) wideColumns() []column {
 		[]column{{printer.Column{Title: "POINT", Right: true}, func(p int32) string { return strconv.Itoa(int(p)) }, true}},
 		h.commonColumns(func(c *baiv1.HistoryChange) string { return outcome(c) + " " + changeSize(c, false) }),
 		[]column{
-			{printer.Column{Title: "SAMPLES", Right: true}, func(p int32) string { return printer.Number(float64(h.GetPoints()[p].GetSamples())) }, true},
+			{
+				printer.Column{Title: "SAMPLES", Right: true},
+				func(p int32) string { return printer.Number(float64(h.GetPoints()[p].GetSamples())) }, true,
+			},
 			{printer.Column{Title: "INCOMPLETE"}, h.incompleteText, false},
 			{printer.Column{Title: "MACHINE"}, func(p int32) string { return short(h.run(p).GetMachine()) }, false},
 			{printer.Column{Title: "NODES"}, func(p int32) string { return strings.Join(h.run(p).GetNodes(), ",") }, false},
@@ -193,7 +200,8 @@ func (h History) levelSentence(l *baiv1.HistoryLevel) string {
 func (h History) changeSentence(c *baiv1.HistoryChange) string {
 	run := h.run(c.GetIndex())
 	if c.GetKind() == Environment {
-		return fmt.Sprintf("other machines since run %s (%s): %s, not tested", runName(run), date(run.GetTime()), changeSize(c, true)) + h.differences(c)
+		return fmt.Sprintf("other machines since run %s (%s): %s, not tested", runName(run), date(run.GetTime()), changeSize(c, true)) +
+			h.differences(c)
 	}
 	text := fmt.Sprintf("%s since run %s (%s): %s, p=%.2g", outcome(c), runName(run), date(run.GetTime()), changeSize(c, true), c.GetP())
 	if c.GetKind() == "drift" {
@@ -212,7 +220,8 @@ func (h History) differences(c *baiv1.HistoryChange) string {
 	if versions := Versions(c); versions != "" {
 		text = "; version " + versions
 	}
-	subjects := slices.DeleteFunc(slices.Clone(c.GetSubjects()), func(s string) bool { return c.GetKind() == Environment && s == "machine" })
+	subjects := slices.DeleteFunc(slices.Clone(c.GetSubjects()),
+		func(s string) bool { return c.GetKind() == Environment && s == "machine" })
 	switch len(subjects) {
 	case 0:
 		return text

@@ -20,7 +20,8 @@ func ParseTime(cmd *cobra.Command, flag, text string, now time.Time, zone *time.
 	if ago, ok := span(text); ok {
 		return now.Add(-ago), nil
 	}
-	return time.Time{}, UsageErrorf(cmd, "--%s %q: want how long ago, as 90s, 2h or 3d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag, text)
+	return time.Time{}, UsageErrorf(cmd, "--%s %q: want how long ago, as 90s, 2h or 3d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z",
+		flag, text)
 }
 
 // ParseEnd reads a time as ParseTime does, but for spans, which are from now on.
@@ -34,7 +35,8 @@ func ParseEnd(cmd *cobra.Command, flag, text string, now time.Time, zone *time.L
 	if from, ok := span(text); ok && from > 0 {
 		return now.Add(from), nil
 	}
-	return time.Time{}, UsageErrorf(cmd, "--%s %q: want for how long, as 2h or 14d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag, text)
+	return time.Time{}, UsageErrorf(cmd, "--%s %q: want for how long, as 2h or 14d, or a time, as 2026-01-31 or 2026-01-31T15:04:05Z", flag,
+		text)
 }
 
 // shownTime reads a time of RFC 3339, or one as clocks in a zone show it.

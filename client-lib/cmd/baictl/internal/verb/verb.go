@@ -72,7 +72,8 @@ type commandGroup struct {
 func commandGroups(s *session.Session) []commandGroup {
 	return []commandGroup{
 		{"author", "Descriptors:", []*cobra.Command{
-			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), author.Sweep(s), author.Parser(s), author.Convert(s), catalog.Descriptors(s),
+			author.Init(s), author.Validate(s), author.Explain(s), author.Render(s), author.Diff(s), author.Sweep(s), author.Parser(s),
+			author.Convert(s), catalog.Descriptors(s),
 		}},
 		{"launch", "Making runs:", []*cobra.Command{
 			launch.Preflight(s), launch.Run(s), launch.Submit(s), launch.Rerun(s),

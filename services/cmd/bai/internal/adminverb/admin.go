@@ -158,7 +158,8 @@ func (o *adminClient) deadLetters() *cobra.Command {
 	}
 	var unsealed bool
 	replay := &cobra.Command{
-		Use: "replay OFFSET...", Short: "Write the messages once more, for services that can handle them by now", Args: cobra.MinimumNArgs(1),
+		Use: "replay OFFSET...", Short: "Write the messages once more, for services that can handle them by now",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.replay(c.Context(), args, unsealed) },
 	}
 	replay.Flags().BoolVar(&unsealed, "unsealed", false, "replay letters without a seal too, which services of earlier versions wrote")
@@ -178,7 +179,8 @@ func (o *adminClient) listDeadLetters(ctx context.Context, from int64, runID str
 			return err
 		}
 		if runID == "" || l.Run == runID {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", l.Offset, l.At.UTC().Format(time.RFC3339), escapeControl(l.Run), escapeControl(l.Type), escapeControl(l.Reason))
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", l.Offset, l.At.UTC().Format(time.RFC3339), escapeControl(l.Run),
+				escapeControl(l.Type), escapeControl(l.Reason))
 		}
 	}
 	return w.Flush()
@@ -359,7 +361,8 @@ func (f purge) month(now time.Time) (time.Time, error) {
 		return before, fmt.Errorf("--before %q is no month: give one as 2026-01", f.before)
 	}
 	if before.After(now.UTC()) {
-		return before, fmt.Errorf("--before %s: the months before it are not over: give %s or an earlier one", f.before, now.UTC().Format("2006-01"))
+		return before, fmt.Errorf("--before %s: the months before it are not over: give %s or an earlier one",
+			f.before, now.UTC().Format("2006-01"))
 	}
 	return before, nil
 }

@@ -49,7 +49,9 @@ no longer kept: then seals are demanded of all. It is never taken back.`,
 
 // withSeals calls do with the settings of the brokers and the signature policy in the
 // store.
-func (o *adminClient) withSeals(ctx context.Context, data string, do func(context.Context, kafka.Settings, kafka.SignaturePolicyStore) error) (err error) {
+func (o *adminClient) withSeals(
+	ctx context.Context, data string, do func(context.Context, kafka.Settings, kafka.SignaturePolicyStore) error,
+) (err error) {
 	var j joining.Settings
 	if data != "" {
 		if j, err = joining.Read(data); err != nil {
@@ -137,7 +139,8 @@ func (o *adminClient) requireSealsOfNewTopics(ctx context.Context, s kafka.Setti
 		return err
 	}
 	if len(a.Elasticsearch.Addresses) == 0 {
-		_, err := fmt.Fprintln(o.out, "messages without a seal are believed on the new topics: set elasticsearch.addresses, then run 'bai admin seals require'")
+		_, err := fmt.Fprintln(o.out,
+			"messages without a seal are believed on the new topics: set elasticsearch.addresses, then run 'bai admin seals require'")
 		return err
 	}
 	docs, err := program.OpenStore(ctx, "", a.Elasticsearch)
@@ -145,6 +148,7 @@ func (o *adminClient) requireSealsOfNewTopics(ctx context.Context, s kafka.Setti
 		return err
 	}
 	defer func() { err = errors.Join(err, docs.Close()) }()
-	_, err = kafka.SignaturePolicyStore{Docs: docs}.Update(ctx, func(was kafka.SignaturePolicy) kafka.SignaturePolicy { return was.RequireAll(made...) })
+	_, err = kafka.SignaturePolicyStore{Docs: docs}.Update(ctx,
+		func(was kafka.SignaturePolicy) kafka.SignaturePolicy { return was.RequireAll(made...) })
 	return err
 }

@@ -29,7 +29,8 @@ func warnShared(path string, mode uint32) string {
 	if mode&groupWrites == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the group of %s can write to it (mode %04o), and so change what the platform runs: chmod %04o it", path, mode, mode&^groupWrites)
+	return fmt.Sprintf("the group of %s can write to it (mode %04o), and so change what the platform runs: chmod %04o it",
+		path, mode, mode&^groupWrites)
 }
 
 // Remedy returns a remedy for an error about a file in the data folder dir. It is empty

@@ -31,12 +31,14 @@ func (g Groups) limits(cpu, memory int64) []limitFile {
 	if cpu > 0 && g.unified {
 		all = append(all, limitFile{g.cpu, "cpu.max", quota + " " + strconv.Itoa(period), false})
 	} else if cpu > 0 {
-		all = append(all, limitFile{g.cpu, "cpu.cfs_period_us", strconv.Itoa(period), false}, limitFile{g.cpu, "cpu.cfs_quota_us", quota, false})
+		all = append(all, limitFile{g.cpu, "cpu.cfs_period_us", strconv.Itoa(period), false},
+			limitFile{g.cpu, "cpu.cfs_quota_us", quota, false})
 	}
 	if memory > 0 && g.unified {
 		all = append(all, limitFile{g.memory, "memory.max", bytes, false}, limitFile{g.memory, "memory.swap.max", "0", true})
 	} else if memory > 0 {
-		all = append(all, limitFile{g.memory, "memory.limit_in_bytes", bytes, false}, limitFile{g.memory, "memory.memsw.limit_in_bytes", bytes, true})
+		all = append(all, limitFile{g.memory, "memory.limit_in_bytes", bytes, false},
+			limitFile{g.memory, "memory.memsw.limit_in_bytes", bytes, true})
 	} else {
 		all = append(all, limitFile{base: g.memory})
 	}

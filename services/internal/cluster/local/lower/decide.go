@@ -300,12 +300,14 @@ func container(in Input, c corev1.Container, init bool) (shimapi.Container, *Mis
 	if runsUserCommand(c) {
 		made.CPU, made.Memory = limits(c.Resources)
 	}
-	made.RunsPodBinary = slices.Contains([]string{pod.ImageBinary, pod.PathIn("", pod.Binary), pod.PathIn("", pod.ShipBinary)}, made.Args[0])
+	made.RunsPodBinary = slices.Contains([]string{pod.ImageBinary, pod.PathIn("", pod.Binary), pod.PathIn("", pod.ShipBinary)},
+		made.Args[0])
 	if made.MessagePath == "" {
 		made.MessagePath = pod.TerminationMessage
 	}
 	for _, m := range c.VolumeMounts {
-		made.Mounts = append(made.Mounts, shimapi.Mount{Volume: m.Name, SubPath: m.SubPath, Path: path.Clean(m.MountPath), ReadOnly: m.ReadOnly})
+		made.Mounts = append(made.Mounts,
+			shimapi.Mount{Volume: m.Name, SubPath: m.SubPath, Path: path.Clean(m.MountPath), ReadOnly: m.ReadOnly})
 	}
 	return made, nil
 }

@@ -32,7 +32,8 @@ const Domain = "cluster.local"
 func Network(j *batchv1.Job, index int, podName string, number int) *shimapi.Network {
 	mtu, _ := strconv.Atoi(j.Spec.Template.Annotations[cluster.AnnotationMTU]) // package validate has read it
 	return &shimapi.Network{
-		Number: number, Address: Address(number), Prefix: addressPrefix, Hostname: Hostname(j, index, podName), MTU: mtu, Private: []string{sshdDir},
+		Number: number, Address: Address(number), Prefix: addressPrefix, Hostname: Hostname(j, index, podName),
+		MTU: mtu, Private: []string{sshdDir},
 	}
 }
 

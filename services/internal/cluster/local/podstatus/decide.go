@@ -105,13 +105,16 @@ func Job(pods ...Facts) *batchv1.Job {
 	ended := n.endedPods == validate.PodCount(j)
 	switch {
 	case n.deadlineExceeded:
-		setConditions(j, n.stopped, n.ended, ended, batchv1.JobFailureTarget, batchv1.JobFailed, reasonDeadline, "Job was active longer than specified deadline")
+		setConditions(j, n.stopped, n.ended, ended, batchv1.JobFailureTarget, batchv1.JobFailed, reasonDeadline,
+			"Job was active longer than specified deadline")
 	case n.failed > 0:
-		setConditions(j, n.ended, n.ended, ended, batchv1.JobFailureTarget, batchv1.JobFailed, reasonBackoff, "Job has reached the specified backoff limit")
+		setConditions(j, n.ended, n.ended, ended, batchv1.JobFailureTarget, batchv1.JobFailed, reasonBackoff,
+			"Job has reached the specified backoff limit")
 	case ended:
 		at := metav1.NewTime(n.ended)
 		j.Status.CompletionTime = &at
-		setConditions(j, n.ended, n.ended, true, batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, reasonCompletions, "Reached expected number of succeeded pods")
+		setConditions(j, n.ended, n.ended, true, batchv1.JobSuccessCriteriaMet, batchv1.JobComplete, reasonCompletions,
+			"Reached expected number of succeeded pods")
 	}
 	return j
 }

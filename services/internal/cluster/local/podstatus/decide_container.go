@@ -27,14 +27,18 @@ func (f Facts) container(c corev1.Container, i int, init bool) corev1.ContainerS
 	}
 	switch {
 	case s.Running() && f.cutOff(): // it was killed with the shim
-		out.State.Terminated = terminated(shimapi.Termination{Code: 128 + 9, Signal: 9, Started: s.Started, Ended: f.Stopped}, out.ContainerID)
+		out.State.Terminated = terminated(shimapi.Termination{Code: 128 + 9, Signal: 9, Started: s.Started, Ended: f.Stopped},
+			out.ContainerID)
 	case s.Running():
 		out.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(s.Started)}
 	case s.Termination == nil:
 		out.State.Waiting = f.waitingState(c)
 	case sidecar && !f.HasEnded() && s.TermSentAt.IsZero():
 		out.LastTerminationState.Terminated = terminated(*s.Termination, out.ContainerID)
-		out.State.Waiting = &corev1.ContainerStateWaiting{Reason: reasonCrashLoop, Message: "back-off restarting failed container " + c.Name}
+		out.State.Waiting = &corev1.ContainerStateWaiting{
+			Reason:  reasonCrashLoop,
+			Message: "back-off restarting failed container " + c.Name,
+		}
 	default:
 		out.State.Terminated = terminated(*s.Termination, out.ContainerID)
 		out.Ready = init && !sidecar && s.Termination.Code == 0
@@ -118,7 +122,8 @@ func (f Facts) notReadyReason() (reason, message string) {
 func (f Facts) pendingInits() []string {
 	var names []string
 	for i, c := range f.Job.Spec.Template.Spec.InitContainers {
-		if s := f.containerStatus(i); s.Termination == nil && !s.Running() || s.Termination != nil && s.Termination.Code != 0 || s.Running() && c.RestartPolicy == nil {
+		if s := f.containerStatus(i); s.Termination == nil && !s.Running() || s.Termination != nil && s.Termination.Code != 0 ||
+			s.Running() && c.RestartPolicy == nil {
 			names = append(names, c.Name)
 		}
 	}
@@ -143,7 +148,10 @@ func (f Facts) lastTransition() time.Time {
 }
 
 func condition(t corev1.PodConditionType, ok bool, at time.Time, reason, message string) corev1.PodCondition {
-	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at), Reason: reason, Message: message}
+	c := corev1.PodCondition{
+		Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at),
+		Reason: reason, Message: message,
+	}
 	if ok {
 		c.Status = corev1.ConditionTrue
 	}

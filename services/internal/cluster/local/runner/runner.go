@@ -91,7 +91,8 @@ func (r *Runner) createGroups(p *shimapi.Pod) {
 		dirs, err := r.groups.Create("bai-"+p.ID+"-"+o.Name, o.CPU, o.Memory)
 		if err != nil {
 			cgroup.Remove(dirs)
-			r.log.Warn("a container runs without cgroups, and so without limits", zap.String("pod", p.ID), zap.String("container", o.Name), zap.Error(err))
+			r.log.Warn("a container runs without cgroups, and so without limits", zap.String("pod", p.ID),
+				zap.String("container", o.Name), zap.Error(err))
 			continue
 		}
 		o.Groups = dirs

@@ -31,7 +31,8 @@ func (s *shim) installInPlace(i int) bool {
 			return false
 		}
 	}
-	return installFile(s.pod.Binary+pod.ShipSuffix, dst+pod.ShipSuffix) == nil && installFile(s.pod.Binary, dst) == nil && linkEmit(dst) == nil
+	return installFile(s.pod.Binary+pod.ShipSuffix, dst+pod.ShipSuffix) == nil &&
+		installFile(s.pod.Binary, dst) == nil && linkEmit(dst) == nil
 }
 
 // linkEmit creates the link beside the program at path under which the program emits metrics.

@@ -49,7 +49,8 @@ func vethMessage(name string, bridge int, peerName string, namespace, mtu int) [
 	if mtu > 0 {
 		size = attribute(unix.IFLA_MTU, number(mtu))
 	}
-	peer := attribute(vethPeer, linkInfo(false), attribute(unix.IFLA_IFNAME, text(peerName)), attribute(unix.IFLA_NET_NS_FD, number(namespace)), size)
+	peer := attribute(vethPeer, linkInfo(false), attribute(unix.IFLA_IFNAME, text(peerName)),
+		attribute(unix.IFLA_NET_NS_FD, number(namespace)), size)
 	return linkRequest(linkInfo(true), attribute(unix.IFLA_IFNAME, text(name)), attribute(unix.IFLA_MASTER, number(bridge)), size,
 		attribute(unix.IFLA_LINKINFO, attribute(unix.IFLA_INFO_KIND, text("veth")), attribute(unix.IFLA_INFO_DATA, peer)))
 }

@@ -72,7 +72,10 @@ func (s *shim) takeOver() error {
 		return err
 	}
 	s.initialOOMs = oomKills()
-	s.state = shimapi.State{PID: pid, StartTicks: startTicks, StartedAt: time.Now(), Containers: make([]shimapi.ContainerStatus, len(s.pod.Containers))}
+	s.state = shimapi.State{
+		PID: pid, StartTicks: startTicks, StartedAt: time.Now(),
+		Containers: make([]shimapi.ContainerStatus, len(s.pod.Containers)),
+	}
 	return s.saveInitial()
 }
 

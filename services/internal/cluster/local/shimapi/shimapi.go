@@ -107,10 +107,11 @@ type Container struct {
 	RunsPodBinary  bool     `json:"ours,omitempty"`     // it runs the pod binary
 	CPU            int64    `json:"cpu,omitempty"`      // thousandths of a core that it may use; zero means all
 	Memory         int64    `json:"memory,omitempty"`   // bytes that it may use; zero means all
-	Groups         []string `json:"groups,omitempty"`   // folders of the cgroups that enforce these limits and count kills, if the machine allows it
-	HiddenDir      string   `json:"hidden,omitempty"`   // a folder of the machine that it sees empty, if the pod has namespaces
-	Sockets        bool     `json:"sockets,omitempty"`  // it may request sockets of the pod's own network, at descriptor SocketsFD
-	HostNetwork    bool     `json:"outside,omitempty"`  // it is in the machine's network, even if the pod has one of its own
+	// folders of the cgroups that enforce these limits and count kills, if the machine allows it
+	Groups      []string `json:"groups,omitempty"`
+	HiddenDir   string   `json:"hidden,omitempty"`  // a folder of the machine that it sees empty, if the pod has namespaces
+	Sockets     bool     `json:"sockets,omitempty"` // it may request sockets of the pod's own network, at descriptor SocketsFD
+	HostNetwork bool     `json:"outside,omitempty"` // it is in the machine's network, even if the pod has one of its own
 }
 
 // Mount is a path at which a container sees a volume, or a part of it.

@@ -47,7 +47,10 @@ func Object(o cluster.Object, m Machine) *cluster.RefusedError {
 	if !ok {
 		return nil
 	}
-	for _, rule := range []func(*batchv1.Job, Machine) problem{checkJobController, checkMTU, checkContainers, checkImages, checkVolumes, checkResources, checkNamespaces} {
+	for _, rule := range []func(*batchv1.Job, Machine) problem{
+		checkJobController, checkMTU, checkContainers, checkImages, checkVolumes,
+		checkResources, checkNamespaces,
+	} {
 		if p := rule(j, m); p.text != "" {
 			return refuse(p.reason, "%s", p.text)
 		}
@@ -89,9 +92,16 @@ func checkIdentity(o cluster.Object) string {
 func checkService(s *corev1.Service, m Machine) problem {
 	switch {
 	case m.NoNamespaces != "":
-		return problem{event.NeedsNamespaces, "the run has several pods, which find each other by names of their own, and this machine's kernel gives pods no mounts of their own: " + m.NoNamespaces}
+		return problem{
+			event.NeedsNamespaces,
+			"the run has several pods, which find each other by names of their own, and this machine's kernel gives pods no mounts of their own: " + m.NoNamespaces,
+		}
 	case m.NoNetworks != "":
-		return problem{event.NeedsNamespaces, "the run has several pods, which would answer for each other, and this machine's kernel gives pods no networks of their own: " + m.NoNetworks}
+		return problem{
+			event.NeedsNamespaces,
+			"the run has several pods, which would answer for each other, and this machine's kernel gives pods no networks of their own: " +
+				m.NoNetworks,
+		}
 	}
 	for i, p := range s.Spec.Ports {
 		if to := p.TargetPort; to.Type != intstr.Int || to.IntVal != 0 && to.IntVal != p.Port {
@@ -127,7 +137,8 @@ func checkJobController(j *batchv1.Job, _ Machine) problem {
 	case !IsIndexed(j) && (valueOrOne(s.Parallelism) != 1 || valueOrOne(s.Completions) != 1):
 		return problemf("spec.parallelism and spec.completions: the local cluster runs one pod of a Job that is not Indexed")
 	case PodCount(j) < 1 || PodCount(j) > MaxPods || valueOrOne(s.Parallelism) != valueOrOne(s.Completions):
-		return problemf("spec.parallelism and spec.completions: the local cluster runs all pods of a Job at the same time, and at most %d", MaxPods)
+		return problemf("spec.parallelism and spec.completions: the local cluster runs all pods of a Job at the same time, and at most %d",
+			MaxPods)
 	case s.BackoffLimit == nil || *s.BackoffLimit != 0:
 		return problemf("spec.backoffLimit: the local cluster implements 0 only")
 	case s.Template.Spec.RestartPolicy != corev1.RestartPolicyNever:
@@ -156,7 +167,8 @@ func checkMTU(j *batchv1.Job, _ Machine) problem {
 		return problem{}
 	}
 	if n, err := strconv.Atoi(text); err != nil || n < minMTU || n > maxMTU {
-		return problemf("spec.template.metadata.annotations: %s is %q, want a number from %d to %d", cluster.AnnotationMTU, text, minMTU, maxMTU)
+		return problemf("spec.template.metadata.annotations: %s is %q, want a number from %d to %d",
+			cluster.AnnotationMTU, text, minMTU, maxMTU)
 	}
 	return problem{}
 }
@@ -333,7 +345,10 @@ func checkResources(j *batchv1.Job, m Machine) problem {
 			case strings.HasSuffix(name, "/gpu"):
 				return problem{event.NeedsGPU, fmt.Sprintf("%s.resources.limits: the machine has no %q", c.path, name)}
 			case strings.Contains(name, "/"), strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
-				return problem{event.NeedsDevice, fmt.Sprintf("%s.resources.limits: the local cluster has no %q: use a Kubernetes cluster", c.path, name)}
+				return problem{
+					event.NeedsDevice,
+					fmt.Sprintf("%s.resources.limits: the local cluster has no %q: use a Kubernetes cluster", c.path, name),
+				}
 			default:
 				return problemf("%s.resources.limits: the local cluster cannot enforce a limit of %s; leave it out (hardware.cpus, hardware.memory), or use a Kubernetes cluster", c.path, name)
 			}
@@ -383,7 +398,11 @@ func checkNamespaces(j *batchv1.Job, m Machine) problem {
 	for _, c := range allContainers(j.Spec.Template.Spec) {
 		for _, v := range c.VolumeMounts {
 			if at := path.Clean(v.MountPath); !IsRelocated(at) && at != SharedMemory {
-				return problem{event.NeedsNamespaces, fmt.Sprintf("container %q mounts volume %q at %s, and this machine's kernel gives pods no mounts of their own: %s", c.Name, v.Name, at, m.NoNamespaces)}
+				return problem{
+					event.NeedsNamespaces,
+					fmt.Sprintf("container %q mounts volume %q at %s, and this machine's kernel gives pods no mounts of their own: %s",
+						c.Name, v.Name, at, m.NoNamespaces),
+				}
 			}
 		}
 	}

@@ -22,7 +22,8 @@ func supportedFields() map[string]string {
 		"metadata.name": kept, "metadata.namespace": kept, "metadata.labels": kept, "metadata.annotations": kept,
 		"metadata.uid": given, "metadata.creationTimestamp": given, "metadata.resourceVersion": given, "metadata.generation": given,
 		"spec.selector": "of a Service: whose address its name stands for", "spec.ports": "kept and shown, of a Service",
-		"spec.publishNotReadyAddresses": "they always are", "spec.clusterIP": "None or none: a Service's name stands for its pods either way",
+		"spec.publishNotReadyAddresses": "they always are",
+		"spec.clusterIP":                "None or none: a Service's name stands for its pods either way",
 
 		"data": carried, "binaryData": carried, "stringData": carried, "type": kept, "immutable": kept,
 
@@ -57,8 +58,9 @@ func supportedFields() map[string]string {
 		"env[].valueFrom.fieldRef":        "metadata.name, .namespace, .uid, .labels['x'], .annotations['x'], spec.nodeName, status.podIP, status.hostIP",
 		"env[].valueFrom.configMapKeyRef": carried, "env[].valueFrom.secretKeyRef": carried,
 		"envFrom[].prefix": carried, "envFrom[].configMapRef": carried, "envFrom[].secretRef": carried,
-		"volumeMounts[].name": carried, "volumeMounts[].mountPath": carried, "volumeMounts[].subPath": carried, "volumeMounts[].readOnly": carried,
-		"resources.limits": GPU + " only", "resources.requests": none,
+		"volumeMounts[].name": carried, "volumeMounts[].mountPath": carried, "volumeMounts[].subPath": carried,
+		"volumeMounts[].readOnly": carried,
+		"resources.limits":        GPU + " only", "resources.requests": none,
 		"terminationMessagePath": carried, "terminationMessagePolicy": carried,
 		"image": none, "imagePullPolicy": none, "readinessProbe": none, "ports": "containerPort: no other attempt gets the same",
 		"securityContext.allowPrivilegeEscalation": none, "securityContext.capabilities": none, "securityContext.privileged": none,

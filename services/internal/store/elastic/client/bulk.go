@@ -186,7 +186,9 @@ func (v *bulkOutcome) add(w bulkOutcome) {
 
 // explainRefusal returns why a document is refused. In a request with several documents the server does not explain, so the document is
 // sent again alone. A fault that is not the document's is an error, because all documents have it.
-func (c *Client) explainRefusal(ctx context.Context, index string, body []byte, items []int, i int, result bulkResult) (v bulkOutcome, err error) {
+func (c *Client) explainRefusal(
+	ctx context.Context, index string, body []byte, items []int, i int, result bulkResult,
+) (v bulkOutcome, err error) {
 	if len(items) > 1 {
 		b, at := pick(body, items, []int{i})
 		v, err = c.attempt(ctx, index, b, at)

@@ -22,19 +22,22 @@ import (
 // Settings say where Elasticsearch is and how it is used. Everything but the
 // addresses may be left out.
 type Settings struct {
-	Addresses    []string      `toml:"addresses"`     // URLs of nodes
-	Username     string        `toml:"username"`      // for basic authentication
-	PasswordFile string        `toml:"password_file"` // file with that user's password
-	APIKeyFile   string        `toml:"api_key_file"`  // file with an API key, base64, instead of a user
-	CAFile       string        `toml:"ca_file"`       // PEM file of the authorities that nodes' certificates are checked with; empty means the system's
-	Prefix       string        `toml:"prefix"`        // of the names of all indices and templates; empty means bai
-	Shards       int           `toml:"shards"`        // of each index of samples and lines made from now on; zero means 1
-	Replicas     string        `toml:"replicas"`      // how many copies, as auto_expand_replicas has it; empty means 0-1: a second one where there is a second node
-	Refresh      time.Duration `toml:"refresh"`       // how long what was written may be unseen by searches; zero means 1 s
-	Timeout      time.Duration `toml:"timeout"`       // of one request; zero means 30 s
-	BulkBytes    int           `toml:"bulk_bytes"`    // of one bulk request, about; zero means 2 MiB
-	Writers      int           `toml:"writers"`       // bulk requests at once; zero means 4. Times BulkBytes it should stay below 10 % of the nodes' heap
-	ManualSetup  bool          `toml:"manual_setup"`  // templates are made by an administrator's command only, and missing ones are an error
+	Addresses    []string `toml:"addresses"`     // URLs of nodes
+	Username     string   `toml:"username"`      // for basic authentication
+	PasswordFile string   `toml:"password_file"` // file with that user's password
+	APIKeyFile   string   `toml:"api_key_file"`  // file with an API key, base64, instead of a user
+	// PEM file of the authorities that nodes' certificates are checked with; empty means the system's
+	CAFile string `toml:"ca_file"`
+	Prefix string `toml:"prefix"` // of the names of all indices and templates; empty means bai
+	Shards int    `toml:"shards"` // of each index of samples and lines made from now on; zero means 1
+	// how many copies, as auto_expand_replicas has it; empty means 0-1: a second one where there is a second node
+	Replicas  string        `toml:"replicas"`
+	Refresh   time.Duration `toml:"refresh"`    // how long what was written may be unseen by searches; zero means 1 s
+	Timeout   time.Duration `toml:"timeout"`    // of one request; zero means 30 s
+	BulkBytes int           `toml:"bulk_bytes"` // of one bulk request, about; zero means 2 MiB
+	// bulk requests at once; zero means 4. Times BulkBytes it should stay below 10 % of the nodes' heap
+	Writers     int  `toml:"writers"`
+	ManualSetup bool `toml:"manual_setup"` // templates are made by an administrator's command only, and missing ones are an error
 }
 
 // Validate names every setting at fault.

@@ -58,7 +58,8 @@ func (e *responseError) permanent() bool {
 		return e.Status == http.StatusRequestEntityTooLarge
 	}
 	switch e.Kind {
-	case "document_parsing_exception", "mapper_parsing_exception", "strict_dynamic_mapping_exception", "parsing_exception", "x_content_parse_exception",
+	case "document_parsing_exception", "mapper_parsing_exception", "strict_dynamic_mapping_exception",
+		"parsing_exception", "x_content_parse_exception",
 		"illegal_argument_exception", "action_request_validation_exception":
 		return true
 	}
@@ -147,7 +148,8 @@ func retry(ctx context.Context, do func() (again bool, err error)) error {
 
 // transient reports whether a status means that the server cannot answer now.
 func transient(status int) bool {
-	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == http.StatusBadGateway || status == http.StatusGatewayTimeout
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == http.StatusBadGateway ||
+		status == http.StatusGatewayTimeout
 }
 
 // Send sends a request once and returns the whole answer. After an error it is unknown whether the server has carried it out.

@@ -268,6 +268,7 @@ func ReadLine(b []byte) (l event.Line, err error) {
 		return l, err
 	}
 	return event.Line{
-		Seq: d.Seq, Stderr: d.Log.Error, Time: d.Timestamp.UnixNano(), Text: d.Message, Raw: d.Log.Raw, Truncated: d.Log.Cut, Unterminated: d.Log.Open,
+		Seq: d.Seq, Stderr: d.Log.Error, Time: d.Timestamp.UnixNano(), Text: d.Message, Raw: d.Log.Raw,
+		Truncated: d.Log.Cut, Unterminated: d.Log.Open,
 	}, nil
 }

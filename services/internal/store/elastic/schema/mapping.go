@@ -61,7 +61,10 @@ func flag(name, description string) Field {
 }
 
 func labels(description string) Field {
-	return Field{Name: "labels", Type: "flattened", Description: description + " One field for all keys: the mapping never grows.", options: map[string]any{"ignore_above": MaxTerm}}
+	return Field{
+		Name: "labels", Type: "flattened", Description: description + " One field for all keys: the mapping never grows.",
+		options: map[string]any{"ignore_above": MaxTerm},
+	}
 }
 
 // storedField is a field that is returned but never searched.
@@ -84,11 +87,24 @@ func Indices() []Index {
 	return []Index{
 		{Name: Docs, Description: "One document for each small document of a service, written by compare-and-set. ID: a digest of kind and key.", Fields: docFields()},
 		{Name: Runs, Description: "One document for each run, as it stands now. ID: the run's.", Fields: runFields()},
-		{Name: Status, ByMonth: true, Description: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields()},
-		{Name: Sources, ByMonth: true, Description: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields()},
-		{Name: Metrics, ByMonth: true, Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.", Fields: metricFields()},
+		{
+			Name: Status, ByMonth: true,
+			Description: "One document for each thing that happened to a run. ID: a digest of the run's and the event's. The newest of a run may be in its document of runs only, for a moment.", Fields: statusFields(),
+		},
+		{
+			Name: Sources, ByMonth: true,
+			Description: "One document for each source of samples or lines, and one for its end. ID: the source's, the topic, and whether it is the end.", Fields: sourceFields(),
+		},
+		{
+			Name: Metrics, ByMonth: true,
+			Description: "One document for each sample. ID: made of the source, `seq`, `sub` and the metric's name.",
+			Fields:      metricFields(),
+		},
 		{Name: Logs, ByMonth: true, Description: "One document for each line. ID: made of the source and `seq`.", Fields: logFields()},
-		{Name: Results, ByMonth: true, Description: "One document for each point: the value of a run in one series, once its samples are summarised. ID: a digest of the run's and the ordinal. Since version 2; documents of versions before 5 are for dashboards only, until they are written again.", Fields: resultFields()},
+		{
+			Name: Results, ByMonth: true,
+			Description: "One document for each point: the value of a run in one series, once its samples are summarised. ID: a digest of the run's and the ordinal. Since version 2; documents of versions before 5 are for dashboards only, until they are written again.", Fields: resultFields(),
+		},
 		{Name: Incidents, Description: "One document for each incident, for people who search: what the platform knows of it is in a document of kind `incident`. ID: a digest of namespace and incident. Since version 6; earlier incidents have one from their next change on.", Fields: incidentFields()},
 	}
 }
@@ -209,11 +225,17 @@ func logFields() []Field {
 	fields := append([]Field{{Name: "@timestamp", Type: "date_nanos", Description: "when it was read"}}, originFields()...)
 	return append(append(fields, orderFields()...),
 		Field{Name: "message", Type: "text", Description: "the line", options: map[string]any{"norms": false}},
-		Field{Name: "tokens", Type: "keyword", Description: "search words of the line: its runs of letters, digits and `_ . -`, lower case, and the parts of those that are joined. Lines of versions before 3 have none and are not found by them. Since version 3", options: map[string]any{"doc_values": false}},
+		Field{
+			Name: "tokens", Type: "keyword",
+			Description: "search words of the line: its runs of letters, digits and `_ . -`, lower case, and the parts of those that are joined. Lines of versions before 3 have none and are not found by them. Since version 3", options: map[string]any{"doc_values": false},
+		},
 		flag("log.error", "written to standard error"),
 		flag("log.cut", "`message` ends early: the line was over the limit"),
 		flag("log.open", "the benchmark ended without a line feed"),
-		Field{Name: "log.raw", Type: "long", Description: "bytes that the benchmark wrote, where `message` is not all of them", options: map[string]any{"index": false, "doc_values": false}},
+		Field{
+			Name: "log.raw", Type: "long", Description: "bytes that the benchmark wrote, where `message` is not all of them",
+			options: map[string]any{"index": false, "doc_values": false},
+		},
 	)
 }
 
@@ -246,7 +268,8 @@ func resultFields() []Field {
 	for _, name := range []string{"min", "max", "median", "p90", "p95", "p99", "mean", "sd", "first", "last"} {
 		fields = append(fields, number("value."+name, "double", "of the samples; absent where it is not finite"))
 	}
-	return append(fields, number("value.low", "double", "end of the confidence interval of the median"), number("value.high", "double", "end of the confidence interval of the median"),
+	return append(fields, number("value.low", "double", "end of the confidence interval of the median"),
+		number("value.high", "double", "end of the confidence interval of the median"),
 		keyword("find.series", "ID of the series; absent if the run is excluded from it. Since version 5"),
 		number("find.time", "long", "time by which points are ordered, in ns. Since version 5"),
 		number("find.ordinal", "integer", "number of the point among those of its run, from 0. Since version 5"),

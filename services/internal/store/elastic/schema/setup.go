@@ -183,7 +183,9 @@ type indexSettings struct {
 // diff returns how the settings in have differ from those in w, as far as w sets them.
 func (w indexSettings) diff(have indexSettings) (changes []string) {
 	for _, c := range []struct{ name, want, have string }{
-		{"number_of_shards", w.Shards, have.Shards}, {"auto_expand_replicas", w.Replicas, have.Replicas}, {"refresh_interval", w.Refresh, have.Refresh},
+		{"number_of_shards", w.Shards, have.Shards},
+		{"auto_expand_replicas", w.Replicas, have.Replicas},
+		{"refresh_interval", w.Refresh, have.Refresh},
 	} {
 		if c.want != "" && c.want != c.have {
 			changes = append(changes, fmt.Sprintf("%s is %s, and was %s", c.name, c.want, cmp.Or(c.have, "not set")))

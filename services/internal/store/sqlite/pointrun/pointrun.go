@@ -12,8 +12,8 @@ import (
 // maxBytes is how much of their JSON the decoded attributes of runs may have: those of some thousand runs.
 const maxBytes = 2 << 20
 
-// Decoder decodes attributes. It remembers the latest: whoever reads one series of a task reads the others, which are of the same runs, and to
-// decode them takes most of the time that a page of a series takes. They are found by their whole text, so that no change of them is
+// Decoder decodes attributes. It remembers the latest: whoever reads one series of a task reads the others, which are of the same runs, and
+// to decode them takes most of the time that a page of a series takes. They are found by their whole text, so that no change of them is
 // overlooked. Its zero value works. Several goroutines may use it.
 type Decoder struct {
 	mu    sync.Mutex

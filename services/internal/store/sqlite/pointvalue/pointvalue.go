@@ -64,7 +64,10 @@ func Decode(k store.SeriesKey, b []byte) (store.Summary, error) {
 		*f = store.Float(float(b, i))
 	}
 	if len(b) > 8*statistics {
-		s.Interval = &store.Interval{Low: store.Float(float(b, statistics)), High: store.Float(float(b, statistics+1)), Level: float(b, statistics+2)}
+		s.Interval = &store.Interval{
+			Low: store.Float(float(b, statistics)), High: store.Float(float(b, statistics+1)),
+			Level: float(b, statistics+2),
+		}
 	}
 	return s, nil
 }

@@ -92,7 +92,8 @@ func (r *reader) value(n *yaml.Node, path string, depth int) Value {
 	v := Value{notes: r.notes, path: path, line: r.before + n.Line, column: n.Column, text: n.Value}
 	if r.left--; r.left < 0 || depth > maxDepth {
 		if !r.stopped {
-			v.Fault("write a smaller file", "the file has more than %d values, or more than %d levels, with those that aliases repeat", maxValues, maxDepth)
+			v.Fault("write a smaller file", "the file has more than %d values, or more than %d levels, with those that aliases repeat",
+				maxValues, maxDepth)
 		}
 		r.stopped = true
 		return Value{}

@@ -219,7 +219,8 @@ func (w writer) text(s string) string {
 // script returns a text of several lines between three quotes.
 func (w writer) script(s string) string {
 	s = strings.TrimRight(w.text(s), "\n") + "\n"
-	if !strings.Contains(s, "'''") && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
+	if !strings.Contains(s, "'''") &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
 		return "'''\n" + s + "'''"
 	}
 	return quote(s)

@@ -239,7 +239,8 @@ func (s setup) data(d *draft.Draft) {
 		return
 	}
 	d.Item("data.sources").Set("src", source.String()).Set("path", target)
-	backend.Remark(`%s is not made: each pod has a copy of the data (write mount = "shared" in data.sources for one volume of all pods)`, backend.Scalar())
+	backend.Remark(`%s is not made: each pod has a copy of the data (write mount = "shared" in data.sources for one volume of all pods)`,
+		backend.Scalar())
 }
 
 // folderOf returns the folder to which the utility copies a source: the last part of its path,
@@ -267,7 +268,8 @@ func (s setup) dropParameters() {
 	p.Drop("nothing is cloned from GitHub: left out", "githubSecretName", "githubSecretTokenKeyName", "kubeflowRegistry")
 	p.Drop("no workflow runs beside the benchmark: left out", "image", "nfsVolume", "nfsVolumeClaim", "trainingDatasetVolume")
 	p.Drop("baictl submit --namespace names the namespace of a run: left out", "namespace")
-	p.Drop("the platform reads S3 with its own rights: left out", "s3SecretName", "s3SecretAccesskeyidKeyName", "s3SecretSecretaccesskeyKeyName", "s3SecretAccesskeyidKey")
+	p.Drop("the platform reads S3 with its own rights: left out", "s3SecretName", "s3SecretAccesskeyidKeyName",
+		"s3SecretSecretaccesskeyKeyName", "s3SecretAccesskeyidKey")
 	p.Drop(`the utility does not use it: left out (hardware.together = "zone" keeps pods close)`, "placementGroup")
 }
 
@@ -318,7 +320,8 @@ func list(v document.Value) []string {
 		return nil
 	}
 	for _, open := range []string{"[", "("} {
-		if _, inside, ok := strings.Cut(text, open); ok && strings.Contains(strings.SplitN(inside, map[string]string{"[": "]", "(": ")"}[open], 2)[0], ",") {
+		if _, inside, ok := strings.Cut(text, open); ok &&
+			strings.Contains(strings.SplitN(inside, map[string]string{"[": "]", "(": ")"}[open], 2)[0], ",") {
 			v.Remark("the commas between brackets separate arguments, too, as in the utility")
 		}
 	}

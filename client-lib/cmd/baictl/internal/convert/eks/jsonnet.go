@@ -25,7 +25,8 @@ func yamlOf(text string) string {
 func isJsonnet(text string) bool {
 	for line := range strings.Lines(withoutComments(text)) {
 		if line = strings.TrimSpace(line); line != "" {
-			return strings.HasPrefix(line, "{") || strings.HasSuffix(line, "',") || strings.HasSuffix(line, `",`) || strings.HasSuffix(line, "[{")
+			return strings.HasPrefix(line, "{") || strings.HasSuffix(line, "',") || strings.HasSuffix(line, `",`) ||
+				strings.HasSuffix(line, "[{")
 		}
 	}
 	return false

@@ -46,7 +46,8 @@ func ReadContainer(v document.Value) Container {
 	}
 	c.Privileged = v.Get("securityContext", "privileged").Bool()
 	for _, m := range v.Get("volumeMounts").Items() {
-		c.Mounts = append(c.Mounts, Mount{At: m, Volume: m.Get("name").String(), Path: m.Get("mountPath").String(), ReadOnly: m.Get("readOnly").Bool()})
+		c.Mounts = append(c.Mounts,
+			Mount{At: m, Volume: m.Get("name").String(), Path: m.Get("mountPath").String(), ReadOnly: m.Get("readOnly").Bool()})
 		m.Drop("volumes are mounted as a whole: left out", "subPath", "subPathExpr", "mountPropagation")
 	}
 	v.Drop("containers of a run have the folder that their image gives them: left out", "workingDir")
@@ -107,7 +108,10 @@ func script(words []string) (shell, text string, ok bool) {
 // Write writes the container as the benchmark.
 func (c *Container) Write(d *draft.Draft, vars draft.Inline) {
 	d.Table("hardware").Set("gpus", 0)
-	for _, table := range []string{"hardware.distributed", requests, limits, "network", "env", "env.vars", "env.secrets", "env.secret_files"} {
+	for _, table := range []string{
+		"hardware.distributed", requests, limits, "network", "env", "env.vars",
+		"env.secrets", "env.secret_files",
+	} {
 		d.Table(table) // in this order
 	}
 	Apply(d, c.Resources...)
@@ -135,7 +139,10 @@ func Volume(v document.Value) *draft.Pair {
 	case claim.Has():
 		return &draft.Pair{Key: "claim", Value: claim.Get("claimName").String()}
 	case nfs.Has():
-		return &draft.Pair{Key: "nfs", Value: draft.Inline{{Key: "server", Value: nfs.Get("server").String()}, {Key: "path", Value: nfs.Get("path").String()}}}
+		return &draft.Pair{
+			Key:   "nfs",
+			Value: draft.Inline{{Key: "server", Value: nfs.Get("server").String()}, {Key: "path", Value: nfs.Get("path").String()}},
+		}
 	case empty.Has():
 		size := empty.Get("sizeLimit").Scalar()
 		if size == "" {

@@ -16,7 +16,8 @@ func Metadata(d *draft.Draft, v document.Value, other string) string {
 	Labels(d, v.Get("labels"))
 	v.Drop("baictl submit --namespace names the namespace of a run: left out", "namespace")
 	v.Drop("runs have no annotations: left out", "annotations")
-	v.Drop("set by the cluster: left out", "uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink", "finalizers", "ownerReferences")
+	v.Drop("set by the cluster: left out", "uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink",
+		"finalizers", "ownerReferences")
 	if name == "" {
 		return other
 	}

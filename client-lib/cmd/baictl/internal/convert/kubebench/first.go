@@ -16,7 +16,8 @@ const (
 
 // readFirst reads the spec of version v1alpha1: jobSpecs with preJob, mainJob and postJob.
 func (j *job) readFirst(spec document.Value) {
-	j.vars = append(experiment(experimentRoot), draft.Pair{Key: "KUBEBENCH_CONFIG_ROOT", Value: configRoot}, draft.Pair{Key: "KUBEBENCH_DATA_ROOT", Value: dataRoot})
+	j.vars = append(experiment(experimentRoot), draft.Pair{Key: "KUBEBENCH_CONFIG_ROOT", Value: configRoot},
+		draft.Pair{Key: "KUBEBENCH_DATA_ROOT", Value: dataRoot})
 	j.folders = folders()
 	jobs := spec.Get("jobSpecs")
 	j.main = j.mainJob(jobs)
@@ -82,7 +83,8 @@ func (j *job) ksonnet(v document.Value) {
 	if path := v.Get("manifestParameters", "valueFrom", "path"); path.Has() {
 		path.Remark("the parameters in %q are left out: write them in the command, or in [sweep]", path.Scalar())
 	}
-	v.Drop("the end of the run is that of its pods: left out", "createSuccessCondition", "createFailureCondition", "runSuccessCondition", "runFailureCondition")
+	v.Drop("the end of the run is that of its pods: left out", "createSuccessCondition", "createFailureCondition",
+		"runSuccessCondition", "runFailureCondition")
 }
 
 // outerJob reads the job before or after the main one.

@@ -22,7 +22,8 @@ type task struct {
 // resource is the benchmark, or the last one if all are containers. Tasks that depend on it run after it.
 func (j *job) readSecond(spec document.Value) {
 	j.vars = append(experiment(experimentRoot),
-		draft.Pair{Key: "KUBEBENCH_WF_EXP_ROOT", Value: workflowRoot}, draft.Pair{Key: "KUBEBENCH_WF_EXP_PATH", Value: workflowRoot + "/$(BENCHMARK_AI_RUN)"})
+		draft.Pair{Key: "KUBEBENCH_WF_EXP_ROOT", Value: workflowRoot},
+		draft.Pair{Key: "KUBEBENCH_WF_EXP_PATH", Value: workflowRoot + "/$(BENCHMARK_AI_RUN)"})
 	j.folders = folders()
 	j.volumes(spec.Get("volumes"))
 	j.managed(spec.Get("managedVolumes"))
@@ -97,12 +98,14 @@ func (j *job) taskWorkload(v document.Value) workload {
 	case resource.Peek("manifest").Has():
 		w = j.manifest(resource.Get("manifest"))
 	case resource.Peek("manifestFrom").Has():
-		resource.Get("manifestFrom").Remark("%q is not read: image and command are placeholders", resource.Get("manifestFrom", "path").Scalar())
+		resource.Get("manifestFrom").Remark("%q is not read: image and command are placeholders",
+			resource.Get("manifestFrom", "path").Scalar())
 	default:
 		v.Fault("add container, or resource.manifest", "has nothing to run")
 	}
 	for _, m := range resource.Get("volumeMounts").Items() {
-		w.container.Mounts = append(w.container.Mounts, kube.Mount{At: m, Volume: m.Get("name").String(), Path: m.Get("mountPath").String(), ReadOnly: m.Get("readOnly").Bool()})
+		w.container.Mounts = append(w.container.Mounts,
+			kube.Mount{At: m, Volume: m.Get("name").String(), Path: m.Get("mountPath").String(), ReadOnly: m.Get("readOnly").Bool()})
 	}
 	j.deadline = options(resource.Get("options"))
 	return w

@@ -54,7 +54,8 @@ func (j *job) object(v document.Value) workload {
 	v.Drop("the platform names the objects of a run: left out", "metadata")
 	switch kind {
 	case "Job":
-		spec.Drop("a run has its own rules of retries and clean-up: left out", "backoffLimit", "completions", "parallelism", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "completionMode", "suspend")
+		spec.Drop("a run has its own rules of retries and clean-up: left out", "backoffLimit", "completions", "parallelism",
+			"ttlSecondsAfterFinished", "activeDeadlineSeconds", "completionMode", "suspend")
 		return workload{container: j.template(spec.Get("template")), pods: 1}
 	case "MPIJob":
 		return j.mpi(spec)

@@ -15,7 +15,10 @@ const scratch = "/mnt/benchmark/scratch"
 func fioOptions() []option {
 	return []option{
 		between("fioPort", 1024, 65535, 8765).with(sets("roles.0.ready.port")).inTables(),
-		{name: "volumeClaimTemplate", read: claim, written: true, settings: func(v any) []kube.Setting { all, _ := v.([]kube.Setting); return all }},
+		{
+			name: "volumeClaimTemplate", read: claim, written: true,
+			settings: func(v any) []kube.Setting { all, _ := v.([]kube.Setting); return all },
+		},
 		number("numWorkers", 1, 1).with(sets("roles.0.replicas")).inTables(),
 		direction(),
 		amount("bs", "4M", "[kKmMgGtTpP]([iI]?[bB])?", "4M"),

@@ -34,7 +34,10 @@ func kinds() []kind {
 			"MPIPingPong", "mpi-benchmarks", "Latency and bandwidth of MPI messages between two pods, with IMB-MPI1", "maxlog",
 			common(append(mpiOptions(), number("maxlog", 1, 22))...), pingPong,
 		},
-		{"OpenFOAM", "openfoam", "Time of a lid-driven cavity in OpenFOAM", "problemSize", common(append(mpiOptions(), openFOAMOptions()...)...), openFOAM},
+		{
+			"OpenFOAM", "openfoam", "Time of a lid-driven cavity in OpenFOAM", "problemSize",
+			common(append(mpiOptions(), openFOAMOptions()...)...), openFOAM,
+		},
 		{
 			"RDMABandwidth", "perftest", "Bandwidth of RDMA between two pods, with perftest", "mode",
 			common(append(rdmaOptions(), number("qps", 1, 1))...), rdmaBandwidth,
@@ -58,8 +61,11 @@ func alone(d *draft.Draft) *draft.Table {
 
 func iperf(d *draft.Draft, v *values) {
 	apart(d)
-	d.Item("roles").Set("name", "server").Set("benchmark_code", "iperf --server --port $(BAI_PORT_SERVER)").Set("ready", draft.Inline{{Key: "port", Value: 5001}})
-	client(d).Set("benchmark_code", fmt.Sprintf("iperf --client $(BAI_HOSTS_SERVER) --port $(BAI_PORT_SERVER) --time %s --parallel %s --format k", v.text("duration"), v.text("streams")))
+	d.Item("roles").Set("name", "server").Set("benchmark_code", "iperf --server --port $(BAI_PORT_SERVER)").Set("ready",
+		draft.Inline{{Key: "port", Value: 5001}})
+	client(d).Set("benchmark_code",
+		fmt.Sprintf("iperf --client $(BAI_HOSTS_SERVER) --port $(BAI_PORT_SERVER) --time %s --parallel %s --format k",
+			v.text("duration"), v.text("streams")))
 	d.Item("output.parsers").Set("kind", "iperf2")
 }
 
@@ -115,7 +121,8 @@ func openFOAM(d *draft.Draft, v *values) {
 		h.Set("apart", "node").Set("strategy", "mpi")
 		d.Table("hardware.distributed").Set("num_instances", max(v.number("numNodes"), 2)).Set("processes_per_instance", v.text("numProcs"))
 	}
-	d.Table("ml").Set("benchmark_code", draft.Script(fmt.Sprintf(foamScript, v.text("problemSize"), v.text("iterativeMethod"), v.text("numProcs"), v.text("numProcs"))))
+	d.Table("ml").Set("benchmark_code",
+		draft.Script(fmt.Sprintf(foamScript, v.text("problemSize"), v.text("iterativeMethod"), v.text("numProcs"), v.text("numProcs"))))
 	d.Item("output.parsers").Set("kind", "openfoam")
 }
 

@@ -146,7 +146,8 @@ func networks(why string) []option {
 	return []option{
 		flag("hostNetwork").without(why).with(func(v any) []kube.Setting { return []kube.Setting{kube.HostNetwork(v == true)} }),
 		text("networkName").without(why).with(func(v any) []kube.Setting { return []kube.Setting{kube.Attachment(fmt.Sprint(v))} }),
-		between("mtu", 576, 65535, 0).without(why).with(func(v any) []kube.Setting { n, _ := v.(int64); return []kube.Setting{kube.MTU(n)} }),
+		between("mtu", 576, 65535,
+			0).without(why).with(func(v any) []kube.Setting { n, _ := v.(int64); return []kube.Setting{kube.MTU(n)} }),
 		{
 			name: "resources", read: func(v document.Value) any { return kube.Resources(v) },
 			settings: func(v any) []kube.Setting { all, _ := v.([]kube.Setting); return all },

@@ -142,7 +142,8 @@ func (p permutations) multiply(axes []axis, spec document.Value) []permutation {
 	all := []permutation{{}}
 	for _, a := range axes {
 		if len(all)*len(a.values) > maxRows {
-			spec.Get("permutations").Fault("write several sets", "has more than %d permutations that have to be written one by one", maxRows)
+			spec.Get("permutations").Fault("write several sets", "has more than %d permutations that have to be written one by one",
+				maxRows)
 			return nil
 		}
 		var next []permutation

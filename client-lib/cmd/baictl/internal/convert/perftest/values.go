@@ -120,7 +120,8 @@ func unfit(name string, value func(string) any) string {
 // hasGPUs reports whether the resources have GPUs, or differ between the benchmarks of a set.
 func (v *values) hasGPUs() bool {
 	all, _ := v.read["resources"].([]kube.Setting)
-	return v.varies("resources") || v.varies("device") || slices.ContainsFunc(all, func(s kube.Setting) bool { return s.Key == "hardware.gpus" })
+	return v.varies("resources") || v.varies("device") ||
+		slices.ContainsFunc(all, func(s kube.Setting) bool { return s.Key == "hardware.gpus" })
 }
 
 // find returns the option of a name.

@@ -85,7 +85,8 @@ func (f *listFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.limit, "limit", defaultLimit, "at most so `MANY`; 0 means all")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "continue, and show changes")
 	states := []string{"suspected", "confirming", "firing", "acknowledged", "resolved", "dismissed"}
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp)) // fails for flags that do not exist
+	// fails for flags that do not exist
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // defaultLimit is how many things a list has unless the user says so.
@@ -103,7 +104,8 @@ func (v *verbs) list(cmd *cobra.Command, f listFlags) error {
 		Namespace: team, Task: f.task, Metric: f.metric, States: f.states, Open: !f.all && len(f.states) == 0, PageSize: pageSize(f.limit),
 	})
 	return printList(cmd, v.Session, f.limit, all, listing[*baiv1.Incident]{
-		name: "incidents", id: (*baiv1.Incident).GetId, csv: incidentsCSV, none: "no incidents match (baictl alarms --all shows those that are over)",
+		name: "incidents", id: (*baiv1.Incident).GetId, csv: incidentsCSV,
+		none:  "no incidents match (baictl alarms --all shows those that are over)",
 		table: func(all []*baiv1.Incident, wide bool) printer.Table { return v.painted(incidentsTable(all, wide)) },
 	})
 }
@@ -197,7 +199,8 @@ func (v *verbs) acknowledge(ctx context.Context, cmd *cobra.Command, id string, 
 	if err != nil {
 		return err
 	}
-	got, err := c.AckIncident(ctx, &baiv1.AckIncidentRequest{Incident: id, Namespace: team, Reason: f.reason, Until: until, Accept: f.accept, Wrong: f.wrong})
+	got, err := c.AckIncident(ctx,
+		&baiv1.AckIncidentRequest{Incident: id, Namespace: team, Reason: f.reason, Until: until, Accept: f.accept, Wrong: f.wrong})
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,8 @@ func rule(i *baiv1.Incident) string {
 	case "above", "below":
 		text = r.GetStatistic() + " " + r.GetWhen() + " " + withUnit(r.GetLimit(), cmp.Or(r.GetUnit(), i.GetUnit()))
 	case "beyond":
-		text = fmt.Sprintf("%s worse than baseline %s by more than %s %%", r.GetStatistic(), r.GetBaseline(), printer.Number(100*r.GetLimit()))
+		text = fmt.Sprintf("%s worse than baseline %s by more than %s %%", r.GetStatistic(), r.GetBaseline(),
+			printer.Number(100*r.GetLimit()))
 	}
 	if m := r.GetMinChange(); m > 0 {
 		text += fmt.Sprintf(" by %s %% or more", printer.Number(100*m))
@@ -324,7 +325,10 @@ func chart(i *baiv1.Incident) plot.History {
 		c.Changes = []plot.Mark{{X: float64(bad) - 0.5, Text: printer.Clean(change(i)), Kind: plot.Worse}}
 	}
 	if bad > 0 && i.GetKind() != "" {
-		c.Levels = []plot.Level{{First: 0, Last: float64(bad - 1), Y: i.GetBefore()}, {First: float64(bad), Last: float64(len(c.Points) - 1), Y: i.GetAfter()}}
+		c.Levels = []plot.Level{
+			{First: 0, Last: float64(bad - 1), Y: i.GetBefore()},
+			{First: float64(bad), Last: float64(len(c.Points) - 1), Y: i.GetAfter()},
+		}
 	}
 	return c
 }

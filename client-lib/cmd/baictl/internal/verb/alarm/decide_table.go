@@ -17,10 +17,17 @@ import (
 // incidentsTable has a line for each incident.
 func incidentsTable(all []*baiv1.Incident, wide bool) printer.Table {
 	t := printer.Table{Columns: []printer.Column{
-		{Title: "STATE"}, {Title: "SINCE"}, {Title: "TASK", Flex: true}, {Title: "METRIC", Flex: true}, {Title: "CHANGE", Right: true}, {Title: "CAUSE"}, {Title: "ID"},
+		{Title: "STATE"},
+		{Title: "SINCE"},
+		{Title: "TASK", Flex: true},
+		{Title: "METRIC", Flex: true},
+		{Title: "CHANGE", Right: true},
+		{Title: "CAUSE"},
+		{Title: "ID"},
 	}}
 	if wide {
-		t.Columns = append(t.Columns, printer.Column{Title: "WHEN"}, printer.Column{Title: "VERSION"}, printer.Column{Title: "SILENT"}, printer.Column{Title: "BY"}, printer.Column{Title: "NAMESPACE"}, printer.Column{Title: "MESSAGE"})
+		t.Columns = append(t.Columns, printer.Column{Title: "WHEN"}, printer.Column{Title: "VERSION"}, printer.Column{Title: "SILENT"},
+			printer.Column{Title: "BY"}, printer.Column{Title: "NAMESPACE"}, printer.Column{Title: "MESSAGE"})
 	}
 	for _, i := range all {
 		row := []string{i.GetState(), date(since(i)), i.GetTask(), metric(i), change(i), i.GetCause(), shortID(i.GetId())}
@@ -30,7 +37,8 @@ func incidentsTable(all []*baiv1.Incident, wide bool) printer.Table {
 				silent = "silent"
 			}
 			row[1], row[6] = printer.Time(since(i)), i.GetId()
-			row = append(row, i.GetRule().GetWhen(), i.GetFirstBad().GetVersion(), silent, i.GetAck().GetUser(), i.GetNamespace(), i.GetMessage())
+			row = append(row, i.GetRule().GetWhen(), i.GetFirstBad().GetVersion(), silent, i.GetAck().GetUser(),
+				i.GetNamespace(), i.GetMessage())
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -57,9 +65,16 @@ func mutesTable(all []*baiv1.Mute, wide bool) printer.Table {
 
 // noticesTable has a line for each notice.
 func noticesTable(all []*baiv1.Notice, wide bool) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "STATUS"}, {Title: "AT"}, {Title: "RECEIVER", Flex: true}, {Title: "BECAME"}, {Title: "INCIDENTS"}}}
+	t := printer.Table{Columns: []printer.Column{
+		{Title: "STATUS"},
+		{Title: "AT"},
+		{Title: "RECEIVER", Flex: true},
+		{Title: "BECAME"},
+		{Title: "INCIDENTS"},
+	}}
 	if wide {
-		t.Columns = append(t.Columns, printer.Column{Title: "TRIES", Right: true}, printer.Column{Title: "RETRY"}, printer.Column{Title: "ID"}, printer.Column{Title: "MESSAGE"})
+		t.Columns = append(t.Columns, printer.Column{Title: "TRIES", Right: true}, printer.Column{Title: "RETRY"},
+			printer.Column{Title: "ID"}, printer.Column{Title: "MESSAGE"})
 	}
 	t.Columns = append(t.Columns, printer.Column{Title: "ANSWER", Flex: true, Wrap: true})
 	for _, n := range all {
@@ -93,18 +108,22 @@ func incidents(n *baiv1.Notice, form func(string) string) string {
 // incidentsCSV is a header and a row for each incident.
 func incidentsCSV(all []*baiv1.Incident) [][]string {
 	rows := [][]string{{
-		"id", "namespace", "task", "metric", "unit", "labels", "cell", "when", "state", "since", "opened", "kind", "direction", "before", "after",
-		"magnitude", "low", "high", "level", "p", "limit", "cause", "last_good_run", "last_good_version", "first_bad_run", "first_bad_version", "silent",
+		"id", "namespace", "task", "metric", "unit", "labels", "cell", "when", "state", "since", "opened", "kind",
+		"direction", "before", "after",
+		"magnitude", "low", "high", "level", "p", "limit", "cause", "last_good_run", "last_good_version", "first_bad_run",
+		"first_bad_version", "silent",
 		"acknowledged_by", "reason", "until", "message",
 	}}
 	for _, i := range all {
 		row := []string{
-			i.GetId(), i.GetNamespace(), i.GetTask(), i.GetMetric(), i.GetUnit(), printer.Labels(i.GetLabels()), i.GetCell(), i.GetRule().GetWhen(),
+			i.GetId(), i.GetNamespace(), i.GetTask(), i.GetMetric(), i.GetUnit(), printer.Labels(i.GetLabels()),
+			i.GetCell(), i.GetRule().GetWhen(),
 			i.GetState(), timeUTC(since(i)), timeUTC(i.GetOpenTime()), i.GetKind(), i.GetDirection(),
 		}
 		row = append(row, numbers(i)...)
 		rows = append(rows, append(row, i.GetCause(), i.GetLastGood().GetRunId(), i.GetLastGood().GetVersion(), i.GetFirstBad().GetRunId(),
-			i.GetFirstBad().GetVersion(), strconv.FormatBool(i.GetSilent()), i.GetAck().GetUser(), i.GetAck().GetReason(), timeUTC(i.GetAck().GetUntil()), i.GetMessage()))
+			i.GetFirstBad().GetVersion(), strconv.FormatBool(i.GetSilent()), i.GetAck().GetUser(), i.GetAck().GetReason(),
+			timeUTC(i.GetAck().GetUntil()), i.GetMessage()))
 	}
 	return rows
 }
@@ -121,7 +140,8 @@ func numbers(i *baiv1.Incident) []string {
 	valued := when != "failed" && when != "missing"
 	iv := i.GetInterval()
 	return []string{
-		exact(i.GetBefore(), valued), exact(i.GetAfter(), valued), exact(i.GetMagnitude(), i.Magnitude != nil), exact(iv.GetLow(), iv != nil),
+		exact(i.GetBefore(), valued), exact(i.GetAfter(), valued), exact(i.GetMagnitude(), i.Magnitude != nil),
+		exact(iv.GetLow(), iv != nil),
 		exact(iv.GetHigh(), iv != nil), exact(iv.GetLevel(), iv != nil), exact(i.GetP(), i.P != nil),
 		exact(i.GetRule().GetLimit(), when == "above" || when == "below" || when == "beyond"),
 	}
@@ -139,7 +159,8 @@ func mutesCSV(all []*baiv1.Mute) [][]string {
 	rows := [][]string{{"id", "namespace", "task", "labels", "user", "created", "until", "reason"}}
 	for _, m := range all {
 		rows = append(rows, []string{
-			m.GetId(), m.GetNamespace(), m.GetTask(), printer.Labels(m.GetLabels()), m.GetUser(), timeUTC(m.GetCreateTime()), timeUTC(m.GetUntil()), m.GetReason(),
+			m.GetId(), m.GetNamespace(), m.GetTask(), printer.Labels(m.GetLabels()), m.GetUser(), timeUTC(m.GetCreateTime()),
+			timeUTC(m.GetUntil()), m.GetReason(),
 		})
 	}
 	return rows
@@ -148,12 +169,15 @@ func mutesCSV(all []*baiv1.Mute) [][]string {
 // noticesCSV is a header and a row for each notice.
 func noticesCSV(all []*baiv1.Notice) [][]string {
 	rows := [][]string{{
-		"id", "receiver", "namespace", "status", "status_time", "created", "retry", "became", "incidents", "more", "attempts", "test", "message", "answer",
+		"id", "receiver", "namespace", "status", "status_time", "created", "retry", "became", "incidents", "more",
+		"attempts", "test", "message", "answer",
 	}}
 	for _, n := range all {
 		rows = append(rows, []string{
-			n.GetId(), n.GetReceiver(), n.GetNamespace(), n.GetStatus(), timeUTC(n.GetStatusTime()), timeUTC(n.GetCreateTime()), timeUTC(n.GetRetryTime()),
-			n.GetBecame(), strings.Join(n.GetIncidentIds(), " "), fmt.Sprint(n.GetMore()), fmt.Sprint(n.GetAttempts()), strconv.FormatBool(n.GetTest()),
+			n.GetId(), n.GetReceiver(), n.GetNamespace(), n.GetStatus(), timeUTC(n.GetStatusTime()),
+			timeUTC(n.GetCreateTime()), timeUTC(n.GetRetryTime()),
+			n.GetBecame(), strings.Join(n.GetIncidentIds(), " "), fmt.Sprint(n.GetMore()), fmt.Sprint(n.GetAttempts()),
+			strconv.FormatBool(n.GetTest()),
 			n.GetMessage(), n.GetAnswer(),
 		})
 	}

@@ -95,7 +95,8 @@ func (l listing[M]) lines(s *session.Session, all []M) error {
 // stateStyles are the colours of states and statuses.
 func stateStyles() map[string]screen.Style {
 	return map[string]screen.Style{
-		"firing": screen.Bad, "refused": screen.Bad, "suspected": screen.Muted, "confirming": screen.Muted, "waiting": screen.Muted, "resolved": screen.Good,
+		"firing": screen.Bad, "refused": screen.Bad, "suspected": screen.Muted, "confirming": screen.Muted,
+		"waiting": screen.Muted, "resolved": screen.Good,
 		"sent": screen.Good,
 	}
 }

@@ -51,7 +51,8 @@ IDs.`,
 	flags.StringSliceVar(&statuses, "status", nil, "only notices with these `STATUSES`")
 	flags.IntVar(&limit, "limit", defaultLimit, "at most so `MANY`; 0 means all")
 	// They fail for flags that do not exist.
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{"waiting", "sent", "refused", "muted", "summed"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("status",
+		cobra.FixedCompletions([]string{"waiting", "sent", "refused", "muted", "summed"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("receiver", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return v.Receivers(cmd, v.namespace), cobra.ShellCompDirectiveNoFileComp
 	})

@@ -69,7 +69,8 @@ func (v *verbs) makeMute(cmd *cobra.Command, f muteFlags) error {
 	if err != nil {
 		return err
 	}
-	got, err := c.CreateMute(cmd.Context(), &baiv1.CreateMuteRequest{Namespace: team, Task: f.task, Labels: labels, All: f.all, Reason: f.reason, Until: until})
+	got, err := c.CreateMute(cmd.Context(),
+		&baiv1.CreateMuteRequest{Namespace: team, Task: f.task, Labels: labels, All: f.all, Reason: f.reason, Until: until})
 	if err != nil {
 		return err
 	}

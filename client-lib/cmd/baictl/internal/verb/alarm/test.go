@@ -78,5 +78,6 @@ func (v *verbs) printTest(n *baiv1.Notice) error {
 	case n.GetStatus() != "sent":
 		return nil
 	}
-	return session.WriteText(v.Env.Out, printer.Clean(fmt.Sprintf("receiver %s took the test, and answered: %s", n.GetReceiver(), n.GetAnswer()))+"\n")
+	return session.WriteText(v.Env.Out,
+		printer.Clean(fmt.Sprintf("receiver %s took the test, and answered: %s", n.GetReceiver(), n.GetAnswer()))+"\n")
 }

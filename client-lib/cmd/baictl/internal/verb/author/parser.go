@@ -156,7 +156,14 @@ func printReport(s *session.Session, r report.Report) error {
 	case len(r.Metrics) == 0:
 		return nil
 	}
-	t := printer.Table{Columns: []printer.Column{{Title: "METRIC", Flex: true}, {Title: "VALUE", Right: true}, {Title: "UNIT"}, {Title: "BETTER"}, {Title: "HEADLINE"}, {Title: "LABELS", Flex: true}}}
+	t := printer.Table{Columns: []printer.Column{
+		{Title: "METRIC", Flex: true},
+		{Title: "VALUE", Right: true},
+		{Title: "UNIT"},
+		{Title: "BETTER"},
+		{Title: "HEADLINE"},
+		{Title: "LABELS", Flex: true},
+	}}
 	for _, m := range r.Metrics {
 		headline := ""
 		if m.Headline {

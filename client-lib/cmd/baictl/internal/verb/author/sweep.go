@@ -194,7 +194,8 @@ func oneCell(s *session.Session, file string, checked input.CheckResult, name st
 	}
 	i := 0
 	if name == "" {
-		s.Screen.Note(printer.Clean(fmt.Sprintf("the cell is %s, the first of %d (--cell NAME takes another)", plan.Cell(0).Name, plan.Cells())))
+		s.Screen.Note(printer.Clean(fmt.Sprintf("the cell is %s, the first of %d (--cell NAME takes another)",
+			plan.Cell(0).Name, plan.Cells())))
 	} else {
 		i = slices.IndexFunc(cells(plan), func(c sweep.Cell) bool { return c.Name == name || c.ID == name })
 	}

@@ -103,7 +103,8 @@ name.`,
 				return err
 			}
 			name := strings.TrimPrefix(args[0], prefix)
-			got, err := c.SetBaseline(cmd.Context(), &baiv1.SetBaselineRequest{Name: name, Namespace: team, Operand: args[1], Reason: reason})
+			got, err := c.SetBaseline(cmd.Context(),
+				&baiv1.SetBaselineRequest{Name: name, Namespace: team, Operand: args[1], Reason: reason})
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,8 @@ func newest(b *baiv1.Baseline) *baiv1.BaselineRevision {
 // sentence is "baseline main is nightly-42: 1 run, revision 3".
 func sentence(b *baiv1.Baseline) string {
 	r := newest(b)
-	return printer.Clean(fmt.Sprintf("baseline %s is %s: %s, revision %d", b.GetName(), r.GetOperand(), printer.Plural(r.GetRunCount(), "run"), r.GetRevision()))
+	return printer.Clean(fmt.Sprintf("baseline %s is %s: %s, revision %d", b.GetName(), r.GetOperand(),
+		printer.Plural(r.GetRunCount(), "run"), r.GetRevision()))
 }
 
 // describe describes a baseline, a line for each field that is set, and one for each run.
@@ -48,7 +49,13 @@ func describe(b *baiv1.Baseline, width int) string {
 
 // table has a line for each baseline.
 func table(all []*baiv1.Baseline, wide bool) printer.Table {
-	t := printer.Table{Columns: []printer.Column{{Title: "NAME"}, {Title: "SET TO", Flex: true}, {Title: "RUNS", Right: true}, {Title: "BY"}, {Title: "AT"}}}
+	t := printer.Table{Columns: []printer.Column{
+		{Title: "NAME"},
+		{Title: "SET TO", Flex: true},
+		{Title: "RUNS", Right: true},
+		{Title: "BY"},
+		{Title: "AT"},
+	}}
 	if wide {
 		t.Columns = append(t.Columns, printer.Column{Title: "REVISION", Right: true}, printer.Column{Title: "NAMESPACE"})
 	}
@@ -75,7 +82,12 @@ func at(r *baiv1.BaselineRevision, exact bool) string {
 // revisions has a line for each revision.
 func revisions(b *baiv1.Baseline) printer.Table {
 	t := printer.Table{Columns: []printer.Column{
-		{Title: "REVISION", Right: true}, {Title: "SET TO", Flex: true}, {Title: "RUNS", Right: true}, {Title: "BY"}, {Title: "AT"}, {Title: "REASON", Flex: true, Wrap: true},
+		{Title: "REVISION", Right: true},
+		{Title: "SET TO", Flex: true},
+		{Title: "RUNS", Right: true},
+		{Title: "BY"},
+		{Title: "AT"},
+		{Title: "REASON", Flex: true, Wrap: true},
 	}}
 	for _, r := range b.GetRevisions() {
 		t.Rows = append(t.Rows, []string{

@@ -111,7 +111,10 @@ func table(all []*baiv1.StoredData, wide bool) printer.Table {
 		if wide {
 			runs = strings.Join(d.GetRuns(), " ")
 		}
-		t.Rows = append(t.Rows, []string{digits(d.GetSha256(), wide), printer.Bytes(d.GetSize()), printer.Time(d.GetUseTime()), runs, sources})
+		t.Rows = append(t.Rows, []string{
+			digits(d.GetSha256(), wide), printer.Bytes(d.GetSize()),
+			printer.Time(d.GetUseTime()), runs, sources,
+		})
 	}
 	return t
 }

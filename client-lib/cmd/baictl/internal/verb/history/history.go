@@ -137,7 +137,8 @@ func (p historyPrinter) svg(cmd *cobra.Command) error {
 		return &bai.NotFoundError{What: "metric", Message: p.reasonForNone()}
 	}
 	if len(all) > 1 {
-		return session.UsageErrorf(cmd, "-o svg shows one series, and the task has %s: name its METRIC, and choose labels and cells by --label",
+		return session.UsageErrorf(cmd,
+			"-o svg shows one series, and the task has %s: name its METRIC, and choose labels and cells by --label",
 			strings.Join(firstFew(series.Names(all)), "; "))
 	}
 	return session.WriteText(p.Env.Out, all[0].Chart().SVG())
@@ -156,7 +157,8 @@ func firstFew(names []string) []string {
 // reasonForNone is the reason why there is nothing to show.
 func (p historyPrinter) reasonForNone() string {
 	if len(p.metrics) > 0 {
-		return fmt.Sprintf("no run of task %s has a value of metric %s", printer.Clean(p.task), printer.Clean(strings.Join(p.metrics, " or ")))
+		return fmt.Sprintf("no run of task %s has a value of metric %s", printer.Clean(p.task),
+			printer.Clean(strings.Join(p.metrics, " or ")))
 	}
 	return "no run of task " + printer.Clean(p.task) + " has results yet"
 }

@@ -37,7 +37,8 @@ func (w *submitFlags) flags(cmd *cobra.Command, s *session.Session) {
 	flags.StringArrayVar(&w.labels, "label", nil, "label `KEY=VALUE` of the run, over those of the descriptor; may be repeated")
 	flags.StringVar(&w.key, "idempotency-key", "", "`KEY` under which repetitions are the same run (default: a new one)")
 	flags.StringVar(&w.script, "script", "", "`DIR` with code that is sent along, or an archive of it")
-	flags.StringSliceVar(&w.notify, "notify", nil, "receivers of a notice of the end, by `NAMES` of the platform's settings, or submitter: the same as --set info.notify=[...]")
+	flags.StringSliceVar(&w.notify, "notify", nil,
+		"receivers of a notice of the end, by `NAMES` of the platform's settings, or submitter: the same as --set info.notify=[...]")
 	// It fails for flags that do not exist.
 	_ = cmd.RegisterFlagCompletionFunc("notify", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return append(s.Receivers(cmd, w.namespace), "submitter"), cobra.ShellCompDirectiveNoFileComp

@@ -96,7 +96,8 @@ func (g gatherer) report(ctx context.Context, name string) (string, error) {
 	case err != nil && !isNone(err):
 		return "", err
 	case set != nil && run != nil:
-		return "", &exitcode.UsageError{Message: fmt.Sprintf("%q is a run, %s, and a set, %s: name one by its ID", name, run.GetId(), set.GetId())}
+		return "", &exitcode.UsageError{Message: fmt.Sprintf("%q is a run, %s, and a set, %s: name one by its ID",
+			name, run.GetId(), set.GetId())}
 	case set != nil:
 		return g.setReport(ctx, set)
 	case run != nil:

@@ -285,7 +285,8 @@ func printDeletion(s *session.Session, name string, existed bool, canceled *bai.
 	if s.Structured() {
 		all := []session.Entry{{Name: "schedule", Value: name}, {Name: "existed", Value: existed}}
 		if canceled != nil {
-			all = append(all, session.Entry{Name: "canceledRuns", Value: canceled.Runs}, session.Entry{Name: "canceledSets", Value: canceled.Sets})
+			all = append(all, session.Entry{Name: "canceledRuns", Value: canceled.Runs},
+				session.Entry{Name: "canceledSets", Value: canceled.Sets})
 		}
 		text, err := session.Object(all...)
 		if err != nil {

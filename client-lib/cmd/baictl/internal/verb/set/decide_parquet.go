@@ -40,7 +40,8 @@ func typedTable(set string, cells []*baiv1.CellResult, all []*result.Metric) ([]
 // fixedColumns are those that do not depend on the sweep.
 func fixedColumns() []parquet.Column {
 	kinds := map[string]parquet.Kind{
-		"n": parquet.Int, "excluded": parquet.Int, "lacking": parquet.Int, "median": parquet.Number, "low": parquet.Number, "high": parquet.Number,
+		"n": parquet.Int, "excluded": parquet.Int, "lacking": parquet.Int, "median": parquet.Number,
+		"low": parquet.Number, "high": parquet.Number,
 		"level": parquet.Number, "best": parquet.Bool, "skipped": parquet.Int,
 	}
 	var columns []parquet.Column
@@ -59,7 +60,8 @@ func fixedValues(set string, m *result.Metric, c result.InCell) []any {
 	}
 	return []any{
 		set, c.Cell.GetName(), c.Cell.GetId(), m.Name, textOrNil(m.Unit), textOrNil(m.Labels), textOrNil(r.GetDirection()),
-		int64(r.GetN()), int64(r.GetExcluded()), int64(r.GetLacking()), numberOrNil(r.GetMedian()), low, high, level, c.Best, int64(c.Cell.GetSkipped()),
+		int64(r.GetN()), int64(r.GetExcluded()), int64(r.GetLacking()), numberOrNil(r.GetMedian()), low, high, level,
+		c.Best, int64(c.Cell.GetSkipped()),
 	}
 }
 

@@ -159,7 +159,8 @@ func stopWhen(got *baiv1.Set) string {
 	if w == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s ±%s%%, %d to %d repetitions", w.GetMetric(), strconv.FormatFloat(100*w.GetHalfWidth(), 'g', 6, 64), w.GetMin(), w.GetMax())
+	return fmt.Sprintf("%s ±%s%%, %d to %d repetitions", w.GetMetric(), strconv.FormatFloat(100*w.GetHalfWidth(), 'g', 6, 64), w.GetMin(),
+		w.GetMax())
 }
 
 // classes is how many runs failed by the class of the failure: "1 infra, 2 user".
@@ -199,7 +200,8 @@ func cellTable(got *baiv1.Set, cells []*baiv1.Cell) printer.Table {
 			}
 		}
 		row := []string{
-			c.GetName(), c.GetId(), fmt.Sprintf("%d/%d", succeeded, cmp.Or(c.GetRepetitions(), got.GetRepetitions())), fmt.Sprint(failed), fmt.Sprint(canceled), fmt.Sprint(active),
+			c.GetName(), c.GetId(), fmt.Sprintf("%d/%d", succeeded, cmp.Or(c.GetRepetitions(), got.GetRepetitions())), fmt.Sprint(failed),
+			fmt.Sprint(canceled), fmt.Sprint(active),
 		}
 		if got.GetStopWhen() != nil {
 			row = append(row, fmt.Sprint(c.GetSkipped()))

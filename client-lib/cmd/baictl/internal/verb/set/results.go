@@ -193,7 +193,8 @@ func (p resultPrinter) tables(cmd *cobra.Command, all []*result.Metric, flags re
 func (p resultPrinter) reasonForNone(flags resultFlags) string {
 	for _, c := range p.cells {
 		if c.GetSucceeded() > 0 && len(flags.metrics) > 0 {
-			return fmt.Sprintf("no repetition of set %s has a value of metric %s", p.set.GetId(), printer.Clean(strings.Join(flags.metrics, " or ")))
+			return fmt.Sprintf("no repetition of set %s has a value of metric %s", p.set.GetId(),
+				printer.Clean(strings.Join(flags.metrics, " or ")))
 		}
 	}
 	return "no repetition of set " + p.set.GetId() + " has results yet"
@@ -303,7 +304,8 @@ func rows(all []*result.Metric) ([]json.RawMessage, error) {
 			if c.Result == nil {
 				continue
 			}
-			head, err := session.Object(session.Entry{Name: "cell", Value: c.Cell.GetName()}, session.Entry{Name: "cellId", Value: c.Cell.GetId()},
+			head, err := session.Object(session.Entry{Name: "cell", Value: c.Cell.GetName()},
+				session.Entry{Name: "cellId", Value: c.Cell.GetId()},
 				session.Entry{Name: "parameters", Value: session.Array(c.Cell.GetParameters())})
 			if err != nil {
 				return nil, err
@@ -352,7 +354,8 @@ func (p resultPrinter) lines(all []*result.Metric) error {
 // resultColumns are the first columns of tables for programs. One for each parameter follows.
 func resultColumns() []string {
 	return []string{
-		"set", "cell", "cell_id", "metric", "unit", "labels", "direction", "n", "excluded", "lacking", "median", "low", "high", "level", "best", "skipped",
+		"set", "cell", "cell_id", "metric", "unit", "labels", "direction", "n", "excluded", "lacking", "median", "low",
+		"high", "level", "best", "skipped",
 	}
 }
 
@@ -405,7 +408,8 @@ func (p resultPrinter) csvRow(m *result.Metric, c result.InCell, names []string)
 	}
 	row := []string{
 		p.set.GetId(), c.Cell.GetName(), c.Cell.GetId(), m.Name, m.Unit, m.Labels, r.GetDirection(),
-		fmt.Sprint(r.GetN()), fmt.Sprint(r.GetExcluded()), fmt.Sprint(r.GetLacking()), printer.Exact(r.GetMedian()), low, high, level, fmt.Sprint(c.Best),
+		fmt.Sprint(r.GetN()), fmt.Sprint(r.GetExcluded()), fmt.Sprint(r.GetLacking()), printer.Exact(r.GetMedian()), low,
+		high, level, fmt.Sprint(c.Best),
 		fmt.Sprint(c.Cell.GetSkipped()),
 	}
 	for _, name := range names {

@@ -270,7 +270,8 @@ func (p changesPrinter) write(all []changes.SeriesReport) error {
 	case p.Structured():
 		object := []session.Entry{{Name: "method", Value: p.method}, {Name: "series", Value: all}}
 		if p.task != nil {
-			object = append(object, session.Entry{Name: "excluded", Value: p.task.GetExcluded()}, session.Entry{Name: "truncated", Value: p.task.GetTruncated()})
+			object = append(object, session.Entry{Name: "excluded", Value: p.task.GetExcluded()},
+				session.Entry{Name: "truncated", Value: p.task.GetTruncated()})
 		}
 		text, err := session.Object(object...)
 		if err != nil {

@@ -177,7 +177,8 @@ func (f compareFlags) compare(cmd *cobra.Command, s *session.Session, base, othe
 	if err != nil {
 		return nil, err
 	}
-	return c.Compare(cmd.Context(), &baiv1.CompareRunsRequest{Old: base, New: other, Namespace: team, Metrics: f.metrics, MinChange: float64(f.minChange)})
+	return c.Compare(cmd.Context(),
+		&baiv1.CompareRunsRequest{Old: base, New: other, Namespace: team, Metrics: f.metrics, MinChange: float64(f.minChange)})
 }
 
 // compareFiles compares the results of two files.

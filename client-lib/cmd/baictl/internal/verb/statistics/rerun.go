@@ -145,7 +145,10 @@ func (f compareFlags) rerunner(cmd *cobra.Command, s *session.Session, first *ba
 		return nil, err
 	}
 	r.what = comparison.NewRerun(before, after)
-	r.result = &baiv1.CompareRunsResponse{Old: &baiv1.ComparedSide{Operand: first.GetOld().GetOperand()}, New: &baiv1.ComparedSide{Operand: first.GetNew().GetOperand()}}
+	r.result = &baiv1.CompareRunsResponse{
+		Old: &baiv1.ComparedSide{Operand: first.GetOld().GetOperand()},
+		New: &baiv1.ComparedSide{Operand: first.GetNew().GetOperand()},
+	}
 	return r, nil
 }
 

@@ -84,19 +84,24 @@ func run(configFile, dir string) error {
 
 // open opens what keeps alerts, silences and notifications.
 func (s *server) open(dir string) (err error) {
-	if s.sent, err = nflog.New(nflog.Options{SnapshotFile: filepath.Join(dir, "nflog"), Retention: retention, Logger: s.log, Metrics: s.registry}); err != nil {
+	if s.sent, err = nflog.New(nflog.Options{
+		SnapshotFile: filepath.Join(dir, "nflog"), Retention: retention, Logger: s.log,
+		Metrics: s.registry,
+	}); err != nil {
 		return err
 	}
 	none := func() int { return 0 }
 	s.silences, err = silence.New(silence.Options{
-		SnapshotFile: filepath.Join(dir, "silences"), Retention: retention, Limits: silence.Limits{MaxSilences: none, MaxSilenceSizeBytes: none},
+		SnapshotFile: filepath.Join(dir, "silences"), Retention: retention,
+		Limits: silence.Limits{MaxSilences: none, MaxSilenceSizeBytes: none},
 		Logger: s.log, Metrics: s.registry, EventRecorder: s.recorder,
 	})
 	if err != nil {
 		return err
 	}
 	s.silencer = silence.NewSilencer(s.silences, s.log, s.recorder)
-	s.alerts, err = mem.NewAlerts(context.Background(), time.Minute, 0, s.silencer, s.log, s.recorder, s.registry, featurecontrol.NoopFlags{})
+	s.alerts, err = mem.NewAlerts(context.Background(), time.Minute, 0, s.silencer, s.log, s.recorder,
+		s.registry, featurecontrol.NoopFlags{})
 	return err
 }
 
@@ -104,8 +109,11 @@ func (s *server) open(dir string) (err error) {
 func (s *server) api(c *config.Config) (http.Handler, error) {
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "requests"}, []string{"handler", "method", "code"})
 	a, err := api.New(api.Options{
-		Alerts: s.alerts, Silences: s.silences, GroupMutedFunc: s.groups.Muted, Logger: s.log, Registry: s.registry, RequestDuration: durations,
-		GroupFunc: func(ctx context.Context, routes func(*dispatch.Route) bool, alerts func(*alert.Alert, time.Time) bool) (dispatch.AlertGroups, map[model.Fingerprint][]string, error) {
+		Alerts: s.alerts, Silences: s.silences, GroupMutedFunc: s.groups.Muted, Logger: s.log,
+		Registry: s.registry, RequestDuration: durations,
+		GroupFunc: func(ctx context.Context, routes func(*dispatch.Route) bool,
+			alerts func(*alert.Alert, time.Time) bool,
+		) (dispatch.AlertGroups, map[model.Fingerprint][]string, error) {
 			return s.dispatch.Groups(ctx, routes, alerts)
 		},
 	})
@@ -138,7 +146,8 @@ func (s *server) start(c *config.Config) error {
 	)
 	metrics := dispatch.NewDispatcherMetrics(false, s.registry, featurecontrol.NoopFlags{})
 	timeout := func(d time.Duration) time.Duration { return max(d, 10*time.Second) }
-	s.dispatch = dispatch.NewDispatcher(s.alerts, dispatch.NewRoute(c.Route, nil), stage, s.groups, timeout, time.Minute, nil, s.log, s.recorder, metrics, texts)
+	s.dispatch = dispatch.NewDispatcher(s.alerts, dispatch.NewRoute(c.Route, nil), stage, s.groups, timeout, time.Minute, nil,
+		s.log, s.recorder, metrics, texts)
 	go s.inhibit.Run()
 	s.inhibit.WaitForLoading()
 	go s.dispatch.Run(time.Now())

@@ -39,7 +39,9 @@ func run(dir string) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST /api/v1/write", remote.NewWriteHandler(log, prometheus.NewRegistry(), db, remoteapi.MessageTypes{remoteapi.WriteV1MessageType}, false, false, false))
+	mux.Handle("POST /api/v1/write",
+		remote.NewWriteHandler(log, prometheus.NewRegistry(), db, remoteapi.MessageTypes{remoteapi.WriteV1MessageType}, false, false,
+			false))
 	mux.HandleFunc("GET /samples", func(w http.ResponseWriter, r *http.Request) {
 		all, err := samples(r.Context(), db)
 		if err == nil {
