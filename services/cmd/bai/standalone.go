@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -56,10 +55,6 @@ import (
 // podsGrace is how long running pods may take to end when the platform ends.
 const podsGrace = 20 * time.Second
 
-// gcPercent lets the small heap grow more between collections. That gives a tenth more
-// runs per second for some MiB.
-const gcPercent = 300
-
 // standalone runs the platform until it is stopped.
 func standalone(ctx context.Context, o options) error {
 	if err := o.check(); err != nil {
@@ -81,9 +76,6 @@ func standalone(ctx context.Context, o options) error {
 		if binary, err = o.findPodBinary(); err != nil {
 			return err
 		}
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
 	}
 	p := &platform{options: o, settings: s, podBinary: binary, stopper: newStopper(o)}
 	ctx, release := p.stopper.contextUntilStopped(ctx)
@@ -178,6 +170,7 @@ func (p *platform) run(ctx context.Context) error {
 	if p.marks != nil {
 		parts["bai/marks"] = p.marks.Run
 	}
+	parts["bai/heap"] = boundHeap
 	parts["bai/ready"] = p.announce
 	if p.replay {
 		p.recovery = &recovery{platform: p, done: make(chan struct{})}
