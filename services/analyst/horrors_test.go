@@ -3,6 +3,7 @@ package analyst_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,4 +182,109 @@ func TestOneSlowRunNotifiesNobody(t *testing.T) {
 	w.level(1, 92, version("v1"))
 	w.level(10, 100, version("v1"))
 	want(t, "notices", nil, w.sizes())
+}
+
+// moved asks for changes in both directions.
+const moved = "[[alarms]]\nmetric = \"rate\"\nwhen = \"change\"\nmin_change = \"2%\"\nnotify = [\"ops\"]\n"
+
+// stray runs a task whose values are about a level but for some in the middle.
+func (w *fixture) stray(values ...float64) {
+	w.t.Helper()
+	w.level(15, 100, version("v1"))
+	for _, v := range values {
+		w.level(1, v, version("v1"))
+	}
+	w.level(15, 100, version("v1"))
+}
+
+func TestASpikeNotifiesNobody(t *testing.T) {
+	w := newFixture(t).listen()
+	w.stray(40)
+	want(t, "notices", nil, w.sizes())
+}
+
+func TestTwoSlowRunsInARowNotifyNobody(t *testing.T) {
+	w := newFixture(t).listen()
+	w.stray(80, 81)
+	want(t, "notices", nil, w.sizes())
+}
+
+func TestFourSlowRunsInARowNotifyNobody(t *testing.T) {
+	w := newFixture(t).listen()
+	w.stray(80, 81, 79, 80)
+	want(t, "notices", nil, w.sizes())
+}
+
+func TestTheSecondRunOfATaskOpensNothing(t *testing.T) {
+	for _, alarm := range []string{slower, moved} {
+		w := newFixture(t).listen()
+		w.run(descriptor(alarm), 100)
+		w.run(descriptor(alarm), 10)
+		want(t, "incidents", nil, w.incidents())
+		want(t, "notices", nil, w.sizes())
+	}
+}
+
+func TestAnImprovementIsANoticeOnlyIfTheAlarmIsOfChanges(t *testing.T) {
+	for alarm, notices := range map[string][]string{slower: nil, moved: {"ops firing 1 and 0 more"}} {
+		w := newFixture(t).listen()
+		for i := range 25 {
+			rate := 100 + float64(i*7%5)/5
+			if i >= 15 {
+				rate += 8
+			}
+			w.run(descriptor(alarm), rate)
+		}
+		want(t, "notices", notices, w.sizes())
+	}
+}
+
+func TestARemovedThresholdEndsItsIncidentAndIsHeardOfNoMore(t *testing.T) {
+	w := newFixture(t).listen()
+	w.slow()
+	for range 5 {
+		w.run(descriptor(), 50)
+	}
+	want(t, "incidents", []string{"below rate resolved from r04"}, w.incidents())
+	want(t, "notices", []string{
+		"ops firing 1 and 0 more", "ops resolved 1 and 0 more", "perf firing 1 and 0 more", "perf resolved 1 and 0 more",
+	}, w.sizes())
+}
+
+func TestAnAcknowledgedIncidentIsHeardOfAtTheEndOfThatAndWhenItIsWorseAgain(t *testing.T) {
+	heard := func(n int) []string { return slices.Repeat([]string{"ops firing 1 and 0 more"}, n) }
+	w := newFixture(t).listen()
+	only := strings.Replace(descriptor(tooSlow), `"perf", `, "", 1)
+	runs := func(rates ...float64) {
+		t.Helper()
+		for _, rate := range rates {
+			w.run(only, rate)
+		}
+	}
+	runs(120, 121, 122, 90, 91)
+	want(t, "notices when it fires", heard(1), w.sizes())
+	w.ack(incident.Ack{Reason: "known, mended on Wednesday", Until: w.now.Add(36 * time.Hour)})
+	w.tick()
+	runs(90)
+	want(t, "notices while it is acknowledged", heard(1), w.sizes())
+	runs(91)
+	want(t, "notices after the acknowledgement", heard(2), w.sizes())
+	w.ack(incident.Ack{Reason: "known"})
+	w.tick()
+	runs(90, 91)
+	want(t, "notices while it is acknowledged again", heard(2), w.sizes())
+	runs(70, 71)
+	want(t, "notices when it is worse", heard(3), w.sizes())
+	want(t, "incidents", []string{"below rate firing from r04"}, w.incidents())
+}
+
+func TestAnAcknowledgedChangeThatGoesAwayIsHeardOfOnce(t *testing.T) {
+	w := newFixture(t).listen()
+	w.level(15, 100, version("v1"))
+	w.level(10, 92, version("v2"))
+	w.ack(incident.Ack{Reason: "known"})
+	w.tick()
+	w.level(4, 100, version("v3"))
+	w.wantCause(incident.Resolved, incident.CauseRegression)
+	want(t, "notices", []string{"ops firing 1 and 0 more", "ops resolved 1 and 0 more"}, w.sizes())
 }
