@@ -1,7 +1,6 @@
 package github
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -63,7 +62,7 @@ func targetOf(n notice.Notice, repositories []string) (target, error) {
 // another.
 func statusesOf(n notice.Notice) (all []commitStatus) {
 	add := func(task, state, text string) {
-		context := message.Limit("benchmark-ai/"+cmp.Or(message.Inert(task), "runs"), maxContext)
+		context := contextOf(task)
 		if !slices.ContainsFunc(all, func(s commitStatus) bool { return s.Context == context }) {
 			all = append(all, commitStatus{
 				State: state, TargetURL: linkTo(n.URL),

@@ -28,8 +28,12 @@ type comment struct {
 	} `json:"user"`
 }
 
-// entry is a part of the comment: what is known of an incident, or of the newest run of a task.
-type entry struct{ key, text string }
+// entry is a part of the comment, or of a check run: what is known of an incident, or of the newest run of a task.
+type entry struct {
+	key        string
+	conclusion string // in a check run: what it says of the commit
+	text       string
+}
 
 // mark is the first line of the comment of a receiver.
 func mark(receiver string) string {
@@ -65,7 +69,7 @@ func matters(n notice.Notice) bool {
 	return len(n.Ends) == 0 || slices.ContainsFunc(n.Ends, func(e notice.End) bool { return e.Outcome != event.Succeeded })
 }
 
-// edited returns the body of the comment of a receiver with an entry, the newest one first, and whether the comment had it.
+// edited returns the body of the comment or check run of a receiver with an entry, the newest one first, and whether it was there.
 func edited(body, receiver string, one entry) (next string, had bool) {
 	all := []entry{one}
 	for _, e := range entriesOf(body) {
@@ -81,17 +85,17 @@ func edited(body, receiver string, one entry) (next string, had bool) {
 		if b.Len()+len(e.text) > maxBody { // the oldest ones are left out
 			break
 		}
-		b.WriteString("\n<!-- entry " + e.key + " -->\n<pre>\n" + e.text + "\n</pre>\n<!-- end -->")
+		b.WriteString("\n<!-- " + strings.TrimRight("entry "+e.key+" "+e.conclusion, " ") + " -->\n<pre>\n" + e.text + "\n</pre>\n<!-- end -->")
 	}
 	return b.String(), had
 }
 
 // entriesOf returns the entries of a comment. Parts that are none of ours are left out, and so are those that others have made longer.
 func entriesOf(body string) (all []entry) {
-	part := regexp.MustCompile(`(?s)<!-- entry ([0-9a-z]{1,64}) -->\n<pre>\n(.*?)\n</pre>\n<!-- end -->`)
+	part := regexp.MustCompile(`(?s)<!-- entry ([0-9a-z]{1,64})(?: (success|neutral|failure))? -->\n<pre>\n(.*?)\n</pre>\n<!-- end -->`)
 	for _, found := range part.FindAllStringSubmatch(strings.ReplaceAll(body, "\r\n", "\n"), -1) {
-		if text := found[2]; len(text) <= 6*maxEntry && !strings.ContainsAny(text, "<>") {
-			all = append(all, entry{key: found[1], text: text})
+		if text := found[3]; len(text) <= 6*maxEntry && !strings.ContainsAny(text, "<>") {
+			all = append(all, entry{key: found[1], conclusion: found[2], text: text})
 		}
 	}
 	return all

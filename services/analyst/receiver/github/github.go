@@ -1,7 +1,9 @@
-// Package github sends notices to GitHub, or GitHub Enterprise: as statuses of the commit that was measured, and as one comment of its pull
-// request, which is edited in place. Commit and pull request are labels of the run.
+// Package github sends notices to GitHub, or GitHub Enterprise: as statuses of the commit that was measured, or as its check runs for a
+// GitHub App, and as one comment of its pull request. Check runs and comments are edited in place. Commit and pull request are labels of the
+// run.
 //
-// The same notice again makes the same status, and the comment is found by its first line and author: nothing is there twice.
+// The same notice again makes the same status, a check run is found by its ID, and the comment by its first line and author: nothing is
+// there twice.
 package github
 
 import (
@@ -36,25 +38,32 @@ const (
 type Settings struct {
 	post.Settings // URL: that of the API; empty means GitHub's own
 
-	Account      string   // the account of the token, whose comments are edited
+	Account      string   // the account of the token, or of the App, whose comments are edited
 	Repositories []string // as OWNER/NAME
 	Always       bool     // comment also on what is no change
+	App          App      // in place of a token: commits get check runs
 }
 
 // Receiver implements receiver.Receiver.
 type Receiver struct {
 	settings Settings
 	client   *post.Client
+	app      *installation // nil with a token
 }
 
-// New returns a Receiver. It does not wait for GitHub.
-func New(s Settings) (*Receiver, error) {
+// New returns a Receiver. It reads the key of an App, and does not wait for GitHub.
+func New(s Settings, now func() time.Time) (*Receiver, error) {
 	s.URL = strings.TrimSuffix(cmp.Or(s.URL, address), "/")
 	c, err := post.New(s.Settings)
 	if err != nil {
 		return nil, err
 	}
-	return &Receiver{settings: s, client: c}, nil
+	r := &Receiver{settings: s, client: c}
+	if s.App != (App{}) {
+		r.app = &installation{app: s.App, now: now}
+		_, err = s.App.key()
+	}
+	return r, err
 }
 
 // Close closes the idle connections.
@@ -71,11 +80,12 @@ func (r *Receiver) Send(ctx context.Context, n notice.Notice) (answer string, er
 	}
 	var did []string
 	if t.commit != "" {
-		for _, s := range statusesOf(n) {
-			if err := r.call(ctx, http.MethodPost, "/repos/"+t.repository+"/statuses/"+t.commit, s, nil); err != nil {
-				return "", err
-			}
-			did = append(did, "status "+s.State+" of "+t.commit[:8])
+		write := r.statuses
+		if r.app != nil {
+			write = r.checks
+		}
+		if did, err = write(ctx, t, n); err != nil {
+			return "", err
 		}
 	}
 	if t.pull != "" {
@@ -88,6 +98,17 @@ func (r *Receiver) Send(ctx context.Context, n notice.Notice) (answer string, er
 	return strings.Join(did, ", "), nil
 }
 
+// statuses makes the statuses of a commit, and says what it did.
+func (r *Receiver) statuses(ctx context.Context, t target, n notice.Notice) (did []string, err error) {
+	for _, s := range statusesOf(n) {
+		if err := r.call(ctx, http.MethodPost, "/repos/"+t.repository+"/statuses/"+t.commit, s, nil); err != nil {
+			return nil, err
+		}
+		did = append(did, "status "+s.State+" of "+t.commit[:8])
+	}
+	return did, nil
+}
+
 // test reads the repositories: a test is of no commit.
 func (r *Receiver) test(ctx context.Context) (answer string, err error) {
 	for _, name := range r.settings.Repositories {
@@ -95,7 +116,11 @@ func (r *Receiver) test(ctx context.Context) (answer string, err error) {
 			return "", fmt.Errorf("repository %s: %w", name, err)
 		}
 	}
-	return "the token can read " + strings.Join(r.settings.Repositories, ", ") + "; a test writes nothing", nil
+	who := "the token"
+	if r.app != nil {
+		who = "the App"
+	}
+	return who + " can read " + strings.Join(r.settings.Repositories, ", ") + "; a test writes nothing", nil
 }
 
 // comment writes the notice into the comment of a pull request, and says what it did.
@@ -162,7 +187,14 @@ func locked(err error) error {
 func (r *Receiver) call(ctx context.Context, method, path string, in, out any) error {
 	req := post.Request{
 		Method: method, URL: r.settings.URL + path, Limit: maxAnswer,
-		Headers: map[string]string{"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": apiVersion},
+		Headers: headers(""),
+	}
+	if r.app != nil {
+		authorization, err := r.app.authorization(ctx, r.client, r.settings.URL)
+		if err != nil {
+			return err
+		}
+		req.Headers = headers(authorization)
 	}
 	if in != nil {
 		body, err := json.Marshal(in)
@@ -173,6 +205,9 @@ func (r *Receiver) call(ctx context.Context, method, path string, in, out any) e
 	}
 	answer, err := r.client.Send(ctx, req)
 	if err != nil {
+		if r.app != nil {
+			r.app.refused(err)
+		}
 		return limited(receiver.FromPost(err))
 	}
 	if out == nil {
@@ -182,6 +217,15 @@ func (r *Receiver) call(ctx context.Context, method, path string, in, out any) e
 		return fmt.Errorf("read the answer of GitHub: %w", err)
 	}
 	return nil
+}
+
+// headers returns the headers of a request; authorization is empty if the client has the token.
+func headers(authorization string) map[string]string {
+	all := map[string]string{"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": apiVersion}
+	if authorization != "" {
+		all["Authorization"] = authorization
+	}
+	return all
 }
 
 // limited returns an error that waits as GitHub asks for where its answer does not say how long.

@@ -65,7 +65,7 @@ func TestTheContractOfAReceiver(t *testing.T) {
 		file := receivertest.Secret(t, "one")
 		to, err := github.New(github.Settings{
 			Settings: post.Settings{URL: server.URL, CAFile: server.CAFile, TokenFile: file}, Account: account, Repositories: []string{repository},
-		})
+		}, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func newReceiver(t *testing.T, h *hub, change ...func(*github.Settings)) *github
 	for _, c := range change {
 		c(&s)
 	}
-	to, err := github.New(s)
+	to, err := github.New(s, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ const (
 // gateway needs the names and namespaces alone.
 type ReceiverSettings struct {
 	// webhook: signed JSON; slack: an incoming webhook of Slack, Mattermost or Rocket.Chat; email: mails by SMTP; alertmanager: alerts of
-	// Prometheus' Alertmanager; github: statuses of commits and comments of pull requests
+	// Prometheus' Alertmanager; github: statuses or check runs of commits, and comments of pull requests
 	Kind       string   `toml:"kind"`
 	Namespaces []string `toml:"namespaces"` // whose descriptors may name it; empty means all
 	// whose runs and alarms it gets the notices of where a descriptor notifies submitter; * is whoever no other receiver names
@@ -62,11 +62,15 @@ type ReceiverSettings struct {
 	TLS        string   `toml:"tls"`     // of kind email: starttls, tls, or none for loopback addresses; empty means starttls
 	From       string   `toml:"from"`    // of kind email: address of the sender
 	To         []string `toml:"to"`      // of kind email: addresses of the recipients
-	// for authentication; not of kind slack; of kind github: the account of the token, whose comments are edited
+	// for authentication; not of kind slack; of kind github: the account of the token, or of the App, whose comments are edited
 	Username     string `toml:"username"`
 	PasswordFile string `toml:"password_file"` // file with that user's password
 	// of kinds webhook and alertmanager: file with a bearer token, instead of a user; of kind github: file with the token
 	TokenFile string `toml:"token_file"`
+	// of kind github, in place of a token: a GitHub App, by its client ID or its number, which makes check runs of commits
+	AppID          string `toml:"app_id"`
+	InstallationID int64  `toml:"installation_id"`  // of that App, at the owner of the repositories
+	PrivateKeyFile string `toml:"private_key_file"` // PEM file with a private key of that App
 	// of kind github: OWNER/NAME of those that are written to; label repository of a run is the NAME of one, and need not be there if there
 	// is one only
 	Repositories []string `toml:"repositories"`
@@ -177,9 +181,7 @@ func (r ReceiverSettings) validateGitHub(at string) error {
 	if r.URL != "" {
 		errs = append(errs, post.Settings{URL: r.URL}.Validate(at))
 	}
-	if r.TokenFile == "" {
-		errs = append(errs, fmt.Errorf("%s.token_file: is needed: the file with the token", at))
-	}
+	errs = append(errs, r.validateApp(at))
 	if r.Username == "" {
 		errs = append(errs, fmt.Errorf("%s.username: is needed: the account of the token, whose comments are edited", at))
 	}
@@ -201,6 +203,34 @@ func (r ReceiverSettings) validateGitHub(at string) error {
 	return errors.Join(errs...)
 }
 
+// validateApp checks who speaks to GitHub: the owner of a token, or an App.
+func (r ReceiverSettings) validateApp(at string) error {
+	app := r.AppID != "" || r.InstallationID != 0 || r.PrivateKeyFile != ""
+	if !app && r.TokenFile == "" {
+		return fmt.Errorf("%s.token_file: is needed: the file with the token; or app_id, installation_id and private_key_file of a GitHub App", at)
+	}
+	var errs []error
+	if app && r.TokenFile != "" {
+		errs = append(errs, fmt.Errorf("%s: token_file or a GitHub App, not both", at))
+	}
+	if app && (r.AppID == "" || r.InstallationID == 0 || r.PrivateKeyFile == "") {
+		errs = append(errs, fmt.Errorf("%s: app_id, installation_id and private_key_file go together", at))
+	}
+	if r.InstallationID < 0 {
+		errs = append(errs, fmt.Errorf("%s.installation_id: must not be negative", at))
+	}
+	if app && r.Username != "" && !strings.HasSuffix(r.Username, "[bot]") {
+		errs = append(errs, fmt.Errorf("%s.username: %q, want the account of the App: its name in URLs with [bot] after it", at, r.Username))
+	}
+	owner := func(name string) string { return strings.ToLower(name[:max(0, strings.Index(name, "/"))]) }
+	for _, name := range r.Repositories {
+		if app && owner(name) != owner(r.Repositories[0]) {
+			errs = append(errs, fmt.Errorf("%s.repositories: %q is of another owner: an installation is of one, make a receiver for each", at, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // loopback reports whether a host is this machine by its name. The receiver checks the address that it connects to.
 func loopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
@@ -211,6 +241,10 @@ func (r ReceiverSettings) unused(at string, keys ...string) error {
 		"from": r.From != "", "to": len(r.To) > 0, "username": r.Username != "", "password_file": r.PasswordFile != "",
 		"token_file": r.TokenFile != "", "rate": r.Rate != 0, "quiet": r.Quiet != "", "resolved": r.Resolved != nil,
 		"repositories": len(r.Repositories) > 0, "always": r.Always,
+		"app_id": r.AppID != "", "installation_id": r.InstallationID != 0, "private_key_file": r.PrivateKeyFile != "",
+	}
+	if r.Kind != kindGitHub {
+		keys = append(keys, "app_id", "installation_id", "private_key_file")
 	}
 	var errs []error
 	for _, key := range keys {
@@ -285,8 +319,11 @@ func (r ReceiverSettings) open(now func() time.Time) (receiver.Receiver, error) 
 		return alertmanager.New(r.post(), now)
 	case kindGitHub:
 		to := r.post()
-		to.Username = "" // the token says whose it is
-		return github.New(github.Settings{Settings: to, Account: r.Username, Repositories: r.Repositories, Always: r.Always})
+		to.Username = "" // the token says whose it is, and the App who it is
+		return github.New(github.Settings{
+			Settings: to, Account: r.Username, Repositories: r.Repositories, Always: r.Always,
+			App: github.App{ID: r.AppID, Installation: r.InstallationID, KeyFile: r.PrivateKeyFile},
+		}, now)
 	}
 	return nil, fmt.Errorf("kind %q, want webhook, slack, email, alertmanager or github", r.Kind)
 }

@@ -1,6 +1,10 @@
 package open_test
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +53,7 @@ func page(t *testing.T) (blocks []string) {
 func TestTheSettingsInTheDocumentsOpenReceiversOfAllKinds(t *testing.T) {
 	secrets := t.TempDir()
 	for name, text := range map[string]string{
+		"app": privateKey(t), "github": "token",
 		"hook": "a secret of at least 24 bytes", "chat": "https://hooks.slack.com/services/T/B/X", "mail": "password", "token": "token",
 	} {
 		if err := os.WriteFile(filepath.Join(secrets, name), []byte(text), 0o600); err != nil {
@@ -77,6 +82,16 @@ func TestTheSettingsInTheDocumentsOpenReceiversOfAllKinds(t *testing.T) {
 	if err := end(); err != nil {
 		t.Error(err)
 	}
+}
+
+// privateKey returns a key of a GitHub App.
+func privateKey(t *testing.T) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 }
 
 func TestASecretThatIsNotThereIsSaidAtOnce(t *testing.T) {
@@ -116,6 +131,18 @@ func TestEveryFaultOfTheSettingsIsNamed(t *testing.T) {
 		"repositories that are none": {"kind = \"github\"\nurl = \"x\"\ntoken_file = \"/x\"\nusername = \"bot\"\nrepositories = [\"app\", \"a/..\", \"a/app\"]", []string{
 			"receivers.r.url: want a URL", `repositories: "app", want OWNER/NAME`, `repositories: "a/..", want OWNER/NAME`, `two of the name "app"`,
 		}},
+		"an App and a token": {
+			"kind = \"github\"\napp_id = \"1\"\ninstallation_id = -1\ntoken_file = \"/x\"\nusername = \"bot\"\nrepositories = [\"a/x\", \"A/y\", \"b/z\"]",
+			[]string{
+				"receivers.r: token_file or a GitHub App, not both", "receivers.r: app_id, installation_id and private_key_file go together",
+				"receivers.r.installation_id: must not be negative", `receivers.r.username: "bot", want the account of the App`,
+				`receivers.r.repositories: "b/z" is of another owner`,
+			},
+		},
+		"an App for a chat": {
+			"kind = \"slack\"\nurl_file = \"/x\"\napp_id = \"1\"\ninstallation_id = 2\nprivate_key_file = \"/k\"",
+			[]string{"kind slack has no app_id", "kind slack has no installation_id", "kind slack has no private_key_file"},
+		},
 		"repositories for a chat": {"kind = \"slack\"\nurl_file = \"/x\"\nrepositories = [\"a/b\"]\nalways = true", []string{"kind slack has no repositories", "kind slack has no always"}},
 		"an owner without a name": {"kind = \"slack\"\nurl_file = \"/x\"\nowners = [\"\"]", []string{"receivers.r.owners: an owner without a name"}},
 		"a password in the URL":   {"kind = \"alertmanager\"\nurl = \"http://u:p@x/\"", []string{"receivers.r.url: a URL must not hold a password"}},

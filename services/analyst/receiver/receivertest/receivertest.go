@@ -3,6 +3,7 @@
 package receivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -46,6 +47,8 @@ type Server struct {
 	IncidentsOnly bool
 	// NoDigests means that the receiver has no rate, so that nothing is summed up for it.
 	NoDigests bool
+	// Goldens is the folder of the golden files; empty means testdata.
+	Goldens string
 	// Inert are texts that must not be in what the server received, because they would do something there.
 	Inert []string
 }
@@ -203,7 +206,7 @@ func testGolden(t *testing.T, s Server) {
 		if len(got) != before+1 {
 			t.Fatalf("notice %s: %d arrived, want 1", n.ID, len(got)-before)
 		}
-		golden.Check(t, "testdata/"+n.ID+".golden", []byte(got[before]))
+		golden.Check(t, cmp.Or(s.Goldens, "testdata")+"/"+n.ID+".golden", []byte(got[before]))
 	}
 }
 
