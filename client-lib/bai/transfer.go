@@ -61,6 +61,8 @@ type Importing struct {
 	Format int
 	Run    string
 	Files  []*baiv1.TransferredFile
+	// History makes the run a point of the history of its task.
+	History bool
 	// Documents sends all files that are neither samples nor lines nor artifacts.
 	Documents func(send func(name string, data []byte, last bool) error) error
 	// Content sends those files of the others that are wanted.
@@ -71,7 +73,9 @@ type Importing struct {
 // the platform does not have, and retries while the platform is unavailable. It returns
 // an InvalidError for faulty files, and an ExistsError if another run has the ID.
 func (c *Client) Import(ctx context.Context, run Importing) (*baiv1.Imported, error) {
-	err := c.requireFeatures(ctx, []requiredFeature{{transferRevision, "imports of runs", true}})
+	err := c.requireFeatures(ctx, []requiredFeature{
+		{transferRevision, "imports of runs", true}, {15, "imports into a history", run.History},
+	})
 	var done *baiv1.Imported
 	if err == nil {
 		// The platform may take long to store the data; the connection's keepalive
@@ -121,7 +125,7 @@ func (c *Client) send(ctx context.Context, p streamWatchdog, run Importing) (*ba
 	}
 	err = send(&baiv1.ImportRunRequest{Import: &baiv1.Import{
 		Format: int32(run.Format), RunId: run.Run,
-		Files: run.Files,
+		Files: run.Files, History: run.History,
 	}}) //nolint:gosec // a small number
 	if err == nil {
 		err = run.Documents(file)

@@ -113,8 +113,48 @@ func (a *analysis) taskRuns(ctx context.Context) ([]store.Run, error) {
 			runs[i] = now
 		}
 	}
-	a.runs, a.listed = slices.DeleteFunc(withRun(runs, a.freshRun), points.OutsideHistory), true
+	if runs, err = a.withoutImports(ctx, withRun(runs, a.freshRun)); err != nil {
+		return nil, err
+	}
+	a.runs, a.listed = slices.DeleteFunc(runs, points.OutsideHistory), true
 	return a.runs, nil
+}
+
+// withoutImports returns runs without those that came from another platform and are no part of the history.
+func (a *analysis) withoutImports(ctx context.Context, runs []store.Run) ([]store.Run, error) {
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = r.ID
+	}
+	if len(ids) == 0 {
+		return runs, nil
+	}
+	all, err := a.store.RunPoints(ctx, ids, []string{points.DurationMetric})
+	if err != nil {
+		return nil, fmt.Errorf("read which runs of task %q are imports: %w", a.task, err)
+	}
+	imports := make(map[string]bool)
+	for _, p := range all {
+		imports[p.Run] = p.Excluded == store.ExcludedImport
+	}
+	return slices.DeleteFunc(runs, func(r store.Run) bool { return imports[r.ID] }), nil
+}
+
+// newestScheduled returns the index of the newest run that a schedule of this platform has made, or -1.
+func (a *analysis) newestScheduled(ctx context.Context, runs []store.Run) (int, error) {
+	for i, r := range runs {
+		if r.Schedule == "" {
+			continue
+		}
+		_, err := a.store.Doc(ctx, store.KindImport, r.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return i, nil
+		}
+		if err != nil {
+			return -1, fmt.Errorf("look whether run %s is an import: %w", r.ID, err)
+		}
+	}
+	return -1, nil
 }
 
 // runOf returns a run; found is false if it does not exist, or not yet.
@@ -143,7 +183,10 @@ func (a *analysis) gatherMissing(ctx context.Context, t target, in *rule.Input) 
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(runs, func(r store.Run) bool { return r.Schedule != "" })
+	at, err := a.newestScheduled(ctx, runs)
+	if err != nil {
+		return err
+	}
 	if at < 0 || at > 0 && t.rule.Within > 0 {
 		return nil // no schedule makes the values
 	}

@@ -61,7 +61,7 @@ type Results struct {
 	Summaries   *store.Summaries // nil for a run without samples
 	Revision    int64            // version of the document of Summaries; 0 without it
 	Environment []store.PodEnvironment
-	Imported    bool // the run is of another platform
+	Imported    bool // the run is of another platform, and its import did not ask for a place in the history
 }
 
 // Of returns the points of a run that has ended. Runs that are excluded have points of their
@@ -142,6 +142,8 @@ func Ending(r store.Run) (at time.Time, version string, excluded store.Exclusion
 // exclusion returns why a run is no point, or "".
 func exclusion(r store.Run, imported bool) store.Exclusion {
 	switch {
+	case imported:
+		return store.ExcludedImport
 	case r.Warmup:
 		return store.ExcludedWarmup
 	case OutsideHistory(r):
@@ -150,8 +152,6 @@ func exclusion(r store.Run, imported bool) store.Exclusion {
 		return store.ExcludedCanceled
 	case r.Outcome != event.Succeeded:
 		return store.ExcludedFailed
-	case imported:
-		return store.ExcludedImport
 	}
 	return ""
 }

@@ -139,7 +139,7 @@ func TestRunsThatAreNoPointsSayWhy(t *testing.T) {
 		"one that failed does so all the same":          {change: func(r *store.Run) { r.Confirms, r.Outcome = "i", event.Failed }, want: store.ExcludedConfirmation},
 		"a label makes none of a run":                   {change: func(r *store.Run) { r.Labels["confirms"] = "i" }},
 		"an import is none":                             {imported: true, want: store.ExcludedImport},
-		"an import of a run that failed is one of that": {change: func(r *store.Run) { r.Outcome = event.Failed }, imported: true, want: store.ExcludedFailed},
+		"an import of a run that failed is one as well": {change: func(r *store.Run) { r.Outcome = event.Failed }, imported: true, want: store.ExcludedImport},
 	} {
 		if got := points.Of(newRun(tt.change), points.Results{Imported: tt.imported}).Excluded; got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

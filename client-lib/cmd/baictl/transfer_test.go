@@ -69,6 +69,13 @@ func TestAnExportIsWrittenAndImported(t *testing.T) {
 	if want := "{\n  \"run\": \"" + id + "\",\n  \"already\": true,\n"; first.out != "run "+id+" was imported\n" || !strings.HasPrefix(again.out, want) {
 		t.Errorf("said %s and then %s", first, again)
 	}
+	if other.ImportedIntoHistory(id) {
+		t.Error("the run is a point of the history, which nobody has asked for")
+	}
+	expect(t, runPiped(t, other.Addr(), "import", filepath.Join(dir, "run"), "--history"), 0, "")
+	if !other.ImportedIntoHistory(id) {
+		t.Error("the run is no point of the history")
+	}
 	var names []string
 	for _, f := range other.Imported(id) {
 		names = append(names, f.Name)

@@ -46,6 +46,7 @@ type Platform struct {
 	onSubmit      func(id string)
 	exports       map[string]transfer
 	imported      map[string][]Transferred
+	inHistory     map[string]bool
 	analyses      analyses
 	baselines     map[string]*baiv1.Baseline // by team and name
 	alarms        alarms
@@ -113,6 +114,7 @@ func serve(ctx context.Context, old bool) (p *Platform, stop func() error, err e
 		scripts:       map[string]string{},
 		exports:       map[string]transfer{},
 		imported:      map[string][]Transferred{},
+		inHistory:     map[string]bool{},
 		baselines:     map[string]*baiv1.Baseline{},
 		analyses: analyses{
 			comparisons: map[[2]string]*baiv1.CompareRunsResponse{}, histories: map[string]*baiv1.QueryHistoryResponse{},

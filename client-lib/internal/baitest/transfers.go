@@ -30,6 +30,13 @@ func (p *Platform) Imported(id string) []Transferred {
 	return p.imported[id]
 }
 
+// ImportedIntoHistory reports whether an import of a run asked for a place in the history of its task.
+func (p *Platform) ImportedIntoHistory(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inHistory[id]
+}
+
 type transfer struct {
 	about *baiv1.Export
 	files []Transferred
@@ -95,6 +102,11 @@ func (m transferService) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 	more, err := receive(stream.Recv, len(wanted))
 	if err != nil {
 		return err
+	}
+	if first.GetImport().GetHistory() {
+		m.p.mu.Lock()
+		m.p.inHistory[id] = true
+		m.p.mu.Unlock()
 	}
 	if !already {
 		m.p.mu.Lock()

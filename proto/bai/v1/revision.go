@@ -28,13 +28,14 @@ package baiv1
 //	12 ListReceivers and TestReceiver of AlarmService; RankRuns
 //	13 compares of SubmitRun
 //	14 WatchIncidents of AlarmService
+//	15 history of ImportRun
 //
 // A server ignores fields that it does not know. A client that must be
 // understood in something newer than revision 1 sends the revision that it needs
 // as RevisionMetadata: a server that is older than this refuses the call with
 // FAILED_PRECONDITION instead of doing half of what was asked. Servers of
 // revision 1 do not know RevisionMetadata either: for them, GetVersion tells.
-const Revision = 14
+const Revision = 15
 
 // RevisionMetadata is the metadata, over HTTP the header, in which a client says
 // which revision a call needs: a decimal number. GetVersion answers whatever it

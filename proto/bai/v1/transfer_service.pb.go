@@ -348,7 +348,10 @@ type Import struct {
 	// The run.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// All files that make the run.
-	Files         []*TransferredFile `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty"`
+	Files []*TransferredFile `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty"`
+	// The run is a point of the history of its task, as those that ran here. It stays
+	// one if the same run is imported again without it.
+	History       bool `protobuf:"varint,4,opt,name=history,proto3" json:"history,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -402,6 +405,13 @@ func (x *Import) GetFiles() []*TransferredFile {
 		return x.Files
 	}
 	return nil
+}
+
+func (x *Import) GetHistory() bool {
+	if x != nil {
+		return x.History
+	}
+	return false
 }
 
 // TransferredFile is a file of a run.
@@ -693,11 +703,12 @@ const file_bai_v1_transfer_service_proto_rawDesc = "" +
 	"\x06import\x18\x01 \x01(\v2\x0e.bai.v1.ImportR\x06import\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x12\n" +
-	"\x04last\x18\x04 \x01(\bR\x04last\"f\n" +
+	"\x04last\x18\x04 \x01(\bR\x04last\"\x80\x01\n" +
 	"\x06Import\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\x05R\x06format\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +
-	"\x05files\x18\x03 \x03(\v2\x17.bai.v1.TransferredFileR\x05files\"Q\n" +
+	"\x05files\x18\x03 \x03(\v2\x17.bai.v1.TransferredFileR\x05files\x12\x18\n" +
+	"\ahistory\x18\x04 \x01(\bR\ahistory\"Q\n" +
 	"\x0fTransferredFile\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +

@@ -55,7 +55,7 @@ func (a *Analyses) side(ctx context.Context, field, operand string, req CompareR
 	if err != nil {
 		return results{}, err
 	}
-	all, err := a.members(ctx, s.runs, req.Metrics)
+	all, err := a.sideMembers(ctx, s, req.Metrics)
 	return newResults(s, all), err
 }
 
@@ -75,7 +75,7 @@ func (a *Analyses) past(ctx context.Context, r rules, base, other results, req C
 		return History{}, err
 	}
 	runs := slices.DeleteFunc(found.runs, func(r store.Run) bool { return other.has(r.ID) || base.has(r.ID) })
-	all, err := a.members(ctx, runs, req.Metrics)
+	all, err := a.historyMembers(ctx, runs, req.Metrics)
 	if err != nil {
 		return History{}, err
 	}

@@ -48,7 +48,7 @@ func (a *Analyses) History(ctx context.Context, req HistoryRequest) (History, er
 	if len(found.runs) == 0 {
 		return History{}, &MissingError{Message: fmt.Sprintf("task %.100q of team %s has no runs of that kind that succeeded (baictl list --label %s=%.100s)", req.Task, req.Namespace, store.LabelTask, req.Task)}
 	}
-	members, err := a.members(ctx, found.runs, req.Metrics)
+	members, err := a.historyMembers(ctx, found.runs, req.Metrics)
 	if err != nil {
 		return History{}, err
 	}

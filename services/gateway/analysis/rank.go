@@ -30,7 +30,7 @@ func (a *Analyses) Rank(ctx context.Context, req RankRequest) (Ranking, error) {
 	if err != nil {
 		return Ranking{}, err
 	}
-	all, err := a.members(ctx, s.runs, req.Metrics)
+	all, err := a.sideMembers(ctx, s, req.Metrics)
 	if err != nil {
 		return Ranking{}, err
 	}

@@ -44,6 +44,28 @@ func (a *Analyses) members(ctx context.Context, runs []store.Run, metrics []stri
 	return all, a.convert(ctx, without)
 }
 
+// notInHistory is why an import counts only where it is named.
+const notInHistory = "it is an import that is no part of the history (baictl import --history makes it one)"
+
+// historyMembers returns the members of a task's runs. Imports that are no part of its history do not count.
+func (a *Analyses) historyMembers(ctx context.Context, runs []store.Run, metrics []string) ([]member, error) {
+	all, err := a.members(ctx, runs, metrics)
+	for i, m := range all {
+		if m.excluded == "" && m.points.Excluded == store.ExcludedImport {
+			all[i].excluded = notInHistory
+		}
+	}
+	return all, err
+}
+
+// sideMembers returns the members of a side. What a user names counts wherever it ran.
+func (a *Analyses) sideMembers(ctx context.Context, s side, metrics []string) ([]member, error) {
+	if s.ofTask {
+		return a.historyMembers(ctx, s.runs, metrics)
+	}
+	return a.members(ctx, s.runs, metrics)
+}
+
 // readPoints reads the stored points of members. It returns the members without.
 func (a *Analyses) readPoints(ctx context.Context, all []*member, metrics []string) (without []*member, err error) {
 	ids := make([]string, len(all))
@@ -89,8 +111,18 @@ func (a *Analyses) convertOne(ctx context.Context, m *member) error {
 		return fmt.Errorf("read the environment of run %s: %w", m.run.ID, err)
 	}
 	results.Environment = found.Attempt(m.run.Attempt)
+	mark, _, imported, err := store.Find[importMark](ctx, a.deps.Store, store.KindImport, m.run.ID)
+	if err != nil {
+		return fmt.Errorf("look whether run %s is an import: %w", m.run.ID, err)
+	}
+	results.Imported = imported && !mark.History
 	m.points = points.Of(m.run, results)
 	return nil
+}
+
+// importMark is what is read of a document of KindImport.
+type importMark struct {
+	History bool `json:"history"` // the import asked for a place in the history
 }
 
 // exclusion returns why a run is no value of a comparison by itself, or "".

@@ -29,6 +29,7 @@ type side struct {
 	operand string
 	runs    []store.Run // the oldest first
 	set     string      // ID of the set whose runs they are; empty for none
+	ofTask  bool        // they are runs of a task in a range of time
 }
 
 // resolve finds the runs of an operand. The error is *OperandError, *MissingError or
@@ -43,6 +44,7 @@ func (a *Analyses) resolve(ctx context.Context, field, text string, in Scope) (s
 	case o.baseline != "":
 		s.runs, s.set, err = a.baselineRuns(ctx, in.Namespace, o.baseline)
 	case o.tasks != nil:
+		s.ofTask = true
 		s.runs, err = a.taskRuns(ctx, in.Namespace, *o.tasks)
 	default:
 		s.runs, s.set, err = a.referred(ctx, in.Owner, o.ref)

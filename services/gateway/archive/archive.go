@@ -118,6 +118,9 @@ type Begin struct {
 	Run    string
 	Files  []File
 	By     string // the user who imports
+
+	// History makes the run a point of the history of its task. An import without it takes nothing from one with it.
+	History bool
 }
 
 // ImportStream is the client's side of an import.
@@ -142,4 +145,6 @@ type importMark struct {
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"` // time of the first import
 	Done   bool      `json:"done,omitempty"`
+
+	History bool `json:"history,omitempty"` // the run is a point of the history of its task
 }

@@ -478,3 +478,31 @@ func TestALongImportKeepsItsRight(t *testing.T) {
 		t.Errorf("the right is held: %v, %v", lease, err)
 	}
 }
+
+func TestAnImportIsAPointOfTheHistoryOnceThatWasAskedFor(t *testing.T) {
+	for name, summarised := range map[string]bool{"with a summary": true, "without samples": false} {
+		t.Run(name, func(t *testing.T) {
+			origin, other := newPlatform(t), newPlatform(t)
+			origin.addFinishedRun()
+			x := origin.export()
+			if !summarised {
+				x = x.withoutFile("summaries.json")
+			}
+			for i, step := range []struct {
+				history, already bool
+				excluded         store.Exclusion
+			}{{false, false, store.ExcludedImport}, {true, false, ""}, {false, true, ""}, {true, true, ""}} {
+				begin := x.begin()
+				begin.History = step.history
+				got, err := other.archiver.Import(t.Context(), begin, newImportClient(x))
+				if err != nil || got.Already != step.already {
+					t.Fatalf("import %d: %+v, %v", i+1, got, err)
+				}
+				points, err := other.store.RunPoints(t.Context(), []string{runID}, nil)
+				if err != nil || len(points) != 1 || points[0].Excluded != step.excluded {
+					t.Errorf("import %d: points %+v, %v, want excluded %q", i+1, points, err, step.excluded)
+				}
+			}
+		})
+	}
+}

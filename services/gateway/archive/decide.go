@@ -38,9 +38,9 @@ type importPlan struct {
 //     run, the plan has nothing to do; otherwise, or if the run has not finished, the
 //     import is refused.
 //   - A run that was imported before, completely or in part, may be imported again: the
-//     plan adds the missing parts. If a stored part is missing from the import or
-//     differs, the import is refused.
-func decide(b importedRun, k storedRun, digest string) (importPlan, error) {
+//     plan adds the missing parts, and its place in the history. If a stored part is
+//     missing from the import or differs, the import is refused.
+func decide(b importedRun, k storedRun, digest string, history bool) (importPlan, error) {
 	if k.run == nil && !k.submitted && k.mark == nil {
 		return b.planAll(), nil
 	}
@@ -62,7 +62,7 @@ func decide(b importedRun, k storedRun, digest string) (importPlan, error) {
 		return importPlan{already: true}, nil
 	}
 	same := k.mark.Digest == digest || sameJSON(b.environment, k.environment) && sameJSON(b.summaries, k.summaries)
-	missing.already = k.mark.Done && same && len(missing.want) == 0 && missing.after >= b.run.Revision
+	missing.already = k.mark.Done && same && (k.mark.History || !history) && len(missing.want) == 0 && missing.after >= b.run.Revision
 	return missing, nil
 }
 

@@ -77,7 +77,7 @@ func (in *importer) importRun(ctx context.Context, files *receiver) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	p, err := decide(in.importedRun, k, in.digest)
+	p, err := decide(in.importedRun, k, in.digest, in.begin.History)
 	if err != nil {
 		return Result{}, err
 	}

@@ -131,14 +131,21 @@ func (in *importer) storeDocuments(ctx context.Context) error {
 	return nil
 }
 
-// storePoints stores the points of the run, which are marked as those of an import: it ran
-// on another platform.
+// storePoints stores the points of the run, which are marked as those of an import unless
+// one has asked for a place in the history: it ran on another platform.
 func (in *importer) storePoints(ctx context.Context) error {
 	_, revision, _, err := store.Find[store.Summaries](ctx, in.deps.Store, store.KindSummary, in.begin.Run)
 	if err != nil {
 		return err
 	}
-	results := points.Results{Summaries: in.summaries, Revision: revision, Imported: true}
+	mark, _, err := store.Get[importMark](ctx, in.deps.Store, store.KindImport, in.begin.Run)
+	if err != nil {
+		return err
+	}
+	results := points.Results{Summaries: in.summaries, Revision: revision, Imported: !mark.History}
+	if mark.History {
+		results.Revision = max(revision, 1) // of a run without samples, too: they replace those that were no points
+	}
 	if in.environment != nil {
 		results.Environment = in.environment.Attempt(in.run.Attempt)
 	}
@@ -154,7 +161,9 @@ func put[T any](ctx context.Context, docs store.Docs, kind store.Kind, key strin
 // mark marks the run as imported, and records whether the import is done.
 func (in *importer) mark(ctx context.Context, done bool) error {
 	_, err := store.Update(ctx, in.deps.Store, store.KindImport, in.begin.Run, func(is importMark, found bool) (importMark, bool, error) {
-		next := importMark{Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done}
+		next := importMark{
+			Digest: in.digest, By: in.begin.By, At: in.deps.Now().UTC().Round(0), Done: done, History: in.begin.History || is.History,
+		}
 		if found {
 			next.By, next.At = is.By, is.At
 		}

@@ -65,11 +65,11 @@ type Exclusion string
 
 // Reasons, in the order in which they are looked for.
 const (
+	ExcludedImport       Exclusion = "import" // it ran on another platform, and its import did not ask for a place in the history
 	ExcludedWarmup       Exclusion = "warm-up"
 	ExcludedConfirmation Exclusion = "confirmation" // it was made to confirm an incident, or for a comparison
 	ExcludedFailed       Exclusion = "failed"
 	ExcludedCanceled     Exclusion = "canceled"
-	ExcludedImport       Exclusion = "import" // it ran on another platform
 )
 
 // RunPoints are the values of one run, one for each series that it has a value in.

@@ -282,8 +282,10 @@ func earlierRuns(t *testing.T, s *storetest.Memory, n int) map[string]string {
 	}
 	put("failed", func(r *store.Run) { r.Outcome = event.Failed }, store.KindSummary, summary(false))
 	want["failed"] = "pets train complete false excluded failed; loss 7 n 1"
-	put("import", nil, store.KindSummary, summary(true), store.KindImport, 1)
+	put("import", nil, store.KindSummary, summary(true), store.KindImport, map[string]any{"done": true})
 	want["import"] = "pets train complete true excluded import; loss 7 n 1; run.duration 9 n 0; run.queued 2 n 0"
+	put("asked", nil, store.KindSummary, summary(true), store.KindImport, map[string]any{"done": true, "history": true})
+	want["asked"] = "pets train complete true; loss 7 n 1; run.duration 9 n 0; run.queued 2 n 0"
 	put("bare", nil)
 	want["bare"] = "pets train complete true; run.duration 9 n 0; run.queued 2 n 0"
 	put("waits", func(r *store.Run) { r.Collectors = []string{"p"} })

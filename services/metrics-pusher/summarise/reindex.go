@@ -147,12 +147,17 @@ func (r *reindexer) reindex(ctx context.Context, run store.Run) error {
 	} else if err != nil {
 		return fmt.Errorf("read the summary of run %s: %w", run.ID, err)
 	}
-	_, err = r.store.Doc(ctx, store.KindImport, run.ID)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	mark, _, imported, err := store.Find[importMark](ctx, r.store, store.KindImport, run.ID)
+	if err != nil {
 		return fmt.Errorf("look whether run %s is an import: %w", run.ID, err)
 	}
-	_, err = r.storePoints(ctx, run, err == nil) // runs of the past: nobody is to hear of them
+	_, err = r.storePoints(ctx, run, imported && !mark.History) // runs of the past: nobody is to hear of them
 	return err
+}
+
+// importMark is what is read of a document of KindImport.
+type importMark struct {
+	History bool `json:"history"` // the import asked for a place in the history
 }
 
 // damaged reports whether an error means that a document is not what it should be.

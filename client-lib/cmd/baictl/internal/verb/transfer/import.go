@@ -18,13 +18,20 @@ import (
 
 // Import is the verb import.
 func Import(s *session.Session) *cobra.Command {
-	var check bool
+	var check, history bool
 	cmd := &cobra.Command{
 		Use:   "import DIR|FILE.tar.zst|s3://BUCKET/PREFIX",
 		Short: "Have a platform remember a run that was exported from another",
 		Long: `Reads an export of a run back, into another platform or the same, as the same
 run: its ID, its submitter, its times, its history, samples, log, summaries and
 files. An import runs nothing, and sends no notification.
+
+With --history the run is a point of the history of its task: in baictl history
+and changes, in the spread of runs, and for alarms, which look at it with the
+next run of the task and notify nobody of what lies far back. Without the flag
+it can be named and compared, and counts nowhere by itself. The same command
+with --history makes an imported run a point; nothing but its deletion undoes
+it.
 
 The export is checked first: sizes, digests, names, and every line of JSON. With
 --check that is all, and no platform is needed.
@@ -37,15 +44,17 @@ from.
 
 With -o json or yaml: {"run", "already", "notes"}. With -o name: the ID.`,
 		Example: `  baictl import nightly-7.tar.zst --server other:7070
+  baictl import nightly-7.tar.zst --history
   baictl import s3://results/2026/nightly-7 --check`,
 		Args: session.Arguments(1, 1, "what to import"),
-		RunE: func(cmd *cobra.Command, args []string) error { return importFrom(cmd, s, args[0], check) },
+		RunE: func(cmd *cobra.Command, args []string) error { return importFrom(cmd, s, args[0], check, history) },
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "check the export, and import nothing")
+	cmd.Flags().BoolVar(&history, "history", false, "make the run a point of the history of its task")
 	return cmd
 }
 
-func importFrom(cmd *cobra.Command, s *session.Session, location string, check bool) error {
+func importFrom(cmd *cobra.Command, s *session.Session, location string, check, history bool) error {
 	ctx, release := s.Env.Interrupts(cmd.Context(), exitcode.ErrDetached)
 	defer release()
 	source, err := sourceAt(ctx, location)
@@ -66,7 +75,9 @@ func importFrom(cmd *cobra.Command, s *session.Session, location string, check b
 		return err
 	}
 	s.Screen.Live("importing run " + checked.Run)
-	done, err := c.Import(ctx, importOf(checked))
+	in := importOf(checked)
+	in.History = history
+	done, err := c.Import(ctx, in)
 	s.Screen.Live("")
 	if err != nil {
 		return importInterrupted(ctx, badArchive(location, err))
