@@ -348,7 +348,7 @@ func addComparisons(p *baitest.Platform) {
 		Notes: []string{"only hello has metric accuracy"},
 	})
 	p.SetComparison(&baiv1.CompareRunsResponse{
-		Old: &baiv1.ComparedSide{Operand: "sizes"}, New: &baiv1.ComparedSide{Operand: "sizes"},
+		Old: &baiv1.ComparedSide{Operand: "sizes", RunIds: []string{"r1", "r2"}}, New: &baiv1.ComparedSide{Operand: "sizes", RunIds: []string{"r1", "r2"}},
 		Series: []*baiv1.SeriesComparison{{
 			Metric: "rate", Unit: "B/s", Cell: "size=1,threads=2", Verdict: "same", Test: "mann_whitney", Old: few, New: few, P: 1, AdjustedP: 1,
 			Change: &baiv1.Difference{Interval: &baiv1.Interval{Level: 0.96}, Relative: true},

@@ -40,10 +40,10 @@ func MayBeSame(c *baiv1.CompareRunsResponse) bool {
 	return slices.ContainsFunc(c.GetSeries(), func(s *baiv1.SeriesComparison) bool { return s.GetReason() == "noise" })
 }
 
-// Sentences says why series are unclear, what differs beside the numbers, and what limits the
-// comparison.
+// Sentences says whether both sides are the same runs, why series are unclear, what differs beside
+// the numbers, and what limits the comparison.
 func Sentences(c *baiv1.CompareRunsResponse) []string {
-	all := unclear(c.GetSeries())
+	all := append(sameRuns(c), unclear(c.GetSeries())...)
 	for _, d := range c.GetDifferences() {
 		all = append(all, difference(d))
 	}
@@ -54,6 +54,18 @@ func Sentences(c *baiv1.CompareRunsResponse) []string {
 		all = append(all, printer.Clean(note))
 	}
 	return all
+}
+
+// sameRuns returns a sentence if both sides are the same runs.
+func sameRuns(c *baiv1.CompareRunsResponse) []string {
+	runs := c.GetOld().GetRunIds()
+	switch {
+	case len(runs) == 0 || !slices.Equal(runs, c.GetNew().GetRunIds()):
+		return nil
+	case len(runs) == 1:
+		return []string{"both sides are the same run: there is nothing to tell apart (name another one)"}
+	}
+	return []string{fmt.Sprintf("both sides are the same %d runs: there is nothing to tell apart (name others)", len(runs))}
 }
 
 // unclear returns a sentence for each reason why series are unclear, with their names.

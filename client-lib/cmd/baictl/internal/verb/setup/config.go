@@ -247,6 +247,9 @@ func configDelete(s *session.Session) *cobra.Command {
 		ValidArgsFunction: s.Contexts,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return configEditor{s}.update(func(all *contexts.Contexts) (string, error) {
+				if len(all.All) == 0 {
+					return "", &exitcode.UsageError{Message: fmt.Sprintf("context %q: there are no contexts", args[0])}
+				}
 				if err := requireContext(*all, args[0]); err != nil {
 					return "", err
 				}
