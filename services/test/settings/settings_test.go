@@ -172,7 +172,7 @@ func (r *reader) field(t *testing.T, tab *table, d declared, f *ast.Field) {
 			continue
 		}
 		if inner, ok := r.inner(t, d, f.Type); ok {
-			r.read(t, nameOf(f, strings.TrimPrefix(tab.name+"."+word, ".")), inner, comment(f))
+			r.read(t, r.nameOf(t, d, f, strings.TrimPrefix(tab.name+"."+word, ".")), inner, comment(f))
 			continue
 		}
 		k := key{word, r.kind(t, d, f.Type), comment(f)}
@@ -194,14 +194,22 @@ func (r *reader) inner(t *testing.T, d declared, e ast.Expr) (inner declared, ok
 	}
 	inner, ok = r.packages.resolve(t, d, e)
 	if ok {
+		if all, named := inner.spec.Type.(*ast.MapType); named {
+			return r.inner(t, inner, all.Value)
+		}
 		_, ok = inner.spec.Type.(*ast.StructType)
 	}
 	return inner, ok
 }
 
 // nameOf is the name of the table that a field is, as a file of settings has it.
-func nameOf(f *ast.Field, whole string) string {
-	switch f.Type.(type) {
+func (r *reader) nameOf(t *testing.T, d declared, f *ast.Field, whole string) string {
+	t.Helper()
+	of := f.Type
+	if named, ok := r.packages.resolve(t, d, of); ok {
+		of = named.spec.Type
+	}
+	switch of.(type) {
 	case *ast.MapType:
 		return whole + ".NAME"
 	case *ast.ArrayType:
