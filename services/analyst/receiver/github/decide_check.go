@@ -67,7 +67,8 @@ func contextOf(task string) string {
 	return message.Limit("benchmark-ai/"+cmp.Or(message.Inert(task), "runs"), maxContext)
 }
 
-// conclusionOf returns the conclusion of a notice of one task. A change whose direction nothing says is neutral, and so is a run that was canceled.
+// conclusionOf returns the conclusion of a notice of one task. A change that nothing calls worse is neutral, and so is a run that was
+// canceled.
 func conclusionOf(n notice.Notice) string {
 	conclusion := success
 	for _, i := range n.Incidents {

@@ -1,6 +1,6 @@
 // Package github sends notices to GitHub, or GitHub Enterprise: as statuses of the commit that was measured, or as its check runs for a
-// GitHub App, and as one comment of its pull request. Check runs and comments are edited in place. Commit and pull request are labels of the
-// run.
+// GitHub App, and as one comment of its pull request. Check runs and comments are edited in place. Commit and pull request are labels of
+// the run.
 //
 // The same notice again makes the same status, a check run is found by its ID, and the comment by its first line and author: nothing is
 // there twice.
