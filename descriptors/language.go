@@ -373,7 +373,19 @@ type Manifest struct {
 	// $(BAI_OBJECTS)-NAME. In known kinds each pod gets what pods of runs have: labels,
 	// variables, data, volumes and the collector. Its measured container has what env, ml and
 	// hardware say where it says nothing itself.
-	Objects string `toml:"objects" need:"yes" kind:"manifest" also:"object" example:"\"{apiVersion: batch/v1, kind: Job, …}\""`
+	Objects string `toml:"objects" kind:"manifest" also:"object" example:"\"{apiVersion: batch/v1, kind: Job, …}\""`
+
+	// File names a file with the objects, in place of objects: a path from the folder of the
+	// descriptor, which it does not leave. baictl reads the file and sends its text along, as
+	// {name = "objects.yaml", text = "…"}, so that a stored descriptor is whole.
+	File ManifestFile `toml:"file" kind:"manifest file" example:"\"objects.yaml\""`
+
+	// Pods selects the pods of objects whose pod templates the platform does not know: those of
+	// kinds of one's own, and of TrainJob, where it is not needed. It is a label selector as
+	// kubectl takes it, or a table of labels and their values. One of the labels has a value
+	// with $(BAI_OBJECTS) in it, the beginning of all names, so that no pod of another run is
+	// selected. The state of these pods is shown, and their log is followed.
+	Pods string `toml:"pods" kind:"pod selector" example:"\"trainer=$(BAI_OBJECTS),role in (node,leader)\""`
 
 	// Copies is how many times the objects are made, from 1 to 100. All copies must succeed.
 	// BAI_COPY has the number of the copy, from 0 on.
@@ -387,6 +399,13 @@ type Manifest struct {
 	// Failed says when such an object has failed. Without it only limits.deadline or a cancel
 	// ends a run whose object never succeeds.
 	Failed string `toml:"failed" kind:"condition" example:"\"jsonpath={.status.phase}=Failed|Error\""`
+}
+
+// A ManifestFile is a file with the objects of a manifest.
+type ManifestFile struct {
+	Name     string // a path from the folder of the descriptor, with slashes
+	Text     string
+	Attached bool // the text is here
 }
 
 // When says when a step runs, seen from the benchmark.

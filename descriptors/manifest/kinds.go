@@ -16,6 +16,10 @@ type Kind struct {
 	Templates   []Template
 	PodMetadata string // path of labels and annotations for pods of a kind without templates of pods
 
+	// PodLabel is a label of the pods of a kind without any of both, whose value is the name of
+	// the object. It is empty if there is none.
+	PodLabel string
+
 	Container string // that is measured; the first one if a pod has none of that name
 	Succeeded Condition
 	Failed    Condition
@@ -80,6 +84,7 @@ func Kinds() []Kind {
 		Kind{
 			APIVersion: "trainer.kubeflow.org/v1alpha1", Kind: "TrainJob", Operator: "Kubeflow Trainer",
 			Succeeded: Condition{Type: "Complete"}, Failed: Condition{Type: "Failed"}, Suspend: "spec.suspend",
+			PodLabel: "jobset.sigs.k8s.io/jobset-name",
 		},
 		Kind{
 			APIVersion: "argoproj.io/v1alpha1", Kind: "Workflow", Operator: "Argo Workflows",
@@ -111,6 +116,10 @@ func Find(apiVersion, kind string) (Kind, bool) {
 	}
 	return Kind{}, false
 }
+
+// Unlabeled reports whether the pods of the kind get no labels of the platform, so that a selector
+// has to find them. Those of an unknown kind, the zero one, get none.
+func (k Kind) Unlabeled() bool { return len(k.Templates) == 0 && k.PodMetadata == "" }
 
 // ResourceKind returns the name by which settings list the kind.
 func (k Kind) ResourceKind() string { return ResourceKind(k.APIVersion, k.Kind) }

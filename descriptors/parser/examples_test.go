@@ -67,7 +67,7 @@ func TestTheFirstDescriptorOfTheReadmeIsOne(t *testing.T) {
 // No file has a strategy and roles: those are in a file of their own.
 func TestTheExamplesWithEveryKeyHaveEveryKey(t *testing.T) {
 	has := map[string]bool{}
-	for _, name := range []string{"../examples/every-key.toml", "../examples/roles.toml", "../examples/stop-when.toml", "../examples/steps.toml", "../examples/network.toml", "../examples/manifest.toml"} {
+	for _, name := range []string{"../examples/every-key.toml", "../examples/roles.toml", "../examples/stop-when.toml", "../examples/steps.toml", "../examples/network.toml", "../examples/manifest.toml", "../examples/manifest-file/descriptor.toml"} {
 		var tree map[string]any
 		if _, err := toml.DecodeFile(name, &tree); err != nil {
 			t.Fatal(err)

@@ -66,7 +66,10 @@ func (p Parser) ParseWith(file string, text []byte, set []Override) (d *descript
 		return nil, nil, refused
 	}
 	d, faults = p.Parse(file, edited.Bytes())
-	faults = slices.Concat(mapToOrigins(faults, body, edited, set), refused)
+	here := func(f Fault) bool { return f.File == file }
+	elsewhere := slices.DeleteFunc(slices.Clone(faults), here) // in a file that came with the descriptor
+	faults = slices.DeleteFunc(faults, func(f Fault) bool { return !here(f) })
+	faults = slices.Concat(elsewhere, mapToOrigins(faults, body, edited, set), refused)
 	if len(refused) > 0 {
 		return nil, nil, faults
 	}

@@ -138,7 +138,7 @@ func (p Parser) Expand(name string, text []byte) (*descriptors.Descriptor, *grid
 	body := bytes.TrimPrefix(text, []byte(byteOrderMark))
 	tree, broken := syntax.Parse(body)
 	d, g, found := p.readCells(body, tree, len(broken) > 0)
-	faults := collect(name, slices.Concat(decode.Broken(broken), found))
+	faults := ofAttachment(name, tree, collect(name, slices.Concat(decode.Broken(broken), found)))
 	if len(faults.Errors()) > 0 {
 		return nil, nil, faults
 	}

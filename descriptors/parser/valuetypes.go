@@ -22,6 +22,9 @@ func valueTypes() decode.ValueTypes {
 		"processes": {
 			Type: "string or integer", Rule: "`gpus`, or a whole number from 1 on", Read: processes,
 		},
+		"manifest file": {
+			Type: "string or table", Rule: "a path from the folder of the descriptor; or name and text of such a file", Read: manifestFile,
+		},
 		"keep": {
 			Type: "string", Rule: "`never`, `failed`, or a span of time: `90s`, `1h30m`, `2d`", Read: keep,
 		},
@@ -48,6 +51,11 @@ func valueTypesOf(tree *syntax.Node) decode.ValueTypes {
 func schemas() map[string]map[string]any {
 	all := types.Schemas()
 	all["processes"] = map[string]any{"type": []any{"string", "integer"}}
+	fileName := map[string]any{"type": "string", "pattern": `^[^/\\:\x00-\x1f]([^\\:\x00-\x1f]*[^/\\:\x00-\x1f])?$`}
+	all["manifest file"] = map[string]any{"anyOf": []any{fileName, map[string]any{
+		"type": "object", "properties": map[string]any{"name": fileName, "text": map[string]any{"type": "string"}},
+		"required": []any{"name", "text"}, "additionalProperties": false,
+	}}}
 	all["keep"] = map[string]any{"anyOf": []any{map[string]any{"enum": []any{descriptors.KeepNever, descriptors.KeepFailed}}, types.Span()}}
 	return all
 }

@@ -348,7 +348,7 @@ func (c rules) references() {
 	for _, r := range c.d.References() {
 		message, remedy := c.platform.Allow.Refusal(namespace, r)
 		switch {
-		case message == "" || c.platform.Accepted || c.r.HasError(r.Path) && r.Path != descriptors.ManifestKey:
+		case message == "" || c.platform.Accepted || c.r.HasError(r.Path) && r.Path != c.d.ObjectsKey():
 		case r.Reserved():
 			c.faultOf(r, fault.PlatformObject, message, remedy)
 		case c.platform.Allow == nil || c.platform.OneMachine && (r.Pull || r.Kind != descriptors.RefSecret):

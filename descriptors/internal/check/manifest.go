@@ -36,32 +36,53 @@ func (c rules) manifest() {
 				"write it into the manifest")
 		}
 	}
-	if c.r.IsValid(descriptors.ManifestKey) {
-		c.objects()
+	if !c.r.Has(at) {
+		return
+	}
+	c.objectsOrFile()
+	if key := c.d.ObjectsKey(); c.r.IsValid(key) {
+		c.objects(key)
 	}
 }
 
-// objects checks the objects of the manifest.
-func (c rules) objects() {
+// objectsOrFile finds a manifest with both or none of them, and a file without its text.
+func (c rules) objectsOrFile() {
+	objects, file := c.r.Has(descriptors.ManifestKey), c.r.Has(descriptors.ManifestFileKey)
+	switch {
+	case objects && file:
+		c.r.Fault(descriptors.ManifestFileKey, fault.ManifestConflict, "is another manifest, beside objects", "keep one of the two")
+	case !objects && !file && !c.damaged:
+		c.r.Fault(descriptors.ManifestKey, fault.Missing, "is missing", "add objects, or file")
+	case c.r.IsValid(descriptors.ManifestFileKey) && !c.d.Manifest.File.Attached:
+		c.r.Fault(descriptors.ManifestFileKey, fault.NoFileText, fmt.Sprintf("the text of %q is not here", c.d.Manifest.File.Name),
+			"use baictl, which reads the file for a descriptor that is one, or write its text into manifest.objects")
+	}
+}
+
+// objects checks the objects of the manifest, which are at key.
+func (c rules) objects(key string) {
 	documents, problems := c.d.ReadManifest()
 	for _, p := range problems {
-		c.r.FaultInside(descriptors.ManifestKey, p.Line, p.Column, p.Code, p.Message, p.Remedy)
+		c.r.FaultInside(c.d.ObjectsKey(), p.Line, p.Column, p.Code, p.Message, p.Remedy)
 	}
 	if len(problems) > 0 {
 		return
 	}
-	own, ends, unknown := c.d.Manifest.Succeeded != "", false, false
+	own, ends, unknown, unlabeled := c.d.Manifest.Succeeded != "", false, false, false
 	for _, d := range documents {
 		ends = ends || d.Ends(own)
-		if _, known := manifest.Find(d.APIVersion(), d.Kind()); !known && !d.OfPlatform() {
-			unknown = true
-		}
+		kind, known := manifest.Find(d.APIVersion(), d.Kind())
+		unknown = unknown || !known && !d.OfPlatform()
+		unlabeled = unlabeled || d.Ends(own) && kind.Unlabeled()
 		c.kind(d)
 	}
 	if !ends && !c.r.Has("manifest.succeeded") {
-		c.r.Fault(descriptors.ManifestKey, fault.NoObjectEnds,
+		c.r.Fault(key, fault.NoObjectEnds,
 			"none of the objects is of a kind whose end is known, so that the run would never end",
 			`add succeeded = "condition=TYPE" or "jsonpath={.status.phase}=VALUE"`)
+	}
+	if c.r.Has("manifest.pods") && !unlabeled {
+		c.r.Warn("manifest.pods", fault.NotRead, "the platform finds the pods of these kinds by its own labels", "leave it out")
 	}
 	for _, key := range []string{"manifest.succeeded", "manifest.failed"} {
 		if c.r.Has(key) && !unknown {
@@ -77,14 +98,14 @@ func (c rules) kind(d manifest.Document) {
 		return
 	}
 	others := slices.Concat([]string{"Job.v1.batch", "ConfigMap.v1", "Service.v1"}, kinds)
-	c.r.FaultInside(descriptors.ManifestKey, d.Line, d.Column, fault.OtherKind, fmt.Sprintf("this platform takes no %s", name),
+	c.r.FaultInside(c.d.ObjectsKey(), d.Line, d.Column, fault.OtherKind, fmt.Sprintf("this platform takes no %s", name),
 		"its kinds are "+strings.Join(others, ", ")+"; the platform's settings list them (executor.pods.manifests)")
 }
 
 // faultOf reports a reference that the platform refuses, at its place in the manifest if it is
 // from there.
 func (c rules) faultOf(r descriptors.Reference, code, message, remedy string) {
-	if r.Path == descriptors.ManifestKey {
+	if r.Path == c.d.ObjectsKey() {
 		c.r.FaultInside(r.Path, r.Line, r.Column, code, message, remedy)
 		return
 	}

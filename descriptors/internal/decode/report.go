@@ -56,10 +56,16 @@ func (r *Report) Fault(path, code, message, remedy string) {
 	r.add(Fault{At: r.value(path), Path: path, Code: code, Message: message, Remedy: remedy})
 }
 
-// FaultInside reports an error at a line and a column of the content of the string at path.
+// FaultInside reports an error at a line and a column of the content of the string at path, or
+// of the string text of the table there.
 func (r *Report) FaultInside(path string, line, column int, code, message, remedy string) {
 	at := r.value(path)
-	if node := r.locations[path].node; node != nil {
+	node := r.locations[path].node
+	switch {
+	case node == nil:
+	case node.Kind == syntax.Table && node.Get("text") != nil:
+		at = node.Get("text").InsideText(line, column)
+	default:
 		at = node.InsideLines(line, column)
 	}
 	r.add(Fault{At: at, Path: path, Code: code, Message: message, Remedy: remedy})

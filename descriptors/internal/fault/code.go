@@ -207,6 +207,10 @@ const (
 	ManifestConflict = "BAI0223"
 	OneMachineOnly   = "BAI0224"
 	BadCondition     = "BAI0225"
+	NoFileText       = "BAI0260"
+	BadFileName      = "BAI0261"
+	BadSelector      = "BAI0262"
+	OpenSelector     = "BAI0263"
 
 	// [[output.parsers]] of kind command.
 	NoParserCommand = "BAI0238"

@@ -66,5 +66,27 @@ func manifests() []Explanation {
 			head + "succeeded = \"phase == done\"\nobjects = '''\n" + own + "'''",
 			head + "succeeded = \"jsonpath={.status.phase}=Done\"\nobjects = '''\n" + own + "'''",
 		},
+		{
+			NoFileText, "a file of a manifest without its text",
+			"manifest.file names a file beside the descriptor. baictl reads it, and sends its text along; the platform reads no files of yours. A client that sends a descriptor itself writes the text into manifest.objects, or file = {name = \"objects.yaml\", text = \"…\"}. baictl reads the file only for a descriptor that is a file, too, and for manifest.file in the descriptor itself, not for --set and values of a sweep.",
+			head + "file = \"objects.yaml\"", good,
+		},
+		{
+			BadFileName, "a file that is not below the descriptor",
+			"manifest.file is a path from the folder of the descriptor, with slashes. It does not leave that folder, so that the folder can be sent to others, and a descriptor of theirs reads no other file of yours.",
+			head + "file = \"../objects.yaml\"", good,
+		},
+		{
+			BadSelector, "a label selector that cannot be read",
+			"manifest.pods is written as for kubectl get pods -l: app=x, app!=x, role in (a,b), role notin (a,b), gpu and !old, with commas between them; or as a table of labels and their values.",
+			head + "succeeded = \"condition=Ready\"\npods = \"of is $(BAI_OBJECTS)\"\nobjects = '''\n" + own + "'''",
+			head + "succeeded = \"condition=Ready\"\npods = \"of=$(BAI_OBJECTS)\"\nobjects = '''\n" + own + "'''",
+		},
+		{
+			OpenSelector, "a label selector that pods of other runs meet",
+			"One label at least of manifest.pods has to have a value with $(BAI_OBJECTS) in it, by = or in. That is the beginning of the names of the run's objects, which operators write into the labels of pods. So no run reads the log of another.",
+			head + "succeeded = \"condition=Ready\"\npods = \"app=x\"\nobjects = '''\n" + own + "'''",
+			head + "succeeded = \"condition=Ready\"\npods = {app = \"x\", of = \"$(BAI_OBJECTS)\"}\nobjects = '''\n" + own + "'''",
+		},
 	}
 }

@@ -143,6 +143,7 @@ func tableRules() map[string][]schema {
 			when(with("host_network", schema{"const": true}), schema{"not": schema{"anyOf": needs("attachment", "mtu")}}),
 			when(one("transport", "rdma"), need("rdma")),
 		},
+		"manifest": {{"oneOf": needs("objects", "file")}},
 		"alarms[]": alarm(),
 		"ml": {when(with("framework_version", schema{"minLength": 1}),
 			with("framework", schema{"minLength": 1}))},

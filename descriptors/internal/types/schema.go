@@ -137,11 +137,14 @@ func Schemas() map[string]map[string]any {
 		"attachment": matching(`^(` + dnsLabelPattern + `/)?` + domainPattern + `$`),
 		"mtu":        integer(minMTU, maxMTU),
 		"manifest":   {"type": "string"},
-		"copies":     integer(1, maxCopies),
-		"condition":  matching(`^(condition=[^= {}|]+|jsonpath=\{\..+\}=.+)$`),
-		"devices":    integer(1, maxDevices),
-		"high port":  integer(minHighPort, maxPort),
-		"resources":  resources,
+		"pod selector": {"anyOf": []any{
+			schema{"type": "string", "pattern": `\$\(BAI_OBJECTS\)`}, schema{"type": "object", "additionalProperties": schema{"type": "string"}, "minProperties": 1},
+		}},
+		"copies":    integer(1, maxCopies),
+		"condition": matching(`^(condition=[^= {}|]+|jsonpath=\{\..+\}=.+)$`),
+		"devices":   integer(1, maxDevices),
+		"high port": integer(minHighPort, maxPort),
+		"resources": resources,
 	}
 }
 

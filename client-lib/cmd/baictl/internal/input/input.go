@@ -43,13 +43,18 @@ func Remote(name string) bool {
 
 // Read reads a descriptor: stored:NAME[@VERSION], https://…, s3://…, "-" for the
 // standard input, or a file. A file that cannot be read has that as its fault; an
-// error is the platform's. A suite is read with the texts of its descriptors.
+// error is the platform's. A suite is read with the texts of its descriptors, and a descriptor
+// with that of the file that it names.
 func (r Reader) Read(ctx context.Context, name string) (Document, []*baiv1.Fault, error) {
 	doc, faults, err := r.read(ctx, name)
-	if err == nil && len(faults) == 0 && suite.Is(doc.Text) {
+	switch {
+	case err != nil || len(faults) > 0:
+		return doc, faults, err
+	case suite.Is(doc.Text):
 		return r.withDescriptors(ctx, doc)
 	}
-	return doc, faults, err
+	doc, found := withAttachment(doc)
+	return doc, Faults(found, false), nil
 }
 
 func (r Reader) read(ctx context.Context, name string) (Document, []*baiv1.Fault, error) {

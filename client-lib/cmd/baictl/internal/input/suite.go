@@ -27,6 +27,10 @@ func (r Reader) withDescriptors(ctx context.Context, doc Document) (Document, []
 			faults = append(faults, ref.Fault(problem))
 			continue
 		}
+		one, ofFile := withAttachment(one)
+		if faults = append(faults, ofFile...); len(ofFile) > 0 {
+			continue
+		}
 		sources = append(sources, suite.Source{Name: ref.Name, File: one.Name, Text: one.Text})
 	}
 	if len(faults) == 0 {
