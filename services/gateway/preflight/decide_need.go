@@ -201,10 +201,10 @@ func rights(objects []cluster.Object, s Settings) []cluster.Permission {
 func runsEntrypoint(r role) bool { return len(r.benchmark().Command) == 0 }
 
 // isFollowed reports whether the logs of the pods of an object are followed: those of a kind
-// without pod templates, whose pods have the labels of the run.
+// without pod templates, whose pods have the labels of the run or are selected.
 func isFollowed(o cluster.Object) bool {
 	kind, _ := manifest.Find(o.GetObjectKind().GroupVersionKind().GroupVersion().String(), o.GetObjectKind().GroupVersionKind().Kind)
-	return kind.PodMetadata != ""
+	return kind.PodMetadata != "" || o.GetAnnotations()[cluster.AnnotationPods] != ""
 }
 
 // kinds returns the kinds of objects that not every cluster has.

@@ -31,13 +31,13 @@ func (in Input) documents() (all []document, main int, err error) {
 	}
 	read, problems := in.Descriptor.ReadManifest()
 	if len(problems) > 0 {
-		return nil, 0, refusal.Descriptor("%s: %v", descriptors.ManifestKey, problems[0])
+		return nil, 0, refusal.Descriptor("%s: %v", in.Descriptor.ObjectsKey(), problems[0])
 	}
 	main = -1
 	for i, one := range read {
 		kind, known := manifest.Find(one.APIVersion(), one.Kind())
 		if _, listed := in.Kinds[one.ResourceKind()]; !listed && !one.OfPlatform() && !in.AnyKind {
-			return nil, 0, refusal.Descriptor("%s: line %d: this platform takes no %s: its settings list the kinds (executor.pods.manifests)", descriptors.ManifestKey, one.Line, one.ResourceKind())
+			return nil, 0, refusal.Descriptor("%s: line %d: this platform takes no %s: its settings list the kinds (executor.pods.manifests)", in.Descriptor.ObjectsKey(), one.Line, one.ResourceKind())
 		}
 		made := document{Document: one, kind: kind, known: known, ends: one.Ends(in.Descriptor.Manifest.Succeeded != "") &&
 			(known || !one.OfPlatform())}
@@ -48,7 +48,7 @@ func (in Input) documents() (all []document, main int, err error) {
 	}
 	if main < 0 {
 		return nil, 0, refusal.Descriptor("%s: none of the objects is of a kind whose end is known (manifest.succeeded)",
-			descriptors.ManifestKey)
+			in.Descriptor.ObjectsKey())
 	}
 	return all, main, nil
 }
@@ -66,10 +66,10 @@ func (in Input) countPods(all []document) (int, error) {
 		return 0, refusal.Descriptor("%s goes into the pods of a run, and none of the objects has a pod template that the platform knows: leave it out, or name another kind", key)
 	}
 	if objects := len(all) * in.Descriptor.Manifest.Copies; objects > maxObjects {
-		return 0, refusal.Descriptor("%s: all copies have %d objects; a run has %d at most", descriptors.ManifestKey, objects, maxObjects)
+		return 0, refusal.Descriptor("%s: all copies have %d objects; a run has %d at most", in.Descriptor.ObjectsKey(), objects, maxObjects)
 	}
 	if n > maxPods {
-		return 0, refusal.Descriptor("%s: all objects have %d pods; a run has %d at most", descriptors.ManifestKey, n, maxPods)
+		return 0, refusal.Descriptor("%s: all objects have %d pods; a run has %d at most", in.Descriptor.ObjectsKey(), n, maxPods)
 	}
 	return max(1, n), nil
 }

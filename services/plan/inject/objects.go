@@ -88,7 +88,7 @@ type copyBuilder struct {
 func (c copyBuilder) object(d document, main bool) (cluster.Object, error) { //nolint:ireturn // of any kind
 	object, ok := c.names.Rename(d.Object).(map[string]any)
 	if !ok {
-		return nil, refusal.Descriptor("%s: line %d: is not an object", descriptors.ManifestKey, d.Line)
+		return nil, refusal.Descriptor("%s: line %d: is not an object", c.Descriptor.ObjectsKey(), d.Line)
 	}
 	delete(object, "status")
 	o := &unstructured.Unstructured{Object: object}
@@ -101,7 +101,7 @@ func (c copyBuilder) object(d document, main bool) (cluster.Object, error) { //n
 			return nil, err
 		}
 	}
-	return typed(d, o)
+	return c.typed(d, o)
 }
 
 // setMeta sets name, namespace, labels and annotations.
@@ -134,8 +134,12 @@ func (c copyBuilder) setEnd(d document, o *unstructured.Unstructured) error {
 		succeeded, failed = d.kind.Succeeded.String(), d.kind.Failed.String()
 	}
 	ends := map[string]string{cluster.AnnotationSucceeded: succeeded}
-	if len(d.kind.Templates) == 0 && d.kind.PodMetadata == "" {
-		ends[cluster.AnnotationUnseen] = "true"
+	if d.kind.Unlabeled() {
+		key, value, err := c.podsOf(d, o.GetName())
+		if err != nil {
+			return err
+		}
+		ends[key] = value
 	}
 	if failed != "" {
 		ends[cluster.AnnotationFailed] = failed
@@ -155,6 +159,26 @@ func (c copyBuilder) setEnd(d document, o *unstructured.Unstructured) error {
 	return c.setQueue(d, o)
 }
 
+// podsOf returns the annotation that says which pods are those of an object with a name. They have
+// no labels of the platform.
+func (c copyBuilder) podsOf(d document, name string) (key, value string, err error) {
+	var terms []string
+	if d.kind.PodLabel != "" {
+		terms = append(terms, d.kind.PodLabel+"="+name)
+	}
+	if text := c.Descriptor.Manifest.Pods; text != "" {
+		s, err := manifest.ParseSelector(text)
+		if err != nil || s.Named(manifest.ObjectsVariable) == nil {
+			return "", "", refusal.Descriptor("manifest.pods: %q selects pods of other runs as well", text)
+		}
+		terms = append(terms, s.With(c.names.Base).String())
+	}
+	if len(terms) == 0 {
+		return cluster.AnnotationUnseen, "true", nil
+	}
+	return cluster.AnnotationPods, strings.Join(terms, ","), nil
+}
+
 // setQueue holds the object back until Kueue admits it, if the run has a queue.
 func (c copyBuilder) setQueue(d document, o *unstructured.Unstructured) error {
 	if c.Queue == "" {
@@ -169,7 +193,7 @@ func (c copyBuilder) setQueue(d document, o *unstructured.Unstructured) error {
 }
 
 // typed returns a Job, ConfigMap or Service in its own type, as for other runs.
-func typed(d document, o *unstructured.Unstructured) (cluster.Object, error) { //nolint:ireturn // of any kind
+func (c copyBuilder) typed(d document, o *unstructured.Unstructured) (cluster.Object, error) { //nolint:ireturn // of any kind
 	if !d.OfPlatform() {
 		return o, nil
 	}
@@ -183,10 +207,10 @@ func typed(d document, o *unstructured.Unstructured) (cluster.Object, error) { /
 		to = &corev1.Service{}
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, to, true); err != nil {
-		return nil, refusal.Descriptor("%s: %s %q cannot be read: %v", descriptors.ManifestKey, d.Kind(), d.Name(), err)
+		return nil, refusal.Descriptor("%s: %s %q cannot be read: %v", c.Descriptor.ObjectsKey(), d.Kind(), d.Name(), err)
 	}
 	if bad := validation.IsDNS1123Label(to.GetName()); len(bad) > 0 {
-		return nil, refusal.Descriptor("%s: %s %q: %s", descriptors.ManifestKey, d.Kind(), d.Name(), strings.Join(bad, "; "))
+		return nil, refusal.Descriptor("%s: %s %q: %s", c.Descriptor.ObjectsKey(), d.Kind(), d.Name(), strings.Join(bad, "; "))
 	}
 	return to, nil
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/manifest"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -57,7 +56,7 @@ func (c copyBuilder) setTexts(object map[string]any, path string, texts map[stri
 
 // setPod puts into a template of pods what pods of runs have.
 func (c copyBuilder) setPod(d document, group manifest.Pods) error {
-	at := fmt.Sprintf("%s: %s %q", descriptors.ManifestKey, d.Kind(), d.Name())
+	at := fmt.Sprintf("%s: %s %q", c.Descriptor.ObjectsKey(), d.Kind(), d.Name())
 	var own corev1.PodTemplateSpec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(group.Template, &own, true); err != nil {
 		return refusal.Descriptor("%s has a pod template that is none: %v", at, err)

@@ -65,6 +65,11 @@ func podMissing(s Observation) (Verdict, bool) {
 			Since: since,
 		}, true
 	}
+	if selector := s.Seen.Job.Annotations[cluster.AnnotationPods]; selector != "" && !hadPods(s) {
+		return Verdict{
+			Phase: event.PhaseRunning, Message: "running the objects of the manifest; no pod has the labels " + selector, Since: since,
+		}, true
+	}
 	if hadPods(s) { // the pods are gone, and the job's status is about to show the result
 		return Verdict{}, true
 	}

@@ -35,6 +35,10 @@ type clusterCache struct {
 	others []cache.SharedIndexInformer // of objects of operators, as the Jobs that they stand for
 	events *eventCache
 
+	// unlabeled are the pods without the labels of a run, some of which objects of operators select;
+	// nil if there are no such objects.
+	unlabeled cache.SharedIndexInformer
+
 	mu         sync.Mutex
 	watchers   map[*queue.Queue[attempt]]struct{}
 	lastErrors map[string]error // by verb and kind: the error of the last list or watch
@@ -85,9 +89,15 @@ func (k *clusterCache) build(c *Cluster) error {
 		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.core.Pods(scope).Watch(ctx, o)
 		}))
-	k.others = k.objectInformers(c)
+	if k.others = k.objectInformers(c); len(k.others) > 0 {
+		k.unlabeled = k.unlabeledInformer(c)
+	}
 	for _, i := range k.informers() {
-		if err := i.SetTransform(stripUnused); err != nil {
+		strip := stripUnused
+		if i == k.unlabeled {
+			strip = stripUnlabeled
+		}
+		if err := i.SetTransform(strip); err != nil {
 			return fmt.Errorf("watch the cluster: %w", err)
 		}
 		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -101,7 +111,11 @@ func (k *clusterCache) build(c *Cluster) error {
 
 // informers returns the informers of the objects of runs.
 func (k *clusterCache) informers() []cache.SharedIndexInformer {
-	return append([]cache.SharedIndexInformer{k.jobs, k.pods}, k.others...)
+	all := append([]cache.SharedIndexInformer{k.jobs, k.pods}, k.others...)
+	if k.unlabeled != nil {
+		all = append(all, k.unlabeled)
+	}
+	return all
 }
 
 func (k *clusterCache) informer(example runtime.Object, lw *cache.ListWatch) cache.SharedIndexInformer { //nolint:ireturn // there is no other type of it
@@ -112,7 +126,7 @@ func (k *clusterCache) informer(example runtime.Object, lw *cache.ListWatch) cac
 			}
 		}
 		return nil, nil
-	}})
+	}, bySelection: indexSelection})
 }
 
 type (
@@ -219,6 +233,8 @@ func (k *clusterCache) onObjectChange(o any) {
 	}
 	if at, ok := attemptOf(object); ok {
 		k.notify(at)
+	} else if p, ok := o.(*corev1.Pod); ok {
+		k.notifySelecting(p)
 	}
 }
 
@@ -230,6 +246,9 @@ func (k *clusterCache) onEvent(e *corev1.Event) {
 		about = []cache.SharedIndexInformer{k.jobs}
 	case "Pod":
 		about = []cache.SharedIndexInformer{k.pods}
+		if k.unlabeled != nil {
+			about = append(about, k.unlabeled)
+		}
 	}
 	for _, i := range about {
 		if o, ok, err := i.GetStore().GetByKey(e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name); err == nil && ok {
@@ -244,6 +263,7 @@ func (k *clusterCache) snapshot(at attempt, ref *cluster.Ref) (cluster.Snapshot,
 	for _, i := range k.others {
 		jobs = append(jobs, objectsOf[*batchv1.Job](i, at)...)
 	}
+	pods = append(pods, k.selectedPods(jobs)...)
 	if ref != nil && mainJob(ref, jobs) == nil && mainJob(nil, jobs) != nil && mainJob(nil, jobs).Name == ref.Job {
 		ref = nil // made anew under its name
 	}

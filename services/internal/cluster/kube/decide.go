@@ -200,6 +200,8 @@ func snapshotOf(at attempt, ref *cluster.Ref, jobs []*batchv1.Job, pods []*corev
 		}
 	}
 	slices.SortFunc(seen.Pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	// Two objects may select one pod.
+	seen.Pods = slices.CompactFunc(seen.Pods, func(a, b corev1.Pod) bool { return a.Name == b.Name && a.UID == b.UID })
 	if seen.Ref.Job == "" {
 		seen.Ref.Job, seen.Ref.UID = ownerOfPods(seen.Pods)
 	}

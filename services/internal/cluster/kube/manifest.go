@@ -185,9 +185,14 @@ func (c *Cluster) containerOf(l cluster.Log) string {
 	if l.Container != cluster.ContainerBenchmark || shared == nil {
 		return l.Container
 	}
-	o, ok, err := shared.pods.GetStore().GetByKey(l.Scope + "/" + l.Pod)
-	if p, is := o.(*corev1.Pod); ok && err == nil && is {
-		return cmp.Or(p.Annotations[cluster.AnnotationContainer], l.Container)
+	for _, i := range []cache.SharedIndexInformer{shared.pods, shared.unlabeled} {
+		if i == nil {
+			continue
+		}
+		o, ok, err := i.GetStore().GetByKey(l.Scope + "/" + l.Pod)
+		if p, is := o.(*corev1.Pod); ok && err == nil && is {
+			return cmp.Or(p.Annotations[cluster.AnnotationContainer], l.Container)
+		}
 	}
 	return l.Container
 }

@@ -35,7 +35,11 @@ func (c *Cluster) Observe(ctx context.Context, r cluster.Ref) (cluster.Snapshot,
 	for i := range list.Items {
 		nameMeasured(&list.Items[i])
 	}
-	seen, found := snapshotOf(at, &r, jobs, pointers(list.Items))
+	selected, err := c.listSelected(ctx, jobs)
+	if err != nil {
+		return cluster.Snapshot{}, wrapError("look for the pods of "+r.Job, err)
+	}
+	seen, found := snapshotOf(at, &r, jobs, append(pointers(list.Items), selected...))
 	if !found {
 		return cluster.Snapshot{}, fmt.Errorf("job %s: %w", r.Job, cluster.ErrNotFound)
 	}
