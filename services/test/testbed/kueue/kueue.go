@@ -16,6 +16,7 @@ import (
 	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
 	"github.com/benchmark-ai/bai/services/test/testbed/port"
+	"github.com/benchmark-ai/bai/services/test/testbed/webhook"
 )
 
 // module is Kueue's own name for itself.
@@ -41,12 +42,14 @@ func Start(tb testing.TB, c *testbed.Cluster, scope string) {
 	config := folder(tb)
 	kinds := filepath.Join(config, "components", "crd", "bases")
 	ports, dir := port.ForTest(tb, 2), tb.TempDir()
-	authority, err := writeCertificate(dir, c.Host)
+	authority, err := webhook.WriteCertificate(dir, c.Host)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	hooks, err := webhooks(filepath.Join(config, "components", "webhook", "manifests.yaml"),
-		hookSettings{scope, fmt.Sprintf("https://%s:%d", c.Host, ports[0]), authority})
+	hooks, err := webhook.Configurations(filepath.Join(config, "components", "webhook", "manifests.yaml"), webhook.Settings{
+		Name: "kueue-" + scope, Scope: scope, Address: fmt.Sprintf("https://%s:%d", c.Host, ports[0]), Authority: authority,
+		Wanted: wanted, Scoped: ofJobs,
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -67,6 +70,14 @@ func Start(tb testing.TB, c *testbed.Cluster, scope string) {
 	tb.Cleanup(func() { undo(kinds) }) // before the controller ends, which lets go of the objects
 	c.Run(tb, "apply", "--server-side", "-f", hookFile)
 	await(tb, c)
+}
+
+// ofJobs reports whether a webhook is about Jobs: it is not called for those of other tests.
+func ofJobs(path string) bool { return strings.HasSuffix(path, "-batch-v1-job") }
+
+// wanted reports whether a webhook is about Kueue's own objects or Jobs.
+func wanted(path string) bool {
+	return strings.Contains(path, "-kueue-x-k8s-io-v1beta1-") || ofJobs(path)
 }
 
 // folder returns the folder with Kueue's manifests.

@@ -1,4 +1,5 @@
-package kueue
+// Package webhook has the API server of a test call the webhooks of an operator that runs beside it, and not in a pod.
+package webhook
 
 import (
 	"bytes"
@@ -16,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -25,16 +25,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// hookSettings say what the webhooks of a test are called for, and where.
-type hookSettings struct {
-	scope     string // namespace of the Jobs
-	address   string // URL of the controller's server of webhooks
-	authority []byte // certificate of that server, in PEM
+// Settings say what the webhooks of a test are called for, and where.
+type Settings struct {
+	Name      string // of the configurations
+	Scope     string // namespace of the test
+	Address   string // URL of the operator's server of webhooks
+	Authority []byte // certificate of that server, in PEM
+
+	Wanted func(path string) bool // reports whether a webhook is called, by the path of its URL
+	Scoped func(path string) bool // reports whether it is called for objects of the namespace only
 }
 
-// webhooks returns the configurations of Kueue's webhooks for its own objects and Jobs, as
-// a list in JSON, from its manifests.
-func webhooks(manifests string, s hookSettings) ([]byte, error) {
+// Configurations returns the configurations of webhooks of a file of an operator, as a list in JSON.
+func Configurations(manifests string, s Settings) ([]byte, error) {
 	text, err := os.ReadFile(manifests) //nolint:gosec // of a module
 	if err != nil {
 		return nil, err
@@ -50,10 +53,13 @@ func webhooks(manifests string, s hookSettings) ([]byte, error) {
 			return nil, fmt.Errorf("read %s: %w", manifests, err)
 		}
 	}
-	mutating.Name, validating.Name = "kueue-"+s.scope, "kueue-"+s.scope
-	mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionv1.MutatingWebhook) bool { return !wanted(w.ClientConfig) })
-	validating.Webhooks = slices.DeleteFunc(validating.Webhooks,
-		func(w admissionv1.ValidatingWebhook) bool { return !wanted(w.ClientConfig) })
+	mutating.Name, validating.Name = s.Name, s.Name
+	mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionv1.MutatingWebhook) bool {
+		return !s.Wanted(*w.ClientConfig.Service.Path)
+	})
+	validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionv1.ValidatingWebhook) bool {
+		return !s.Wanted(*w.ClientConfig.Service.Path)
+	})
 	for i := range mutating.Webhooks {
 		w := &mutating.Webhooks[i]
 		w.ClientConfig, w.NamespaceSelector = s.client(w.ClientConfig)
@@ -63,39 +69,30 @@ func webhooks(manifests string, s hookSettings) ([]byte, error) {
 		w.ClientConfig, w.NamespaceSelector = s.client(w.ClientConfig)
 	}
 	if len(mutating.Webhooks) == 0 || len(validating.Webhooks) == 0 {
-		return nil, fmt.Errorf("%s has no webhooks of Jobs", manifests)
+		return nil, fmt.Errorf("%s has none of the webhooks that are wanted", manifests)
 	}
 	return json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{mutating, validating}})
 }
 
-const jobPath = "-batch-v1-job"
-
-// wanted reports whether a webhook is about Kueue's own objects or Jobs.
-func wanted(c admissionv1.WebhookClientConfig) bool {
-	path := *c.Service.Path
-	return strings.Contains(path, "-kueue-x-k8s-io-v1beta1-") || strings.HasSuffix(path, jobPath)
-}
-
-// client returns how the API server calls a webhook, and for which namespaces: a webhook for
-// Jobs is not called for those of other tests.
-func (s hookSettings) client(c admissionv1.WebhookClientConfig) (admissionv1.WebhookClientConfig, *metav1.LabelSelector) {
-	url := s.address + *c.Service.Path
-	to := admissionv1.WebhookClientConfig{URL: &url, CABundle: s.authority}
-	if !strings.HasSuffix(url, jobPath) {
+// client returns how the API server calls a webhook, and for which namespaces.
+func (s Settings) client(c admissionv1.WebhookClientConfig) (admissionv1.WebhookClientConfig, *metav1.LabelSelector) {
+	url := s.Address + *c.Service.Path
+	to := admissionv1.WebhookClientConfig{URL: &url, CABundle: s.Authority}
+	if !s.Scoped(*c.Service.Path) {
 		return to, nil
 	}
-	return to, &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.scope}}
+	return to, &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.Scope}}
 }
 
-// writeCertificate writes the certificate of a server at an address, which has signed it
+// WriteCertificate writes the certificate of a server at an address, which has signed it
 // itself, and its key to a folder, and returns the certificate.
-func writeCertificate(dir, address string) ([]byte, error) {
+func WriteCertificate(dir, address string) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kueue"}, IPAddresses: []net.IP{net.ParseIP(address)},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhook"}, IPAddresses: []net.IP{net.ParseIP(address)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
