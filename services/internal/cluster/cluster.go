@@ -78,6 +78,7 @@ const (
 	ContainerInstall   = "bai-install" // brings the pod binary
 	ContainerMTU       = "bai-mtu"     // sets the MTU of the pod's link to its network
 	ContainerPull      = "bai-pull"    // brings the data
+	ContainerHosts     = "bai-hosts"   // waits for the addresses of the run's pods, and writes the hosts file
 	ContainerWait      = "bai-wait"    // waits for another role
 	ContainerCollect   = "bai-collect" // ships samples and lines; a native sidecar
 	ContainerBenchmark = "benchmark"
@@ -171,6 +172,13 @@ type Labeler interface {
 	// Labels returns the labels of a Secret or PersistentVolumeClaim without its content. It returns ErrNotFound if the object does not
 	// exist, and *RefusedError if the platform has no permission to read it.
 	Labels(ctx context.Context, kind, scope, name string) (map[string]string, error)
+}
+
+// Annotator annotates pods.
+type Annotator interface {
+	// Annotate sets an annotation of a pod. Volumes of the pod that have annotations show it soon after. A pod that is gone, or that has another
+	// UID than p, stays as it is, which is no error.
+	Annotate(ctx context.Context, p corev1.Pod, name, value string) error
 }
 
 // Stopper ends the pods of an attempt, and leaves its objects.

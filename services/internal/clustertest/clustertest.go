@@ -85,6 +85,7 @@ func objectTests() map[string]func(*fixture) {
 		"a job of another UID is not the one that is looked for":            otherUID,
 		"watching hands over what is there, each change, and what has gone": watches,
 		"two watchers each see everything":                                  watchesTwice,
+		"an annotation of a pod is seen, and that of another pod is not":    annotates,
 	}
 }
 
@@ -106,6 +107,7 @@ func programTests() map[string]func(*fixture) {
 		"each pod of an indexed job has its number":                              numbers,
 		"a pod that fails ends those beside it in its indexed job":               oneFails,
 		"the pods of a run find each other by name":                              named,
+		"a program in a pod sees an annotation of the pod soon":                  seesAnnotations,
 		"a pod is given its grace when it is deleted":                            grace,
 		"a pod occupies its node":                                                occupies,
 		"a pod that has ended occupies no node":                                  endedOccupiesNothing,

@@ -152,6 +152,25 @@ func (f *Fake) Act(run string, act Action) bool {
 	return true
 }
 
+// Annotate implements cluster.Annotator.
+func (f *Fake) Annotate(_ context.Context, p corev1.Pod, name, value string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.jobs {
+		if s.pod.Name != p.Name || s.pod.UID != p.UID {
+			continue
+		}
+		all := maps.Clone(s.pod.Annotations)
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[name] = value
+		s.pod.Annotations = all
+		f.notify(attemptOf(&s.job))
+	}
+	return nil
+}
+
 // Objects returns kind and name of all objects, sorted.
 func (f *Fake) Objects() []string {
 	f.mu.Lock()

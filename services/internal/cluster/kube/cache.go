@@ -321,6 +321,9 @@ func stripUnused(o any) (any, error) {
 	case *corev1.Pod:
 		o.ManagedFields = nil
 		nameMeasured(o)
+		if peers := o.Annotations[cluster.AnnotationPeers]; peers != "" {
+			o.Annotations[cluster.AnnotationPeers] = cluster.PeersSum(peers)
+		}
 		stripPodSpec(&o.Spec)
 	}
 	return o, nil

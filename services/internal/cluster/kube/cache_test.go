@@ -25,3 +25,18 @@ func TestTheCacheKnowsForWhomAPodWaits(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
+
+// TestTheCacheKeepsTheSumOfThePeersOfAPod: all pods of a run of a thousand have the addresses of a thousand.
+func TestTheCacheKeepsTheSumOfThePeersOfAPod(t *testing.T) {
+	t.Parallel()
+	with := func(value string) *corev1.Pod {
+		p := &corev1.Pod{}
+		p.Annotations = map[string]string{"a": "b", cluster.AnnotationPeers: value}
+		return p
+	}
+	const value = "a 10.1.0.1\nb 10.1.0.2\n"
+	got, err := kube.StripUnused(with(value))
+	if diff := cmp.Diff(any(with(cluster.PeersSum(value))), got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}

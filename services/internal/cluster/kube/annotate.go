@@ -1,0 +1,23 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Annotate implements cluster.Annotator. It writes through the status of the pod: the permission for that is none to change a container.
+func (c *Cluster) Annotate(ctx context.Context, p corev1.Pod, name, value string) error {
+	ctx, cancel := c.withTimeout(ctx)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.UID, "annotations": map[string]string{name: value}}})
+	if err != nil {
+		return fmt.Errorf("annotate pod %s: %w", p.Name, err)
+	}
+	_, err = c.core.Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	return wrapError("annotate pod "+p.Name, ignoreGone(err))
+}
