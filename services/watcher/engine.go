@@ -24,6 +24,8 @@ type Engine struct {
 	// Ready returns the reason why the cluster cannot be used now, or nil. It is nil itself for
 	// a cluster of this process.
 	Ready func(ctx context.Context) error
+	// Annotator gives pods the addresses of the others of their run. It is nil for a cluster whose pods have them from elsewhere.
+	Annotator cluster.Annotator
 }
 
 // Times of the checks whether an engine answers.
@@ -62,7 +64,7 @@ func newEngines(s Settings, d Deps) engines {
 	}
 	all := engines{byName: make(map[string]*engine), missing: add("", Engine{Cluster: missingCluster{}})}
 	all.missing.away = true
-	all.byName[""] = add("", Engine{d.Cluster, d.Ready})
+	all.byName[""] = add("", Engine{d.Cluster, d.Ready, d.Annotator})
 	for name, e := range d.Engines {
 		all.byName[name] = add(name, e)
 	}

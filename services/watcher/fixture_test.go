@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,8 @@ type fakeCluster struct {
 	err          error
 	observeCalls int
 	nodes        []corev1.Node
+	annotations  []string // pod=value
+	refusal      error    // of annotations
 }
 
 func newCluster() *fakeCluster { return &fakeCluster{seen: make(map[cluster.Ref]cluster.Snapshot)} }
@@ -97,6 +100,30 @@ func (c *fakeCluster) Watch(ctx context.Context, see func(cluster.Snapshot)) err
 	}
 }
 
+// Annotate records the value. Snapshots do not change by it: a test sets them.
+func (c *fakeCluster) Annotate(_ context.Context, p corev1.Pod, _, value string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refusal == nil && !slices.Contains(c.annotations, p.Name+"="+value) {
+		c.annotations = append(c.annotations, p.Name+"="+value)
+	}
+	return c.refusal
+}
+
+func (c *fakeCluster) refuseAnnotations(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refusal = err
+}
+
+// annotated returns pods with the values of their annotations, sorted.
+func (c *fakeCluster) annotated() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.Sort(c.annotations)
+	return c.annotations
+}
+
 func (c *fakeCluster) observeCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +173,7 @@ func (w *fixture) startIn(crashing *crashtest.Process, s watcher.Settings) *proc
 	ctx, cancel := crashing.Context(w.t.Context())
 	p := &process{Process: crashing, fixture: w, steps: make(map[string]service.Step)}
 	var all sync.WaitGroup
-	for _, part := range watcher.New(s, watcher.Deps{Bus: p.Bus(p), Store: countingStore{p.Store(w.store), w}, Cluster: w.cluster, Engines: w.engines}) {
+	for _, part := range watcher.New(s, watcher.Deps{Bus: p.Bus(p), Store: countingStore{p.Store(w.store), w}, Cluster: w.cluster, Annotator: w.cluster, Engines: w.engines}) {
 		all.Go(func() { _ = part(ctx) })
 	}
 	p.stop = func() { cancel(); all.Wait() }

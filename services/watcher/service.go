@@ -90,13 +90,14 @@ type Cluster interface {
 
 // Deps are the dependencies of the service.
 type Deps struct {
-	Bus     Bus
-	Store   Store
-	Cluster Cluster                         // of the default engine
-	Ready   func(ctx context.Context) error // as that of Engine; of the default engine
-	Engines map[string]Engine               // each other engine, by its name in launches
-	Clock   func() time.Time                // nil means the machine's clock
-	Log     *zap.Logger                     // nil means no log
+	Bus       Bus
+	Store     Store
+	Cluster   Cluster                         // of the default engine
+	Ready     func(ctx context.Context) error // as that of Engine; of the default engine
+	Annotator cluster.Annotator               // as that of Engine; of the default engine
+	Engines   map[string]Engine               // each other engine, by its name in launches
+	Clock     func() time.Time                // nil means the machine's clock
+	Log       *zap.Logger                     // nil means no log
 }
 
 // New returns the parts of the service, by name. The names are unique among all

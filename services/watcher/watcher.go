@@ -202,6 +202,7 @@ func (w *watcher) reconcile(ctx context.Context, e *engine, a attempt, m *tracke
 	if err != nil {
 		return time.Time{}, err
 	}
+	unshared := w.sharePeers(ctx, e, s.Seen)
 	v := verdict.Decide(s)
 	if v.Phase == event.PhaseFinished {
 		s.Occupancy = w.observeNodes(ctx, e)
@@ -219,7 +220,7 @@ func (w *watcher) reconcile(ctx context.Context, e *engine, a attempt, m *tracke
 		}
 		m.lastReported = events[0].Head().ID
 	}
-	return v.RecheckAt, w.endOutage(ctx, a, m)
+	return v.RecheckAt, errors.Join(unshared, w.endOutage(ctx, a, m))
 }
 
 // observe returns the state of an attempt. Only a live read can find that the attempt is gone, or that an engine which is away answers

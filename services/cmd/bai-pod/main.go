@@ -23,6 +23,7 @@ const usage = `bai-pod is what Benchmark AI runs in the pods of a benchmark.
   bai-pod step NAME LIMIT [AFTER] -- CMD…         run a step's command and record what it writes
   bai-pod always NAME LIMIT [NEEDED…] -- CMD…     run a step's command when the pod has to end, and record what it writes
   bai-pod mtu SIZE                                set the MTU of the pod's link to its network
+  bai-pod hosts DOMAIN…                           wait for the addresses of the run's pods, and write the hosts file
   bai-pod supervise DIR                           run one pod of the local cluster
   bai-pod version
 
@@ -75,6 +76,8 @@ func dispatch(args []string, signals <-chan os.Signal, out io.Writer) (int, erro
 		return runAlways(args, signals)
 	case "mtu":
 		return 0, setMTU(args, out)
+	case "hosts":
+		return 0, writeHosts(args, signals, out)
 	case "supervise":
 		return 0, runSupervise(args, signals)
 	case "version":

@@ -159,7 +159,7 @@ func (p *platform) followed() map[string]follow.Cluster {
 func (p *platform) watchedEngines() map[string]watcher.Engine {
 	all := make(map[string]watcher.Engine)
 	for name, c := range p.engines.kube {
-		all[name] = watcher.Engine{Cluster: c, Ready: c.Ready}
+		all[name] = watcher.Engine{Cluster: c, Ready: c.Ready, Annotator: c}
 	}
 	for name, c := range p.engines.local {
 		all[name] = watcher.Engine{Cluster: c}

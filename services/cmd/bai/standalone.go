@@ -485,7 +485,7 @@ func (p *platform) images() (map[string]plan.Images, error) {
 func (p *platform) watcher() (map[string]service.Runnable, error) {
 	deps := watcher.Deps{Bus: p.bus, Store: p.store, Cluster: p.pods, Engines: p.watchedEngines(), Log: p.log}
 	if p.kube != nil {
-		deps.Ready = p.kube.Ready
+		deps.Ready, deps.Annotator = p.kube.Ready, p.kube
 	}
 	parts := watcher.New(p.settings.Watcher, deps)
 	for name, logs := range p.followed() {

@@ -50,13 +50,13 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 		return nil, err
 	}
 	deps := watcher.Deps{
-		Bus: c.Bus, Store: c.Store, Cluster: cluster, Ready: cluster.Ready,
+		Bus: c.Bus, Store: c.Store, Cluster: cluster, Ready: cluster.Ready, Annotator: cluster.Annotator,
 		Engines: make(map[string]watcher.Engine, len(s.Engines)), Log: c.Log,
 	}
 	followed := make(map[string]follow.Cluster, len(s.Engines))
 	for name, k := range engines {
 		c.OnClose(func() error { k.Close(); return nil })
-		deps.Engines[name], followed[name] = watcher.Engine{Cluster: k, Ready: k.Ready}, k
+		deps.Engines[name], followed[name] = watcher.Engine{Cluster: k, Ready: k.Ready, Annotator: k}, k
 	}
 	for name, e := range programs {
 		c.OnClose(func() error { e.Close(); return nil })

@@ -194,7 +194,15 @@ func rights(objects []cluster.Object, s Settings) []cluster.Permission {
 	if slices.ContainsFunc(rolesOf(objects), runsEntrypoint) || slices.ContainsFunc(objects, isFollowed) {
 		add(s.Watcher, "", "pods/log", "get")
 	}
+	if slices.ContainsFunc(rolesOf(objects), getsPeers) {
+		add(s.Watcher, "", "pods/status", "patch")
+	}
 	return all
+}
+
+// getsPeers reports whether the pods of a role get the addresses of the run's pods.
+func getsPeers(r role) bool {
+	return slices.ContainsFunc(r.spec.InitContainers, func(c corev1.Container) bool { return c.Name == cluster.ContainerHosts })
 }
 
 // runsEntrypoint reports whether a role runs the entrypoint of its image.

@@ -205,6 +205,7 @@ func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 		{Account: "w", Verb: "watch", Resource: "pods"}:                                       true,
 		{Account: "e", Verb: "create", Resource: "services"}:                                  false,
 		{Account: "w", Verb: "get", Resource: "pods/log"}:                                     false,
+		{Account: "w", Verb: "patch", Resource: "pods/status"}:                                false,
 		{Account: "e", Verb: "get", Resource: "secrets"}:                                      false,
 		{Account: "w", Verb: "create", Group: "batch", Resource: "jobs"}:                      false,
 		{Account: "e", Verb: "watch", Resource: "pods"}:                                       false,
@@ -213,6 +214,16 @@ func TestWhatARunNeedsIsAskedFor(t *testing.T) {
 		if slices.Contains(q.Permissions, right) != asked {
 			t.Errorf("%+v is asked for: %t, want %t", right, !asked, asked)
 		}
+	}
+}
+
+func TestTheRightToAnnotatePodsIsNeededForRunsOfSeveral(t *testing.T) {
+	several := job("benchmark", nil, func(j *batchv1.Job) {
+		j.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: cluster.ContainerHosts}}
+	})
+	q := preflight.NewInquiry(preflight.Requirements{Objects: []cluster.Object{several}}, preflight.Settings{Watcher: "w"})
+	if !slices.Contains(q.Permissions, cluster.Permission{Account: "w", Verb: "patch", Resource: "pods/status"}) {
+		t.Errorf("not among %+v", q.Permissions)
 	}
 }
 

@@ -79,6 +79,7 @@ func Decide(s Observation) Verdict {
 		containerWaits,
 		volumeFails,
 		idleTooLong,
+		peersUnknown,
 		neverReady,
 		preparing,
 		running,

@@ -22,6 +22,8 @@ type Cluster struct {
 	cluster.Occupier
 	cluster.Labeler
 
+	// Annotator annotates pods. It is nil if pods find each other without it.
+	Annotator cluster.Annotator
 	// Logs reads the logs of containers. It is nil if all containers run under bai-pod.
 	Logs cluster.Logger
 	// Secrets reads pull secrets. It is nil if no images are run.
@@ -73,7 +75,7 @@ func (c *Clusters) Open(log *zap.Logger) (Cluster, error) {
 		return Cluster{}, err
 	}
 	return Cluster{
-		Creator: k, Deleter: k, Observer: k, Occupier: k, Labeler: k, Logs: k, Secrets: k, Ready: k.Ready,
+		Creator: k, Deleter: k, Observer: k, Occupier: k, Labeler: k, Annotator: k, Logs: k, Secrets: k, Ready: k.Ready,
 		Close: func(context.Context) error { k.Close(); return nil },
 	}, nil
 }
