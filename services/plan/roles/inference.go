@@ -1,7 +1,7 @@
 package roles
 
 import (
-	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,12 +79,12 @@ func (in Input) awaitServer(host string, e descriptors.ServerEnv) []string {
 	if p == nil {
 		var targets []string
 		for _, port := range e.Ports {
-			targets = append(targets, fmt.Sprintf("tcp://%s:%d", host, port))
+			targets = append(targets, tcpTarget(host, port))
 		}
 		return in.awaitArgs(250*time.Millisecond, time.Second, 1, targets...)
 	}
 	every := min(time.Second, time.Duration(p.PeriodSeconds)*time.Second)
-	target := fmt.Sprintf("%s://%s:%d/%s", strings.ToLower(p.Scheme), host, portOf(p), strings.TrimPrefix(p.Path, "/"))
+	target := strings.ToLower(p.Scheme) + "://" + net.JoinHostPort(host, strconv.Itoa(portOf(p))) + "/" + strings.TrimPrefix(p.Path, "/")
 	return in.awaitArgs(every, time.Duration(p.TimeoutSeconds)*time.Second, p.SuccessThreshold, target)
 }
 

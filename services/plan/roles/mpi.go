@@ -76,7 +76,7 @@ func mpi(in Input, r Role) ([]Role, error) {
 	launcher.Command = slices.Concat([]string{MPIDir + "/launch"}, launcherCommand(r, slots*worker.Replicas))
 	targets := make([]string, 0, len(hosts))
 	for _, h := range hosts {
-		targets = append(targets, fmt.Sprintf("tcp://%s:%d", h, sshPort))
+		targets = append(targets, tcpTarget(h, sshPort))
 	}
 	launcher.AwaitArgs = in.awaitArgs(250*time.Millisecond, 5*time.Second, 1, targets...)
 	return []Role{worker, launcher}, nil

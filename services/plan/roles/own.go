@@ -1,7 +1,7 @@
 package roles
 
 import (
-	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,9 +152,14 @@ func (in Input) awaitRoles(names []string, hosts map[string][]string) []string {
 func readyTarget(r descriptors.Ready, host string) string {
 	switch {
 	case r.Port != nil:
-		return fmt.Sprintf("tcp://%s:%d", host, *r.Port)
+		return tcpTarget(host, *r.Port)
 	case r.HTTP != "":
 		return "http://" + host + r.HTTP
 	}
-	return fmt.Sprintf("tcp://%s:%d", host, pod.ReadyPort)
+	return tcpTarget(host, pod.ReadyPort)
+}
+
+// tcpTarget returns the address that answers once a host listens on a port.
+func tcpTarget(host string, port int) string {
+	return "tcp://" + net.JoinHostPort(host, strconv.Itoa(port))
 }

@@ -69,6 +69,7 @@ func TestThePodsOfAnMPIJobAreThoseOfTheJobs(t *testing.T) {
 		want.Spec.RestartPolicy, want.Spec.Hostname, want.Spec.Subdomain = "", "", ""
 		text := manifest(t, []cluster.Object{&batchv1.Job{Spec: batchv1.JobSpec{Template: want}}})
 		text = bytes.ReplaceAll(text, []byte(native.Job+"-mpi.benchmarks"), []byte(native.Job+".benchmarks"))
+		text = bytes.ReplaceAll(text, []byte("- "+native.Job+"-mpi\n"), []byte("- "+native.Job+"\n"))
 		text = bytes.ReplaceAll(text, []byte("annotations['batch.kubernetes.io/job-completion-index']"), []byte("labels['training.kubeflow.org/replica-index']"))
 		got := manifest(t, []cluster.Object{&batchv1.Job{Spec: batchv1.JobSpec{Template: j.Spec.ReplicaSpecs[name].Template}}})
 		if diff := cmp.Diff(string(text), string(got)); diff != "" {

@@ -53,6 +53,7 @@ func (b builder) podMeta() metav1.ObjectMeta {
 	m.Annotations[cluster.AnnotationGrace] = strconv.FormatInt(int64(b.benchmarkGrace()/time.Second), 10)
 	b.annotatePodGroup(m.Annotations)
 	b.annotateNetwork(m.Annotations)
+	b.annotatePeers(m.Annotations)
 	if price := b.role.Hardware.PricePerHour; price != "" {
 		m.Annotations[cluster.AnnotationPrice] = price
 	}

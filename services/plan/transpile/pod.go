@@ -127,7 +127,7 @@ func (b builder) initContainers() []corev1.Container {
 	if len(b.role.Data) > 0 {
 		all = append(all, b.pullContainer())
 	}
-	all = append(all, b.stepContainers(descriptors.Before)...)
+	all = slices.Concat(all, b.hostsContainers(), b.stepContainers(descriptors.Before))
 	if len(b.role.AwaitArgs) > 0 {
 		all = append(all, b.waitContainer())
 	}
@@ -176,7 +176,7 @@ func (b builder) collectorContainer() corev1.Container {
 // waitContainer returns the container that waits until another role is ready.
 func (b builder) waitContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerWait, pod.PathIn("", pod.ShipBinary), "await")
-	c.Args = b.role.AwaitArgs
+	c.Args, c.VolumeMounts = b.role.AwaitArgs, b.withHosts(c.VolumeMounts)
 	return c
 }
 
@@ -283,7 +283,7 @@ func escapeNonVariables(words []string) []string {
 // mounts returns the mounts of the benchmark. They never have the Secret. Each data set
 // is mounted at the path of its source.
 func (b builder) mounts() []corev1.VolumeMount {
-	return append(b.sharedMounts(), b.outputMounts(descriptors.Before)...)
+	return b.withHosts(append(b.sharedMounts(), b.outputMounts(descriptors.Before)...))
 }
 
 // sharedMounts returns the mounts of the benchmark that its steps have, too.
@@ -315,7 +315,7 @@ func (b builder) artifactMounts() []corev1.VolumeMount {
 	if b.settings.Gateway == "" {
 		return nil // no gateway stores artifacts
 	}
-	ours := []string{volumePod, volumePrograms, volumeScript, volumeMPI, volumeKeys} // these have no artifacts
+	ours := []string{volumePod, volumePrograms, volumeScript, volumeMPI, volumeKeys, volumeHosts} // these have no artifacts
 	for _, m := range b.mounts() {
 		holds := func(a pod.Artifact) bool { return b.mountOf(a.Path).MountPath == m.MountPath }
 		if !slices.Contains(ours, m.Name) && slices.ContainsFunc(b.role.Artifacts, holds) {
@@ -360,7 +360,7 @@ func (b builder) volumes() []corev1.Volume {
 		volumes = append(volumes, corev1.Volume{Name: volumeMPI, VolumeSource: config(b.names.Shared("mpi"))},
 			corev1.Volume{Name: volumeKeys, VolumeSource: keys})
 	}
-	volumes = slices.Concat(volumes, b.dataVolumes(), b.userVolumes(), b.secretVolumes(), b.outputVolumes())
+	volumes = slices.Concat(volumes, b.hostsVolumes(), b.dataVolumes(), b.userVolumes(), b.secretVolumes(), b.outputVolumes())
 	if b.role.Env.ExtendedShm {
 		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}
 		volumes = append(volumes, corev1.Volume{Name: volumeShm, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})

@@ -8,6 +8,7 @@
 //	bai-collect  ships samples, lines and artifacts, until the pod ends
 //	step-…       the steps that run at the end of the pod, if there are any: sidecars, too
 //	bai-pull     downloads the data, if there are any
+//	bai-hosts    waits for the addresses of the run's pods, and writes the hosts file, if there are several
 //	bai-wait     waits until another role is ready, if the role needs that
 //	benchmark    the user's command, under `bai-pod exec`
 //
