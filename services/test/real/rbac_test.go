@@ -203,6 +203,7 @@ func TestRolesAreWhatIsUsed(t *testing.T) {
 	eventually(ctx, t, executor, r, func(s cluster.Snapshot, err error) bool { return err == nil && len(s.Pods) == 1 })
 	eventually(ctx, t, watcher, r, func(s cluster.Snapshot, err error) bool { return err == nil && len(s.Pods) == 1 })
 	requestLog(ctx, t, watcher, r)
+	annotatePod(ctx, t, watcher, r)
 	if o, err := watcher.Occupancy(ctx); err != nil || o.UnknownReason != "" {
 		t.Errorf("where the pods are: %v, %s", err, o.UnknownReason)
 	}
@@ -265,6 +266,21 @@ func requestLog(ctx context.Context, t *testing.T, watcher *kube.Cluster, r clus
 	if err == nil {
 		_ = log.Close() // it is empty
 	}
+}
+
+// annotatePod sets an annotation of a pod, as the addresses of the other pods are set.
+func annotatePod(ctx context.Context, t *testing.T, watcher *kube.Cluster, r cluster.Ref) {
+	t.Helper()
+	seen, err := watcher.Observe(ctx, r)
+	if err != nil || len(seen.Pods) == 0 {
+		t.Fatalf("its pods: %+v, %v", seen.Pods, err)
+	}
+	if err := watcher.Annotate(ctx, seen.Pods[0], cluster.AnnotationPeers, "a 10.1.0.1\n"); err != nil {
+		t.Error(err)
+	}
+	eventually(ctx, t, watcher, r, func(s cluster.Snapshot, err error) bool {
+		return err == nil && s.Pods[0].Annotations[cluster.AnnotationPeers] == "a 10.1.0.1\n"
+	})
 }
 
 func wantNothingForbidden(t *testing.T, all []record) {

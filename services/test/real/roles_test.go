@@ -62,7 +62,7 @@ pending_deadline = "1m"
 `
 
 // fourRoles is a run of five pods. Two servers are ready by a port, and the cache over HTTP; the load asks all of them, and the observer
-// starts once it has written a line, and ends last: the load waits for the observer's port.
+// starts once it has written a line, and ends last: the load waits for the observer's port. Their commands have a nameserver that does not exist.
 const fourRoles = `spec_version = "1.0"
 [info]
 description = "two servers, a cache, a load generator and an observer that ends last"
@@ -78,6 +78,7 @@ replicas = 2
 gpus = 1
 ready = { port = 8080 }
 benchmark_code = """python3 -uc "import http.server as h
+open('/etc/resolv.conf', 'w').write('nameserver 192.0.2.1')
 class Handler(h.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200); self.end_headers(); self.wfile.write(b'4%s' % self.path[1:].encode()); print('asked=%s' % self.path[1:])
@@ -93,6 +94,7 @@ starts_after = ["server", "web-cache"]
 ends_run = true
 ready = { log = '^load done$' }
 benchmark_code = """python3 -uc "import os, socket, time, urllib.request
+open('/etc/resolv.conf', 'w').write('nameserver 192.0.2.1')
 for i, host in enumerate(os.environ['BAI_HOSTS_SERVER'].split()):
     print('answer=' + urllib.request.urlopen('http://%s:8080/%d' % (host, i)).read().decode())
 urllib.request.urlopen('http://%s:8081/ping' % os.environ['BAI_HOSTS_WEB_CACHE'])
@@ -106,6 +108,7 @@ name = "observer"
 starts_after = ["load"]
 ends_run = true
 benchmark_code = """python3 -uc "import os, socket
+open('/etc/resolv.conf', 'w').write('nameserver 192.0.2.1')
 s = socket.create_server(('', 8082)); s.accept()
 print('observed=%d' % len(os.environ['BAI_HOSTS_SERVER'].split()))"
 """
@@ -163,6 +166,7 @@ func TestARunOfFourRolesIsOnTwoNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.withoutDNS(t, "bai-"+run+"-1-pods")
 	if err := w.awaitRunning(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +185,13 @@ func TestARunOfFourRolesIsOnTwoNodes(t *testing.T) {
 	}
 	awaitCleared(t, w.cluster, w.scope)
 	wantNothingForbidden(t, calls(t, w.cluster, w.scope, "platform"))
+}
+
+// withoutDNS deletes the Service by which the cluster's DNS knows the pods of a run, as soon as the executor has created it.
+func (w fixture) withoutDNS(t *testing.T, service string) {
+	t.Helper()
+	w.cluster.Run(t, "-n", w.scope, "wait", "--for=create", "service/"+service, "--timeout=5m")
+	w.cluster.Run(t, "-n", w.scope, "delete", "service", service)
 }
 
 // sortedValues returns the values of metrics in order: two pods are in none.
