@@ -69,6 +69,7 @@ func TestAWrongCommandLineIsSaid(t *testing.T) {
 		`"--scripted" is no option`:      {"exec", "--scripted", "--", "ls"},
 		"install wants one place":        {"install"},
 		"mtu wants a size":               {"mtu"},
+		"hosts wants the domains":        {"hosts"},
 		`"9k" is not the size of`:        {"mtu", "9k"},
 		"supervise wants one directory":  {"supervise", "a", "b"},
 		"exec: no command after --\n\n":  {"exec", "--", ""},

@@ -176,8 +176,8 @@ type Labeler interface {
 
 // Annotator annotates pods.
 type Annotator interface {
-	// Annotate sets an annotation of a pod. Volumes of the pod that have annotations show it soon after. A pod that is gone, or that has another
-	// UID than p, stays as it is, which is no error.
+	// Annotate sets an annotation of a pod. Volumes of the pod that have annotations show it soon after. A pod that is gone, or that has
+	// another UID than p, stays as it is, which is no error.
 	Annotate(ctx context.Context, p corev1.Pod, name, value string) error
 }
 

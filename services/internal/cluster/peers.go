@@ -62,7 +62,8 @@ func attachedAddresses(p corev1.Pod) []string {
 	return nil
 }
 
-// PeersSum returns the text that stands for a value of AnnotationPeers in snapshots of Watch. All pods of a large run have the same long value.
+// PeersSum returns the text that stands for a value of AnnotationPeers in snapshots of Watch: all pods of a large run have the same long
+// value.
 func PeersSum(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return "sha256:" + hex.EncodeToString(sum[:])

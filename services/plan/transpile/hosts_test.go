@@ -41,30 +41,36 @@ func TestARunOfOnePodWaitsForNoAddresses(t *testing.T) {
 
 func TestEachPodOfSeveralGetsAHostsFileBeforeItNeedsAName(t *testing.T) {
 	t.Parallel()
-	for strategy, domain := range map[string]string{
-		"mpi": "bai-" + runID + "-1-mpi.", "roles": "bai-" + runID + "-1-pods.", "inference": "",
+	for strategy, subdomain := range map[string]string{
+		"mpi": "bai-" + runID + "-1-mpi", "roles": "bai-" + runID + "-1-pods", "inference": "",
 	} {
+		domains := []string{"benchmarks.svc.cluster.local", "benchmarks.svc", "benchmarks"}
+		if subdomain != "" {
+			domains = []string{subdomain + "." + domains[0], subdomain + "." + domains[1], subdomain + "." + domains[2], subdomain}
+		}
 		for network := range networks {
-			pods := podsOfRun(objects(t, networkInput(t, strategy, network), settings))
-			for role, template := range pods {
-				init := template.Spec.InitContainers
-				at := slices.IndexFunc(init, func(c corev1.Container) bool { return c.Name == cluster.ContainerHosts })
-				if at < 0 || template.Annotations[cluster.AnnotationPods] == "" {
-					t.Fatalf("%s, %s, %s has no hosts file: %v", strategy, network, role, template.Annotations)
-				}
-				want := []string{pod.PathIn("", pod.Binary), "hosts", domain + "benchmarks.svc.cluster.local", domain + "benchmarks.svc", domain + "benchmarks"}
-				if domain != "" {
-					want = append(want, domain[:len(domain)-1])
-				}
-				if diff := cmp.Diff(want, init[at].Command); diff != "" {
-					t.Errorf("%s, %s, %s (-want +got):\n%s", strategy, network, role, diff)
-				}
-				for i, c := range slices.Concat(init, template.Spec.Containers) {
-					if reads := hostsMount(c) != nil; reads != (i > at) {
-						t.Errorf("%s, %s, %s: container %d, %s, has the hosts file: %t", strategy, network, role, i, c.Name, reads)
-					}
-				}
+			for role, template := range podsOfRun(objects(t, networkInput(t, strategy, network), settings)) {
+				checkHostsFile(t, strategy+", "+network+", "+role, template.Spec, domains)
 			}
+		}
+	}
+}
+
+// checkHostsFile checks that a container writes a hosts file with names in domains, and that those behind it have the file.
+func checkHostsFile(t *testing.T, name string, s corev1.PodSpec, domains []string) {
+	t.Helper()
+	writer := slices.IndexFunc(s.InitContainers, func(c corev1.Container) bool { return c.Name == cluster.ContainerHosts })
+	if writer < 0 {
+		t.Errorf("%s has no hosts file", name)
+		return
+	}
+	want := append([]string{pod.PathIn("", pod.Binary), "hosts"}, domains...)
+	if diff := cmp.Diff(want, s.InitContainers[writer].Command); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+	for i, c := range slices.Concat(s.InitContainers, s.Containers) {
+		if has := hostsMount(c) != nil; has != (i > writer) {
+			t.Errorf("%s: container %d, %s, has the hosts file: %t", name, i, c.Name, has)
 		}
 	}
 }

@@ -18,6 +18,7 @@ func (c *Cluster) Annotate(ctx context.Context, p corev1.Pod, name, value string
 	if err != nil {
 		return fmt.Errorf("annotate pod %s: %w", p.Name, err)
 	}
-	_, err = c.core.Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	by := metav1.PatchOptions{FieldManager: fieldManager}
+	_, err = c.core.Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, by, "status")
 	return wrapError("annotate pod "+p.Name, ignoreGone(err))
 }
