@@ -41,8 +41,8 @@ func checksOf(n notice.Notice) (all []check) {
 	slices.Sort(tasks)
 	tasks = slices.Compact(tasks)
 	for _, task := range tasks {
-		part := n
-		if part = partOf(n, task); len(tasks) > 1 {
+		part := partOf(n, task)
+		if len(tasks) > 1 { // nothing says of which task the others are
 			part.More = 0
 		}
 		e := entryOf(part)
