@@ -95,7 +95,7 @@ func TestTheNightsInWhichClocksChangeAreNotMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, sunday := range map[string]time.Time{
-		"they go forward, and 2:30 is skipped": time.Date(2026, 3, 29, 0, 0, 0, 0, zone),
+		"they go forward, and 2:30 is skipped":  time.Date(2026, 3, 29, 0, 0, 0, 0, zone),
 		"they go back, and 2:30 is there twice": time.Date(2026, 10, 25, 0, 0, 0, 0, zone),
 	} {
 		t.Run(name, func(t *testing.T) {
