@@ -1,6 +1,7 @@
 package analyst_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,8 +48,14 @@ func barRun(task string, n, series int) store.RunPoints {
 	return p
 }
 
+// barStore is what the bars need of a store.
+type barStore interface {
+	store.Runs
+	PutPoints(ctx context.Context, p store.RunPoints) error
+}
+
 // putBarRun stores the record of a run, and returns the event that its points are stored.
-func putBarRun(t *testing.T, s *sqlite.Store, p store.RunPoints) event.Summarised {
+func putBarRun(t *testing.T, s barStore, p store.RunPoints) event.Summarised {
 	t.Helper()
 	r, c := storetest.NewRun(p.Run, p.Time)
 	ended := p.Time.Add(time.Minute)
