@@ -105,18 +105,24 @@ func TestTheNightsInWhichClocksChangeAreNotMissing(t *testing.T) {
 			if err := store.Create(t.Context(), w.store, store.KindSchedule, "nightly", s); err != nil {
 				t.Fatal(err)
 			}
-			at := nightly.Next(from)
-			for range 5 {
-				w.fire(at)
-				for at = nightly.Next(at); w.now.Add(time.Hour).Before(at); {
-					w.hours(1)
-				}
-			}
+			w.nights(nightly, from, 5)
 			want(t, "incidents", nil, w.incidents())
 			w.hours(2)
 			if got := w.incidents(); len(got) != 1 {
 				t.Errorf("incidents %q after a night without a run, want one", got)
 			}
 		})
+	}
+}
+
+// nights runs the task at a number of firings of its schedule, while the clock strikes every hour, until the next firing.
+func (w *fixture) nights(s cron.Schedule, from time.Time, n int) {
+	w.t.Helper()
+	at := s.Next(from)
+	for range n {
+		w.fire(at)
+		for at = s.Next(at); w.now.Add(time.Hour).Before(at); {
+			w.hours(1)
+		}
 	}
 }

@@ -39,6 +39,7 @@ func (w *fixture) addImport(name string, value float64, history bool) {
 
 func TestImportsThatWereNotAskedForCountOnlyWhereTheyAreNamed(t *testing.T) {
 	bothWays(t, func(t *testing.T, w *fixture) {
+		t.Helper()
 		w.addAll("r", around(100, 20), spec{})
 		w.addImport("guest", 200, false)
 		w.addImport("asked", 100, true)

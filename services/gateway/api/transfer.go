@@ -69,7 +69,8 @@ func (s *transferServer) ImportRun(stream grpc.BidiStreamingServer[baiv1.ImportR
 		return rpc.InvalidArgument("import", "is missing in the first request", "say first which files there are")
 	}
 	begin := archive.Begin{
-		Format: int(announced.GetFormat()), Run: announced.GetRunId(), By: request.Caller(stream.Context()), History: announced.GetHistory(),
+		Format: int(announced.GetFormat()), Run: announced.GetRunId(), By: request.Caller(stream.Context()),
+		History: announced.GetHistory(),
 	}
 	for _, f := range announced.GetFiles() {
 		begin.Files = append(begin.Files, archive.File{Name: f.GetName(), Size: f.GetSize(), SHA256: f.GetSha256()})

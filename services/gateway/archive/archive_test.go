@@ -492,17 +492,34 @@ func TestAnImportIsAPointOfTheHistoryOnceThatWasAskedFor(t *testing.T) {
 				history, already bool
 				excluded         store.Exclusion
 			}{{false, false, store.ExcludedImport}, {true, false, ""}, {false, true, ""}, {true, true, ""}} {
-				begin := x.begin()
-				begin.History = step.history
-				got, err := other.archiver.Import(t.Context(), begin, newImportClient(x))
-				if err != nil || got.Already != step.already {
-					t.Fatalf("import %d: %+v, %v", i+1, got, err)
+				if already := other.importInto(x, step.history); already != step.already {
+					t.Fatalf("import %d: it was there already: %t, want %t", i+1, already, step.already)
 				}
-				points, err := other.store.RunPoints(t.Context(), []string{runID}, nil)
-				if err != nil || len(points) != 1 || points[0].Excluded != step.excluded {
-					t.Errorf("import %d: points %+v, %v, want excluded %q", i+1, points, err, step.excluded)
+				if got := other.exclusion(); got != step.excluded {
+					t.Errorf("import %d: its points are excluded as %q, want %q", i+1, got, step.excluded)
 				}
 			}
 		})
 	}
+}
+
+// importInto imports the run, into the history if that is asked for, and reports whether it was there already.
+func (p *platform) importInto(x exportedRun, history bool) (already bool) {
+	p.t.Helper()
+	begin := x.begin()
+	begin.History = history
+	got, err := p.archiver.Import(p.t.Context(), begin, newImportClient(x))
+	p.must(err)
+	return got.Already
+}
+
+// exclusion returns why the run is no point of a history, or "".
+func (p *platform) exclusion() store.Exclusion {
+	p.t.Helper()
+	all, err := p.store.RunPoints(p.t.Context(), []string{runID}, nil)
+	p.must(err)
+	if len(all) != 1 {
+		p.t.Fatalf("points of %d runs", len(all))
+	}
+	return all[0].Excluded
 }

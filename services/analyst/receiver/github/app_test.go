@@ -186,7 +186,7 @@ func receiverTest() notice.Notice {
 func TestATokenIsUsedUntilShortlyBeforeItsEnd(t *testing.T) {
 	h := newAppHub(t)
 	now := receivertest.Made()
-	h.issuer.now = func() time.Time { return now }
+	h.now = func() time.Time { return now }
 	to := newApp(t, h)
 	for i, tt := range []struct {
 		after  time.Duration

@@ -85,7 +85,8 @@ func edited(body, receiver string, one entry) (next string, had bool) {
 		if b.Len()+len(e.text) > maxBody { // the oldest ones are left out
 			break
 		}
-		b.WriteString("\n<!-- " + strings.TrimRight("entry "+e.key+" "+e.conclusion, " ") + " -->\n<pre>\n" + e.text + "\n</pre>\n<!-- end -->")
+		head := strings.TrimRight("entry "+e.key+" "+e.conclusion, " ")
+		b.WriteString("\n<!-- " + head + " -->\n<pre>\n" + e.text + "\n</pre>\n<!-- end -->")
 	}
 	return b.String(), had
 }
