@@ -138,8 +138,8 @@ func manifestFile(v decode.Value) any {
 				return nil
 			}
 		}
-		text := v.Node.Get(fileText)
-		if name = v.Node.Get(fileName); name == nil || text == nil || text.Kind != syntax.String {
+		text := v.Get(fileText)
+		if name = v.Get(fileName); name == nil || text == nil || text.Kind != syntax.String {
 			v.Fault(fault.NoFileText, "has no name, or no text", `write file = {name = "objects.yaml", text = "…"}`)
 			return nil
 		}

@@ -81,6 +81,11 @@ func (c rules) objects(key string) {
 			"none of the objects is of a kind whose end is known, so that the run would never end",
 			`add succeeded = "condition=TYPE" or "jsonpath={.status.phase}=VALUE"`)
 	}
+	c.unreadOfKinds(unknown, unlabeled)
+}
+
+// unreadOfKinds warns of keys that are for kinds which the platform does not know, or whose pods get no labels.
+func (c rules) unreadOfKinds(unknown, unlabeled bool) {
 	if c.r.Has("manifest.pods") && !unlabeled {
 		c.r.Warn("manifest.pods", fault.NotRead, "the platform finds the pods of these kinds by its own labels", "leave it out")
 	}

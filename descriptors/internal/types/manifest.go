@@ -34,7 +34,7 @@ func manifests() decode.ValueTypes {
 
 // podSelector reads a label selector.
 func podSelector(v decode.Value) any {
-	text := ""
+	var text string
 	switch v.Kind { //nolint:exhaustive // others are of the wrong type
 	case syntax.String:
 		text = v.Text

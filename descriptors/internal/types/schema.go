@@ -138,7 +138,8 @@ func Schemas() map[string]map[string]any {
 		"mtu":        integer(minMTU, maxMTU),
 		"manifest":   {"type": "string"},
 		"pod selector": {"anyOf": []any{
-			schema{"type": "string", "pattern": `\$\(BAI_OBJECTS\)`}, schema{"type": "object", "additionalProperties": schema{"type": "string"}, "minProperties": 1},
+			schema{"type": "string", "pattern": `\$\(BAI_OBJECTS\)`},
+			schema{"type": "object", "additionalProperties": schema{"type": "string"}, "minProperties": 1},
 		}},
 		"copies":    integer(1, maxCopies),
 		"condition": matching(`^(condition=[^= {}|]+|jsonpath=\{\..+\}=.+)$`),

@@ -63,10 +63,13 @@ func TestPodsOfAKnownKindAreHeldAgainstTheNodes(t *testing.T) {
 	}
 }
 
-func TestTheWatcherNeedsTheLogsOfAWorkflow(t *testing.T) {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow"}}
-	q := preflight.NewInquiry(preflight.Requirements{Objects: []cluster.Object{o}}, preflight.Settings{Watcher: "w"})
-	if r := (cluster.Permission{Account: "w", Verb: "get", Resource: "pods/log"}); !slices.Contains(q.Permissions, r) {
-		t.Errorf("%+v is not asked for", r)
+func TestTheWatcherNeedsTheLogsOfPodsThatAreFollowed(t *testing.T) {
+	for kind, annotations := range map[string]map[string]string{"Workflow": nil, "Widget": {cluster.AnnotationPods: "of=bai-x-1"}} {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": kind}}
+		o.SetAnnotations(annotations)
+		q := preflight.NewInquiry(preflight.Requirements{Objects: []cluster.Object{o}}, preflight.Settings{Watcher: "w"})
+		if r := (cluster.Permission{Account: "w", Verb: "get", Resource: "pods/log"}); !slices.Contains(q.Permissions, r) {
+			t.Errorf("%s: %+v is not asked for", kind, r)
+		}
 	}
 }

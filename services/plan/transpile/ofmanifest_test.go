@@ -243,3 +243,48 @@ func TestSettingsOfManifestsAreValidated(t *testing.T) {
 		})
 	}
 }
+
+func TestPodsWithoutLabelsAreSelectedByTheNameOfTheirObject(t *testing.T) {
+	const widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one}\n---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: two}\n"
+	base := "bai-" + runID + "-1"
+	for name, row := range map[string]struct {
+		objects, keys string
+		want          []string
+	}{
+		"of an unknown kind, as the descriptor says": {
+			widget, "copies = 2\nsucceeded = 'condition=Ready'\npods = 'of in ($(BAI_OBJECTS), $(BAI_OBJECTS)-two), app'",
+			[]string{
+				"of in (" + base + "," + base + "-two),app", "of in (" + base + "," + base + "-two),app",
+				"of in (" + base + "-1," + base + "-1-two),app", "of in (" + base + "-1," + base + "-1-two),app",
+			},
+		},
+		"of an unknown kind, by nothing": {widget, "copies = 1\nsucceeded = 'condition=Ready'", []string{"", ""}},
+		"of a TrainJob, by its name":     {manifests()["trainjob"], "copies = 1", []string{"jobset.sigs.k8s.io/jobset-name=" + base}},
+		"of a TrainJob, and by the descriptor": {
+			manifests()["trainjob"], "copies = 1\npods = { of = '$(BAI_OBJECTS)' }", []string{"jobset.sigs.k8s.io/jobset-name=" + base + ",of=" + base},
+		},
+		"of a Workflow, which have the labels of the run": {manifests()["workflow"], "copies = 1", []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(withoutData(withManifest(row.objects)), "copies = 1", row.keys, 1)
+			var got []string
+			for _, o := range objects(t, manifestInput(t, text), listed()).Objects {
+				if all := o.GetAnnotations(); all[cluster.AnnotationSucceeded] != "" {
+					got = append(got, all[cluster.AnnotationPods])
+				}
+			}
+			if diff := cmp.Diff(row.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestASelectorOfOtherRunsIsRefusedAgain(t *testing.T) {
+	in := manifestInput(t, withoutData(withManifest(manifests()["trainjob"])))
+	in.Descriptor.Manifest.Pods = "app=x"
+	_, err := transpile.Objects(in, listed())
+	if refused, ok := errors.AsType[*refusal.Error](err); !ok || !strings.Contains(refused.Message, "selects pods of other runs") {
+		t.Errorf("%v", err)
+	}
+}

@@ -162,6 +162,9 @@ func playController(ctx context.Context, t *testing.T, testCluster *testbed.Clus
 	for _, c := range drivers {
 		eventually(ctx, t, c, r, func(s cluster.Snapshot, err error) bool { return err == nil && s.Job != nil && s.Job.UID == uid })
 	}
+	if selector := last.GetAnnotations()[cluster.AnnotationPods]; selector != "" {
+		playPods(ctx, t, testCluster, drivers["watcher"], seen, r, selector)
+	}
 	testCluster.Run(t, "-n", plan.Scope, "patch", k.plural+"."+k.group, plan.Job, "--subresource=status", "--type=merge", "-p", `{"status":`+status+`}`) //nolint:contextcheck // it is the test's
 	v := verdict.Decide(verdict.Observation{Seen: await(ctx, t, seen, func(s cluster.Snapshot) bool {
 		return s.Ref.Run == id && s.Job != nil && len(s.Job.Status.Conditions) > 0
@@ -174,6 +177,28 @@ func playController(ctx context.Context, t *testing.T, testCluster *testbed.Clus
 	}
 	eventually(ctx, t, drivers["executor"], r, func(_ cluster.Snapshot, err error) bool { return errors.Is(err, cluster.ErrNotFound) })
 	await(ctx, t, seen, func(s cluster.Snapshot) bool { return s.Ref.Run == id && s.Job == nil })
+}
+
+// selectedPod is a pod of an operator that no node takes.
+const selectedPod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "namespace": %q, "labels": {%q: %q}},
+	"spec": {"nodeSelector": {"none": "such"}, "containers": [{"name": "node", "image": "none:1"}]}}`
+
+// playPods makes a pod that the object of an attempt selects by the only label of its selector, and one of another run's operator. Only
+// the first is of the attempt, live and from the cache.
+func playPods(
+	ctx context.Context, t *testing.T, testCluster *testbed.Cluster, c *kube.Cluster, seen <-chan cluster.Snapshot, r cluster.Ref, selector string,
+) {
+	t.Helper()
+	label, name, _ := strings.Cut(selector, "=")
+	mine, other := "mine-"+r.Run, "other-"+r.Run
+	testCluster.Apply(t, fmt.Sprintf(selectedPod, mine, r.Scope, label, name))           //nolint:contextcheck // it is the test's
+	testCluster.Apply(t, fmt.Sprintf(selectedPod, other, r.Scope, label, "bai-other-1")) //nolint:contextcheck // likewise
+	selected := func(s cluster.Snapshot) bool {
+		return s.Ref.Run == r.Run && len(s.Pods) == 1 && s.Pods[0].Name == mine && cluster.RunsWithoutEntrypoint(s.Pods[0])
+	}
+	await(ctx, t, seen, selected)
+	eventually(ctx, t, c, r, func(s cluster.Snapshot, err error) bool { return err == nil && selected(s) })
+	testCluster.Run(t, "-n", r.Scope, "delete", "pod", mine, other, "--wait=true", "--timeout=5m") //nolint:contextcheck // likewise
 }
 
 // jobOfManifest is a descriptor whose run makes two copies of a Job and its ConfigMap.

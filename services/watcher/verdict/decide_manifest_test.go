@@ -31,6 +31,7 @@ func podOfCopy(number string, with ...func(*corev1.Pod)) corev1.Pod {
 
 func TestTheObjectsOfAManifestSayHowItsRunEnds(t *testing.T) {
 	unseen := func(j *batchv1.Job) *batchv1.Job { j.Annotations[cluster.AnnotationUnseen] = "true"; return j }
+	selecting := func(j *batchv1.Job) *batchv1.Job { j.Annotations[cluster.AnnotationPods] = "of=bai-r1-1"; return j }
 	failing := exits(cluster.ContainerBenchmark, 3, "Error", "")
 	for name, row := range map[string]struct {
 		seen cluster.Snapshot
@@ -66,6 +67,13 @@ func TestTheObjectsOfAManifestSayHowItsRunEnds(t *testing.T) {
 		},
 		"an object whose pods are not seen": {
 			cluster.Snapshot{Job: unseen(copyOf("0"))}, "running: running the objects of the manifest, whose pods the platform does not see",
+		},
+		"an object whose selector no pod meets, for as long as it likes": {
+			cluster.Snapshot{Job: selecting(copyOf("0"))}, "running: running the objects of the manifest; no pod has the labels of=bai-r1-1",
+		},
+		"an object that failed, and a pod that it selects shows why": {
+			cluster.Snapshot{Job: selecting(copyOf("0", failed(9, "Failed"))), Pods: pods(podOfCopy("0", failing))},
+			"failed user NonZeroExit: the benchmark ended with exit code 3",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"maps"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -39,17 +38,20 @@ func selectionOf(o metav1.Object) (manifest.Selector, []string) {
 // object is of none.
 func attach(j *batchv1.Job, pods []*corev1.Pod) []*corev1.Pod {
 	s, names := selectionOf(j)
+	if len(names) == 0 {
+		return nil
+	}
 	var all []*corev1.Pod
 	for _, p := range pods {
-		if len(names) == 0 || p.Labels[cluster.LabelRun] != "" || p.Namespace != j.Namespace || !s.Matches(p.Labels) || p.CreationTimestamp.Before(&j.CreationTimestamp) {
+		older := p.CreationTimestamp.Before(&j.CreationTimestamp)
+		if p.Labels[cluster.LabelRun] != "" || p.Namespace != j.Namespace || !s.Matches(p.Labels) || older {
 			continue
 		}
 		p = p.DeepCopy()
 		delete(p.Labels, batchv1.JobNameLabel) // a Job of the operator may have the name of the object
-		maps.Copy(p.Labels, map[string]string{
-			cluster.LabelRun: j.Labels[cluster.LabelRun], cluster.LabelAttempt: j.Labels[cluster.LabelAttempt], cluster.LabelRole: j.Labels[cluster.LabelRole],
-			cluster.LabelCopy: j.Labels[cluster.LabelCopy],
-		})
+		for _, label := range []string{cluster.LabelRun, cluster.LabelAttempt, cluster.LabelRole, cluster.LabelCopy} {
+			p.Labels[label] = j.Labels[label]
+		}
 		all = append(all, p)
 	}
 	return all
@@ -75,8 +77,9 @@ func stripUnlabeled(o any) (any, error) {
 		return o, nil
 	}
 	if len(mayBeSelected(p)) == 0 {
-		m := p.ObjectMeta
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion}}, nil
+		var name metav1.ObjectMeta
+		name.Name, name.Namespace, name.UID, name.ResourceVersion = p.Name, p.Namespace, p.UID, p.ResourceVersion
+		return &corev1.Pod{ObjectMeta: name}, nil
 	}
 	p.ManagedFields = nil
 	setMeasured(p)

@@ -44,7 +44,8 @@ func indexSelection(o any) ([]string, error) {
 // objects of manifests select.
 func (k *clusterCache) unlabeledInformer(c *Cluster) cache.SharedIndexInformer { //nolint:ireturn // there is no other type of it
 	scope := c.settings.Scope()
-	return k.informer(&corev1.Pod{}, errorRecordingListWatch(k, "pods of operators", func(o *metav1.ListOptions) { o.LabelSelector = withoutRun },
+	tweak := func(o *metav1.ListOptions) { o.LabelSelector = withoutRun }
+	return k.informer(&corev1.Pod{}, errorRecordingListWatch(k, "pods of operators", tweak,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return c.core.Pods(scope).List(ctx, o)
 		},
