@@ -19,7 +19,8 @@ func withAttachment(doc Document) (Document, parser.Faults) {
 		return doc, nil
 	}
 	if doc.Origin != nil {
-		return doc, parser.Faults{attachment.Fault(doc.Name, "is a file, and the descriptor is not", "write its text into manifest.objects")}
+		fault := attachment.Fault(doc.Name, "is a file, and the descriptor is not", "write its text into manifest.objects")
+		return doc, parser.Faults{fault}
 	}
 	content, problem := readBelow(folderOf(doc), attachment.Name)
 	if problem != "" {

@@ -2,6 +2,7 @@ package input_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,23 @@ func TestAFaultOfTheFileNamesItsOwnLine(t *testing.T) {
 	}
 }
 
+// hostileFolder is a folder with a descriptor and files that are not read, among them links to another folder.
+func hostileFolder(t *testing.T, descriptor, outside string) string {
+	t.Helper()
+	file := folder(t, map[string]string{
+		"d.toml": descriptor, "sub/x": "", "large.yaml": strings.Repeat("# \n", 100_000), "quotes.yaml": strings.Repeat("\"\n", 80_000), "binary.yaml": "a\x00b",
+	})
+	dir := filepath.Dir(file)
+	err := errors.Join(
+		os.Symlink(filepath.Join(outside, "secret.yaml"), filepath.Join(dir, "out.yaml")), os.Symlink(outside, filepath.Join(dir, "far")),
+		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestFilesThatAreNotReadAreFaultsOfTheDescriptor(t *testing.T) {
 	outside := folder(t, map[string]string{"secret.yaml": objects, "d.toml": ""})
 	for name, row := range map[string]struct{ file, want string }{
@@ -85,17 +103,7 @@ func TestFilesThatAreNotReadAreFaultsOfTheDescriptor(t *testing.T) {
 		"a path that leaves it by a way": {"sub/../../secret.yaml", `"sub/../../secret.yaml" leaves the folder of the descriptor`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := folder(t, map[string]string{
-				"d.toml": withFile(row.file), "sub/x": "", "large.yaml": strings.Repeat("# \n", 100_000), "quotes.yaml": strings.Repeat("\"\n", 80_000), "binary.yaml": "a\x00b",
-			})
-			for link, to := range map[string]string{"out.yaml": filepath.Join(filepath.Dir(outside), "secret.yaml"), "far": filepath.Dir(outside)} {
-				if err := os.Symlink(to, filepath.Join(filepath.Dir(file), link)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := syscall.Mkfifo(filepath.Join(filepath.Dir(file), "pipe"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			file := hostileFolder(t, withFile(row.file), filepath.Dir(outside))
 			doc, faults, err := input.Reader{}.Read(t.Context(), file)
 			if err == nil && len(faults) == 0 {
 				faults = doc.Check(nil, false).Faults
