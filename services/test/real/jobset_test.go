@@ -176,18 +176,18 @@ func (f *fleet) trains(t *testing.T, dir string) {
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	uid := f.awaitText(ctx, t, "get", "trainjob", name, "-o", "jsonpath={.metadata.uid}")
-	f.cluster.Run(t, "-n", f.scope, "wait", "trainjob/"+name, "--for=create", "--timeout=1m")                                 //nolint:contextcheck // it is the test's
-	f.cluster.Apply(t, strings.Replace(fmt.Sprintf(jobSetOf, name, uid), "metadata:", "metadata:\n  namespace: "+f.scope, 1)) //nolint:contextcheck // likewise
+	f.cluster.Run(t, "-n", f.scope, "wait", "trainjob/"+name, "--for=create", "--timeout=1m")
+	f.cluster.Apply(t, strings.Replace(fmt.Sprintf(jobSetOf, name, uid), "metadata:", "metadata:\n  namespace: "+f.scope, 1))
 	f.awaitText(ctx, t, "get", "jobset", name, "-o", `jsonpath={.status.conditions[?(@.type=="Completed")].status}`)
-	if out, _ := f.baictl(t, "why", run); !strings.Contains(out, "running") { //nolint:contextcheck // likewise
+	if out, _ := f.baictl(t, "why", run); !strings.Contains(out, "running") {
 		t.Errorf("nothing is seen of its pods:\n%s", out)
 	}
-	f.cluster.Run(t, "-n", f.scope, "patch", "trainjob", name, "--subresource=status", "--type=merge", "-p", //nolint:contextcheck // likewise
+	f.cluster.Run(t, "-n", f.scope, "patch", "trainjob", name, "--subresource=status", "--type=merge", "-p",
 		`{"status": {"conditions": [{"type": "Complete", "status": "True", "reason": "JobsCompleted", "message": "played", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}}`)
-	if out, code := f.baictl(t, "watch", run, "--timeout", "10m"); code != 0 { //nolint:contextcheck // likewise
+	if out, code := f.baictl(t, "watch", run, "--timeout", "10m"); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	if diff := cmp.Diff(map[string]string{"n": "7"}, f.values(t, run)); diff != "" { //nolint:contextcheck // likewise
+	if diff := cmp.Diff(map[string]string{"n": "7"}, f.values(t, run)); diff != "" {
 		t.Errorf("its metrics (-want +got):\n%s", diff)
 	}
 }
