@@ -64,7 +64,7 @@ func TestPodsOfAKnownKindAreHeldAgainstTheNodes(t *testing.T) {
 }
 
 func TestTheWatcherNeedsTheLogsOfPodsThatAreFollowed(t *testing.T) {
-	for kind, annotations := range map[string]map[string]string{"Workflow": nil, "Widget": {cluster.AnnotationPods: "of=bai-x-1"}} {
+	for kind, annotations := range map[string]map[string]string{"Workflow": nil, "Widget": {cluster.AnnotationPodSelector: "of=bai-x-1"}} {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": kind}}
 		o.SetAnnotations(annotations)
 		q := preflight.NewInquiry(preflight.Requirements{Objects: []cluster.Object{o}}, preflight.Settings{Watcher: "w"})

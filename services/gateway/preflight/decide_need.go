@@ -212,7 +212,7 @@ func runsEntrypoint(r role) bool { return len(r.benchmark().Command) == 0 }
 // without pod templates, whose pods have the labels of the run or are selected.
 func isFollowed(o cluster.Object) bool {
 	kind, _ := manifest.Find(o.GetObjectKind().GroupVersionKind().GroupVersion().String(), o.GetObjectKind().GroupVersionKind().Kind)
-	return kind.PodMetadata != "" || o.GetAnnotations()[cluster.AnnotationPods] != ""
+	return kind.PodMetadata != "" || o.GetAnnotations()[cluster.AnnotationPodSelector] != ""
 }
 
 // kinds returns the kinds of objects that not every cluster has.

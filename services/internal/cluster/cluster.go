@@ -50,11 +50,11 @@ const LabelCopy = "benchmark-ai.dev/copy"
 // AnnotationSucceeded ends the run; the conditions are written as package manifest of
 // descriptors reads them.
 const (
-	AnnotationSucceeded = "benchmark-ai.dev/succeeded"
-	AnnotationFailed    = "benchmark-ai.dev/failed"
-	AnnotationUnseen    = "benchmark-ai.dev/unseen"    // of an object whose pods have no labels of the run, so that snapshots lack them
-	AnnotationPods      = "benchmark-ai.dev/pods"      // of an object: the selector of its pods, which have no labels of the run
-	AnnotationContainer = "benchmark-ai.dev/container" // of a pod: the measured container, which snapshots call ContainerBenchmark
+	AnnotationSucceeded   = "benchmark-ai.dev/succeeded"
+	AnnotationFailed      = "benchmark-ai.dev/failed"
+	AnnotationUnseen      = "benchmark-ai.dev/unseen"       // of an object whose pods have no labels of the run, so that snapshots lack them
+	AnnotationPodSelector = "benchmark-ai.dev/pod-selector" // of an object: the selector of its pods, which have no labels of the run
+	AnnotationContainer   = "benchmark-ai.dev/container"    // of a pod: the measured container, which snapshots call ContainerBenchmark
 )
 
 // AnnotationNetwork of a pod names the network of Multus that takes the place of its pod network (Multus CNI, "Specifying the default

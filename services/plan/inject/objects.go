@@ -176,7 +176,7 @@ func (c copyBuilder) podsOf(d document, name string) (key, value string, err err
 	if len(terms) == 0 {
 		return cluster.AnnotationUnseen, "true", nil
 	}
-	return cluster.AnnotationPods, strings.Join(terms, ","), nil
+	return cluster.AnnotationPodSelector, strings.Join(terms, ","), nil
 }
 
 // setQueue holds the object back until Kueue admits it, if the run has a queue.

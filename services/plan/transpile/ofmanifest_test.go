@@ -270,7 +270,7 @@ func TestPodsWithoutLabelsAreSelectedByTheNameOfTheirObject(t *testing.T) {
 			var got []string
 			for _, o := range objects(t, manifestInput(t, text), listed()).Objects {
 				if all := o.GetAnnotations(); all[cluster.AnnotationSucceeded] != "" {
-					got = append(got, all[cluster.AnnotationPods])
+					got = append(got, all[cluster.AnnotationPodSelector])
 				}
 			}
 			if diff := cmp.Diff(row.want, got); diff != "" {

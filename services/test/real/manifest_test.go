@@ -162,7 +162,7 @@ func playController(ctx context.Context, t *testing.T, testCluster *testbed.Clus
 	for _, c := range drivers {
 		eventually(ctx, t, c, r, func(s cluster.Snapshot, err error) bool { return err == nil && s.Job != nil && s.Job.UID == uid })
 	}
-	if selector := last.GetAnnotations()[cluster.AnnotationPods]; selector != "" {
+	if selector := last.GetAnnotations()[cluster.AnnotationPodSelector]; selector != "" {
 		playPods(ctx, t, testCluster, drivers["watcher"], seen, r, selector)
 	}
 	testCluster.Run(t, "-n", plan.Scope, "patch", k.plural+"."+k.group, plan.Job, "--subresource=status", "--type=merge", "-p", `{"status":`+status+`}`) //nolint:contextcheck // it is the test's

@@ -65,7 +65,7 @@ func podMissing(s Observation) (Verdict, bool) {
 			Since: since,
 		}, true
 	}
-	if selector := s.Seen.Job.Annotations[cluster.AnnotationPods]; selector != "" && !hadPods(s) {
+	if selector := s.Seen.Job.Annotations[cluster.AnnotationPodSelector]; selector != "" && !hadPods(s) {
 		return Verdict{
 			Phase: event.PhaseRunning, Message: "running the objects of the manifest; no pod has the labels " + selector, Since: since,
 		}, true

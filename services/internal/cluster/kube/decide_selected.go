@@ -22,7 +22,7 @@ const defaultContainer = "kubectl.kubernetes.io/default-container"
 // that selects none: a selector that does not name the attempt selects none either.
 func selectionOf(o metav1.Object) (manifest.Selector, []string) {
 	at, ok := attemptOf(o)
-	text := o.GetAnnotations()[cluster.AnnotationPods]
+	text := o.GetAnnotations()[cluster.AnnotationPodSelector]
 	if !ok || text == "" {
 		return manifest.Selector{}, nil
 	}

@@ -20,7 +20,7 @@ func selecting(selector string) *batchv1.Job {
 	j := &batchv1.Job{}
 	j.Name, j.Namespace, j.CreationTimestamp = "bai-r1-1", "s", metav1.NewTime(time.Unix(100, 0))
 	j.Labels = map[string]string{cluster.LabelRun: "r1", cluster.LabelAttempt: "1", cluster.LabelRole: "benchmark", cluster.LabelCopy: "0"}
-	j.Annotations = map[string]string{cluster.AnnotationPods: selector}
+	j.Annotations = map[string]string{cluster.AnnotationPodSelector: selector}
 	return j
 }
 
