@@ -10,12 +10,13 @@ import (
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/descriptors/templates"
 )
 
 func TestEveryTemplateIsADescriptorWithoutWarnings(t *testing.T) {
-	for _, kind := range descriptors.Templates() {
+	for _, kind := range templates.Kinds() {
 		t.Run(kind, func(t *testing.T) {
-			text, ok := descriptors.Template(kind)
+			text, ok := templates.Text(kind)
 			if !ok {
 				t.Fatal("there is none")
 			}
@@ -39,7 +40,7 @@ func TestATemplateIsOfItsKind(t *testing.T) {
 		"scheduled":   func(d *descriptors.Descriptor) bool { return d.Info.Scheduled() },
 		"sweep":       func(d *descriptors.Descriptor) bool { return d.Sweep != nil },
 	} {
-		text, _ := descriptors.Template(kind)
+		text, _ := templates.Text(kind)
 		if d, faults := parser.Parse(kind, text); d == nil || !is(d) {
 			t.Errorf("%s: %v", kind, faults)
 		}
@@ -48,9 +49,9 @@ func TestATemplateIsOfItsKind(t *testing.T) {
 
 // A template is also accepted with its commented keys enabled.
 func TestWhatATemplateHasInCommentsIsTaken(t *testing.T) {
-	for _, kind := range descriptors.Templates() {
+	for _, kind := range templates.Kinds() {
 		t.Run(kind, func(t *testing.T) {
-			text, _ := descriptors.Template(kind)
+			text, _ := templates.Text(kind)
 			var lines []string
 			for line := range strings.Lines(string(text)) {
 				bare := strings.TrimPrefix(line, "# ")
@@ -72,7 +73,7 @@ func TestEveryFileOfTheTemplatesIsOne(t *testing.T) {
 		names = append(names, strings.TrimSuffix(filepath.Base(name), ".toml"))
 	}
 	slices.Sort(names)
-	want := descriptors.Templates()
+	want := templates.Kinds()
 	slices.Sort(want)
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
@@ -81,14 +82,14 @@ func TestEveryFileOfTheTemplatesIsOne(t *testing.T) {
 
 func TestATemplateIsFoundByItsAliasesAndNoOthers(t *testing.T) {
 	for alias, kind := range map[string]string{"horovod": "mpi", "client_server": "inference"} {
-		got, ok := descriptors.Template(alias)
-		want, _ := descriptors.Template(kind)
+		got, ok := templates.Text(alias)
+		want, _ := templates.Text(kind)
 		if diff := cmp.Diff(string(want), string(got)); !ok || diff != "" {
 			t.Errorf("%s: %s", alias, diff)
 		}
 	}
 	for _, none := range []string{"", "singlenode", "../examples/minimal", "mpi.toml"} {
-		if _, ok := descriptors.Template(none); ok {
+		if _, ok := templates.Text(none); ok {
 			t.Errorf("there is %q", none)
 		}
 	}

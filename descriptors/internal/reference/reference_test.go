@@ -20,6 +20,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/reference"
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
+	"github.com/benchmark-ai/bai/descriptors/templates"
 )
 
 func read(t *testing.T, name string) []byte {
@@ -138,8 +139,8 @@ func asJSON(value any) any {
 func TestTheSchemaTakesEveryExampleAndEveryTemplate(t *testing.T) {
 	schema := compiled(t)
 	texts := map[string][]byte{}
-	for _, kind := range descriptors.Templates() {
-		texts[kind], _ = descriptors.Template(kind)
+	for _, kind := range templates.Kinds() {
+		texts[kind], _ = templates.Text(kind)
 	}
 	for _, pattern := range []string{"../../examples/*.toml", "../../../sample-benchmarks/*/descriptor.toml"} {
 		names, err := filepath.Glob(pattern)
@@ -248,7 +249,7 @@ func TestTheSchemaAgreesWithTheParserOnEveryExampleOfAFault(t *testing.T) {
 }
 
 func TestTheSchemaTakesTheCellsOfASweepThatGivesAKeyThatItsFileLacks(t *testing.T) {
-	text, _ := descriptors.Template("sweep")
+	text, _ := templates.Text("sweep")
 	head, tail, _ := strings.Cut(string(text), "[hardware]\n")
 	_, tail, _ = strings.Cut(tail, "[env]\n")
 	lacking := []byte(head + "[env]\n" + tail)
@@ -264,8 +265,8 @@ func TestTheSchemaTakesTheCellsOfASweepThatGivesAKeyThatItsFileLacks(t *testing.
 func TestTheSchemaAgreesWithTheParserOnGeneratedDescriptors(t *testing.T) {
 	schema := compiled(t)
 	var texts []string
-	for _, kind := range descriptors.Templates() {
-		text, _ := descriptors.Template(kind)
+	for _, kind := range templates.Kinds() {
+		text, _ := templates.Text(kind)
 		texts = append(texts, string(text))
 	}
 	texts = append(texts, string(read(t, "../../examples/every-key.toml")), string(read(t, "../../examples/minimal.toml")), string(read(t, "../../examples/roles.toml")), string(read(t, "../../examples/steps.toml")), string(read(t, "../../examples/manifest.toml")))

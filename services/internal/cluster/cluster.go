@@ -52,7 +52,7 @@ const LabelCopy = "benchmark-ai.dev/copy"
 const (
 	AnnotationSucceeded   = "benchmark-ai.dev/succeeded"
 	AnnotationFailed      = "benchmark-ai.dev/failed"
-	AnnotationUnseen      = "benchmark-ai.dev/unseen"       // of an object whose pods have no labels of the run, so that snapshots lack them
+	AnnotationUnseen      = "benchmark-ai.dev/unseen"       // of an object whose pods have no labels of the run: snapshots lack them
 	AnnotationPodSelector = "benchmark-ai.dev/pod-selector" // of an object: the selector of its pods, which have no labels of the run
 	AnnotationContainer   = "benchmark-ai.dev/container"    // of a pod: the measured container, which snapshots call ContainerBenchmark
 )

@@ -88,19 +88,18 @@ const (
 	Signaled          Reason = "Signaled"          // the benchmark was ended by a signal
 	OOMKilled         Reason = "OOMKilled"         // the benchmark ran out of memory (OOM)
 	Evicted           Reason = "Evicted"           // the node needed the room
-	// a pod of higher priority took the place, or the cluster's queue suspended the job again
-	Preempted        Reason = "Preempted"
-	NodeLost         Reason = "NodeLost"         // the node does not answer
-	SidecarFailed    Reason = "SidecarFailed"    // a sidecar of the benchmark failed
-	DeadlineExceeded Reason = "DeadlineExceeded" // limits.deadline passed
-	PendingTooLong   Reason = "PendingTooLong"   // limits.pending_deadline passed
-	JobDisappeared   Reason = "JobDisappeared"   // the job is gone, and the platform did not delete it
-	JobDeleted       Reason = "JobDeleted"       // the job was deleted from outside the platform
-	CanceledByUser   Reason = "CanceledByUser"
-	PlatformStopped  Reason = "PlatformStopped" // the platform was stopped, and ended its runs
-	VersionSkew      Reason = "VersionSkew"     // a service is older than the gateway, and cannot read its descriptor
-	NoProgress       Reason = "NoProgress"      // the run has not changed for too long
-	PoisonedEvent    Reason = "PoisonedEvent"   // an event of the run could not be read
+	Preempted         Reason = "Preempted"         // a pod of higher priority took its node, or the cluster's queue suspended the job
+	NodeLost          Reason = "NodeLost"          // the node does not answer
+	SidecarFailed     Reason = "SidecarFailed"     // a sidecar of the benchmark failed
+	DeadlineExceeded  Reason = "DeadlineExceeded"  // limits.deadline passed
+	PendingTooLong    Reason = "PendingTooLong"    // limits.pending_deadline passed
+	JobDisappeared    Reason = "JobDisappeared"    // the job is gone, and the platform did not delete it
+	JobDeleted        Reason = "JobDeleted"        // the job was deleted from outside the platform
+	CanceledByUser    Reason = "CanceledByUser"
+	PlatformStopped   Reason = "PlatformStopped" // the platform was stopped, and ended its runs
+	VersionSkew       Reason = "VersionSkew"     // a service is older than the gateway, and cannot read its descriptor
+	NoProgress        Reason = "NoProgress"      // the run has not changed for too long
+	PoisonedEvent     Reason = "PoisonedEvent"   // an event of the run could not be read
 
 	ScheduleMissed Reason = "ScheduleMissed" // of a schedule: a firing has no run, or its run did not end in time
 )

@@ -168,7 +168,8 @@ const (
 	EnvObjects = "BAI_OBJECTS"      // beginning of the names of a manifest's objects
 	EnvCopy    = "BAI_COPY"         // number of the copy of a manifest, from 0 on
 	EnvScripts = "BAI_SCRIPTS_PATH" // where code lies that was sent along with the descriptor
-	// for client libraries: "fifo", the only one of the original's that is of use in a pod; ours append to EnvFile where it is set
+	// EnvBackend is for client libraries: "fifo", the only one of the original's that is of use in a pod. Ours append to EnvFile where it
+	// is set.
 	EnvBackend  = "BENCHMARK_AI"
 	EnvFile     = "BENCHMARK_AI_FILE"               // the metrics file
 	EnvFIFO     = "BENCHMARK_AI_FIFO_FILEPATH"      // the pipe

@@ -11,63 +11,57 @@ type Kind string
 
 // Kinds of documents, in the order of the flow.
 const (
-	KindIdempotencyKey     Kind = "key"        // gateway: owner and idempotency key → run
-	KindRunName            Kind = "name"       // gateway: owner and run name → run
-	KindSubmission         Kind = "submission" // gateway: run → the submission
-	KindOutbox             Kind = "outbox"     // gateway: run → events that are stored but not yet published
-	KindCancel             Kind = "cancel"     // gateway: run → the request to cancel it
-	KindOriginalDescriptor Kind = "original"   // gateway: run → the descriptor as the user sent it, if the run has another
-	KindDescriptor         Kind = "descriptor" // gateway: namespace, name, version → a stored descriptor
-	KindArtifact           Kind = "artifact"   // gateway: run, name → a stored file of the run
-	KindCodeBundle         Kind = "script"     // gateway: owner, digest → code that is stored for that owner
-	// gateway: digest, run → the run needs the object; the sweep deletes the pin after the run
-	KindPin             Kind = "pin"
-	KindImport          Kind = "import"   // gateway: run → its import from another platform, and whether all of it is stored
-	KindManifest        Kind = "manifest" // gateway: run and attempt → the objects of a run from another platform
-	KindSchedule        Kind = "schedule" // gateway: schedule → its definition
-	KindScheduleVersion Kind = "edition"  // gateway: schedule, version → the request that each firing makes
-	KindFirings         Kind = "firings"  // gateway, under a lease: schedule → firings that were submitted, and missed ones
-	KindBackfill        Kind = "backfill" // gateway: schedule, span → past firings whose runs are being created
-	KindSet             Kind = "set"      // gateway, and under a lease: set → how far its runs have come
-	KindSetRequest      Kind = "sweep"    // gateway: set, digest → the request that its runs are made of
-	KindOpenSet         Kind = "openset"  // gateway: set → it has not finished, or finished a short time ago
-	KindSetRollup       Kind = "rollup"   // gateway: set, cells → results of these cells that do not change any more
-	KindBaseline        Kind = "baseline" // gateway: namespace, name → the runs that others are compared with
-	KindOrder           Kind = "order"    // gateway: run → the data sets to fetch for it
-	KindDownload        Kind = "transfer" // fetcher: source → the transfer under way or done
-	KindObject          Kind = "object"   // fetcher, and gateway for code that is sent along: digest → object in the object store
-	KindQueue           Kind = "queue"    // executor: priority, arrival → run that waits for a slot
-	KindSlotTable       Kind = "ledger"   // executor: the one document with the slots and their holders
-	KindPlan            Kind = "plan"     // executor: run and attempt → the objects of the run
-	KindWatch           Kind = "watch"    // watcher: run → the launched attempt that is watched
-	// watcher and executor: attempt → its end, which waits for steps that always run, and what became of them
-	KindPendingEnd     Kind = "pendingend"
-	KindLogProgress    Kind = "followed" // metrics-pusher: pod → how far its log is shipped, or that all of it is
-	KindPendingSummary Kind = "unsummed" // metrics-pusher: run → the run has to be summarised
-	KindSummary        Kind = "summary"  // metrics-pusher: run → the summaries of its samples (Summaries)
-	KindPoints         Kind = "points"   // store/elastic: run → what its points have in common, and which documents they are
-	// metrics-pusher, under a lease: the one document with how far points of earlier runs are stored
-	KindReindex     Kind = "reindex"
-	KindOwed        Kind = "owed"        // metrics-pusher: run → destinations that lack the rows of the run (Owed)
-	KindEnvironment Kind = "environment" // metrics-pusher: run → the environment of its pods
-	KindRuleSet     Kind = "rules"       // analyst: namespace, task → the rules of the newest descriptor of the task
-	// analyst: namespace, rule, series → the incidents of the rule in the series, and why it cannot be applied
-	KindRuleState    Kind = "rulestate"
-	KindIncident     Kind = "incident"     // analyst: namespace, incident → the incident
-	KindOpenIncident Kind = "openincident" // analyst: namespace, incident → it is open, or ended a short time ago
-	// analyst: namespace, time, incident → it exists: the newest of a namespace come first (incident.IndexKey)
-	KindIncidentIndex    Kind = "incidentindex"
-	KindConfirmation     Kind = "confirmation" // analyst: namespace, request → the runs that are to confirm incidents
-	KindConfirmationRuns Kind = "confirming"   // gateway, under a lease: namespace, request → those that were submitted
-	KindIncidentGroup    Kind = "incidents"    // analyst: namespace, group → its incidents, and the transitions that have notices
-	// analyst, and gateway for tests and ends of sets: receiver, notice → what became of the notice
-	KindDelivery     Kind = "notice"
-	KindUnsentNotice Kind = "unsent" // likewise: receiver, notice → the notice is waiting
-	KindAck          Kind = "ack"    // gateway: namespace, incident → what a user said of it
-	KindMute         Kind = "mute"   // gateway: namespace, mute → whose notices are not sent, and until when
-	KindLease        Kind = "lease"  // any service: name → its holder
-	KindSignatures   Kind = "seals"  // bai admin seals, and topic creation: from which offsets on messages need a seal
-	KindPeerBroker   Kind = "mark"   // standalone: which broker lies beside the store, and when they last noted each other
+	KindIdempotencyKey     Kind = "key"           // gateway: owner and idempotency key → run
+	KindRunName            Kind = "name"          // gateway: owner and run name → run
+	KindSubmission         Kind = "submission"    // gateway: run → the submission
+	KindOutbox             Kind = "outbox"        // gateway: run → events that are stored but not yet published
+	KindCancel             Kind = "cancel"        // gateway: run → the request to cancel it
+	KindOriginalDescriptor Kind = "original"      // gateway: run → the descriptor as the user sent it, if the run has another
+	KindDescriptor         Kind = "descriptor"    // gateway: namespace, name, version → a stored descriptor
+	KindArtifact           Kind = "artifact"      // gateway: run, name → a stored file of the run
+	KindCodeBundle         Kind = "script"        // gateway: owner, digest → code that is stored for that owner
+	KindPin                Kind = "pin"           // gateway: digest, run → the run needs the object, which the sweep keeps for it
+	KindImport             Kind = "import"        // gateway: run → its import from another platform, and whether all of it is stored
+	KindManifest           Kind = "manifest"      // gateway: run and attempt → the objects of a run from another platform
+	KindSchedule           Kind = "schedule"      // gateway: schedule → its definition
+	KindScheduleVersion    Kind = "edition"       // gateway: schedule, version → the request that each firing makes
+	KindFirings            Kind = "firings"       // gateway, under a lease: schedule → firings that were submitted, and missed ones
+	KindBackfill           Kind = "backfill"      // gateway: schedule, span → past firings whose runs are being created
+	KindSet                Kind = "set"           // gateway, and under a lease: set → how far its runs have come
+	KindSetRequest         Kind = "sweep"         // gateway: set, digest → the request that its runs are made of
+	KindOpenSet            Kind = "openset"       // gateway: set → it has not finished, or finished a short time ago
+	KindSetRollup          Kind = "rollup"        // gateway: set, cells → results of these cells that do not change any more
+	KindBaseline           Kind = "baseline"      // gateway: namespace, name → the runs that others are compared with
+	KindOrder              Kind = "order"         // gateway: run → the data sets to fetch for it
+	KindDownload           Kind = "transfer"      // fetcher: source → the transfer under way or done
+	KindObject             Kind = "object"        // fetcher, and gateway for code that is sent along: digest → object in the object store
+	KindQueue              Kind = "queue"         // executor: priority, arrival → run that waits for a slot
+	KindSlotTable          Kind = "ledger"        // executor: the one document with the slots and their holders
+	KindPlan               Kind = "plan"          // executor: run and attempt → the objects of the run
+	KindWatch              Kind = "watch"         // watcher: run → the launched attempt that is watched
+	KindPendingEnd         Kind = "pendingend"    // watcher and executor: attempt → its end, which waits for steps that always run
+	KindLogProgress        Kind = "followed"      // metrics-pusher: pod → how far its log is shipped, or that all of it is
+	KindPendingSummary     Kind = "unsummed"      // metrics-pusher: run → the run has to be summarised
+	KindSummary            Kind = "summary"       // metrics-pusher: run → the summaries of its samples (Summaries)
+	KindPoints             Kind = "points"        // store/elastic: run → what its points have in common, and which documents they are
+	KindReindex            Kind = "reindex"       // metrics-pusher, under a lease: how far points of earlier runs are stored
+	KindOwed               Kind = "owed"          // metrics-pusher: run → destinations that lack the rows of the run (Owed)
+	KindEnvironment        Kind = "environment"   // metrics-pusher: run → the environment of its pods
+	KindRuleSet            Kind = "rules"         // analyst: namespace, task → the rules of the newest descriptor of the task
+	KindRuleState          Kind = "rulestate"     // analyst: namespace, rule, series → its incidents, and why it cannot be applied
+	KindIncident           Kind = "incident"      // analyst: namespace, incident → the incident
+	KindOpenIncident       Kind = "openincident"  // analyst: namespace, incident → it is open, or ended a short time ago
+	KindIncidentIndex      Kind = "incidentindex" // analyst: namespace, time, incident → it exists (incident.IndexKey)
+	KindConfirmation       Kind = "confirmation"  // analyst: namespace, request → the runs that are to confirm incidents
+	KindConfirmationRuns   Kind = "confirming"    // gateway, under a lease: namespace, request → those that were submitted
+	KindIncidentGroup      Kind = "incidents"     // analyst: namespace, group → its incidents, and the transitions that have notices
+	KindDelivery           Kind = "notice"        // analyst, and gateway for tests and ends of sets: receiver, notice → what became of it
+	KindUnsentNotice       Kind = "unsent"        // likewise: receiver, notice → the notice is waiting
+	KindAck                Kind = "ack"           // gateway: namespace, incident → what a user said of it
+	KindMute               Kind = "mute"          // gateway: namespace, mute → whose notices are not sent, and until when
+	KindLease              Kind = "lease"         // any service: name → its holder
+	KindSignatures         Kind = "seals"         // bai admin seals, and topic creation: from which offsets on messages need a seal
+	KindPeerBroker         Kind = "mark"          // standalone: which broker lies beside the store, and when they last noted each other
 )
 
 // LogShippedKey is the key of the document, of KindLogProgress, which means that the log of a pod's container is shipped to its end.

@@ -22,8 +22,6 @@ func StripUnused(o any) (any, error) { return stripUnused(o) }
 
 func StripUnlabeled(o any) (any, error) { return stripUnlabeled(o) }
 
-func Attach(j *batchv1.Job, pods []*corev1.Pod) []*corev1.Pod { return attach(j, pods) }
-
 func NeedsStop(j *batchv1.Job) bool { return needsStop(j) }
 
 func IsInformative(e *corev1.Event) bool { return isInformative(e) }

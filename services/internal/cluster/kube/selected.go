@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/cluster/kube/selection"
 )
 
 // bySelection is the index of objects that select pods, and of the pods that they may select, by
@@ -24,10 +25,10 @@ func indexSelection(o any) ([]string, error) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		if o.Labels[cluster.LabelRun] == "" {
-			names = mayBeSelected(o)
+			names = selection.Names(o)
 		}
 	case *batchv1.Job:
-		_, names = selectionOf(o)
+		_, names = selection.Of(o)
 	}
 	object, err := meta.Accessor(o)
 	if err != nil {
@@ -44,7 +45,7 @@ func indexSelection(o any) ([]string, error) {
 // objects of manifests select.
 func (k *clusterCache) unlabeledInformer(c *Cluster) cache.SharedIndexInformer { //nolint:ireturn // there is no other type of it
 	scope := c.settings.Scope()
-	tweak := func(o *metav1.ListOptions) { o.LabelSelector = withoutRun }
+	tweak := func(o *metav1.ListOptions) { o.LabelSelector = selection.Others }
 	return k.informer(&corev1.Pod{}, errorRecordingListWatch(k, "pods of operators", tweak,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return c.core.Pods(scope).List(ctx, o)
@@ -54,9 +55,6 @@ func (k *clusterCache) unlabeledInformer(c *Cluster) cache.SharedIndexInformer {
 		}))
 }
 
-// withoutRun selects the pods without the labels of a run.
-const withoutRun = "!" + cluster.LabelRun
-
 // notifySelecting notifies all watchers of the attempts whose objects select a pod.
 func (k *clusterCache) notifySelecting(p *corev1.Pod) {
 	keys, _ := indexSelection(p) // it has no error
@@ -64,7 +62,7 @@ func (k *clusterCache) notifySelecting(p *corev1.Pod) {
 		for _, key := range keys {
 			objects, _ := i.GetIndexer().ByIndex(bySelection, key) // the index exists
 			for _, o := range objects {
-				if j, ok := o.(*batchv1.Job); ok && len(attach(j, []*corev1.Pod{p})) > 0 {
+				if j, ok := o.(*batchv1.Job); ok && len(selection.Attach(j, []*corev1.Pod{p})) > 0 {
 					k.onObjectChange(j)
 				}
 			}
@@ -88,7 +86,7 @@ func (k *clusterCache) selectedPods(jobs []*batchv1.Job) []*corev1.Pod {
 					pods = append(pods, p)
 				}
 			}
-			all = append(all, attach(j, pods)...)
+			all = append(all, selection.Attach(j, pods)...)
 		}
 	}
 	return all
@@ -98,18 +96,18 @@ func (k *clusterCache) selectedPods(jobs []*batchv1.Job) []*corev1.Pod {
 func (c *Cluster) listSelected(ctx context.Context, jobs []*batchv1.Job) ([]*corev1.Pod, error) {
 	var all []*corev1.Pod
 	for _, j := range jobs {
-		s, names := selectionOf(j)
+		s, names := selection.Of(j)
 		if len(names) == 0 {
 			continue
 		}
-		list, err := c.core.Pods(j.Namespace).List(ctx, metav1.ListOptions{LabelSelector: s.String() + "," + withoutRun})
+		list, err := c.core.Pods(j.Namespace).List(ctx, metav1.ListOptions{LabelSelector: s.String() + "," + selection.Others})
 		if err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
 			setMeasured(&list.Items[i])
 		}
-		all = append(all, attach(j, pointers(list.Items))...)
+		all = append(all, selection.Attach(j, pointers(list.Items))...)
 	}
 	return all, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
-	"github.com/benchmark-ai/bai/descriptors"
+	"github.com/benchmark-ai/bai/descriptors/templates"
 )
 
 // Init is the verb init.
@@ -22,14 +22,14 @@ func Init(s *session.Session) *cobra.Command {
 		Annotations: session.OnlyFormats("table", "name"),
 		Long: `Writes a commented descriptor that is valid as it is: to a FILE, which must not
 be there yet, or to standard output. --kind says for what kind of benchmark:
-` + strings.Join(descriptors.Templates(), ", ") + `.`,
+` + strings.Join(templates.Kinds(), ", ") + `.`,
 		Example: `  baictl init --kind mpi resnet.toml
   baictl validate resnet.toml`,
 		Args: session.Arguments(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, ok := descriptors.Template(kind)
+			text, ok := templates.Text(kind)
 			if !ok {
-				return session.UsageErrorf(cmd, "--kind %q: use %s", kind, session.JoinOr(descriptors.Templates()))
+				return session.UsageErrorf(cmd, "--kind %q: use %s", kind, session.JoinOr(templates.Kinds()))
 			}
 			if len(args) == 0 || args[0] == "-" {
 				return session.WriteText(s.Env.Out, string(text))
@@ -44,9 +44,9 @@ be there yet, or to standard output. --kind says for what kind of benchmark:
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&kind, "kind", descriptors.Templates()[0], "`KIND` of benchmark")
+	cmd.Flags().StringVar(&kind, "kind", templates.Kinds()[0], "`KIND` of benchmark")
 	// Fails for flags that do not exist.
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(descriptors.Templates(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(templates.Kinds(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
