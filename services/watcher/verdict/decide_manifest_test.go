@@ -31,7 +31,10 @@ func podOfCopy(number string, with ...func(*corev1.Pod)) corev1.Pod {
 
 func TestTheObjectsOfAManifestSayHowItsRunEnds(t *testing.T) {
 	unseen := func(j *batchv1.Job) *batchv1.Job { j.Annotations[cluster.AnnotationUnseen] = "true"; return j }
-	selecting := func(j *batchv1.Job) *batchv1.Job { j.Annotations[cluster.AnnotationPodSelector] = "of=bai-r1-1"; return j }
+	selecting := func(j *batchv1.Job) *batchv1.Job {
+		j.Annotations[cluster.AnnotationPodSelector] = "of=bai-r1-1"
+		return j
+	}
 	failing := exits(cluster.ContainerBenchmark, 3, "Error", "")
 	for name, row := range map[string]struct {
 		seen cluster.Snapshot
