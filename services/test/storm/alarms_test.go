@@ -252,20 +252,22 @@ func (s *alarmStorm) killInTurn(random *rand.Rand, times int, pause time.Duratio
 	}
 }
 
-// awaitSent waits until no notice waits, as long as some are sent.
+// awaitSent waits until each receiver was sent a notice of the beginning and one of the end of each cycle, and no notice waits, as long as some are sent.
+// That an incident has ended is seen before the notice of it is made.
 func (s *alarmStorm) awaitSent() []*baiv1.Notice {
 	s.w.t.Helper()
-	was := -1
+	want, was := 2*int(s.cycles.Load())*len(s.places.All()), -1
 	for late := time.Now().Add(waitTimeout); ; {
 		all := s.notices()
 		waiting := slices.DeleteFunc(slices.Clone(all), func(n *baiv1.Notice) bool { return n.GetStatus() != "waiting" })
+		sent := len(all) - len(waiting)
 		switch {
-		case len(waiting) == 0 || s.w.t.Failed():
+		case len(waiting) == 0 && sent >= want || s.w.t.Failed():
 			return all
-		case len(waiting) != was:
-			was, late = len(waiting), time.Now().Add(waitTimeout)
+		case sent != was:
+			was, late = sent, time.Now().Add(waitTimeout)
 		case time.Now().After(late):
-			s.w.t.Fatalf("%d notices are not sent: %v", len(waiting), waiting[0])
+			s.w.t.Fatalf("%d notices are sent, want %d; these wait: %v", sent, want, waiting)
 		}
 		wait(s.w.t.Context(), pollInterval)
 	}
