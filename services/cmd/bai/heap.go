@@ -8,24 +8,31 @@ import (
 	"time"
 )
 
-// boundHeap sets GOGC anew each second as the live heap grows and shrinks, until ctx ends. A GOGC of the environment stays as it is.
-func boundHeap(ctx context.Context) error {
+// heapSpan is how often the heap is looked at.
+const heapSpan = 500 * time.Millisecond
+
+// boundHeap sets GOGC anew as the heap and the rate of its collections change, until ctx ends. A GOGC of the environment stays as it is.
+func boundHeap(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
-		<-ctx.Done()
-		return nil
+		return
 	}
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	tick := time.NewTicker(time.Second)
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	read := func() heapState {
+		metrics.Read(samples)
+		return heapState{live: samples[0].Value.Uint64(), cycles: samples[1].Value.Uint64()}
+	}
+	tick := time.NewTicker(heapSpan)
 	defer tick.Stop()
-	for set := 0; ; {
-		metrics.Read(live)
-		if percent := gcPercent(live[0].Value.Uint64()); percent != set { // to set it stops the program for a short time
+	for before, set := read(), 0; ; {
+		now := read()
+		if percent := gcPercent(before, now, heapSpan, set); percent != set { // to set it stops the program for a short time
 			debug.SetGCPercent(percent)
 			set = percent
 		}
+		before = now
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
 	}
