@@ -43,7 +43,7 @@ func rarity(c byte) int {
 }
 
 // matches reports whether line may match: whether it contains the needle.
-func (n needle) matches(line *Text) bool {
+func (n *needle) matches(line *Text) bool {
 	if n.text == "" {
 		return true
 	}

@@ -27,7 +27,7 @@ func New(pattern string) Filter {
 
 // MayMatch reports whether the pattern may match in a text. It is true for each text that the pattern matches.
 func (f *Filter) MayMatch(text *Text) bool {
-	return f.needle.matches(text) && f.automaton.mayMatch(text.text)
+	return f.needle.matches(text) && (f.automaton == nil || f.automaton.mayMatch(text.text))
 }
 
 // Text is a text that several filters read, with its lower-case form once that is needed.
