@@ -30,7 +30,7 @@ func submitToJob(ctx context.Context, b bench) (results []result, err error) {
 	j := &jobs{info: info}
 	err = withPlatform(ctx, b, func(p *platform) error {
 		return j.measure(ctx, b, p)
-	}, "--kubeconfig", info.Kubeconfig, "--kube-namespace", "default", "--pod-image", "bai-pod:bench", "--slots", "1000")
+	}, "--kubeconfig", info.Kubeconfig, "--kube-namespace", "default", "--pod-image", "bai-pod:bench", "--slots", "200")
 	ours, theirs := median(j.submitted), median(j.created)
 	return []result{
 		atMost("SubmitToJob", ours-theirs, "ms-more", 150,
