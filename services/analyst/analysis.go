@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/group"
 	"github.com/benchmark-ai/bai/services/analyst/incident/rule"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -49,6 +51,7 @@ func (a *analyst) analysis(namespace, task string) *analysis {
 // run looks at targets, and notes the notices that follow. A target that cannot be analysed stops no other.
 func (a *analysis) run(ctx context.Context, targets []target) error {
 	for _, t := range targets {
+		begin := time.Now()
 		err := a.analyse(ctx, t)
 		if err != nil && (damaged(err) || errors.Is(err, store.ErrRefused)) {
 			a.log.Error("a rule cannot be applied", zap.String("rule", t.rule.ID), zap.Any("series", t.series), zap.Error(err))
@@ -56,6 +59,9 @@ func (a *analysis) run(ctx context.Context, targets []target) error {
 		}
 		if err != nil {
 			return err
+		}
+		if !control.Sleep(ctx, pauseAfter(time.Since(begin), a.share)) {
+			return ctx.Err()
 		}
 	}
 	return a.settle(ctx)

@@ -1,6 +1,7 @@
 package analyst
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type analyst struct {
 	receivers notice.Receivers
 	decide    func(rule.Input) rule.Output // rule.Decide but in tests
 	wake      func()                       // has the dispatcher look for new notices
+	share     float64                      // of the time in which it may work
 	now       func() time.Time
 	log       *zap.Logger
 }
@@ -38,7 +40,10 @@ func newAnalyst(d Deps) *analyst {
 	if d.Wake == nil {
 		d.Wake = func() {}
 	}
-	return &analyst{store: d.Store, records: d.Index, receivers: d.Receivers, decide: rule.Decide, wake: d.Wake, now: d.Now, log: d.Log}
+	return &analyst{
+		store: d.Store, records: d.Index, receivers: d.Receivers, decide: rule.Decide, wake: d.Wake,
+		share: cmp.Or(d.Share, 1), now: d.Now, log: d.Log,
+	}
 }
 
 // summarised looks at the new points of a run.

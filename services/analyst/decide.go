@@ -256,3 +256,11 @@ const keepIncident = 90 * 24 * time.Hour
 func forgettable(i incident.Incident, now time.Time) bool {
 	return i.State.Over() && now.Sub(i.Since()) > keepIncident
 }
+
+// maxPause bounds the pause after a series whose reads took long because the store was slow.
+const maxPause = time.Second
+
+// pauseAfter returns how long an analyst pauses after so much work, to work for a share of the time that is over 0 and at most 1.
+func pauseAfter(worked time.Duration, share float64) time.Duration {
+	return min(time.Duration(float64(worked)*(1/share-1)), maxPause)
+}

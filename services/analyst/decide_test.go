@@ -310,3 +310,24 @@ func TestTheHeadlinesOfARun(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAnalystWorksForItsShareOfTheTime(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		worked time.Duration
+		share  float64
+		want   time.Duration
+	}{
+		"all of it":          {4 * time.Millisecond, 1, 0},
+		"a quarter":          {4 * time.Millisecond, 0.25, 12 * time.Millisecond},
+		"the store was slow": {10 * time.Second, 0.25, maxPause},
+		"no work":            {0, 0.25, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := pauseAfter(tt.worked, tt.share); got != tt.want {
+				t.Errorf("a pause of %s, want %s", got, tt.want)
+			}
+		})
+	}
+}

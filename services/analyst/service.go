@@ -87,7 +87,10 @@ type Deps struct {
 	Dispatch service.Runnable
 	// Wake has the dispatcher look for new deliveries at once. Nil leaves them until it looks by itself.
 	Wake  func()
-	Meter Meter            // counts incidents; nil counts none
+	Meter Meter // counts incidents; nil counts none
+	// Share is the share of the time in which new points are analysed, so that an analyst in the process of other services leaves them the
+	// processor and the store. Zero means 1.
+	Share float64
 	Now   func() time.Time // time.Now but in tests
 	Log   *zap.Logger
 }

@@ -41,7 +41,7 @@ func analysed(ctx context.Context, _ bench) ([]result, error) {
 // analysedBesideSamples measures the same on a platform that takes 10,000 samples a second meanwhile, and how much later summaries are with
 // an analyst at work than without: rounds of runs of tasks with alarms, and of tasks without, in turn.
 func analysedBesideSamples(ctx context.Context, b bench) (results []result, err error) {
-	const rounds, rate = 2, 10_000
+	const rounds, rate = 3, 10_000
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (l *analystLoad) summaryDelay(ctx context.Context, run string) (float64, er
 		if err != nil || r.GetComplete() {
 			return ms(time.Since(begin)), err
 		}
-		if err := pause(ctx, 4*time.Millisecond); err != nil {
+		if err := pause(ctx, time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
