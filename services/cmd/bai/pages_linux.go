@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releasePages takes the pages of the program's own file out of the process's memory, of which only the start has needed most. Pages that are
-// needed again come from the page cache. Where it fails the pages stay.
+// releasePages takes the pages of the program's own file, most of which only the start has needed, out of the process's memory. Pages that
+// are needed again come from the page cache. Where it fails the pages stay.
 func releasePages() {
 	file, err := os.Readlink("/proc/self/exe")
 	if err != nil {
