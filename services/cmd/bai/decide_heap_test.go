@@ -22,12 +22,12 @@ func TestAHeapThatIsCollectedOftenMayGrow(t *testing.T) {
 		set    int
 		want   int
 	}{
-		"few collections":                        {cycles: 1, set: 100, want: 100},
-		"many collections":                       {cycles: 5, set: 100, want: 300},
-		"fewer of them, because it has grown":    {cycles: 2, set: 300, want: 300},
-		"few of them although it has grown":      {cycles: 1, set: 300, want: 100},
-		"as few, and it has not grown":           {cycles: 2, set: 100, want: 100},
-		"none at all: no memory is in use by it": {cycles: 0, set: 300, want: 100},
+		"few collections":                     {cycles: 1, set: 100, want: 100},
+		"many collections":                    {cycles: 5, set: 100, want: 300},
+		"fewer of them, because it has grown": {cycles: 2, set: 300, want: 300},
+		"few of them although it has grown":   {cycles: 1, set: 300, want: 100},
+		"as few, and it has not grown":        {cycles: 2, set: 100, want: 100},
+		"none, although it has grown":         {cycles: 0, set: 300, want: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

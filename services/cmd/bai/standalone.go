@@ -525,8 +525,8 @@ func (p *platform) index() (map[string]service.Runnable, error) {
 	return parts, err
 }
 
-// analystShare is the share of the time in which the analyst of one process works: summaries are not later for it, and 2,000 series with
-// a new point are analysed in less than a minute.
+// analystShare is the share of the time in which the analyst of one process works: summaries come less late for it than they would if it
+// worked all the time, and 2,000 series with a new point are analysed in less than a minute.
 const analystShare = 0.25
 
 func (p *platform) analyst() (map[string]service.Runnable, error) {
