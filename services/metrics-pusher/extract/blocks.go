@@ -80,16 +80,15 @@ type Line struct {
 	From int64 // offset to read from to meet the line again
 }
 
-// trimCR is the line without the carriage return of its end.
-func (p Line) trimCR() Line {
+// trimCR removes the carriage return of the line's end.
+func (p *Line) trimCR() {
 	if !p.Cut {
 		p.Text = strings.TrimSuffix(p.Text, "\r")
 	}
-	return p
 }
 
 // cuts returns the offset at which the text is cut off, if it is.
-func (p Line) cuts() []int {
+func (p *Line) cuts() []int {
 	if !p.Cut {
 		return nil
 	}
@@ -133,8 +132,8 @@ func (p *Patterns) Blocks() *Blocks {
 // Append takes the next line of the stream, and appends the samples of the blocks that end with it to dst. It returns the matches that are
 // no samples.
 func (r *Blocks) Append(dst []event.Sample, line Line) (samples []event.Sample, missed Misses) {
-	line = line.trimCR()
-	text := prefilter.TextOf(line.Text)
+	line.trimCR()
+	text := prefilter.Text{Original: line.Text}
 	for i := range r.open {
 		o := &r.open[i]
 		begins := o.filter.MayMatch(&text) && o.begin.MatchString(line.Text)
@@ -211,7 +210,7 @@ func (o *openBlock) expired(at int64) bool { return at-o.last.Time > int64(o.Wit
 // end ends the block and appends its samples.
 func (o *openBlock) end(dst []event.Sample, missed *Misses) []event.Sample {
 	text, begin := string(o.text), len(dst)
-	low := prefilter.TextOf(text)
+	low := prefilter.Text{Original: text}
 	for i := range o.patterns {
 		if o.patterns[i].filter.MayMatch(&low) {
 			dst = o.patterns[i].matches(dst, begin, text, o.cuts, missed)

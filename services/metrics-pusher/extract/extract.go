@@ -122,8 +122,8 @@ func (p *pattern) groups() {
 // their position among those of the line: by metric, and from left to right. Only Text and Cut of line matter. A match that ends where the
 // line is cut is no sample, because the number may go on behind the cut. A carriage return at the end of a line is not part of it.
 func (p *Patterns) Append(dst []event.Sample, line Line) (samples []event.Sample, missed Misses) {
-	line = line.trimCR()
-	begin, text, cuts := len(dst), prefilter.TextOf(line.Text), line.cuts()
+	line.trimCR()
+	begin, text, cuts := len(dst), prefilter.Text{Original: line.Text}, line.cuts()
 	for i := range p.patterns {
 		pat := &p.patterns[i]
 		if !pat.filter.MayMatch(&text) {

@@ -60,7 +60,7 @@ func (m *Misses) countUnreadable(text string, cut bool) {
 // appendMembers appends the samples that members are.
 func (p *pattern) appendMembers(dst []event.Sample, members []string, missed *Misses) []event.Sample {
 	for _, member := range members {
-		if text := prefilter.TextOf(member); !p.filter.MayMatch(&text) {
+		if text := (prefilter.Text{Original: member}); !p.filter.MayMatch(&text) {
 			continue
 		}
 		at := p.re.FindStringSubmatchIndex(member)

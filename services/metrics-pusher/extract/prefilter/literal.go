@@ -42,31 +42,6 @@ func rarity(c byte) int {
 	return 4
 }
 
-// matches reports whether line may match: whether it contains the needle.
-func (n *needle) matches(line *Text) bool {
-	if n.text == "" {
-		return true
-	}
-	text := line.text
-	if n.fold {
-		if text = line.lower(); text == "" {
-			return true // letters beyond ASCII may fold to ASCII ones
-		}
-	}
-	c := n.text[n.rare]
-	for at := n.rare; at < len(text); at++ {
-		i := strings.IndexByte(text[at:], c)
-		if i < 0 {
-			return false
-		}
-		at += i
-		if strings.HasPrefix(text[at-n.rare:], n.text) {
-			return true
-		}
-	}
-	return false
-}
-
 // literal is a text that every match of a pattern contains.
 type literal struct {
 	text string

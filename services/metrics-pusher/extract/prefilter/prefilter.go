@@ -27,18 +27,33 @@ func New(pattern string) Filter {
 
 // MayMatch reports whether the pattern may match in a text. It is true for each text that the pattern matches.
 func (f *Filter) MayMatch(text *Text) bool {
-	return f.needle.matches(text) && (f.automaton == nil || f.automaton.mayMatch(text.text))
+	n, in := &f.needle, text.Original
+	if n.fold {
+		in = text.lower()
+	}
+	if n.text == "" || in == "" && n.fold { // letters beyond ASCII may fold to ASCII ones
+		return f.automaton.mayMatch(text.Original)
+	}
+	c := n.text[n.rare]
+	for at := n.rare; at < len(in); at++ {
+		i := strings.IndexByte(in[at:], c)
+		if i < 0 {
+			return false
+		}
+		if at += i; strings.HasPrefix(in[at-n.rare:], n.text) {
+			return f.automaton.mayMatch(text.Original)
+		}
+	}
+	return false
 }
 
 // Text is a text that several filters read, with its lower-case form once that is needed.
 type Text struct {
-	text string
+	Original string // does not change once a filter has read it
+
 	low  string
 	done bool
 }
-
-// TextOf returns a text for filters.
-func TextOf(text string) Text { return Text{text: text} }
 
 // lower returns the text in lower case, empty if it is not all ASCII.
 func (t *Text) lower() string {
@@ -46,11 +61,11 @@ func (t *Text) lower() string {
 		return t.low
 	}
 	t.done = true
-	for i := range len(t.text) {
-		if t.text[i] >= utf8.RuneSelf {
+	for i := range len(t.Original) {
+		if t.Original[i] >= utf8.RuneSelf {
 			return ""
 		}
 	}
-	t.low = strings.ToLower(t.text)
+	t.low = strings.ToLower(t.Original)
 	return t.low
 }

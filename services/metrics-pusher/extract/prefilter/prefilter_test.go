@@ -9,7 +9,7 @@ import (
 )
 
 func mayMatch(f prefilter.Filter, text string) bool {
-	t := prefilter.TextOf(text)
+	t := prefilter.Text{Original: text}
 	return f.MayMatch(&t)
 }
 
