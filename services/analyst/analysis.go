@@ -13,7 +13,6 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/group"
 	"github.com/benchmark-ai/bai/services/analyst/incident/rule"
-	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -51,17 +50,18 @@ func (a *analyst) analysis(namespace, task string) *analysis {
 // run looks at targets, and notes the notices that follow. A target that cannot be analysed stops no other.
 func (a *analysis) run(ctx context.Context, targets []target) error {
 	for _, t := range targets {
+		if !a.pace.wait(ctx) {
+			return ctx.Err()
+		}
 		begin := time.Now()
 		err := a.analyse(ctx, t)
+		a.pace.worked(begin)
 		if err != nil && (damaged(err) || errors.Is(err, store.ErrRefused)) {
 			a.log.Error("a rule cannot be applied", zap.String("rule", t.rule.ID), zap.Any("series", t.series), zap.Error(err))
 			continue
 		}
 		if err != nil {
 			return err
-		}
-		if !control.Sleep(ctx, pauseAfter(time.Since(begin), a.share)) {
-			return ctx.Err()
 		}
 	}
 	return a.settle(ctx)
@@ -95,6 +95,11 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 		return err
 	}
 	out, fault := protected(a.decide, in)
+	if state.Pending && !slices.Contains(a.pending, t.key()) {
+		if err := a.notifyOfPending(ctx, had, out.Incidents); err != nil {
+			return err
+		}
+	}
 	next := ruleState{
 		Rule: t.rule.ID, Series: t.series, Incidents: state.Incidents, Pending: state.Pending, Run: state.Run,
 		Fault: fault, Notes: out.Notes,
@@ -141,6 +146,30 @@ func (a *analysis) touch(all []versioned) {
 	for _, i := range all {
 		a.groups[i.Group] = append(a.groups[i.Group], i.ID)
 	}
+}
+
+// notifyOfPending decides the groups of incidents that fire and will not fire any more, as they are stored. Another analysis has stored
+// them, and was killed, or is about to decide their groups: people hear that an incident fires although it does not for long.
+func (a *analysis) notifyOfPending(ctx context.Context, had []versioned, next []incident.Incident) error {
+	for _, i := range had {
+		ends := slices.ContainsFunc(next, func(n incident.Incident) bool { return n.ID == i.ID && n.State != incident.Firing })
+		if i.State != incident.Firing || !ends {
+			continue
+		}
+		if err := a.readOpen(ctx); err != nil {
+			return err
+		}
+		members := []string{i.ID}
+		for _, o := range a.open {
+			if o.Group == i.Group {
+				members = append(members, o.ID)
+			}
+		}
+		if err := a.notify(ctx, i.Group, members); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write stores incidents, each in its group.

@@ -28,7 +28,7 @@ type analyst struct {
 	receivers notice.Receivers
 	decide    func(rule.Input) rule.Output // rule.Decide but in tests
 	wake      func()                       // has the dispatcher look for new notices
-	share     float64                      // of the time in which it may work
+	pace      *pacer
 	now       func() time.Time
 	log       *zap.Logger
 }
@@ -42,7 +42,7 @@ func newAnalyst(d Deps) *analyst {
 	}
 	return &analyst{
 		store: d.Store, records: d.Index, receivers: d.Receivers, decide: rule.Decide, wake: d.Wake,
-		share: cmp.Or(d.Share, 1), now: d.Now, log: d.Log,
+		pace: &pacer{share: cmp.Or(d.Share, 1)}, now: d.Now, log: d.Log,
 	}
 }
 

@@ -88,3 +88,73 @@ func TestTasksWhoseAnalystsAreKilledOneAfterTheOtherAreBothInANotice(t *testing.
 		}
 	}
 }
+
+// shortFault makes both series of a task bad in one run, and returns the event of that run, which nobody has heard yet. Recovers stores the
+// points of the runs after it, which are good, and passes their events to an analyst, once both incidents fire, and reports whether it has.
+func (w *fixture) shortFault() (bad event.Summarised, recovers func() bool) {
+	w.t.Helper()
+	text := descriptor(strings.Replace(tooSlow, "\nnotify", "\nfor = 1\nnotify", 1),
+		strings.NewReplacer("100", "110", "\nnotify", "\nfor = 1\nnotify").Replace(tooSlow))
+	w.deliver(nil, w.put(text, 120))
+	bad = w.put(text, 90)
+	done := false
+	return bad, func() bool {
+		if done || !slices.Equal(w.incidents(), []string{"below rate firing from r02", "below rate firing from r02"}) {
+			return done
+		}
+		done = true
+		var good []event.Summarised
+		for _, rate := range []float64{120, 121, 122} {
+			good = append(good, w.put(text, rate))
+		}
+		for _, ev := range good {
+			w.deliver(nil, ev)
+		}
+		return true
+	}
+}
+
+// wantShortFault reports notices that are not those of the beginning and the end of shortFault.
+func (w *fixture) wantShortFault(when string) {
+	w.t.Helper()
+	want(w.t, when, []string{
+		"ops firing 2 and 0 more", "ops resolved 2 and 0 more", "perf firing 2 and 0 more", "perf resolved 2 and 0 more",
+	}, w.sizes())
+}
+
+func TestIncidentsThatEndAfterTheirAnalystWasKilledAreAllInBothNotices(t *testing.T) {
+	early := 0
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		bad, recovers := w.shortFault()
+		w.deliver(p, bad)
+		if recovers() && p.Dead() {
+			early++
+		}
+		w.deliver(nil, bad)
+		recovers()
+		w.wantShortFault(p.String())
+	}
+	if early < 3 {
+		t.Errorf("%d deaths between the incidents and the end of their analysis", early)
+	}
+}
+
+func TestIncidentsThatEndWhileTheirAnalystGoesOnAreAllInBothNotices(t *testing.T) {
+	for at := 1; ; at++ {
+		w := newFixture(t)
+		bad, recovers := w.shortFault()
+		p := crashtest.New(0, false)
+		p.BeforeEffect = func(effect int) {
+			if effect == at {
+				recovers()
+			}
+		}
+		w.deliver(p, bad)
+		if at > p.Effects() {
+			return
+		}
+		recovers()
+		w.wantShortFault(fmt.Sprint("the ends come before effect ", at))
+	}
+}

@@ -88,7 +88,7 @@ type Deps struct {
 	// Wake has the dispatcher look for new deliveries at once. Nil leaves them until it looks by itself.
 	Wake  func()
 	Meter Meter // counts incidents; nil counts none
-	// Share is the share of the time in which new points are analysed, so that an analyst in the process of other services leaves them the
+	// Share is the share of the time in which series are analysed, so that an analyst in the process of other services leaves them the
 	// processor and the store. Zero means 1.
 	Share float64
 	Now   func() time.Time // time.Now but in tests

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -495,6 +496,30 @@ func TestAFaultInOneSeriesStopsNoOtherAndIsLoggedOnceAndKept(t *testing.T) {
 	if n := logs.FilterMessage("a series cannot be analysed").Len(); n != 1 {
 		t.Errorf("the fault is logged %d times: %v", n, logs.All())
 	}
+}
+
+func TestAnAnalystWithAShareOfTheTimePausesBeforeItsNextSeriesAndNotAfterItsLast(t *testing.T) {
+	w := newFixture(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := w.deps(w.store)
+		d.Share = 0.25
+		var began []string
+		begin := time.Now()
+		step := analyst.Summarised(d, func(rule.Input) rule.Output {
+			began = append(began, time.Since(begin).String())
+			time.Sleep(4 * time.Millisecond)
+			return rule.Output{}
+		})
+		for i := range 2 {
+			if _, err := step(t.Context(), w.put(descriptor(tooSlow, fails), 120)); err != nil {
+				t.Fatal(err)
+			}
+			if took, bar := time.Since(begin), time.Duration(20+32*i)*time.Millisecond; took != bar {
+				t.Errorf("event %d is handled after %s, want %s", i, took, bar)
+			}
+		}
+		want(t, "analyses", []string{"0s", "16ms", "32ms", "48ms"}, began)
+	})
 }
 
 func TestSettings(t *testing.T) {
