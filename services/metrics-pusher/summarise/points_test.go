@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
 	"github.com/benchmark-ai/bai/services/internal/storetest"
 	"github.com/benchmark-ai/bai/services/metrics-pusher/summarise"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // pointsText returns the points of a run as text.
@@ -306,11 +308,17 @@ func reindexed(ctx context.Context, s store.Getter) bool {
 // reindexUntil runs processes that store points of earlier runs, each on its own store, until a condition is true.
 func reindexUntil(t *testing.T, holds func() bool, stores ...summarise.Store) {
 	t.Helper()
+	reindexFrom(t, 1000, holds, stores...)
+}
+
+// reindexFrom is reindexUntil at a time in seconds since 1970.
+func reindexFrom(t *testing.T, seconds int64, holds func() bool, stores ...summarise.Store) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	done := make(chan error, len(stores))
 	for _, s := range stores {
-		run := summarise.Reindex(summarise.Deps{Store: s, Now: func() time.Time { return time.Unix(1000, 0) }, Log: zap.NewNop()})
+		run := summarise.Reindex(summarise.Deps{Store: s, Now: func() time.Time { return time.Unix(seconds, 0) }, Log: zap.NewNop()})
 		go func() { done <- run(ctx) }()
 	}
 	for ctx.Err() == nil && !holds() {
@@ -375,6 +383,28 @@ func TestTheNextProcessContinuesAfterTheLastPage(t *testing.T) {
 	defer cancel()
 	if err := summarise.Reindex(summarise.Deps{Store: s, Now: time.Now, Log: zap.NewNop()})(ctx); err != nil || len(s.put) > 0 {
 		t.Errorf("%v; points of %s are put once more", err, strings.Join(s.put, ", "))
+	}
+}
+
+func TestRunsThatHaveEndedSinceTheStartAndHavePointsAreLeftAlone(t *testing.T) {
+	s := &pagedStore{Memory: storetest.NewMemory()}
+	for _, id := range []string{"before", "since", "bare"} {
+		putEnded(t, s.Memory, id, func(r *store.Run) {
+			if id == "before" {
+				*r.Ended = time.Unix(9, 0).UTC()
+			}
+			if id != "bare" {
+				if err := s.PutPoints(t.Context(), points.Of(*r, points.Results{})); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	s.put = nil
+	reindexFrom(t, 10, func() bool { return reindexed(t.Context(), s) }, s)
+	slices.Sort(s.put)
+	if got := strings.Join(s.put, " "); got != "bare before" {
+		t.Errorf("points of %q are stored", got)
 	}
 }
 

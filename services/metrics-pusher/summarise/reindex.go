@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,7 +36,7 @@ const (
 type progress struct {
 	Until time.Time `json:"until"`           // runs that were submitted before are looked at, the newest first
 	Token string    `json:"token,omitempty"` // of the next page; empty before the first
-	Runs  int64     `json:"runs"`            // that were looked at
+	Runs  int64     `json:"runs"`            // that were looked at, without those that have their points already
 	Done  bool      `json:"done,omitempty"`
 }
 
@@ -46,11 +47,12 @@ type reindexer struct {
 
 	leader *control.Leader
 	delay  time.Duration
+	began  time.Time // when this process did
 	now    func() time.Time
 }
 
 func newReindexer(d Deps) *reindexer {
-	r := &reindexer{pointStorer: pointStorer{d.Store, d.Log}, delay: reindexDelay, now: d.Now}
+	r := &reindexer{pointStorer: pointStorer{d.Store, d.Log}, delay: reindexDelay, began: d.Now(), now: d.Now}
 	r.leader = control.NewLeader(d.Store, reindexLease, rand.Text(), reindexTTL, control.LeaderSettings{Now: d.Now, Log: d.Log})
 	return r
 }
@@ -105,13 +107,9 @@ func (r *reindexer) page(ctx context.Context) (done bool, err error) {
 			return false, asConflict(err)
 		}
 	}
-	runs, next, err := r.store.Runs(ctx, store.RunFilter{Phases: []event.Phase{event.PhaseFinished}, Until: p.Until}, p.Token, reindexPage)
-	if errors.Is(err, store.ErrCursor) {
-		p.Token = "" // the store is another one than before
-		runs, next, err = r.store.Runs(ctx, store.RunFilter{Phases: []event.Phase{event.PhaseFinished}, Until: p.Until}, "", reindexPage)
-	}
+	runs, next, err := r.earlierRuns(ctx, p)
 	if err != nil {
-		return false, fmt.Errorf("list runs: %w", err)
+		return false, err
 	}
 	for _, run := range runs {
 		err := r.reindex(ctx, run)
@@ -131,6 +129,41 @@ func (r *reindexer) page(ctx context.Context) (done bool, err error) {
 		r.log.Info("the points of earlier runs are stored", zap.Int64("runs", p.Runs))
 	}
 	return p.Done, nil
+}
+
+// earlierRuns returns the runs of the next page, and the token of the one after it.
+func (r *reindexer) earlierRuns(ctx context.Context, p progress) (runs []store.Run, next string, err error) {
+	finished := store.RunFilter{Phases: []event.Phase{event.PhaseFinished}, Until: p.Until}
+	runs, next, err = r.store.Runs(ctx, finished, p.Token, reindexPage)
+	if errors.Is(err, store.ErrCursor) { // the store is another one than before
+		runs, next, err = r.store.Runs(ctx, finished, "", reindexPage)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("list runs: %w", err)
+	}
+	runs, err = r.withoutFresh(ctx, runs)
+	return runs, next, err
+}
+
+// withoutFresh returns runs without those that have ended since this process began and have points: who hears of their ends stores
+// these. One that has none ended under a process of an earlier version.
+func (r *reindexer) withoutFresh(ctx context.Context, runs []store.Run) ([]store.Run, error) {
+	var ids []string
+	for _, run := range runs {
+		if run.Ended != nil && run.Ended.After(r.began) {
+			ids = append(ids, run.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return runs, nil
+	}
+	have, err := r.store.RunPoints(ctx, ids, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the points of runs: %w", err)
+	}
+	return slices.DeleteFunc(runs, func(run store.Run) bool {
+		return slices.ContainsFunc(have, func(p store.RunPoints) bool { return p.Run == run.ID })
+	}), nil
 }
 
 // reindex stores the points of a run, unless its samples are still to be summarised: then they are stored with the summary.

@@ -68,13 +68,14 @@ type Store interface {
 type resultStore interface {
 	runReader
 	sampleReader
-	pointWriter
+	pointStore
 }
 
-// pointWriter stores points.
-type pointWriter interface {
-	// PutPoints is that of store.Points.
+// pointStore stores points.
+type pointStore interface {
+	// PutPoints and RunPoints are those of store.Points.
 	PutPoints(ctx context.Context, p store.RunPoints) error
+	RunPoints(ctx context.Context, runs, metrics []string) ([]store.RunPoints, error)
 }
 
 // runReader reads runs.
