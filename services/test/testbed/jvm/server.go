@@ -1,6 +1,7 @@
 package jvm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -195,27 +196,33 @@ func (p *Process) end(signal syscall.Signal) {
 	if p.ended == nil {
 		return
 	}
-	for _, pid := range []int{p.pid(), p.starts} {
+	pids := []int{p.pid(), p.starts}
+	for _, pid := range pids {
 		_ = syscall.Kill(pid, signal) // it may have ended by itself
 	}
 	select {
 	case <-p.ended:
+		for _, pid := range pids {
+			_ = removeAttachSocket(pid) // that of a server of another user stays
+		}
 	case <-time.After(30 * time.Second):
 		p.end(syscall.SIGKILL)
 	}
 }
 
+// removeAttachSocket removes the socket that a virtual machine leaves when it is killed. HotSpot makes it in /tmp, whatever java.io.tmpdir
+// is.
+func removeAttachSocket(pid int) error {
+	err := os.Remove(fmt.Sprintf("/tmp/.java_pid%d", pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // pid returns the process that holds the data.
 func (p *Process) pid() int {
-	b, err := os.ReadFile(p.home.Path("pid"))
-	if err != nil {
-		return p.starts
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil || pid <= 1 {
-		return p.starts
-	}
-	return pid
+	return cmp.Or(notedPID(p.home.Dir), p.starts)
 }
 
 // Java returns the home of the oldest Java that all servers run on, 17 or later.
@@ -285,9 +292,8 @@ func readPIDFile(dir, name string) int {
 	return pid
 }
 
-// serverPID returns the PID of the server that works in a folder, 0 if it is gone:
-// its command names the folder.
-func serverPID(dir string) int {
+// notedPID returns the PID that the server in a folder has written there, 0 if it has written none. The server may be gone.
+func notedPID(dir string) int {
 	b, err := os.ReadFile(filepath.Join(dir, "pid")) //nolint:gosec // written by the server
 	if err != nil {
 		return 0
@@ -296,6 +302,13 @@ func serverPID(dir string) int {
 	if err != nil || pid <= 1 {
 		return 0
 	}
+	return pid
+}
+
+// serverPID returns the PID of the server that works in a folder, 0 if it is gone:
+// its command names the folder.
+func serverPID(dir string) int {
+	pid := notedPID(dir)
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || !strings.Contains(string(command), dir) {
 		return 0
@@ -332,7 +345,11 @@ func sweep(root string) error {
 		for _, pid := range []int{readPIDFile(dir, "begun"), serverPID(dir)} {
 			if pid != 0 {
 				_ = syscall.Kill(pid, syscall.SIGKILL) // it may end by itself meanwhile
+				errs = append(errs, removeAttachSocket(pid))
 			}
+		}
+		if pid := notedPID(dir); pid != 0 && startTime(pid) == "" { // it was gone before
+			errs = append(errs, removeAttachSocket(pid))
 		}
 		errs = append(errs, os.RemoveAll(dir))
 	}
