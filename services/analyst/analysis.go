@@ -95,10 +95,8 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 		return err
 	}
 	out, fault := protected(a.decide, in)
-	if state.Pending && !slices.Contains(a.pending, t.key()) {
-		if err := a.notifyOfPending(ctx, had, out.Incidents); err != nil {
-			return err
-		}
+	if err := a.notifyOfPending(ctx, t, state, had, out.Incidents); err != nil {
+		return err
 	}
 	next := ruleState{
 		Rule: t.rule.ID, Series: t.series, Incidents: state.Incidents, Pending: state.Pending, Run: state.Run,
@@ -148,28 +146,40 @@ func (a *analysis) touch(all []versioned) {
 	}
 }
 
-// notifyOfPending decides the groups of incidents that fire and will not fire any more, as they are stored. Another analysis has stored
-// them, and was killed, or is about to decide their groups: people hear that an incident fires although it does not for long.
-func (a *analysis) notifyOfPending(ctx context.Context, had []versioned, next []incident.Incident) error {
+// notifyOfPending decides the groups of incidents that fire and will not fire any more, as they are stored, if their state is pending.
+// Another analysis has stored them, and was killed, or is about to decide their groups: people hear that an incident fires although it does
+// not for long.
+func (a *analysis) notifyOfPending(ctx context.Context, t target, state ruleState, had []versioned, next []incident.Incident) error {
+	if !state.Pending || slices.Contains(a.pending, t.key()) {
+		return nil
+	}
 	for _, i := range had {
 		ends := slices.ContainsFunc(next, func(n incident.Incident) bool { return n.ID == i.ID && n.State != incident.Firing })
 		if i.State != incident.Firing || !ends {
 			continue
 		}
-		if err := a.readOpen(ctx); err != nil {
+		members, err := a.openMembers(ctx, i.Group)
+		if err != nil {
 			return err
 		}
-		members := []string{i.ID}
-		for _, o := range a.open {
-			if o.Group == i.Group {
-				members = append(members, o.ID)
-			}
-		}
-		if err := a.notify(ctx, i.Group, members); err != nil {
+		if err := a.notify(ctx, i.Group, append(members, i.ID)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// openMembers returns the IDs of the incidents of a group that are open, or ended a short time ago.
+func (a *analysis) openMembers(ctx context.Context, id string) (members []string, err error) {
+	if err := a.readOpen(ctx); err != nil {
+		return nil, err
+	}
+	for _, i := range a.open {
+		if i.Group == id {
+			members = append(members, i.ID)
+		}
+	}
+	return members, nil
 }
 
 // write stores incidents, each in its group.

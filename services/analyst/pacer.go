@@ -8,8 +8,8 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/control"
 )
 
-// pacer has the analyses of one analyst work for a share of the time. The pause is before the next analysis, so that the notices of one that
-// is alone do not wait.
+// pacer has the analyses of one analyst work for a share of the time. The pause is before the next analysis, so that the notices of a
+// single one do not wait.
 type pacer struct {
 	share float64 // over 0 and at most 1
 
