@@ -17,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/podstatus"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/control/queue"
 )
 
@@ -105,15 +106,20 @@ func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) erro
 	defer c.background.onClose(func() { cancel(errClosed) })()
 	changes := queue.New[disk.Attempt](c.log, queue.Settings[disk.Attempt]{})
 	defer c.registry.watch(changes)()
-	for _, at := range c.registry.attempts() {
-		changes.Add(at)
-	}
+	go func() {
+		for {
+			for _, at := range c.registry.attempts() {
+				changes.Add(at)
+			}
+			if !control.Sleep(ctx, cmp.Or(c.settings.Resync, 30*time.Second)) {
+				return
+			}
+		}
+	}()
 	delivered := map[disk.Attempt]cluster.Ref{}
 	err := changes.Run(ctx, 1, func(_ context.Context, at disk.Attempt) (queue.Result, error) {
-		if c.deliver(at, delivered, handle); delivered[at].Job == "" {
-			return queue.Result{}, nil
-		}
-		return queue.Result{RequeueAfter: cmp.Or(c.settings.Resync, 30*time.Second)}, nil
+		c.deliver(at, delivered, handle)
+		return queue.Result{}, nil
 	})
 	if errors.Is(context.Cause(ctx), errClosed) {
 		return errClosed
