@@ -32,6 +32,7 @@ type analysis struct {
 	listed  bool        // runs were read
 	groups  map[string][]string
 	pending []string            // keys of states
+	fires   bool                // an incident begins to fire, or does and its state was pending
 	found   map[string][]string // by key of the state, IDs of incidents that are stored and not in it
 	open    []incident.Incident // of the namespace; read if needed
 	opened  bool                // open was read
@@ -47,8 +48,22 @@ func (a *analyst) analysis(namespace, task string) *analysis {
 	return &analysis{analyst: a, namespace: namespace, task: task, groups: make(map[string][]string), found: make(map[string][]string)}
 }
 
-// run looks at targets, and notes the notices that follow. A target that cannot be analysed stops no other.
+// run looks at targets, and notes the notices that follow. If incidents begin to fire, it looks at all targets once more before that: the
+// points of a run may have become visible in between, and a notice has all incidents of a run.
 func (a *analysis) run(ctx context.Context, targets []target) error {
+	err := a.pass(ctx, targets)
+	if err == nil && a.fires && len(targets) > 1 {
+		a.points = seriesPoints{}
+		err = a.pass(ctx, targets)
+	}
+	if err != nil {
+		return err
+	}
+	return a.settle(ctx)
+}
+
+// pass applies each rule to its series. A target that cannot be analysed stops no other.
+func (a *analysis) pass(ctx context.Context, targets []target) error {
 	for _, t := range targets {
 		if !a.pace.wait(ctx) {
 			return ctx.Err()
@@ -64,7 +79,7 @@ func (a *analysis) run(ctx context.Context, targets []target) error {
 			return err
 		}
 	}
-	return a.settle(ctx)
+	return nil
 }
 
 // analyse applies a rule to a series, again while other analysts are faster.
@@ -154,6 +169,7 @@ func (a *analysis) notifyOfPending(ctx context.Context, t target, state ruleStat
 		return nil
 	}
 	for _, i := range had {
+		a.fires = a.fires || i.State == incident.Firing
 		ends := slices.ContainsFunc(next, func(n incident.Incident) bool { return n.ID == i.ID && n.State != incident.Firing })
 		if i.State != incident.Firing || !ends {
 			continue
@@ -195,6 +211,8 @@ func (a *analysis) write(ctx context.Context, t target, had []versioned, all []i
 			return err
 		}
 		a.groups[i.Group] = append(a.groups[i.Group], i.ID)
+		begins := !slices.ContainsFunc(had, func(h versioned) bool { return h.ID == i.ID && h.State == incident.Firing })
+		a.fires = a.fires || i.State == incident.Firing && begins
 		a.remember(i)
 		a.log.Info("incident", zap.String("incident", i.ID), zap.String("state", string(i.State)), zap.String("task", a.task),
 			zap.String("metric", i.Series.Metric), zap.String("group", i.Group), zap.Bool("silent", i.Silent))

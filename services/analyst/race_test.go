@@ -1,16 +1,19 @@
 package analyst_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/benchmark-ai/bai/services/analyst"
 	"github.com/benchmark-ai/bai/services/analyst/notice"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/points"
 )
 
 // versionChange makes two tasks slow between the same two versions, and returns the events of both that nobody has heard yet: the incidents of
@@ -156,5 +159,74 @@ func TestIncidentsThatEndWhileTheirAnalystGoesOnAreAllInBothNotices(t *testing.T
 		}
 		recovers()
 		w.wantShortFault(fmt.Sprint("the ends come before effect ", at))
+	}
+}
+
+// lateStore is a store whose series lack the points of a run as long as it is hidden.
+type lateStore struct {
+	analyst.Store
+
+	run    string
+	hidden func() bool
+}
+
+// Points implements store.PointReader.
+func (l lateStore) Points(ctx context.Context, q store.PointQuery, limit int) ([]store.Point, error) {
+	all, err := l.Store.Points(ctx, q, limit)
+	if !l.hidden() {
+		return all, err
+	}
+	return slices.DeleteFunc(all, func(p store.Point) bool { return p.Run == l.run }), err
+}
+
+// putBoth is put for a run that also has a value of metric speed.
+func (w *fixture) putBoth(value float64) event.Summarised {
+	w.t.Helper()
+	once := "\nnotify"
+	text := descriptor(strings.Replace(tooSlow, once, "\nfor = 1"+once, 1), strings.NewReplacer("rate", "speed", once, "\nfor = 1"+once).Replace(tooSlow))
+	ev := w.put(text, value)
+	r, err := w.store.Run(w.t.Context(), ev.Run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	both := &store.Summaries{Run: r.ID, Complete: true}
+	for _, name := range []string{"rate", "speed"} {
+		both.Summaries = append(both.Summaries, store.Summary{Metric: name, N: 1, Median: store.Float(value), Direction: event.Higher})
+	}
+	ev.Revision = 2
+	if err := w.store.PutPoints(w.t.Context(), points.Of(r, points.Results{Summaries: both, Revision: ev.Revision})); err != nil {
+		w.t.Fatal(err)
+	}
+	return ev
+}
+
+func TestARunThatBecomesVisibleAmidAnotherAnalysisHasAllItsIncidentsInTheNotice(t *testing.T) {
+	for series := range 3 {
+		for at := 1; ; at++ {
+			w := newFixture(t)
+			first := w.putBoth(120)
+			w.deliver(nil, first)
+			bad := w.putBoth(90)
+			read := 0
+			hidden := func() bool {
+				read++
+				return read <= series && len(w.incidents()) == 0 // who sees an incident sees its points
+			}
+			p := crashtest.New(0, false)
+			p.BeforeEffect = func(effect int) {
+				if effect != at {
+					return
+				}
+				if err := w.handle(w.deps(lateStore{w.store, bad.Run, hidden}), first); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.deliver(p, bad)
+			if at > p.Effects() {
+				break
+			}
+			want(t, fmt.Sprintf("%d series lack the run before effect %d", series, at),
+				[]string{"ops firing 2 and 0 more", "perf firing 2 and 0 more"}, w.sizes())
+		}
 	}
 }

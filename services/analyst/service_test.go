@@ -270,12 +270,18 @@ func (w *fixture) deliver(p *crashtest.Process, ev event.Summarised) {
 	if p != nil {
 		d.Store = p.Store(w.store)
 	}
+	if err := w.handle(d, ev); err != nil && (p == nil || !p.Dead()) {
+		w.t.Fatal(err)
+	}
+}
+
+// handle passes an event to a new analyst.
+func (w *fixture) handle(d analyst.Deps, ev event.Summarised) error {
+	w.t.Helper()
 	steps := &stepRecorder{}
 	d.Bus = steps
 	analyst.New(analyst.Settings{}, d)
-	if err := handle(w.t.Context(), steps.of[event.TopicSummarised], ev); err != nil && (p == nil || !p.Dead()) {
-		w.t.Fatal(err)
-	}
+	return handle(w.t.Context(), steps.of[event.TopicSummarised], ev)
 }
 
 // stepRecorder is a bus that only notes the steps.
