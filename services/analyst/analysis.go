@@ -48,12 +48,12 @@ func (a *analyst) analysis(namespace, task string) *analysis {
 	return &analysis{analyst: a, namespace: namespace, task: task, groups: make(map[string][]string), found: make(map[string][]string)}
 }
 
-// run looks at targets, and notes the notices that follow. If incidents begin to fire, it looks at all targets once more before that: the
-// points of a run may have become visible in between, and a notice has all incidents of a run.
+// run looks at targets, and notes the notices that follow. If incidents begin to fire, it looks at all targets once more before that: a run
+// and its points may have become visible in between, and a notice has all incidents of a run.
 func (a *analysis) run(ctx context.Context, targets []target) error {
 	err := a.pass(ctx, targets)
 	if err == nil && a.fires && len(targets) > 1 {
-		a.points = seriesPoints{}
+		a.points, a.runs, a.listed = seriesPoints{}, nil, false
 		err = a.pass(ctx, targets)
 	}
 	if err != nil {
@@ -110,6 +110,7 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 		return err
 	}
 	out, fault := protected(a.decide, in)
+	a.fires = a.fires || state.Pending && slices.ContainsFunc(had, versioned.fires)
 	if err := a.notifyOfPending(ctx, t, state, had, out.Incidents); err != nil {
 		return err
 	}
@@ -169,9 +170,8 @@ func (a *analysis) notifyOfPending(ctx context.Context, t target, state ruleStat
 		return nil
 	}
 	for _, i := range had {
-		a.fires = a.fires || i.State == incident.Firing
 		ends := slices.ContainsFunc(next, func(n incident.Incident) bool { return n.ID == i.ID && n.State != incident.Firing })
-		if i.State != incident.Firing || !ends {
+		if !i.fires() || !ends {
 			continue
 		}
 		members, err := a.openMembers(ctx, i.Group)
@@ -211,7 +211,7 @@ func (a *analysis) write(ctx context.Context, t target, had []versioned, all []i
 			return err
 		}
 		a.groups[i.Group] = append(a.groups[i.Group], i.ID)
-		begins := !slices.ContainsFunc(had, func(h versioned) bool { return h.ID == i.ID && h.State == incident.Firing })
+		begins := !slices.ContainsFunc(had, func(h versioned) bool { return h.ID == i.ID && h.fires() })
 		a.fires = a.fires || i.State == incident.Firing && begins
 		a.remember(i)
 		a.log.Info("incident", zap.String("incident", i.ID), zap.String("state", string(i.State)), zap.String("task", a.task),

@@ -64,6 +64,9 @@ type versioned struct {
 	version int64 // 0 if it is not stored
 }
 
+// fires reports whether the incident fires.
+func (v versioned) fires() bool { return v.State == incident.Firing }
+
 // incidentsOf returns the stored incidents with some IDs, in their order.
 func (a *analyst) incidentsOf(ctx context.Context, namespace string, ids []string) ([]versioned, error) {
 	var all []versioned

@@ -57,6 +57,9 @@ const (
 	nightly = "[[alarms]]\nmetric = \"rate\"\nwhen = \"missing\"\nnotify = [\"ops\"]\n"
 )
 
+// atOnce returns an alarm that fires with the first bad run.
+func atOnce(alarm string) string { return strings.Replace(alarm, "\nnotify", "\nfor = 1\nnotify", 1) }
+
 // fixture is a store, a bus and a clock that analysts share.
 type fixture struct {
 	t     *testing.T

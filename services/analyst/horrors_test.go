@@ -100,7 +100,7 @@ func TestTwoMetricsOfARunThatRegressAreOneNotice(t *testing.T) {
 func TestARunThatRegressesIn500MetricsIsOneNotice(t *testing.T) {
 	w := newFixture(t).listen()
 	for _, rate := range []float64{120, 90} {
-		w.bus.PublishAndWait(w.changed(descriptor("[[alarms]]\nmetric = \"rate\"\nbelow = 100\nfor = 1\nnotify = [\"perf\", \"ops\"]\n"), rate, spread(500)))
+		w.bus.PublishAndWait(w.changed(descriptor(atOnce(tooSlow)), rate, spread(500)))
 	}
 	want(t, "notices", []string{"ops firing 10 and 490 more", "perf firing 10 and 490 more"}, w.sizes())
 }

@@ -21,7 +21,7 @@ import (
 func (w *fixture) versionChange() (first, second event.Summarised) {
 	w.t.Helper()
 	put := func(task, version string, rate float64) event.Summarised {
-		text := strings.Replace(descriptor(strings.Replace(tooSlow, "\nnotify", "\nfor = 1\nnotify", 1)), `"rates"`, `"`+task+`"`, 1)
+		text := strings.Replace(descriptor(atOnce(tooSlow)), `"rates"`, `"`+task+`"`, 1)
 		return w.put(text, rate, func(r *store.Run) { r.Labels = map[string]string{store.LabelTask: task, "version": version} })
 	}
 	w.deliver(nil, put("one", "1", 120))
@@ -57,21 +57,14 @@ func bothTasks() []string {
 }
 
 func TestTasksThatRaceForTheFirstNoticeOfAGroupAreBothInANotice(t *testing.T) {
-	for at := 1; ; at++ {
+	for p := range crashtest.Overtaken() {
 		w := newFixture(t)
 		first, second := w.versionChange()
-		p := crashtest.New(0, false)
-		p.BeforeEffect = func(effect int) {
-			if effect == at {
-				w.deliver(nil, second)
-			}
-		}
+		p.OvertakeWith(func() { w.deliver(nil, second) })
 		w.deliver(p, first)
-		if at > p.Effects() {
-			return
-		}
+		w.deliver(nil, second)
 		w.settleUpdates()
-		want(t, fmt.Sprint("the other task comes before effect ", at), bothTasks(), w.noticedTasks())
+		want(t, fmt.Sprintf("task one %s by task two", p), bothTasks(), w.noticedTasks())
 	}
 }
 
@@ -96,8 +89,7 @@ func TestTasksWhoseAnalystsAreKilledOneAfterTheOtherAreBothInANotice(t *testing.
 // points of the runs after it, which are good, and passes their events to an analyst, once both incidents fire, and reports whether it has.
 func (w *fixture) shortFault() (bad event.Summarised, recovers func() bool) {
 	w.t.Helper()
-	text := descriptor(strings.Replace(tooSlow, "\nnotify", "\nfor = 1\nnotify", 1),
-		strings.NewReplacer("100", "110", "\nnotify", "\nfor = 1\nnotify").Replace(tooSlow))
+	text := descriptor(atOnce(tooSlow), strings.Replace(atOnce(tooSlow), "100", "110", 1))
 	w.deliver(nil, w.put(text, 120))
 	bad = w.put(text, 90)
 	done := false
@@ -144,47 +136,49 @@ func TestIncidentsThatEndAfterTheirAnalystWasKilledAreAllInBothNotices(t *testin
 }
 
 func TestIncidentsThatEndWhileTheirAnalystGoesOnAreAllInBothNotices(t *testing.T) {
-	for at := 1; ; at++ {
+	for p := range crashtest.Overtaken() {
 		w := newFixture(t)
 		bad, recovers := w.shortFault()
-		p := crashtest.New(0, false)
-		p.BeforeEffect = func(effect int) {
-			if effect == at {
-				recovers()
-			}
-		}
+		p.OvertakeWith(func() { recovers() })
 		w.deliver(p, bad)
-		if at > p.Effects() {
-			return
-		}
 		recovers()
-		w.wantShortFault(fmt.Sprint("the ends come before effect ", at))
+		w.wantShortFault("the incidents' analyst " + p.String() + " by their ends")
 	}
 }
 
-// lateStore is a store whose series lack the points of a run as long as it is hidden.
+// lateStore is a store that lacks some runs, with their points, as long as they are hidden.
 type lateStore struct {
 	analyst.Store
 
-	run    string
-	hidden func() bool
+	runs   []string
+	hidden func() bool // called once for each list
 }
+
+// lacks reports whether a list that hides runs lacks this one.
+func (l lateStore) lacks(run string) bool { return slices.Contains(l.runs, run) }
 
 // Points implements store.PointReader.
 func (l lateStore) Points(ctx context.Context, q store.PointQuery, limit int) ([]store.Point, error) {
 	all, err := l.Store.Points(ctx, q, limit)
-	if !l.hidden() {
-		return all, err
+	if l.hidden() {
+		all = slices.DeleteFunc(all, func(p store.Point) bool { return l.lacks(p.Run) })
 	}
-	return slices.DeleteFunc(all, func(p store.Point) bool { return p.Run == l.run }), err
+	return all, err
+}
+
+// Runs implements store.RunReader.
+func (l lateStore) Runs(ctx context.Context, f store.RunFilter, cursor string, limit int) ([]store.Run, string, error) {
+	all, next, err := l.Store.Runs(ctx, f, cursor, limit)
+	if l.hidden() {
+		all = slices.DeleteFunc(all, func(r store.Run) bool { return l.lacks(r.ID) })
+	}
+	return all, next, err
 }
 
 // putBoth is put for a run that also has a value of metric speed.
 func (w *fixture) putBoth(value float64) event.Summarised {
 	w.t.Helper()
-	once := "\nnotify"
-	text := descriptor(strings.Replace(tooSlow, once, "\nfor = 1"+once, 1), strings.NewReplacer("rate", "speed", once, "\nfor = 1"+once).Replace(tooSlow))
-	ev := w.put(text, value)
+	ev := w.put(descriptor(atOnce(tooSlow), strings.Replace(atOnce(tooSlow), "rate", "speed", 1)), value)
 	r, err := w.store.Run(w.t.Context(), ev.Run)
 	if err != nil {
 		w.t.Fatal(err)
@@ -200,33 +194,72 @@ func (w *fixture) putBoth(value float64) event.Summarised {
 	return ev
 }
 
+// putSlow puts a good run of a task with two metrics and a bad one, whose event nobody has heard yet.
+func (w *fixture) putSlow() (good, bad event.Summarised) {
+	w.t.Helper()
+	good = w.putBoth(120)
+	w.deliver(nil, good)
+	return good, w.putBoth(90)
+}
+
+// putFailures puts a good run of a task with two alarms about failures and two that fail, whose events nobody has heard yet; bad is the
+// last one's.
+func (w *fixture) putFailures() (good, bad event.Summarised) {
+	w.t.Helper()
+	text := descriptor(fails, strings.Replace(atOnce(fails), "1", "2", 1))
+	good = w.put(text, 120)
+	w.deliver(nil, good)
+	w.put(text, 0, failed)
+	return good, w.put(text, 0, failed)
+}
+
 func TestARunThatBecomesVisibleAmidAnotherAnalysisHasAllItsIncidentsInTheNotice(t *testing.T) {
 	for series := range 3 {
-		for at := 1; ; at++ {
+		for p := range crashtest.Overtaken() {
 			w := newFixture(t)
-			first := w.putBoth(120)
-			w.deliver(nil, first)
-			bad := w.putBoth(90)
+			good, bad := w.putSlow()
 			read := 0
 			hidden := func() bool {
 				read++
 				return read <= series && len(w.incidents()) == 0 // who sees an incident sees its points
 			}
-			p := crashtest.New(0, false)
-			p.BeforeEffect = func(effect int) {
-				if effect != at {
-					return
-				}
-				if err := w.handle(w.deps(lateStore{w.store, bad.Run, hidden}), first); err != nil {
+			p.OvertakeWith(func() {
+				if err := w.handle(w.deps(lateStore{w.store, []string{bad.Run}, hidden}), good); err != nil {
 					t.Fatal(err)
 				}
-			}
+			})
 			w.deliver(p, bad)
-			if at > p.Effects() {
-				break
-			}
-			want(t, fmt.Sprintf("%d series lack the run before effect %d", series, at),
+			want(t, fmt.Sprintf("the analyst %s by one for which %d series lack the run", p, series),
 				[]string{"ops firing 2 and 0 more", "perf firing 2 and 0 more"}, w.sizes())
+		}
+	}
+}
+
+func TestARunWhoseAnalystIsKilledAmidAnotherAnalysisHasAllItsIncidentsInTheNotice(t *testing.T) {
+	for name, tt := range map[string]struct {
+		put  func(w *fixture) (good, bad event.Summarised)
+		want []string
+	}{
+		"slow":   {(*fixture).putSlow, []string{"ops firing 2 and 0 more", "perf firing 2 and 0 more"}},
+		"failed": {(*fixture).putFailures, []string{"ops firing 2 and 0 more"}},
+	} {
+		for p := range crashtest.Points() {
+			w := newFixture(t)
+			good, bad := tt.put(w)
+			read := false
+			hidden := func() bool { // in the first list, and then the other analyst hears of the run
+				if read {
+					return false
+				}
+				read = true
+				w.deliver(p, bad)
+				return true
+			}
+			if err := w.handle(w.deps(lateStore{w.store, []string{"r02", "r03"}, hidden}), good); err != nil {
+				t.Fatal(err)
+			}
+			w.deliver(nil, bad)
+			want(t, fmt.Sprintf("%s: the analyst of the bad run %s", name, p), tt.want, w.sizes())
 		}
 	}
 }

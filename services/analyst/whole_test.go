@@ -18,7 +18,7 @@ import (
 
 // alarmsOfSeveral are alarms that one slow run sets off together.
 func alarmsOfSeveral() string {
-	first := strings.Replace(tooSlow, "\nnotify", "\nfor = 1\nnotify", 1)
+	first := atOnce(tooSlow)
 	return descriptor(first, strings.Replace(first, "100", "110", 1), strings.Replace(first, "100", "115", 1))
 }
 

@@ -19,8 +19,9 @@ type Process struct {
 	// BeforeEffect is called before each effect with its number, which counts from 1; nil calls nothing. It is set before the first effect.
 	BeforeEffect func(effect int)
 
-	dieAt int // the number of the last effect; 0 for none
-	after bool
+	dieAt       int // the number of the last effect; 0 for none
+	after       bool
+	overtakenAt int // the number of the effect before which another is faster; 0 for none
 
 	mu      sync.Mutex
 	dead    bool
@@ -52,9 +53,33 @@ func Points() iter.Seq[*Process] {
 	}
 }
 
-// String returns the effect at which the process is killed, for the messages of a test.
+// Overtaken yields a process that is overtaken before its first effect, then one before its second, and so on, until one has ended before
+// that effect. None of them is killed. OvertakeWith says by what they are overtaken.
+func Overtaken() iter.Seq[*Process] {
+	return func(yield func(*Process) bool) {
+		for at := 1; ; at++ {
+			p := &Process{overtakenAt: at}
+			if !yield(p) || p.Effects() < at {
+				return
+			}
+		}
+	}
+}
+
+// OvertakeWith has other be called right before the effect of a process of Overtaken, once. It is set before the first effect.
+func (p *Process) OvertakeWith(other func()) {
+	p.BeforeEffect = func(effect int) {
+		if effect == p.overtakenAt {
+			other()
+		}
+	}
+}
+
+// String returns the effect at which the process is killed, or overtaken, for the messages of a test.
 func (p *Process) String() string {
 	switch {
+	case p.overtakenAt > 0:
+		return fmt.Sprintf("is overtaken before effect %d", p.overtakenAt)
 	case p.dieAt == 0:
 		return "never dies"
 	case p.after:

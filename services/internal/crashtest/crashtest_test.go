@@ -39,6 +39,26 @@ func TestEveryEffectIsDiedAtBeforeAndAfterIt(t *testing.T) {
 	}
 }
 
+func TestEveryEffectIsOvertakenOnce(t *testing.T) {
+	var got []string
+	for p := range crashtest.Overtaken() {
+		text := p.String() + ":"
+		p.OvertakeWith(func() { text += " overtaken" })
+		for _, name := range []string{" a", " b"} {
+			if err := p.Do(func() error { text += name; return nil }); err != nil {
+				t.Errorf("%s: %v", p, err)
+			}
+		}
+		got = append(got, text)
+	}
+	want := []string{
+		"is overtaken before effect 1: overtaken a b", "is overtaken before effect 2: a overtaken b", "is overtaken before effect 3: a b",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestAProcessThatDiedReachesNothingAndItsContextIsDone(t *testing.T) {
 	for name, die := range map[string]func(p *crashtest.Process){
 		"killed":       func(p *crashtest.Process) { p.Kill(); p.Kill() },
