@@ -459,6 +459,25 @@ func TestLookingAtAJobIsNoChangeOfIt(t *testing.T) {
 	}
 }
 
+func TestAJobThatNothingHappensToIsHandedOverAgainAfterEachResync(t *testing.T) {
+	t.Parallel()
+	c := open(t, local.Settings{Dir: t.TempDir(), Resync: time.Millisecond})
+	j := entrypointJob("quiet", "true")
+	create(t, c, j)
+	await(t, c, j, "it ends", hasEnded)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	times := 0
+	err := c.Watch(ctx, func(cluster.Snapshot) {
+		if times++; times == 3 {
+			cancel()
+		}
+	})
+	if times < 3 {
+		t.Errorf("it was handed over %d times, until %v", times, err)
+	}
+}
+
 func TestWhatABenchmarkMountsIsNotRemovedWithIt(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

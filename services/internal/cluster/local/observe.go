@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -102,20 +103,20 @@ func jobStatuses(all []podstatus.Facts) []batchv1.Job {
 // Watch implements cluster.Observer.
 func (c *Cluster) Watch(ctx context.Context, handle func(cluster.Snapshot)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	var resync sync.WaitGroup
+	defer resync.Wait()
 	defer cancel(nil)
 	defer c.background.onClose(func() { cancel(errClosed) })()
 	changes := queue.New[disk.Attempt](c.log, queue.Settings[disk.Attempt]{})
 	defer c.registry.watch(changes)()
-	go func() {
-		for {
-			for _, at := range c.registry.attempts() {
-				changes.Add(at)
-			}
-			if !control.Sleep(ctx, cmp.Or(c.settings.Resync, 30*time.Second)) {
-				return
-			}
+	addAll := func(context.Context) (time.Duration, error) {
+		for _, at := range c.registry.attempts() {
+			changes.Add(at)
 		}
-	}()
+		return 0, nil
+	}
+	loop := control.NewLoop("cluster/resync", c.settings.Resync, c.log, addAll, control.LoopSettings{})
+	resync.Go(func() { _ = loop.Run(ctx) }) // nil always
 	delivered := map[disk.Attempt]cluster.Ref{}
 	err := changes.Run(ctx, 1, func(_ context.Context, at disk.Attempt) (queue.Result, error) {
 		c.deliver(at, delivered, handle)
