@@ -203,7 +203,7 @@ func (p *Process) end(signal syscall.Signal) {
 	select {
 	case <-p.ended:
 		for _, pid := range pids {
-			_ = removeAttachSocket(pid) // that of a server of another user stays
+			removeAttachSocket(pid)
 		}
 	case <-time.After(30 * time.Second):
 		p.end(syscall.SIGKILL)
@@ -211,14 +211,8 @@ func (p *Process) end(signal syscall.Signal) {
 }
 
 // removeAttachSocket removes the socket that a virtual machine leaves when it is killed. HotSpot makes it in /tmp, whatever java.io.tmpdir
-// is.
-func removeAttachSocket(pid int) error {
-	err := os.Remove(fmt.Sprintf("/tmp/.java_pid%d", pid))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+// is. There may be none; one that belongs to another user stays.
+func removeAttachSocket(pid int) { _ = os.Remove(fmt.Sprintf("/tmp/.java_pid%d", pid)) }
 
 // pid returns the process that holds the data.
 func (p *Process) pid() int {
@@ -345,11 +339,11 @@ func sweep(root string) error {
 		for _, pid := range []int{readPIDFile(dir, "begun"), serverPID(dir)} {
 			if pid != 0 {
 				_ = syscall.Kill(pid, syscall.SIGKILL) // it may end by itself meanwhile
-				errs = append(errs, removeAttachSocket(pid))
+				removeAttachSocket(pid)
 			}
 		}
 		if pid := notedPID(dir); pid != 0 && startTime(pid) == "" { // it was gone before
-			errs = append(errs, removeAttachSocket(pid))
+			removeAttachSocket(pid)
 		}
 		errs = append(errs, os.RemoveAll(dir))
 	}
