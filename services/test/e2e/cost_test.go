@@ -17,7 +17,7 @@ import (
 // startPriced starts a platform with prices of three instance types.
 func startPriced(t *testing.T) *platform {
 	t.Helper()
-	config := writeTemp(t, "[prices]\n\"m5.large\" = \"3600 USD\"\n\"r5.large\" = \"3600 USD\"\n\"c5.large\" = \"360000 USD\"\n")
+	config := writeTemp(t, "[prices]\n\"m5.large\" = \"3600 USD\"\n\"r5.large\" = \"3600 USD\"\n\"c5.large\" = \"36000000 USD\"\n")
 	return startEmbedded(t, filepath.Join(t.TempDir(), "data"), "--slots", "3", "--config", config)
 }
 
@@ -105,14 +105,16 @@ func TestACostWithoutAPriceIsAbsentWithTheReason(t *testing.T) {
 	}
 }
 
-// Machines are ranked by what a result costs on them; two that cost the same cannot be told apart.
+// Machines are ranked by what a result costs on them; two that cost the same cannot be told apart. The results of each machine spread by far
+// more than the times of its runs: twice as many with each repetition.
 func TestMachinesAreRankedByTheCostOfAResult(t *testing.T) {
 	t.Parallel()
 	p := startPriced(t)
 	var ids []string
-	for range 6 {
+	for repetition := range 6 {
+		images := fmt.Sprintf("images=%d", 1000<<repetition)
 		for _, instanceType := range []string{"m5.large", "r5.large", "c5.large"} {
-			ids = append(ids, p.submit(priced(instanceType)))
+			ids = append(ids, p.submit(strings.Replace(priced(instanceType), "images=1000", images, 1)))
 		}
 	}
 	for _, id := range ids {
