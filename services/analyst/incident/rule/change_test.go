@@ -173,6 +173,17 @@ func TestAnAckedIncidentIsQuietUntilItsEnd(t *testing.T) {
 	}
 }
 
+func TestAStepFurtherDownAfterAnAckedOneIsAnIncidentOfItsOwn(t *testing.T) {
+	w := watch(t, regression()).add(series(noisy(1, 1, [2]float64{100, 20}, [2]float64{92, 12})...)...)
+	w.acks[w.only().ID] = incident.Ack{By: "me", At: at(32), Reason: "known"}
+	for i, v := range noisy(2, 1, [2]float64{80, 12}) {
+		w.add(point(32+i, v))
+	}
+	if diff := cmp.Diff([]string{"run-0020 firing acknowledged", "run-0032 firing"}, w.became()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestAnAckedIncidentThatGoesAwayIsResolved(t *testing.T) {
 	w := watch(t, regression()).add(series(noisy(1, 1, [2]float64{100, 20}, [2]float64{80, 12})...)...)
 	w.acks[w.only().ID] = incident.Ack{By: "me", At: at(32), Until: at(400)}
