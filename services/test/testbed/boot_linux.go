@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -55,7 +56,7 @@ func Boot(ctx context.Context, s kubecluster.Settings, owned bool) (info kubeclu
 	if err != nil {
 		return info, nil, err
 	}
-	s.Bin = k.Bin
+	s.Bin = cmp.Or(s.Bin, k.Bin)
 	if s.Nodes > 0 {
 		s.Images = []string{k.Pause, k.Debian}
 	}
@@ -70,6 +71,7 @@ func Boot(ctx context.Context, s kubecluster.Settings, owned bool) (info kubeclu
 func start(program, order string, owned bool) (info kubecluster.Info, stop func() error, err error) {
 	cmd := exec.Command(program, "keep", order) //nolint:gosec,noctx // ends with its standard input
 	output := &lockedBuffer{}
+	stderr := output.String
 	cmd.SysProcAttr = ownSession()
 	var pipe io.WriteCloser
 	if owned {
@@ -86,6 +88,10 @@ func start(program, order string, owned bool) (info kubecluster.Info, stop func(
 		defer log.Close()           //nolint:errcheck // the keeper has it
 		defer os.Remove(log.Name()) //nolint:errcheck // it needs no name
 		cmd.Stderr = log
+		stderr = func() string {
+			b, _ := os.ReadFile(log.Name())
+			return string(b)
+		}
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -107,7 +113,7 @@ func start(program, order string, owned bool) (info kubecluster.Info, stop func(
 	if err := json.NewDecoder(out).Decode(&info); err != nil {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
-		return info, nil, fmt.Errorf("the cluster is not up: %w\n%s", err, output)
+		return info, nil, fmt.Errorf("the cluster is not up: %w\n%s", err, stderr())
 	}
 	return info, stop, nil
 }

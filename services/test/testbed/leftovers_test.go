@@ -166,3 +166,33 @@ func TestTwoClustersWithoutNodesAreUpAtOnce(t *testing.T) {
 		c.Run(t, "get", "serviceaccount", "default")
 	}
 }
+
+func TestAClusterOneOfWhosePartsEndsIsGivenUpAtOnce(t *testing.T) {
+	requireAlone(t)
+	k, err := kit.Build(t.Context(), kit.Want{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
+		t.Run(part, func(t *testing.T) {
+			bin := t.TempDir()
+			parts, err := os.ReadDir(k.Bin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, other := range parts {
+				if other.Name() != part {
+					err = errors.Join(err, os.Symlink(filepath.Join(k.Bin, other.Name()), filepath.Join(bin, other.Name())))
+				}
+			}
+			err = errors.Join(err, os.WriteFile(filepath.Join(bin, part), []byte("#!/bin/sh\necho unknown flag: --planted >&2; exit 1\n"), 0o755))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = testbed.Boot(t.Context(), kubecluster.Settings{Name: "left-broken", Bin: bin}, part != "etcd")
+			if want := part + ` has ended; its log ends with "unknown flag: --planted"`; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("boot: %v, want %s", err, want)
+			}
+		})
+	}
+}

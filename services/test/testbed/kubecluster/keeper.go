@@ -270,7 +270,7 @@ func (k *keeper) await(ctx context.Context, cp machineSpec) error {
 	go func() {
 		select {
 		case name := <-k.ended:
-			cancel(fmt.Errorf("the machine %s has ended", name))
+			cancel(fmt.Errorf("the machine %s has ended: %s", name, lastLine(filepath.Join(k.dir, name, "log", "machine.log"))))
 		case <-stop:
 		}
 	}()

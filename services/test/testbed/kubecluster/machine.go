@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,8 +22,8 @@ import (
 
 // Machine is the main function of a machine's first process, whose folder is dir. It
 // starts the machine's programs, and then reaps orphans until its standard input ends. It
-// returns only if the machine cannot be started: the process ends then, and all others in
-// the machine with it.
+// returns only if the machine cannot be started, or if one of its programs ends: the process
+// ends then, and all others in the machine with it.
 func Machine(ctx context.Context, dir string) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -36,7 +37,7 @@ func Machine(ctx context.Context, dir string) error {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err
 	}
-	m := &machine{machineSpec: s}
+	m := &machine{machineSpec: s, parts: make(map[int]string)}
 	if err := m.start(ctx); err != nil {
 		return fmt.Errorf("machine %s: %w", s.Name, err)
 	}
@@ -44,7 +45,11 @@ func Machine(ctx context.Context, dir string) error {
 }
 
 // machine is a machine of the cluster, seen from inside.
-type machine struct{ machineSpec }
+type machine struct {
+	machineSpec
+
+	parts map[int]string // programs that go on, by PID
+}
 
 func (m *machine) start(ctx context.Context) error {
 	if err := m.isolate(); err != nil {
@@ -108,6 +113,7 @@ func (m *machine) run(name, path string, args ...string) error {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	m.logf("%s is process %d", name, cmd.Process.Pid)
+	m.parts[cmd.Process.Pid] = name
 	return cmd.Process.Release()
 }
 
@@ -121,7 +127,7 @@ func (m *machine) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
 }
 
-// reap waits for every process that ends, for as long as the machine lives.
+// reap waits for every process that ends, for as long as the machine lives and all of its parts do.
 func (m *machine) reap() error {
 	for {
 		var status syscall.WaitStatus
@@ -129,13 +135,15 @@ func (m *machine) reap() error {
 		switch {
 		case errors.Is(err, syscall.ECHILD):
 			return fmt.Errorf("machine %s: nothing runs here any more", m.Name)
+		case err == nil && m.parts[pid] != "":
+			return fmt.Errorf("machine %s: %w", m.Name, m.endOf(m.parts[pid]))
 		case err == nil && (status.ExitStatus() > 0 || status.Signaled()):
 			m.logf("process %d ended: exit %d, signal %d", pid, status.ExitStatus(), status.Signal())
 		}
 	}
 }
 
-// ready awaits the API server.
+// ready awaits the API server, or the end of a part.
 func (m *machine) ready(ctx context.Context) error {
 	a, err := newAPI(m.PKI, m.server())
 	if err != nil {
@@ -143,10 +151,39 @@ func (m *machine) ready(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	return await(ctx, 20*time.Millisecond, "wait for the API server", func() error {
+		for pid, name := range m.parts {
+			if hasEnded(pid) {
+				fail(m.endOf(name))
+			}
+		}
 		_, err := a.get(ctx, readyURL)
 		return err
 	})
+}
+
+// hasEnded reports whether a child has ended, which reap has still to wait for.
+func hasEnded(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo == int32(unix.SIGCHLD)
+}
+
+// endOf is the error that a part has ended, with the last line of its log.
+func (m *machine) endOf(part string) error {
+	return fmt.Errorf("%s has ended; its log ends with %q", part, lastLine(m.path("log/"+part+".log")))
+}
+
+// lastLine returns the last line of a log that has something.
+func lastLine(path string) string {
+	b, err := os.ReadFile(path) //nolint:gosec // ours
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.TrimSpace(string(b))
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // command runs a program to its end.
