@@ -35,7 +35,8 @@ type program struct {
 type running struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	out    *bufio.Reader
+	pipe   io.Closer     // of its standard output
+	out    *bufio.Reader // of pipe
 	stderr *tail
 }
 
@@ -80,7 +81,7 @@ func (p *program) start() error {
 	if err != nil {
 		return err
 	}
-	r := &running{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), stderr: &tail{}}
+	r := &running{cmd: cmd, in: in, pipe: out, out: bufio.NewReaderSize(out, 64<<10), stderr: &tail{}}
 	cmd.Stderr, cmd.WaitDelay = r.stderr, time.Second
 	if err := cmd.Start(); err != nil {
 		return err
@@ -130,10 +131,18 @@ func (p *program) exchange(ctx context.Context, q request) (answer, error) {
 
 // abandon ends the copy so that the call in progress ends, and returns why.
 func (p *program) abandon(done <-chan error, why error) error {
-	_ = syscall.Kill(-p.copy.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
-	_ = p.copy.in.Close()
+	p.copy.end()
 	<-done //nolint:errcheck // of the call, which was cut off
 	return why
+}
+
+// end kills the processes of the copy's group, and closes this side of its pipes: a descendant
+// in a session of its own may hold the other side open. A call in progress ends.
+func (r *running) end() {
+	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	_ = r.cmd.Process.Kill()                              // it may have left its group
+	_ = r.in.Close()
+	_ = r.pipe.Close()
 }
 
 // readLine reads a line of limited length.
@@ -172,9 +181,8 @@ func (p *program) kill() string {
 		return ""
 	}
 	p.copy = nil
-	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
-	_ = r.in.Close()
-	_ = r.cmd.Wait() // that it was killed
+	r.end()
+	_ = r.cmd.Wait() // that it was killed; it waits one second for those who hold standard error open
 	if text := r.stderr.String(); text != "" {
 		return "; standard error ends with " + quoted([]byte(text))
 	}

@@ -6,8 +6,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,6 +88,51 @@ func TestACallThatIsGivenUpEndsItsCopy(t *testing.T) {
 	if err := c.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
+}
+
+// A program may leave a process in a session of its own behind, which no signal to the program's group reaches, and which
+// holds the program's output and standard error open.
+func TestAProgramWhoseDescendantKeepsItsOutputOpenEndsWithItsCall(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{"one that hangs": "exec cat", "one that dies": "exit 3"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			script := `cd "$1"; mkfifo begun; setsid sh -c 'echo $$ > pid; : > begun; sleep 20; : > ended' & : < begun
+				read line; echo '{"id":1}'; read line; ` + end
+			c, err := executable.New(executable.Settings{Command: []string{"sh", "-c", script, "sh", dir}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { killSession(t, dir) })
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if err := c.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+			c.Close()
+			if _, err := os.Stat(filepath.Join(dir, "ended")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the call lasted as long as the descendant: %v", err)
+			}
+		})
+	}
+}
+
+// killSession kills the processes of the session whose leader wrote its ID into a folder.
+func killSession(t *testing.T, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(-id, syscall.SIGKILL) // it may have ended
 }
 
 func TestLinesComeBackWithTheirTimes(t *testing.T) {
