@@ -145,6 +145,7 @@ func TestNothingHidesFromTheRules(t *testing.T) {
 		"by a privileged that is no bool":  head + "spec: {privileged: 'true'}",
 		"by a label of a template of pods": head + "spec: {template: {metadata: {labels: {benchmark-ai.dev/run: other}}}}",
 		"as another queue":                 head + "spec: {runPolicy: {schedulingPolicy: {queue: other}}}",
+		"by a token that is no bool":       head + "spec: {automountServiceAccountToken: 'true'}",
 	} {
 		if _, problems := manifest.Read(text); len(problems) == 0 {
 			t.Errorf("%s: nothing is said", name)
@@ -159,6 +160,31 @@ func TestNothingHidesFromTheRules(t *testing.T) {
 		if _, problems := manifest.Read(text); len(problems) > 0 {
 			t.Errorf("%s: %v", name, problems)
 		}
+	}
+}
+
+func TestAWorkflowMakesNoObjectsBesideItsPods(t *testing.T) {
+	const head = "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: a}\n"
+	const resource = "resource: {action: create, manifest: 'kind: Pod'}"
+	for name, text := range map[string]string{
+		"by a template":                      head + "spec: {templates: [{name: main, " + resource + "}]}",
+		"by a template within a step":        head + "spec: {templates: [{name: main, steps: [[{name: a, inline: {" + resource + "}}]]}]}",
+		"by a template within a task":        head + "spec: {templates: [{name: main, dag: {tasks: [{name: a, inline: {" + resource + "}}]}}]}",
+		"by the defaults of templates":       head + "spec: {templateDefaults: {" + resource + "}}",
+		"by a template of the cluster":       head + "spec: {templates: [{name: main, steps: [[{name: a, templateRef: {name: b, template: c}}]]}]}",
+		"by a hook of the cluster":           head + "spec: {hooks: {exit: {templateRef: {name: b, template: c, clusterScope: true}}}}",
+		"by a workflow of the cluster":       head + "spec: {workflowTemplateRef: {name: b, clusterScope: true}}",
+		"by a template for other workflows":  "apiVersion: argoproj.io/v1alpha1\nkind: WorkflowTemplate\nmetadata: {name: a}\nspec: {templates: [{name: main, " + resource + "}]}",
+		"by a template of a later version":   "apiVersion: argoproj.io/v1\nkind: Workflow\nmetadata: {name: a}\nspec: {templates: [{name: main, " + resource + "}]}",
+		"by a trigger that an event reaches": "apiVersion: argoproj.io/v1alpha1\nkind: Sensor\nmetadata: {name: a}\nspec: {triggers: [{template: {k8s: {source: {resource: {kind: Pod}}}}}]}",
+	} {
+		if _, problems := manifest.Read(text); len(problems) == 0 {
+			t.Errorf("%s: nothing is said", name)
+		}
+	}
+	const field = "spec: {templates: [{name: main, container: {env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]}}]}"
+	if _, problems := manifest.Read(head + field); len(problems) > 0 {
+		t.Errorf("the name of a resource is not a template: %v", problems)
 	}
 }
 

@@ -164,19 +164,27 @@ func (w *walker) entry(key, value *node, parent string) {
 		w.problems = append(w.problems,
 			value.problem(fault.PodRule,
 				fmt.Sprintf("a Service of type %s is reached from outside of the cluster, or leads there", value.text()), "leave type out"))
-	case name == "automountServiceAccountToken" && value.value == true:
+	case name == "automountServiceAccountToken" && value.value != false:
 		w.problems = append(w.problems, key.problem(fault.PodRule, "pods of runs have no token of the cluster", "leave it out"))
 	case name == "namespace" && parent != "metadata" && value.text() != "":
 		w.problems = append(w.problems,
 			value.problem(fault.ObjectNamespace,
 				fmt.Sprintf("names the namespace %q; all objects of a run are in that of the platform", value.text()),
 				"leave namespace out"))
-	case name == "resource" && w.document.Kind() == "Workflow" && parent == "templates":
+	case w.ofArgo() && name == "resource" && !value.isText(): // of a template, wherever it is; a text names a field
 		w.problems = append(w.problems,
 			key.problem(fault.PodRule, "a template of a workflow that makes objects of its own is not for runs",
 				"write the object into the manifest"))
+	case w.ofArgo() && (name == "templateRef" || name == "workflowTemplateRef"):
+		w.problems = append(w.problems,
+			key.problem(fault.PodRule, fmt.Sprintf("%s names a template of the cluster, and no rule of runs holds for it", name),
+				"write the template into the manifest"))
 	}
 }
+
+// ofArgo reports whether the document is an object of Argo, whose templates may be the value of
+// several keys, and within steps and tasks.
+func (w *walker) ofArgo() bool { return strings.HasPrefix(w.document.APIVersion(), "argoproj.io/") }
 
 // label looks at a label or an annotation.
 func (w *walker) label(key *node) {
