@@ -176,6 +176,10 @@ func TestAWorkflowMakesNoObjectsBesideItsPods(t *testing.T) {
 		"by a workflow of the cluster":       head + "spec: {workflowTemplateRef: {name: b, clusterScope: true}}",
 		"by a template for other workflows":  "apiVersion: argoproj.io/v1alpha1\nkind: WorkflowTemplate\nmetadata: {name: a}\nspec: {templates: [{name: main, " + resource + "}]}",
 		"by a template of a later version":   "apiVersion: argoproj.io/v1\nkind: Workflow\nmetadata: {name: a}\nspec: {templates: [{name: main, " + resource + "}]}",
+		"by a key in capitals":               head + "spec: {templates: [{name: main, steps: [[{name: a, inline: {RESOURCE: {action: create}}}]]}]}",
+		"by a key in other letters":          head + "spec: {templates: [{name: main, steps: [[{name: a, inline: {re\u017fource: {action: create}}}]]}]}",
+		"by an account in capitals":          head + "spec: {templates: [{name: main, steps: [[{name: a, inline: {ServiceAccountName: admin}}]]}]}",
+		"by a Secret with a Name":            head + "spec: {templates: [{name: main, steps: [[{name: a, inline: {s3: {accessKeySecret: {Name: keys}}}}]]}]}",
 		"by a trigger that an event reaches": "apiVersion: argoproj.io/v1alpha1\nkind: Sensor\nmetadata: {name: a}\nspec: {triggers: [{template: {k8s: {source: {resource: {kind: Pod}}}}}]}",
 	} {
 		if _, problems := manifest.Read(text); len(problems) == 0 {
@@ -185,6 +189,9 @@ func TestAWorkflowMakesNoObjectsBesideItsPods(t *testing.T) {
 	const field = "spec: {templates: [{name: main, container: {env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]}}]}"
 	if _, problems := manifest.Read(head + field); len(problems) > 0 {
 		t.Errorf("the name of a resource is not a template: %v", problems)
+	}
+	if _, problems := manifest.Read(head + "spec: {podMetadata: {labels: {Name: x, Resource: y}}}"); len(problems) > 0 {
+		t.Errorf("a label is no key: %v", problems)
 	}
 }
 

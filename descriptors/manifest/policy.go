@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -154,6 +155,10 @@ func (w *walker) entry(key, value *node, parent string) {
 	case parent == "labels" || parent == "annotations" || parent == "matchLabels":
 		w.label(key)
 		return
+	case w.ofArgo() && w.misspelled(name) != "":
+		known := w.misspelled(name)
+		w.problems = append(w.problems,
+			key.problem(fault.PodRule, fmt.Sprintf("Argo reads %s as %s", name, known), "write "+known))
 	case no && (name == "privileged" || strings.HasPrefix(name, "host")) && value.value == false:
 		return
 	case no:
@@ -185,6 +190,24 @@ func (w *walker) entry(key, value *node, parent string) {
 // ofArgo reports whether the document is an object of Argo, whose templates may be the value of
 // several keys, and within steps and tasks.
 func (w *walker) ofArgo() bool { return strings.HasPrefix(w.document.APIVersion(), "argoproj.io/") }
+
+// misspelled returns the key of a rule that differs from name in capitals alone, or "". Argo reads
+// the steps of a template with a decoder that ignores them.
+func (w *walker) misspelled(name string) string {
+	others := []string{
+		"resource", "templateRef", "workflowTemplateRef", "automountServiceAccountToken", "namespace", "capabilities", "add",
+		"labels", "annotations", "name", "claimName",
+	}
+	if _, known := w.forbidden[name]; known || slices.Contains(others, name) {
+		return ""
+	}
+	for _, known := range slices.Concat(others, slices.Sorted(maps.Keys(w.forbidden))) {
+		if strings.EqualFold(name, known) {
+			return known
+		}
+	}
+	return ""
+}
 
 // label looks at a label or an annotation.
 func (w *walker) label(key *node) {
