@@ -130,6 +130,59 @@ metadata: {name: mine}
 	}
 }
 
+func TestASourceOfAClaimIsAReferenceToAClaim(t *testing.T) {
+	const pod = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {volumes: [{name: d, ephemeral: {volumeClaimTemplate: {spec: %}}}]}}}\n"
+	const source = "{accessModes: [ReadWriteOnce], dataSource: {kind: PersistentVolumeClaim, name: theirs}}"
+	for name, text := range map[string]string{
+		"of an ephemeral volume":       strings.Replace(pod, "%", source, 1),
+		"as a reference":               strings.Replace(pod, "%", "{dataSourceRef: {apiGroup: '', kind: PersistentVolumeClaim, name: theirs}}", 1),
+		"of a Workflow":                "{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: a}, spec: {volumeClaimTemplates: [{metadata: {name: d}, spec: " + source + "}]}}",
+		"of a StatefulSet":             "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {volumeClaimTemplates: [{metadata: {name: d}, spec: " + source + "}]}}",
+		"of a claim among the objects": "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: mine}, spec: " + source + "}",
+	} {
+		all, problems := manifest.Read(text)
+		refs := manifest.References(all)
+		if len(problems) > 0 || len(refs) != 1 || refs[0].Kind != "PersistentVolumeClaim" || refs[0].Name != "theirs" {
+			t.Errorf("%s: %v %v", name, refs, problems)
+		}
+	}
+	for name, spec := range map[string]string{
+		"from a snapshot":                 "{dataSource: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: theirs}}",
+		"from a populator":                "{dataSourceRef: {apiGroup: example.com, kind: PersistentVolumeClaim, name: theirs}}",
+		"of a volume with a name":         "{accessModes: [ReadWriteOnce], volumeName: pv-1}",
+		"of a volume with a label":        "{accessModes: [ReadWriteOnce], selector: {matchLabels: {team: b}}}",
+		"from a claim of another group":   "{dataSource: {apiGroup: example.com, kind: PersistentVolumeClaim, name: theirs}}",
+		"from a claim of another team":    "{dataSourceRef: {kind: PersistentVolumeClaim, name: theirs, namespace: other}}",
+		"from a claim of the platform's":  "{dataSource: {kind: PersistentVolumeClaim, name: bai-r1-1-data}}",
+		"from what says its name by list": "{dataSource: {kind: [PersistentVolumeClaim], name: theirs}}",
+	} {
+		if _, problems := manifest.Read(strings.Replace(pod, "%", spec, 1)); len(problems) == 0 {
+			t.Errorf("%s: nothing is said", name)
+		}
+	}
+}
+
+func TestAnObjectOfTheManifestHidesNoReferenceThatKeepsItsName(t *testing.T) {
+	all, _ := manifest.Read(job + `      priorityClassName: high
+      volumes:
+      - {name: a, secret: {secretName: aws}}
+      - {name: b, persistentVolumeClaim: {claimName: theirs}}
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}}
+---
+{apiVersion: example.com/v1, kind: Secret, metadata: {name: aws}}
+---
+{apiVersion: example.com/v1, kind: PersistentVolumeClaim, metadata: {name: theirs}}
+`)
+	var got []string
+	for _, r := range manifest.References(all) {
+		got = append(got, r.Kind+" "+r.Name)
+	}
+	if diff := cmp.Diff([]string{"PriorityClass high", "Secret aws", "PersistentVolumeClaim theirs"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestNothingHidesFromTheRules(t *testing.T) {
 	const head = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n"
 	for name, text := range map[string]string{

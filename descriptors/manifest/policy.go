@@ -40,6 +40,7 @@ func forbidden() map[string]string {
 		"flocker": none, "gitRepo": none,
 		"podSpecPatch": "write it into the templates", "schedulingPolicy": "write hardware.queue and hardware.priority in the descriptor",
 		"nodePort": none, "externalName": none, "loadBalancerIP": none,
+		"volumeName": none, // of a claim
 	}
 }
 
@@ -135,7 +136,7 @@ func (w *walker) walk(n *node, key string, data bool) {
 		name := n.key(i)
 		inside := data || value.isText() && (name == "value" || name == "command" || name == "args") || w.isData(n, name)
 		if !inside {
-			w.entry(n.keys[i], value, key)
+			w.entry(n, i, key)
 			w.reference(value, name)
 		}
 		w.walk(value, name, inside)
@@ -147,48 +148,72 @@ func (w *walker) isData(n *node, name string) bool {
 	return n == w.document.root && w.document.Kind() == "ConfigMap" && (name == "data" || name == "binaryData")
 }
 
-// entry looks at one key of a map that is the value of parent.
-func (w *walker) entry(key, value *node, parent string) {
-	name := key.text()
+// entry looks at entry i of a map that is the value of parent.
+func (w *walker) entry(n *node, i int, parent string) {
+	key, value, name := n.keys[i], n.values[i], n.key(i)
 	remedy, no := w.forbidden[name]
 	switch {
 	case parent == "labels" || parent == "annotations" || parent == "matchLabels":
 		w.label(key)
-		return
-	case w.ofArgo() && w.misspelled(name) != "":
-		known := w.misspelled(name)
-		w.problems = append(w.problems,
-			key.problem(fault.PodRule, fmt.Sprintf("Argo reads %s as %s", name, known), "write "+known))
 	case no && (name == "privileged" || strings.HasPrefix(name, "host")) && value.value == false:
-		return
 	case no:
-		w.problems = append(w.problems, key.problem(fault.PodRule, fmt.Sprintf("%s is not for runs", name), remedy))
+		w.refuse(key, fmt.Sprintf("%s is not for runs", name), remedy)
 	case parent == "capabilities" && name == "add" && len(value.values) > 0:
-		w.problems = append(w.problems, key.problem(fault.PodRule, "pods of runs get no capabilities", "leave it out"))
+		w.refuse(key, "pods of runs get no capabilities", "leave it out")
 	case w.document.Kind() == "Service" && parent == "spec" && name == "type" && value.text() != "ClusterIP":
-		w.problems = append(w.problems,
-			value.problem(fault.PodRule,
-				fmt.Sprintf("a Service of type %s is reached from outside of the cluster, or leads there", value.text()), "leave type out"))
+		w.refuse(value, fmt.Sprintf("a Service of type %s is reached from outside of the cluster, or leads there", value.text()),
+			"leave type out")
 	case name == "automountServiceAccountToken" && value.value != false:
-		w.problems = append(w.problems, key.problem(fault.PodRule, "pods of runs have no token of the cluster", "leave it out"))
+		w.refuse(key, "pods of runs have no token of the cluster", "leave it out")
 	case name == "namespace" && parent != "metadata" && value.text() != "":
 		w.problems = append(w.problems,
 			value.problem(fault.ObjectNamespace,
 				fmt.Sprintf("names the namespace %q; all objects of a run are in that of the platform", value.text()),
 				"leave namespace out"))
-	case w.ofArgo() && name == "resource" && !value.isText(): // of a template, wherever it is; a text names a field
-		w.problems = append(w.problems,
-			key.problem(fault.PodRule, "a template of a workflow that makes objects of its own is not for runs",
-				"write the object into the manifest"))
-	case w.ofArgo() && (name == "templateRef" || name == "workflowTemplateRef"):
-		w.problems = append(w.problems,
-			key.problem(fault.PodRule, fmt.Sprintf("%s names a template of the cluster, and no rule of runs holds for it", name),
-				"write the template into the manifest"))
+	case w.ofArgo():
+		w.argo(key, value)
+	}
+	w.claim(n, i)
+}
+
+func (w *walker) refuse(at *node, message, remedy string) {
+	w.problems = append(w.problems, at.problem(fault.PodRule, message, remedy))
+}
+
+// claim looks at a key that may say which data, or which volume, a claim has.
+func (w *walker) claim(n *node, i int) {
+	switch name, value := n.key(i), n.values[i]; {
+	case isDataSource(name) && value.get("kind") != nil && !isClaim(value.get("apiGroup").text(), value.get("kind").text()):
+		w.refuse(n.keys[i], name+" is something else than a claim", "name a "+claimKind+" that the settings allow")
+	case name == "selector" && n.get("accessModes") != nil:
+		w.refuse(n.keys[i], "a claim of a run takes no volume of its choice", "leave it out")
 	}
 }
 
-// ofArgo reports whether the document is an object of Argo, whose templates may be the value of
-// several keys, and within steps and tasks.
+// claimKind is the kind of a claim of a volume, in the core group.
+const claimKind = "PersistentVolumeClaim"
+
+func isClaim(group, kind string) bool { return group == "" && kind == claimKind }
+
+// isDataSource reports whether a key says from what a new claim has its data.
+func isDataSource(key string) bool { return key == "dataSource" || key == "dataSourceRef" }
+
+// argo looks at a key of an object of Argo, whose templates may be the value of several keys, and
+// within steps and tasks.
+func (w *walker) argo(key, value *node) {
+	name := key.text()
+	known := w.misspelled(name)
+	switch {
+	case known != "":
+		w.refuse(key, fmt.Sprintf("Argo reads %s as %s", name, known), "write "+known)
+	case name == "resource" && !value.isText(): // a text is the name of a field
+		w.refuse(key, "a template of a workflow that makes objects of its own is not for runs", "write the object into the manifest")
+	case name == "templateRef" || name == "workflowTemplateRef":
+		w.refuse(key, fmt.Sprintf("%s names a template of the cluster, and no rule of runs holds for it", name),
+			"write the template into the manifest")
+	}
+}
+
 func (w *walker) ofArgo() bool { return strings.HasPrefix(w.document.APIVersion(), "argoproj.io/") }
 
 // misspelled returns the key of a rule that differs from name in capitals alone, or "". Argo reads
@@ -196,7 +221,7 @@ func (w *walker) ofArgo() bool { return strings.HasPrefix(w.document.APIVersion(
 func (w *walker) misspelled(name string) string {
 	others := []string{
 		"resource", "templateRef", "workflowTemplateRef", "automountServiceAccountToken", "namespace", "capabilities", "add",
-		"labels", "annotations", "name", "claimName",
+		"labels", "annotations", "name", "claimName", "dataSource", "dataSourceRef", "apiGroup", "kind", "accessModes", "selector",
 	}
 	if _, known := w.forbidden[name]; known || slices.Contains(others, name) {
 		return ""
@@ -240,23 +265,29 @@ func (w *walker) reference(value *node, key string) {
 	case strings.Contains(lower, "secret") && value.isMap: // secretKeyRef, and an artifact's accessKeySecret
 		add(value.get("name"), "Secret", false)
 	case lower == "claimname":
-		add(value, "PersistentVolumeClaim", false)
+		add(value, claimKind, false)
+	case isDataSource(key) && isClaim(value.get("apiGroup").text(), value.get("kind").text()):
+		add(value.get("name"), claimKind, false)
 	case strings.Contains(lower, "priorityclass"):
 		add(value, "PriorityClass", false)
 	}
 }
 
-// References returns the objects of the cluster that documents name, and none of them is.
+// References returns the objects of the cluster that documents name. A claim among the documents
+// is none of them, since its references follow its name.
 func References(all []Document) []Reference {
 	own := map[string]bool{}
 	for _, d := range all {
-		own[d.Kind()+" "+d.Name()] = true
+		if d.APIVersion() == "v1" && d.Kind() == claimKind {
+			own[d.Name()] = true
+		}
 	}
 	var references []Reference
 	for _, d := range all {
 		w := walker{document: d}
 		w.walk(d.root, "", false)
-		references = append(references, slices.DeleteFunc(w.references, func(r Reference) bool { return own[r.Kind+" "+r.Name] })...)
+		isOwn := func(r Reference) bool { return r.Kind == claimKind && own[r.Name] }
+		references = append(references, slices.DeleteFunc(w.references, isOwn)...)
 	}
 	return references
 }

@@ -97,6 +97,20 @@ func TestNamesBeginWithTheAttemptAndStayDifferent(t *testing.T) {
 	}
 }
 
+func TestASourceOfAClaimFollowsTheNameOfTheClaim(t *testing.T) {
+	all, problems := manifest.Read("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: conf}}\n---\n{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: copy}, " +
+		"spec: {dataSource: {kind: PersistentVolumeClaim, name: conf}, dataSourceRef: {kind: PersistentVolumeClaim, name: other}}}\n---\n{apiVersion: batch/v1, kind: Job, metadata: {name: train}}")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := map[string]any{
+		"dataSource": map[string]any{"kind": "PersistentVolumeClaim", "name": "bai-r1-1-conf"}, "dataSourceRef": map[string]any{"kind": "PersistentVolumeClaim", "name": "other"},
+	}
+	if diff := cmp.Diff(want, inject.NamesOf("bai-r1-1", 0, all, 2).Rename(all[1].Object["spec"])); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestReferencesToObjectsOfTheManifestFollowTheirNames(t *testing.T) {
 	all, _ := manifest.Read("{apiVersion: v1, kind: ConfigMap, metadata: {name: conf}}\n---\n{apiVersion: v1, kind: Service, metadata: {name: conf}}\n---\n" +
 		"{apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: {subdomain: conf, volumes: [{configMap: {name: conf}}, {configMap: {name: other}}], env: [{valueFrom: {configMapKeyRef: {name: conf, key: conf}}}], name: conf}}")

@@ -55,7 +55,8 @@ func shorten(name string) string {
 func referenceKinds() map[string]string {
 	return map[string]string{
 		"configMap": "ConfigMap", "configMapRef": "ConfigMap", "configMapKeyRef": "ConfigMap",
-		"claimName": "PersistentVolumeClaim", "subdomain": "Service", "serviceName": "Service",
+		"claimName": "PersistentVolumeClaim", "dataSource": "PersistentVolumeClaim", "dataSourceRef": "PersistentVolumeClaim",
+		"subdomain": "Service", "serviceName": "Service",
 	}
 }
 
