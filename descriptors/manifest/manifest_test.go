@@ -198,6 +198,7 @@ func TestNothingHidesFromTheRules(t *testing.T) {
 		"by a privileged that is no bool":  head + "spec: {privileged: 'true'}",
 		"by a label of a template of pods": head + "spec: {template: {metadata: {labels: {benchmark-ai.dev/run: other}}}}",
 		"as another queue":                 head + "spec: {runPolicy: {schedulingPolicy: {queue: other}}}",
+		"by the namespace of a template":   head + "spec: {template: {metadata: {namespace: other}}}",
 		"by a token that is no bool":       head + "spec: {automountServiceAccountToken: 'true'}",
 	} {
 		if _, problems := manifest.Read(text); len(problems) == 0 {

@@ -165,7 +165,7 @@ func (w *walker) entry(n *node, i int, parent string) {
 			"leave type out")
 	case name == "automountServiceAccountToken" && value.value != false:
 		w.refuse(key, "pods of runs have no token of the cluster", "leave it out")
-	case name == "namespace" && parent != "metadata" && value.text() != "":
+	case name == "namespace" && n != w.document.root.get("metadata") && value.text() != "": // identity has looked at that
 		w.problems = append(w.problems,
 			value.problem(fault.ObjectNamespace,
 				fmt.Sprintf("names the namespace %q; all objects of a run are in that of the platform", value.text()),
