@@ -21,6 +21,9 @@ import (
 // VolumeSecretFile begins the names of volumes with one file each, whose content is a value of a user's Secret.
 const VolumeSecretFile = "secret-file-"
 
+// VolumeUser begins the names of the volumes of a descriptor.
+const VolumeUser = "volume-"
+
 // Labels that every object of a run carries. The drivers never touch an object without LabelRun.
 const (
 	LabelRun      = "benchmark-ai.dev/run"

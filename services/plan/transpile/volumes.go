@@ -2,7 +2,6 @@ package transpile
 
 import (
 	"cmp"
-	"fmt"
 	"path"
 	"strconv"
 
@@ -178,7 +177,7 @@ func claims(builders []builder) ([]cluster.Object, error) {
 func (b builder) volumeClaimName(i int) string { return b.names.Shared(volumeName(i)) }
 
 // volumeName returns the name of volume i of a descriptor in pods.
-func volumeName(i int) string { return fmt.Sprintf("volume-%d", i) }
+func volumeName(i int) string { return cluster.VolumeUser + strconv.Itoa(i) }
 
 // mountsVolume reports whether the role's pods mount a volume.
 func (b builder) mountsVolume(v descriptors.Volume) bool {

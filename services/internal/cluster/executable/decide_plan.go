@@ -76,9 +76,26 @@ func unsupported(j *batchv1.Job) string {
 	if benchmark := spec.Containers[0]; len(ownCommand(benchmark.Command))+len(benchmark.Args) == 0 {
 		return "an engine of kind exec runs no images: add ml.benchmark_code"
 	}
+	return unsupportedPart(spec)
+}
+
+// unsupportedPart returns which part of a pod, beside its command, is not brought here, or "".
+// The platform's entrypoint, which reads what parsers read, is not there either.
+func unsupportedPart(spec corev1.PodSpec) string {
 	for _, e := range spec.Containers[0].Env {
-		if e.ValueFrom != nil && !ofPlatform(e.Name) {
+		switch {
+		case e.Name == pod.EnvParsers:
+			return "an engine of kind exec runs no parsers: leave out output.parsers"
+		case e.ValueFrom != nil && !ofPlatform(e.Name):
 			return fmt.Sprintf("an engine of kind exec has no secrets: leave out %s", e.Name)
+		}
+	}
+	for _, v := range spec.Volumes {
+		switch {
+		case strings.HasPrefix(v.Name, cluster.VolumeSecretFile):
+			return "an engine of kind exec has no secrets: leave out env.secret_files"
+		case strings.HasPrefix(v.Name, cluster.VolumeUser):
+			return "an engine of kind exec has no volumes: leave out volumes"
 		}
 	}
 	return ""

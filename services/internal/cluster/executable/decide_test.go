@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 func exampleJob() *batchv1.Job {
@@ -66,6 +67,13 @@ func TestAPlanHasTheBenchmarkWithoutThePlatformsOwnParts(t *testing.T) {
 	}
 }
 
+// addVolume adds a volume to the pod of a Job, and mounts it in the benchmark.
+func addVolume(j *batchv1.Job, name string, source corev1.VolumeSource) {
+	t := &j.Spec.Template.Spec
+	t.Volumes = append(t.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	t.Containers[0].VolumeMounts = append(t.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/mnt"})
+}
+
 func TestJobsThatAProgramCannotRunAreRefused(t *testing.T) {
 	t.Parallel()
 	two := int32(2)
@@ -76,6 +84,16 @@ func TestJobsThatAProgramCannotRunAreRefused(t *testing.T) {
 		"leave out steps":             func(j *batchv1.Job) { j.Spec.Template.Spec.Containers = make([]corev1.Container, 2) },
 		"add ml.benchmark_code":       func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Command = nil },
 		"no secrets: leave out TOKEN": func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Env[0].Name = "TOKEN" },
+		"leave out output.parsers": func(j *batchv1.Job) {
+			c := &j.Spec.Template.Spec.Containers[0]
+			c.Env = append(c.Env, corev1.EnvVar{Name: pod.EnvParsers, Value: `[{"kind":"iperf3"}]`})
+		},
+		"no secrets: leave out env.secret_files": func(j *batchv1.Job) {
+			addVolume(j, cluster.VolumeSecretFile+"0", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "aws"}})
+		},
+		"no volumes: leave out volumes": func(j *batchv1.Job) {
+			addVolume(j, cluster.VolumeUser+"0", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+		},
 	} {
 		j := exampleJob()
 		change(j)
