@@ -42,21 +42,34 @@ func newPlan(j *batchv1.Job, v values, uid string, now time.Time) (*commandPlan,
 	if text := j.Annotations[cluster.AnnotationCustomParams]; text != "" {
 		p.CustomParams = json.RawMessage(text)
 	}
-	mounts := p.addFiles(spec, benchmark, v)
-	for _, arg := range slices.Concat(ownCommand(benchmark.Command), benchmark.Args) {
-		p.Command = append(p.Command, relocate(arg, mounts))
-	}
-	for _, e := range benchmark.Env {
-		if e.ValueFrom == nil && !ofPlatform(e.Name) {
-			p.Env = append(p.Env, envVar{e.Name, relocate(e.Value, mounts)})
-		}
-	}
+	p.setProcess(benchmark, p.addFiles(spec, benchmark, v))
 	p.Pull = pullOf(spec, v)
 	p.Record = record{
 		Scope: j.Namespace, Job: j.Name, UID: uid, Created: now.UTC(), Labels: j.Labels,
 		Annotations: j.Spec.Template.Annotations, Image: benchmark.Image,
 	}
 	return p, nil
+}
+
+// setProcess sets the command and the environment of the benchmark. References to variables are
+// replaced as Kubernetes does, by their values, for which the paths of volumes are replaced before.
+func (p *commandPlan) setProcess(c corev1.Container, mounts []fileMount) {
+	vars := make(map[string]string, len(c.Env))
+	expand := func(text string) string {
+		return relocate(cluster.Expand(text, func(name string) (string, bool) { v, ok := vars[name]; return v, ok }), mounts)
+	}
+	for _, e := range c.Env {
+		if e.ValueFrom != nil {
+			continue
+		}
+		vars[e.Name] = expand(e.Value)
+		if !ofPlatform(e.Name) {
+			p.Env = append(p.Env, envVar{e.Name, vars[e.Name]})
+		}
+	}
+	for _, arg := range slices.Concat(ownCommand(c.Command), c.Args) {
+		p.Command = append(p.Command, expand(arg))
+	}
 }
 
 // unsupported returns why a Job cannot be run here, or "".
@@ -124,8 +137,8 @@ func ownCommand(command []string) []string {
 // ofPlatform reports whether a variable is for the platform's own programs in the pod, which
 // are not there.
 func ofPlatform(name string) bool {
-	return strings.HasPrefix(name, "BAI_") || strings.HasPrefix(name, "BENCHMARK_AI") && name != "BENCHMARK_AI_RUN" &&
-		name != "BENCHMARK_AI_ATTEMPT"
+	forBenchmark := []string{pod.EnvRun, pod.EnvAttempt, pod.EnvScripts}
+	return (strings.HasPrefix(name, "BAI_") || strings.HasPrefix(name, "BENCHMARK_AI")) && !slices.Contains(forBenchmark, name)
 }
 
 // fileMount is where a volume of files lies in the pod, and in the folder of the program.

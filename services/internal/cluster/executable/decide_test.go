@@ -67,6 +67,45 @@ func TestAPlanHasTheBenchmarkWithoutThePlatformsOwnParts(t *testing.T) {
 	}
 }
 
+func TestAPlanHasTheVariablesPutInAsKubernetesDoes(t *testing.T) {
+	t.Parallel()
+	j := exampleJob()
+	c := &j.Spec.Template.Spec.Containers[0]
+	c.Command = []string{
+		"/bai/bin/bai-pod", "exec", "--", "/bin/$(NAME)", "--out=$(OUT)", "$(BENCHMARK_AI_RUN)", "$(BAI_SCRIPTS_PATH)/run.sh", "$(LATER)", "--file=$(SCRIPT)", "$(DIR)/benchmark",
+		"$(NONE)", "$(BAI_POD_UID)", "pid $$$$", "$$(OUT)", "$OUT",
+	}
+	c.Env = append(
+		c.Env, corev1.EnvVar{Name: pod.EnvScripts, Value: pod.ScriptsDir}, corev1.EnvVar{Name: "NAME", Value: "bench"}, corev1.EnvVar{Name: "OUT", Value: "/tmp/$(NAME)-$(LATER)-$$(NAME)"},
+		corev1.EnvVar{Name: "LATER", Value: "later"}, corev1.EnvVar{Name: "SCRIPT", Value: "/bai/script/benchmark"}, corev1.EnvVar{Name: "DIR", Value: "/bai/script"},
+	)
+	v := values{configMaps: map[string]*corev1.ConfigMap{"c": {Data: map[string]string{"benchmark": "echo $(NAME) $$"}}}}
+	got, err := newPlan(j, v, "u1", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := commandPlan{
+		Command: []string{
+			"/bin/bench", "--out=/tmp/bench-$(LATER)-$(NAME)", "r1", "/bai/scripts/run.sh", "later", "--file={dir}/script/benchmark", "{dir}/script/benchmark",
+			"$(NONE)", "$(BAI_POD_UID)", "pid $$", "$(OUT)", "$OUT",
+		},
+		Env: []envVar{
+			{"BENCHMARK_AI_RUN", "r1"},
+			{"SIZE", "1K"},
+			{"BAI_SCRIPTS_PATH", "/bai/scripts"},
+			{"NAME", "bench"},
+			{"OUT", "/tmp/bench-$(LATER)-$(NAME)"},
+			{"LATER", "later"},
+			{"SCRIPT", "{dir}/script/benchmark"},
+			{"DIR", "{dir}/script"},
+		},
+		Files: []file{{"script/benchmark", "echo $(NAME) $$", 0o555}},
+	}
+	if diff := cmp.Diff(want, commandPlan{Command: got.Command, Env: got.Env, Files: got.Files}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // addVolume adds a volume to the pod of a Job, and mounts it in the benchmark.
 func addVolume(j *batchv1.Job, name string, source corev1.VolumeSource) {
 	t := &j.Spec.Template.Spec

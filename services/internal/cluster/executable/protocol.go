@@ -45,8 +45,8 @@ type fault struct {
 
 // commandPlan is how an attempt is run.
 type commandPlan struct {
-	Command []string `json:"command"` // "{dir}" in an element stands for the folder of the files
-	Env     []envVar `json:"env"`
+	Command []string `json:"command"` // with the values of variables; "{dir}" stands for the folder of the files
+	Env     []envVar `json:"env"`     // likewise
 	Files   []file   `json:"files"`
 	Image   string   `json:"image,omitempty"`
 
