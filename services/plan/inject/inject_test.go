@@ -1,6 +1,7 @@
 package inject_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,91 @@ func TestAPodKeepsWhatItSaysAndGetsWhatPodsOfRunsHave(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// ofHost returns a term for nodes with a label.
+func ofHost(key string, values ...string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}
+}
+
+// both returns a term for nodes that two terms mean.
+func both(a, b corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: slices.Concat(a.MatchExpressions, b.MatchExpressions), MatchFields: slices.Concat(a.MatchFields, b.MatchFields)}
+}
+
+func TestAPodIsWhereBothItAndThePlatformSay(t *testing.T) {
+	mine, theirs := corev1.PodAffinityTerm{TopologyKey: "rack"}, corev1.PodAffinityTerm{TopologyKey: "host"}
+	weighted := func(t corev1.PodAffinityTerm) []corev1.WeightedPodAffinityTerm {
+		return []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: t}}
+	}
+	prefer := func(t corev1.NodeSelectorTerm) []corev1.PreferredSchedulingTerm {
+		return []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: t}}
+	}
+	require := func(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
+		return &corev1.NodeSelector{NodeSelectorTerms: terms}
+	}
+	named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}}
+	a, b, x := ofHost("zone", "a"), ofHost("zone", "b"), ofHost("disk", "ssd")
+	for name, row := range map[string]struct{ own, platform, want corev1.Affinity }{
+		"beside the pods that both require": {
+			corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{mine}}},
+			corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{theirs}}},
+			corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{mine, theirs}}},
+		},
+		"beside pods that it prefers, and that the platform requires": {
+			corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted(mine)}},
+			corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{theirs}}},
+			corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: weighted(mine), RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{theirs},
+			}},
+		},
+		"apart from pods of either": {
+			corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted(mine)}},
+			corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted(theirs)}},
+			corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: slices.Concat(weighted(mine), weighted(theirs))}},
+		},
+		"on nodes that each prefers": {
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: prefer(a)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: prefer(x)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: slices.Concat(prefer(a), prefer(x))}},
+		},
+		"on nodes that it requires, and among them those that the platform prefers": {
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(a)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: prefer(x)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: require(a), PreferredDuringSchedulingIgnoredDuringExecution: prefer(x),
+			}},
+		},
+		"on nodes that a term of each means": {
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(a, b)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(x, named)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(both(a, x), both(a, named), both(b, x), both(b, named))}},
+		},
+		"on no node that an empty term means, which means none": {
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(corev1.NodeSelectorTerm{}, a)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(x)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(corev1.NodeSelectorTerm{}, both(a, x))}},
+		},
+		"where the platform says, if it says nothing": {
+			corev1.Affinity{},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(x)}},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(x)}},
+		},
+		"where it says, if the platform says nothing": {
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(a)}},
+			corev1.Affinity{},
+			corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: require(a)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, platform := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}, Affinity: &row.own}}, platformPod()
+			platform.Spec.Affinity = &row.platform
+			inject.AddParts(&own, inject.MeasuredOf(&own.Spec, "main"), platform)
+			if diff := cmp.Diff(&row.want, own.Spec.Affinity); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

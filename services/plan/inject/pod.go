@@ -68,33 +68,6 @@ func schedule(spec, ours *corev1.PodSpec) {
 	}
 }
 
-// affinity returns what both say.
-func affinity(own, ours *corev1.Affinity) *corev1.Affinity {
-	if own == nil || ours == nil {
-		if own == nil {
-			return ours
-		}
-		return own
-	}
-	both := own.DeepCopy()
-	if theirs := ours.PodAntiAffinity; theirs != nil && both.PodAntiAffinity != nil {
-		a := both.PodAntiAffinity
-		a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution,
-			theirs.RequiredDuringSchedulingIgnoredDuringExecution...)
-		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
-			theirs.PreferredDuringSchedulingIgnoredDuringExecution...)
-	} else if theirs != nil {
-		both.PodAntiAffinity = theirs
-	}
-	if both.PodAffinity == nil {
-		both.PodAffinity = ours.PodAffinity
-	}
-	if both.NodeAffinity == nil {
-		both.NodeAffinity = ours.NodeAffinity
-	}
-	return both
-}
-
 // secure gives a pod what the platform's security context has and its own does not say.
 func secure(spec, ours *corev1.PodSpec) {
 	if spec.SecurityContext == nil {
