@@ -43,7 +43,7 @@ func (w *watcher) end(
 	p, err := w.docs.always().PutIfAbsent(ctx,
 		always.PendingEnd{
 			Run: a.run, Attempt: a.number, Engine: on.name, Steps: missing, Since: s.Now,
-			Finished: e.Finished, Retried: e.Retried,
+			Ended: verdict.EndedSteps(m.doc.Launched, s), Finished: e.Finished, Retried: e.Retried,
 		})
 	if err != nil {
 		return time.Time{}, err

@@ -17,13 +17,17 @@ import (
 	"github.com/benchmark-ai/bai/services/watcher"
 )
 
-// withAlways gives the pods of a snapshot a step at the end, in a state.
+// withAlways gives the pods of a snapshot step drop at the end, in a state.
 func withAlways(s cluster.Snapshot, state corev1.ContainerState) cluster.Snapshot {
-	restarts := corev1.ContainerRestartPolicyAlways
+	return withStepAtEnd(s, "drop", state)
+}
+
+func withStepAtEnd(s cluster.Snapshot, name string, state corev1.ContainerState) cluster.Snapshot {
+	name, restarts := cluster.ContainerStep+name, corev1.ContainerRestartPolicyAlways
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: cluster.ContainerStep + "drop", RestartPolicy: &restarts})
-		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{Name: cluster.ContainerStep + "drop", State: state})
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name, RestartPolicy: &restarts})
+		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{Name: name, State: state})
 	}
 	return s
 }
@@ -176,4 +180,30 @@ func TestAStepThatRanInAPodWhichIsGoneIsKnownToHaveRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The pods are gone by the time the executor looks, and a step does not run if one that it needs has failed.
+func TestTheExecutorLearnsHowTheStepsEndedForWhichTheEndDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFixture(t)
+		p := w.start(watcher.Settings{})
+		l := launchedRun("r1", 1)
+		l.Always = []string{"save", "drop"}
+		w.cluster.set(refOf(l), withStepAtEnd(withAlways(running(), stepGoing()), "save", stepGoing()))
+		p.deliver(l)
+		time.Sleep(time.Second)
+		w.cluster.set(refOf(l), withStepAtEnd(withAlways(lostWhileRunning(), stepGoing()), "save", stepEnded(3)))
+		time.Sleep(10 * time.Second)
+		p.stop()
+		end, found, err := (always.Documents{Store: w.store}).Pending(t.Context(), "r1", 1)
+		if err != nil || !found {
+			t.Fatalf("no end waits: %v", err)
+		}
+		if diff := cmp.Diff([]always.StepResult{{Name: "save", Problem: "ended with exit code 3"}}, end.Ended); diff != "" {
+			t.Errorf("ended (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"drop"}, end.Steps); diff != "" {
+			t.Errorf("the end waits for (-want +got):\n%s", diff)
+		}
+	})
 }

@@ -106,7 +106,7 @@ func (l *Launcher) runSteps(ctx context.Context, p always.PendingEnd, plan Plan,
 func (p Plan) needsOf(step string) []string {
 	for _, c := range p.mainPod().InitContainers {
 		if c.Name == cluster.ContainerStep+step {
-			return neededSteps(c)
+			return always.Needs(c)
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ func (p Plan) needsOf(step string) []string {
 // prevented that.
 func (l *Launcher) observeSteps(ctx context.Context, p always.PendingEnd, plan Plan, key slots.AttemptKey) (s stepsState, err error) {
 	s = stepsState{
-		Steps: p.Steps, Now: l.deps.Clock(), Since: p.Since, Lost: lostPod,
+		All: plan.alwaysSteps(), Steps: p.Steps, Ended: p.Ended, Now: l.deps.Clock(), Since: p.Since, Lost: lostPod,
 		Pending: cmp.Or(plan.PendingDeadline, maxStepsPending),
 	}
 	s.Longest = s.Pending + l.planner.Pods.MaxTermination() + plan.stepDeadline(plan.alwaysSteps()) + maxTerminationWait

@@ -56,15 +56,6 @@ func (p Plan) stepDeadline(steps []string) time.Duration {
 	return all
 }
 
-// neededSteps returns the steps that the container of a step at the end needs, as its command has them.
-func neededSteps(c corev1.Container) []string {
-	end := slices.Index(c.Command, "--")
-	if end < 4 {
-		return nil
-	}
-	return c.Command[4:end]
-}
-
 // alwaysObjects returns the objects of a pod that runs steps at the end of an attempt, and nothing else: the Secrets and ConfigMaps of the
 // attempt under other names, and its main Job with the containers of the steps, the collector, and in place of the benchmark a program that
 // ends at once, which makes the node end the sidecars. The pod has the claims of the attempt. Its other volumes are empty. Any node with
@@ -148,10 +139,10 @@ func makeAlwaysPod(s *corev1.PodSpec, steps []string, renamed map[string]bool) {
 	}
 }
 
-// withoutNeeds returns the container of a step that needs none but the steps beside it: the others have run before.
+// withoutNeeds returns the container of a step that needs none but the steps beside it: the others have succeeded before.
 func withoutNeeds(c corev1.Container, steps []string) corev1.Container {
 	end := slices.Index(c.Command, "--")
-	needs := slices.DeleteFunc(slices.Clone(neededSteps(c)), func(name string) bool { return !slices.Contains(steps, name) })
+	needs := slices.DeleteFunc(slices.Clone(always.Needs(c)), func(name string) bool { return !slices.Contains(steps, name) })
 	if end >= 0 {
 		c.Command = slices.Concat(c.Command[:min(4, end)], needs, c.Command[end:])
 	}
@@ -160,10 +151,12 @@ func withoutNeeds(c corev1.Container, steps []string) corev1.Container {
 
 // stepsState is what is known of the pods that run the steps of an ended attempt.
 type stepsState struct {
-	Steps []string         // that the end waits for
-	First cluster.Snapshot // of the attempt
-	Own   cluster.Snapshot // of the objects that were made for the steps
-	Made  time.Time        // when these were made; zero if they were not
+	All   []string            // steps at the end of the attempt, in the order in which they run
+	Steps []string            // those that the end waits for
+	Ended []always.StepResult // those that are known to have ended before
+	First cluster.Snapshot    // of the attempt
+	Own   cluster.Snapshot    // of the objects that were made for the steps
+	Made  time.Time           // when these were made; zero if they were not
 	Now   time.Time
 	Since time.Time // since when the end waits
 
@@ -189,7 +182,7 @@ func decideSteps(s stepsState, needs func(step string) []string) stepsAction {
 			return stepsAction{Stop: true}
 		}
 	}
-	results, missing := resultsOf(s.Steps, s.First.Pods, needs)
+	results, missing := resultsOf(s, s.First.Pods, needs)
 	if len(missing) == 0 {
 		return stepsAction{Results: &always.Results{Steps: results}}
 	}
@@ -201,7 +194,7 @@ func decideSteps(s stepsState, needs func(step string) []string) stepsAction {
 		return stepsAction{Wait: true}
 	}
 	var all always.Results
-	all.Steps, missing = resultsOf(s.Steps, slices.Concat(s.First.Pods, s.Own.Pods), needs)
+	all.Steps, missing = resultsOf(s, slices.Concat(s.First.Pods, s.Own.Pods), needs)
 	for _, name := range missing {
 		all.Steps = append(all.Steps, always.StepResult{Name: name, NotRun: why})
 	}
@@ -209,23 +202,26 @@ func decideSteps(s stepsState, needs func(step string) []string) stepsAction {
 	return stepsAction{Results: &all}
 }
 
-// resultsOf returns the results of the steps that have run in pods, or never will, and the names of the others.
-func resultsOf(steps []string, pods []corev1.Pod, needs func(step string) []string) (results []always.StepResult, missing []string) {
-	failed, ended := map[string]bool{}, always.Ended(steps, pods)
-	for _, name := range steps {
+// resultsOf returns the results of the steps that have run in pods, or never will, and the names of the others. A step never will if one
+// that it needs has not succeeded, whether the end waits for that one or it ended before.
+func resultsOf(s stepsState, pods []corev1.Pod, needs func(step string) []string) (results []always.StepResult, missing []string) {
+	ended := always.Ended(s.All, pods)
+	for _, r := range s.Ended {
+		ended[r.Name] = r
+	}
+	for _, name := range s.All {
 		r, known := ended[name]
-		skipped := slices.ContainsFunc(needs(name), func(other string) bool { return failed[other] })
+		if !known && slices.ContainsFunc(needs(name), func(other string) bool { o, known := ended[other]; return known && !o.Succeeded() }) {
+			r, known = always.StepResult{Name: name, Skipped: true}, true
+			ended[name] = r
+		}
 		switch {
-		case r.Problem != "":
-			failed[name] = true
+		case !slices.Contains(s.Steps, name):
 		case known:
-		case skipped:
-			r.Name, failed[name] = name, true
+			results = append(results, r)
 		default:
 			missing = append(missing, name)
-			continue
 		}
-		results = append(results, r)
 	}
 	return results, missing
 }

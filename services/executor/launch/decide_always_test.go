@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,7 @@ func TestAStepWhoseNeedHasRunBeforeDoesNotWaitForIt(t *testing.T) {
 	objects := alwaysObjects(planOf(t, withAlways), nil, []string{"drop"})
 	job, _ := objects[len(objects)-1].(*batchv1.Job)
 	for _, c := range job.Spec.Template.Spec.InitContainers {
-		if c.Name == "step-save" || c.Name == "step-drop" && len(neededSteps(c)) > 0 {
+		if c.Name == "step-save" || c.Name == "step-drop" && len(always.Needs(c)) > 0 {
 			t.Errorf("there is %s: %q", c.Name, c.Command)
 		}
 	}
@@ -133,7 +134,7 @@ func TestStepsAtTheEndOfAnAttempt(t *testing.T) {
 		"a step that was killed is missing":              {first: []corev1.Pod{endedStep(endedStep(ended, "save", 137), "drop", 0)}, want: stepsAction{Make: []string{"save"}}},
 		"a step does not run if one that it needs has failed": {
 			first: []corev1.Pod{endedStep(ended, "save", 2)},
-			want:  stepsAction{Results: &always.Results{Steps: []always.StepResult{{Name: "save", Problem: "ended with exit code 2"}, {Name: "drop"}}}},
+			want:  stepsAction{Results: &always.Results{Steps: []always.StepResult{{Name: "save", Problem: "ended with exit code 2"}, {Name: "drop", Skipped: true}}}},
 		},
 		"all have run": {
 			first: []corev1.Pod{endedStep(ended, "save", 0)}, own: []corev1.Pod{endedStep(ended, "drop", 0)}, job: job(batchv1.JobComplete), made: 90,
@@ -150,7 +151,7 @@ func TestStepsAtTheEndOfAnAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stepsState{
-				Steps: []string{"save", "drop"}, First: cluster.Snapshot{Pods: tt.first}, Own: cluster.Snapshot{Job: tt.job, Pods: tt.own},
+				All: []string{"save", "drop"}, Steps: []string{"save", "drop"}, First: cluster.Snapshot{Pods: tt.first}, Own: cluster.Snapshot{Job: tt.job, Pods: tt.own},
 				Now: time.Unix(91, 0), Since: time.Unix(80, 0), Lost: time.Minute + 2*time.Second, Pending: time.Minute, Longest: time.Hour,
 			}
 			if tt.made > 0 {
@@ -163,6 +164,38 @@ func TestStepsAtTheEndOfAnAttempt(t *testing.T) {
 			s.Now = time.Unix(93, 0) // the node of the pod that is being deleted is lost by then
 			if got := decideSteps(s, needs); tt.first != nil && tt.first[0].DeletionTimestamp != nil && got.Make == nil {
 				t.Errorf("a lost pod is waited for: %+v", got)
+			}
+		})
+	}
+}
+
+func TestAStepWhoseNeedFailedBeforeTheEndDoesNotRunInAPodOfItsOwn(t *testing.T) {
+	needs := func(step string) []string { return map[string][]string{"b": {"a"}, "d": {"b"}}[step] }
+	failed := always.StepResult{Name: "a", Problem: "ended with exit code 1"}
+	for name, tt := range map[string]struct {
+		ended []always.StepResult
+		first []corev1.Pod
+		want  stepsAction
+	}{
+		"nor does one that needs it": {ended: []always.StepResult{failed}, want: stepsAction{Make: []string{"c"}}},
+		"the pod still shows it":     {first: []corev1.Pod{endedStep(corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, "a", 1)}, want: stepsAction{Make: []string{"c"}}},
+		"one that has succeeded is no obstacle": {
+			ended: []always.StepResult{{Name: "a"}}, want: stepsAction{Make: []string{"c", "b", "d"}},
+		},
+		"one that was skipped did not succeed": {
+			ended: []always.StepResult{failed, {Name: "c"}, {Name: "b", Skipped: true}},
+			want:  stepsAction{Results: &always.Results{Steps: []always.StepResult{{Name: "d", Skipped: true}}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stepsState{All: []string{"a", "c", "b", "d"}, Ended: tt.ended, First: cluster.Snapshot{Pods: tt.first}, Now: time.Unix(91, 0), Since: time.Unix(80, 0)}
+			for _, name := range s.All {
+				if name != "a" && !slices.ContainsFunc(tt.ended, func(r always.StepResult) bool { return r.Name == name }) {
+					s.Steps = append(s.Steps, name)
+				}
+			}
+			if diff := cmp.Diff(tt.want, decideSteps(s, needs)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

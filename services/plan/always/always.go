@@ -7,6 +7,7 @@ package always
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,9 @@ type PendingEnd struct {
 	Engine  string    `json:"engine,omitempty"` // key of the engine; empty for the default one
 	Steps   []string  `json:"steps"`            // that are not known to have run, in the order in which they run
 	Since   time.Time `json:"since"`            // when the end was decided
+
+	// Ended has the other steps, which are known to have ended. Ends that earlier versions stored lack it.
+	Ended []StepResult `json:"ended,omitempty"`
 
 	// One of the two is set, and is published once the steps have run.
 	Finished *event.Finished `json:"finished,omitempty"`
@@ -72,8 +76,12 @@ type Results struct {
 type StepResult struct {
 	Name    string `json:"name"`
 	Problem string `json:"problem,omitempty"` // of a step that has run and failed: how
-	NotRun  string `json:"not_run,omitempty"` // why the step did not run; empty if it did
+	NotRun  string `json:"not_run,omitempty"` // why the step could not be run; empty if it was, or was skipped
+	Skipped bool   `json:"skipped,omitempty"` // the step does not run, because one that it needs has failed
 }
+
+// Succeeded reports whether the step has run and did not fail.
+func (r StepResult) Succeeded() bool { return r.Problem == "" && r.NotRun == "" && !r.Skipped }
 
 // NotRun returns why steps did not run, for people; empty if all of them did.
 func (r Results) NotRun() string {
@@ -130,18 +138,54 @@ func Termination(p corev1.Pod, step string) *corev1.ContainerStateTerminated {
 	return t
 }
 
-// Ended returns the results of the steps that are known to have run to their end in pods, by name.
+// Needs returns the steps that the container of a step at the end needs, as its command has them.
+func Needs(c corev1.Container) []string {
+	end := slices.Index(c.Command, "--")
+	if end < 4 {
+		return nil
+	}
+	return c.Command[4:end]
+}
+
+// neededIn returns the steps that a step of a pod needs.
+func neededIn(p corev1.Pod, step string) []string {
+	i := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == cluster.ContainerStep+step })
+	if i < 0 {
+		return nil
+	}
+	return Needs(p.Spec.InitContainers[i])
+}
+
+// Ended returns the results of the steps that are known to have run to their end in pods, or to be skipped, by name. It takes all steps of
+// an attempt, in the order in which they run.
 func Ended(steps []string, pods []corev1.Pod) map[string]StepResult {
 	ended := map[string]StepResult{}
+	for _, p := range pods {
+		maps.Copy(ended, endedIn(p, steps))
+	}
+	return ended
+}
+
+// endedIn returns the results of steps in one pod. The container of a step that was skipped ends with exit code 0, too: one that the step
+// needs did not succeed in the pod. If that one is not known to have run to its end, both have yet to run.
+func endedIn(p corev1.Pod, steps []string) map[string]StepResult {
+	ended := map[string]StepResult{}
 	for _, name := range steps {
-		for _, p := range pods {
-			switch t := Termination(p, name); {
-			case t == nil:
-			case t.ExitCode == 0:
-				ended[name] = StepResult{Name: name}
-			default:
-				ended[name] = StepResult{Name: name, Problem: describeFailure(t)}
-			}
+		t := Termination(p, name)
+		if t == nil {
+			continue
+		}
+		if t.ExitCode != 0 {
+			ended[name] = StepResult{Name: name, Problem: describeFailure(t)}
+			continue
+		}
+		r, known := StepResult{Name: name}, true
+		for _, need := range neededIn(p, name) {
+			other, needKnown := ended[need]
+			known, r.Skipped = known && needKnown, r.Skipped || needKnown && !other.Succeeded()
+		}
+		if known || r.Skipped {
+			ended[name] = r
 		}
 	}
 	return ended
@@ -177,11 +221,13 @@ func Begun(p corev1.Pod) bool {
 	return false
 }
 
-// Missing returns the steps that are not known to have run in one of the pods.
+// Missing returns the steps that are neither known to have run in one of the pods nor to be skipped. It takes all steps of an attempt, in
+// the order in which they run.
 func Missing(steps []string, pods []corev1.Pod) []string {
 	var missing []string
+	ended := Ended(steps, pods)
 	for _, step := range steps {
-		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return Termination(p, step) != nil }) {
+		if _, known := ended[step]; !known {
 			missing = append(missing, step)
 		}
 	}

@@ -1,6 +1,7 @@
 package always_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,58 @@ func TestAStepIsKnownToHaveRunOnceItsContainerHasEndedByItself(t *testing.T) {
 			}
 			if missing := always.Missing([]string{"drop"}, []corev1.Pod{p}); len(missing) > 0 == tt.want {
 				t.Errorf("missing are %q", missing)
+			}
+		})
+	}
+}
+
+// withSteps returns a pod with steps a, b, which needs a, and c, which needs b, and how they ended.
+func withSteps(a, b, c corev1.ContainerState) corev1.Pod {
+	restarts := corev1.ContainerRestartPolicyAlways
+	var p corev1.Pod
+	for _, s := range []struct {
+		name  string
+		needs []string
+		state corev1.ContainerState
+	}{{"c", []string{"b"}, c}, {"b", []string{"a"}, b}, {"a", nil, a}} {
+		name, command := cluster.ContainerStep+s.name, slices.Concat([]string{"bai", "always", s.name, "1m0s"}, s.needs, []string{"--", "true"})
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name, Command: command, RestartPolicy: &restarts})
+		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{Name: name, State: s.state})
+	}
+	return p
+}
+
+// The container of a step that was skipped ends with exit code 0.
+func TestAStepThatWasSkippedHasNotSucceeded(t *testing.T) {
+	well, runs := ended(0, "Completed"), corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	failed := always.StepResult{Name: "a", Problem: "ended with exit code 1"}
+	for name, tt := range map[string]struct {
+		pods    []corev1.Pod
+		want    map[string]always.StepResult
+		missing []string
+	}{
+		"all succeeded": {
+			pods: []corev1.Pod{withSteps(well, well, well)}, want: map[string]always.StepResult{"a": {Name: "a"}, "b": {Name: "b"}, "c": {Name: "c"}},
+		},
+		"one that they need has failed": {
+			pods: []corev1.Pod{withSteps(ended(1, "Error"), well, well)},
+			want: map[string]always.StepResult{"a": failed, "b": {Name: "b", Skipped: true}, "c": {Name: "c", Skipped: true}},
+		},
+		"one that they need was killed, and has to run again before them": {
+			pods: []corev1.Pod{withSteps(ended(137, "Error"), well, well)}, want: map[string]always.StepResult{}, missing: []string{"a", "b", "c"},
+		},
+		"they run in the next pod": {
+			pods: []corev1.Pod{withSteps(ended(137, "Error"), well, well), withSteps(well, well, runs)},
+			want: map[string]always.StepResult{"a": {Name: "a"}, "b": {Name: "b"}}, missing: []string{"c"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := []string{"a", "b", "c"}
+			if diff := cmp.Diff(tt.want, always.Ended(all, tt.pods)); diff != "" {
+				t.Errorf("ended (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.missing, always.Missing(all, tt.pods)); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
 			}
 		})
 	}

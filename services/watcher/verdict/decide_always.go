@@ -24,8 +24,8 @@ func alwaysFailures(s Observation) string {
 	return text.String()
 }
 
-// MissingSteps returns the steps of an attempt that run at every end and are not known to have run, in the order in which they run. An
-// attempt none of whose commands has started has none.
+// MissingSteps returns the steps of an attempt that run at every end and are neither known to have run nor skipped, in the order in which
+// they run. An attempt none of whose commands has started has none.
 func MissingSteps(l event.Launched, s Observation) []string {
 	all, job := pods(s), s.Seen.Job
 	if job == nil {
@@ -42,6 +42,18 @@ func MissingSteps(l event.Launched, s Observation) []string {
 		return nil
 	}
 	return always.Missing(l.Always, all)
+}
+
+// EndedSteps returns what became of the steps of an attempt that run at every end and have ended, in the order in which they run.
+func EndedSteps(l event.Launched, s Observation) []always.StepResult {
+	var all []always.StepResult
+	ended := always.Ended(l.Always, pods(s))
+	for _, name := range l.Always {
+		if r, known := ended[name]; known {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // StepsStatus is the status of an attempt whose end waits for steps, or for whose steps nothing could be done; nil if they have run.

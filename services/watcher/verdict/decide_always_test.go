@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	plan "github.com/benchmark-ai/bai/services/plan/always"
 	"github.com/benchmark-ai/bai/services/watcher/verdict"
 )
 
@@ -48,5 +49,16 @@ func TestWhichStepsAreMissingAtTheEnd(t *testing.T) {
 				t.Errorf("an attempt without such steps lacks %q", got)
 			}
 		})
+	}
+}
+
+// A step that is missing does not run if one that it needs has failed, and the pods are gone by the time it could.
+func TestAnEndThatWaitsForStepsHasWhatBecameOfTheOthers(t *testing.T) {
+	going := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(5)}}
+	p := newPod(exits(cluster.ContainerBenchmark, 0, "", ""), always("third", terminated(13, 0)), always("second", going), always("first", terminated(12, 1)))
+	l := event.Launched{Always: []string{"first", "second", "third"}}
+	want := []plan.StepResult{{Name: "first", Problem: "ended with exit code 1"}, {Name: "third"}}
+	if diff := cmp.Diff(want, verdict.EndedSteps(l, verdict.Observation{LastSeen: cluster.Snapshot{Job: job(), Pods: pods(p)}})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
