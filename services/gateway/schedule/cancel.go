@@ -82,7 +82,7 @@ func (k *Schedules) cancelLogged(ctx context.Context, s Schedule, by string) (pa
 // cancelSets cancels the unfinished sets of a schedule, and returns how many were not
 // canceled before.
 func (k *Schedules) cancelSets(ctx context.Context, s Schedule, by string) (canceled int, err error) {
-	sets, err := k.runs.loggedSets(ctx, s.ID)
+	sets, err := k.runs.setsOf(ctx, s.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -431,7 +431,7 @@ func idOf(owner, name, words string) string {
 }
 
 // trimSets returns the entries of a log without the removable ones, of which the last
-// stay: together with the next entry, as many as the history limit.
+// stay, up to the history limit.
 func trimSets(all []setEntry, removable map[string]bool, history int) []setEntry {
 	over := 0
 	for _, e := range all {
@@ -444,7 +444,7 @@ func trimSets(all []setEntry, removable map[string]bool, history int) []setEntry
 			return false
 		}
 		over--
-		return over >= history-1
+		return over >= history
 	})
 }
 
@@ -463,6 +463,18 @@ func trimRecords(all []record, history int) []record {
 		}
 		over--
 		return over >= history
+	})
+}
+
+// trimHistory returns the firings that have not finished, and the first of the others, up to
+// the history limit.
+func trimHistory(all []PastFiring, history int) []PastFiring {
+	return slices.DeleteFunc(all, func(f PastFiring) bool {
+		if f.Execution != (Execution{}) && f.Phase != event.PhaseFinished {
+			return false
+		}
+		history--
+		return history < 0
 	})
 }
 

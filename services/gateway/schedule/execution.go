@@ -39,9 +39,10 @@ func (w Execution) String() string { return w.noun() + " " + w.id() }
 // any request takes.
 const setGrace = time.Minute
 
-// setLog has the sets of a schedule: those that have not finished, and the last ones. It
-// is a document of KindFirings beside the firingLog. An ID is written before its set is
-// made, so that no set is overlooked.
+// setLog has the sets of a schedule: those that have not finished since they were made,
+// and the last ones. It is a document of KindFirings beside the firingLog. An ID is
+// written before its set is made, so that no set is overlooked. A set that left the log
+// and was resumed is in the list of unfinished sets alone.
 type setLog struct {
 	Sets []setEntry `json:"sets"`
 }
@@ -133,15 +134,16 @@ func (r runs) removableSets(ctx context.Context, l setLog, now time.Time) (map[s
 	return removable, nil
 }
 
-// loggedSet is a set of the log that exists.
-type loggedSet struct {
+// madeSet is a set of a schedule that exists.
+type madeSet struct {
 	setEntry
 
 	set set.Set
 }
 
-// loggedSets returns the sets of a schedule that its log has and that exist, oldest first.
-func (r runs) loggedSets(ctx context.Context, id string) (all []loggedSet, err error) {
+// setsOf returns the sets of a schedule that its log has and that exist, oldest first, and
+// then those that have not finished and are not in the log.
+func (r runs) setsOf(ctx context.Context, id string) (all []madeSet, err error) {
 	l, _, _, err := store.Find[setLog](ctx, r.store, store.KindFirings, setsKey(id))
 	if err != nil {
 		return nil, err
@@ -152,16 +154,31 @@ func (r runs) loggedSets(ctx context.Context, id string) (all []loggedSet, err e
 			return nil, err
 		}
 		if found {
-			all = append(all, loggedSet{e, s})
+			all = append(all, madeSet{e, s})
+		}
+	}
+	unfinished, err := r.sets.Unfinished(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range unfinished {
+		if !slices.ContainsFunc(l.Sets, func(e setEntry) bool { return e.Set == s.ID }) {
+			all = append(all, madeSet{entryOf(s), s})
 		}
 	}
 	return all, nil
 }
 
+// entryOf returns the entry that a set had in the log of its schedule. The ID of a set that
+// a user triggered is not that of a firing.
+func entryOf(s set.Set) setEntry {
+	return setEntry{Set: s.ID, Time: s.Firing, Added: s.Created, Triggered: s.ID != set.FiringID(s.Schedule, firingKey(s.Firing))}
+}
+
 // addSets adds the unfinished sets to the active executions of a schedule, and marks those
 // that a user triggered.
 func (r runs) addSets(ctx context.Context, id string, active []activeExecution) ([]activeExecution, error) {
-	sets, err := r.loggedSets(ctx, id)
+	sets, err := r.setsOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -250,3 +250,15 @@ func TestWhatIsSaidOfAMissedFiringIsOneEventHoweverOften(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestRunsThatGoOnAreListedBesideTheHistory(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	s := g.put("n", descriptor("*/10 * * * *", "history = 1"))
+	g.reconcileAt("10:00")
+	w.finishRuns()
+	for _, at := range []string{"10:10", "10:20"} {
+		g.reconcileAt(at)
+	}
+	want(t, "history", history(t, g, s.ID), "10:20 submitted\n10:10 submitted missed\n10:00 finished")
+}

@@ -64,21 +64,18 @@ func (k *Schedules) Upcoming(s Schedule, n int) []time.Time {
 	return times.Next(later(s.From, k.runs.now()), n)
 }
 
-// history returns the last firings of a schedule, latest first.
+// history returns the last firings of a schedule, and all whose runs or sets have not
+// finished, latest first.
 func (k *Schedules) history(ctx context.Context, s Schedule) ([]PastFiring, error) {
 	l, _, _, err := store.Find[firingLog](ctx, k.docs.store, store.KindFirings, s.ID)
 	if err != nil {
 		return nil, err
 	}
-	runs, _, err := k.docs.store.Runs(ctx, store.RunFilter{Schedule: s.ID, Since: s.Created}, "", s.Rules.History)
+	all, err := k.projectedRuns(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	var all []PastFiring
-	for _, r := range runs {
-		all = append(all, firingOf(r))
-	}
-	sets, err := k.runs.loggedSets(ctx, s.ID)
+	sets, err := k.runs.setsOf(ctx, s.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +86,29 @@ func (k *Schedules) history(ctx context.Context, s Schedule) ([]PastFiring, erro
 	}
 	all = k.addRecords(ctx, s, all, l.Records)
 	slices.SortStableFunc(all, func(a, b PastFiring) int { return b.Time.Compare(a.Time) })
-	return all[:min(len(all), s.Rules.History)], nil
+	return trimHistory(all, s.Rules.History), nil
+}
+
+// projectedRuns returns the firings whose runs have a projection: the last ones that have
+// finished, and those that have not.
+func (k *Schedules) projectedRuns(ctx context.Context, s Schedule) (all []PastFiring, err error) {
+	phases := event.Phases()
+	last := len(phases) - 1
+	for _, page := range []struct {
+		phases []event.Phase
+		limit  int
+	}{{phases[:last], maxOpenRuns}, {phases[last:], s.Rules.History}} {
+		runs, _, err := k.docs.store.Runs(ctx, store.RunFilter{Schedule: s.ID, Since: s.Created, Phases: page.phases}, "", page.limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range runs {
+			if !slices.ContainsFunc(all, func(f PastFiring) bool { return f.Run == r.ID }) { // it has ended in between
+				all = append(all, firingOf(r))
+			}
+		}
+	}
+	return all, nil
 }
 
 // addRecords adds what the log of a schedule has beside its runs and sets.

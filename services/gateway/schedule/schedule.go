@@ -94,12 +94,20 @@ type Submitter interface {
 
 // Sets makes, finds and cancels sets.
 type Sets interface {
+	setReader
+
 	// Put does the same as set.Sets.Put.
 	Put(ctx context.Context, req submit.Request, asked *submit.SetError) (s set.Set, repeated bool, err error)
-	// Find does the same as set.Sets.Find.
-	Find(ctx context.Context, owner, ref string) (set.Set, error)
 	// Cancel does the same as set.Sets.Cancel.
 	Cancel(ctx context.Context, owner, ref, by string) (set.Set, error)
+}
+
+// setReader finds sets.
+type setReader interface {
+	// Find does the same as set.Sets.Find.
+	Find(ctx context.Context, owner, ref string) (set.Set, error)
+	// Unfinished does the same as set.Sets.Unfinished.
+	Unfinished(ctx context.Context, schedule string) ([]set.Set, error)
 }
 
 // Scripts stores the code that firings send along.

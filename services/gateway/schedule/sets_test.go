@@ -146,6 +146,75 @@ func TestASetThatHasNotEndedIsAnActiveFiring(t *testing.T) {
 	}
 }
 
+// resumeFirst has firings make sets until the log has dropped the first, which a user had canceled, and resumes that one.
+func (g *gateway) resumeFirst(concurrency string) (s schedule.Schedule, first string) {
+	g.w.t.Helper()
+	s = g.put("n", sweep("*/10 * * * *", fmt.Sprintf("history = 1\nconcurrency = %q", concurrency)))
+	g.reconcileAt("10:00")
+	first = g.allSets()[0].ID
+	if _, err := g.sets.Cancel(g.w.t.Context(), "", first, "ann"); err != nil {
+		g.w.t.Fatal(err)
+	}
+	g.runSets()
+	g.reconcileAt("10:10")
+	g.runSets()
+	g.reconcileAt("10:20")
+	g.runSets()
+	if _, err := g.sets.Resume(g.w.t.Context(), "", first); err != nil {
+		g.w.t.Fatal(err)
+	}
+	return s, first
+}
+
+func TestASetThatIsResumedIsAnActiveFiringAgain(t *testing.T) {
+	for concurrency, tt := range map[string]struct{ fired, history string }{
+		"allow": {
+			"10:00 running, 10:10 finished, 10:20 finished, 10:30 running",
+			"10:30 set running\n10:20 set finished\n10:00 set running",
+		},
+		"forbid": {
+			"10:00 running, 10:10 finished, 10:20 finished",
+			"10:30 Overlap missed\n10:00 set running",
+		},
+		"replace": {
+			"10:00 canceling, 10:10 finished, 10:20 finished, 10:30 running",
+			"10:30 set running\n10:20 set finished\n10:00 set canceling",
+		},
+	} {
+		t.Run(concurrency, func(t *testing.T) {
+			w := newFixture(t)
+			g := w.gateway()
+			s, _ := g.resumeFirst(concurrency)
+			want(t, "history", history(t, g, s.ID), "10:20 set finished\n10:00 set running")
+			g = w.gateway() // one that has resumed nothing itself
+			g.reconcileAt("10:30")
+			want(t, "fired", g.firedSets(), tt.fired)
+			want(t, "history", history(t, g, s.ID), tt.history)
+		})
+	}
+}
+
+func TestADeletedScheduleCancelsASetThatWasResumed(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	g.resumeFirst("allow")
+	for i, wanted := range []string{"true 0 1", "false 0 0"} {
+		existed, runs, sets := g.deleteAndCancel()
+		want(t, fmt.Sprint("time ", i), fmt.Sprint(existed, runs, sets), wanted)
+	}
+	want(t, "sets", g.firedSets(), "10:00 canceling, 10:10 finished, 10:20 finished")
+}
+
+func TestATriggerThatForbidsTwoIsRefusedWhileAResumedSetGoesOn(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	s, first := g.resumeFirst("forbid")
+	_, _, err := g.Trigger(t.Context(), "ann", s.ID, "k")
+	if active := new(schedule.ActiveRunError); !errors.As(err, &active) || active.Execution.Set != first {
+		t.Errorf("while set %s goes on: %v", first, err)
+	}
+}
+
 // A gateway crashes before or after each of its effects, and another gateway continues.
 func TestAFiringIsOneSetWhereverItsGatewayDies(t *testing.T) {
 	for _, concurrency := range []string{"allow", "forbid", "replace"} {
@@ -333,7 +402,7 @@ func TestHistoryOfSetsIsAsLongAsAsked(t *testing.T) {
 	}
 	want(t, "history", history(t, g, s.ID), "10:05 set finished\n10:04 set finished\n10:03 set finished")
 	l, _, err := store.Get[struct{ Sets []any }](t.Context(), w.store, store.KindFirings, s.ID+"!sets")
-	want(t, "sets in the log", fmt.Sprint(len(l.Sets), err), "3 <nil>")
+	want(t, "sets in the log", fmt.Sprint(len(l.Sets), err), "4 <nil>") // the last one had not finished when it was added
 }
 
 func TestASweepThatCannotBeRunAnyMoreIsMissed(t *testing.T) {

@@ -29,6 +29,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -143,6 +144,26 @@ func (k *Sets) Find(ctx context.Context, owner, ref string) (Set, error) {
 // their IDs.
 func (k *Sets) List(ctx context.Context, after string, n int, want func(Set) bool) ([]Set, error) {
 	return k.docs.list(ctx, after, n, want)
+}
+
+// Unfinished returns the sets of a schedule that have not finished, in the order of their IDs. A set that another process has just made or
+// resumed may be missing, as far as lists of the store are late.
+func (k *Sets) Unfinished(ctx context.Context, schedule string) ([]Set, error) {
+	ids, err := k.runner.openSets(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the open sets: %w", err)
+	}
+	var all []Set
+	for _, id := range ids {
+		s, found, err := k.docs.load(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("read set %s: %w", id, err)
+		}
+		if found && s.Schedule == schedule && s.State != StateFinished {
+			all = append(all, s)
+		}
+	}
+	return all, nil
 }
 
 // Descriptor returns the descriptor that the runs of a set are made of, with its sweep.
