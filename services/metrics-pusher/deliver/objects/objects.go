@@ -64,7 +64,7 @@ func writeCSV(w io.Writer, rows deliver.Delivery) error {
 	for i, c := range rows.Columns {
 		fields[i] = c.Name
 	}
-	if err := out.Write(fields); err != nil {
+	if err := writeRecord(out, w, fields); err != nil {
 		return readable(err)
 	}
 	for row, err := range rows.Rows {
@@ -74,12 +74,24 @@ func writeCSV(w io.Writer, rows deliver.Delivery) error {
 		for i, v := range row {
 			fields[i] = field(v)
 		}
-		if err := out.Write(fields); err != nil {
+		if err := writeRecord(out, w, fields); err != nil {
 			return readable(err)
 		}
 	}
 	out.Flush()
 	return readable(out.Error())
+}
+
+// writeRecord writes a line of CSV. One empty field is written in quotes, since readers skip blank lines. Lines of out end up in w.
+func writeRecord(out *csv.Writer, w io.Writer, fields []string) error {
+	if len(fields) != 1 || fields[0] != "" {
+		return out.Write(fields)
+	}
+	if out.Flush(); out.Error() != nil {
+		return out.Error()
+	}
+	_, err := io.WriteString(w, `""`+"\n")
+	return err
 }
 
 // field is a value in a file of CSV: no value is an empty field.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/blob"
@@ -117,5 +118,31 @@ func TestAFolderThatCannotBeMadeIsAnErrorWithoutItsName(t *testing.T) {
 	err := folder(filepath.Join(file, "lake"), objects.CSV).Open(t).Deliver(t.Context(), delivertest.Rows("r1", 1))
 	if err == nil || err.Error() != "the object cannot be written: not a directory" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Readers of CSV skip blank lines.
+func TestAMissingValueOfTheOnlyColumnIsARow(t *testing.T) {
+	dir := t.TempDir()
+	rows := deliver.Delivery{Run: "r1", Columns: []deliver.Column{{Name: "value", Number: true}}, Rows: func(yield func([]any, error) bool) {
+		for _, v := range []any{1.5, nil, "", 2.0} {
+			if !yield([]any{v}, nil) {
+				return
+			}
+		}
+	}}
+	if err := folder(dir, objects.CSV).Open(t).Deliver(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "r1.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff("value\n1.5\n\"\"\n\"\"\n2\n", string(text)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	all, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
+	if diff := gocmp.Diff([][]string{{"value"}, {"1.5"}, {""}, {""}, {"2"}}, all); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
