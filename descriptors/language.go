@@ -1081,6 +1081,12 @@ const (
 	AllMissed    = "all"
 )
 
+// How many runs of a set are active at a time.
+const (
+	DefaultActiveRuns = 100                 // with Sweep.MaxParallel 0
+	MaxActiveRuns     = types.MaxActiveRuns // whatever Sweep.MaxParallel is
+)
+
 // A Sweep makes a set of runs of one descriptor. A name with a dot is the path of a key,
 // as baictl's --set takes it; the cell sets the key to its value. A name without a dot is a
 // parameter, for {{name}} in strings.
@@ -1107,8 +1113,8 @@ type Sweep struct {
 	// the seed is 0.
 	Seed int64 `toml:"seed" kind:"seed"`
 
-	// MaxParallel is how many runs of the set may go on at a time; with 0, as many as the
-	// platform has slots.
+	// MaxParallel is how many runs of the set are active at a time: with 0, 100, and never
+	// more than 200. As many of them run as the platform has slots.
 	MaxParallel int `toml:"max_parallel" default:"0" kind:"parallel runs"`
 
 	// OnFailure decides what follows a run that failed: continue makes the other runs all

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/suite"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -24,6 +25,11 @@ type storedSet struct {
 	cells   []*baiv1.Cell
 	results []*baiv1.CellResult
 	states  []*baiv1.Set // the set after each change; its revision is the number of states
+}
+
+// activeRuns returns how many runs of a set are active at most.
+func activeRuns(asked int) int32 {
+	return int32(min(cmp.Or(asked, descriptors.DefaultActiveRuns), descriptors.MaxActiveRuns))
 }
 
 // apply changes the set.
@@ -94,7 +100,7 @@ func (p *Platform) submitSet(req *baiv1.SubmitRunRequest, text string) (*baiv1.S
 		Labels: req.GetLabels(), Description: d.Info.Description, DescriptorFile: req.GetDescriptorFile(), DescriptorToml: text,
 		EntryCount: int32(plan.Entries()), CellCount: int32(plan.Cells()), RunCount: int32(plan.Runs()),
 		Repetitions: int32(d.Sweep.Repetitions), Warmup: int32(d.Sweep.Warmup),
-		Order: string(d.Sweep.Order), MaxParallel: int32(d.Sweep.MaxParallel), OnFailure: d.Sweep.OnFailure,
+		Order: string(d.Sweep.Order), MaxParallel: activeRuns(d.Sweep.MaxParallel), OnFailure: d.Sweep.OnFailure,
 		State: baiv1.SetState_SET_STATE_RUNNING, CreateTime: timestamppb.New(p.now), UpdateTime: timestamppb.New(p.now),
 	}}
 	if w := d.Sweep.StopWhen; w != nil {

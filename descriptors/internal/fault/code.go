@@ -121,6 +121,7 @@ const (
 	LegacyValue   = "BAI0109"
 	NotUsed       = "BAI0110"
 	NotExcluded   = "BAI0111"
+	ManyParallel  = "BAI0112"
 
 	// [[roles]]: errors again.
 	SameRole         = "BAI0120"

@@ -641,6 +641,12 @@ func warnings() []Explanation {
 			"[sweep.product]\n\"hardware.cpus\" = [1, 2]\n[[sweep.exclude]]\n\"hardware.cpus\" = \"2\"",
 			"[sweep.product]\n\"hardware.cpus\" = [1, 2]\n[[sweep.exclude]]\n\"hardware.cpus\" = 2",
 		},
+		{
+			ManyParallel, "more active runs than a set has",
+			"A set has 200 active runs at most, whatever max_parallel says. As many of them run as the platform has slots.",
+			"[sweep]\nmax_parallel = 1000\n[sweep.product]\n\"hardware.cpus\" = [1, 2]",
+			"[sweep]\nmax_parallel = 200\n[sweep.product]\n\"hardware.cpus\" = [1, 2]",
+		},
 	}
 }
 

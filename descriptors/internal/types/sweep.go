@@ -12,6 +12,9 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 )
 
+// MaxActiveRuns is how many runs of a set are active at most.
+const MaxActiveRuns = 200
+
 const (
 	maxRepetitions = 10_000
 	maxParallel    = 100_000
@@ -26,7 +29,7 @@ func sweeps() decode.ValueTypes {
 	return decode.ValueTypes{
 		"repetitions":      between(1, maxRepetitions),
 		"warm-up runs":     between(0, maxRepetitions),
-		"parallel runs":    between(0, maxParallel),
+		"parallel runs":    {Type: "integer", Rule: fmt.Sprintf("from 0 to %d", maxParallel), Read: parallelRuns},
 		"seed":             between(-maxSeed-1, maxSeed),
 		"percentage":       text("a percentage above 0, at most 1000: `2%`, `0.5%`", percentage),
 		"most repetitions": between(minStopMax, maxRepetitions),
@@ -39,6 +42,19 @@ func sweeps() decode.ValueTypes {
 			Rule: "one row or more; each name is a parameter or, in quotes, the path of a key",
 		},
 	}
+}
+
+// parallelRuns is how many runs of a set are active.
+func parallelRuns(v decode.Value) any {
+	n, ok := v.Int(0, maxParallel)
+	if !ok {
+		return nil
+	}
+	if n > MaxActiveRuns {
+		v.Warn(fault.ManyParallel, fmt.Sprintf("%d is more than %d, and a set has no more active runs", n, MaxActiveRuns),
+			fmt.Sprintf("write %d or less", MaxActiveRuns))
+	}
+	return n
 }
 
 // percentage is the share that a percentage stands for: 0.02 for 2%.

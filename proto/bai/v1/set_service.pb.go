@@ -113,7 +113,8 @@ type Set struct {
 	Warmup int32 `protobuf:"varint,12,opt,name=warmup,proto3" json:"warmup,omitempty"`
 	// sequential, random or interleaved.
 	Order string `protobuf:"bytes,13,opt,name=order,proto3" json:"order,omitempty"`
-	// Largest number of active runs; 0 leaves that to the platform.
+	// Largest number of active runs: that of the descriptor, 100 where it has 0, and 200 at
+	// most.
 	MaxParallel int32 `protobuf:"varint,14,opt,name=max_parallel,json=maxParallel,proto3" json:"max_parallel,omitempty"`
 	// continue or stop.
 	OnFailure string `protobuf:"bytes,15,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"`

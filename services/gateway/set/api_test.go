@@ -68,6 +68,18 @@ func (a apis) submit(t *testing.T, sweep string) string {
 	return got.GetSetId()
 }
 
+func TestASetShowsTheNumberOfActiveRunsThatItKeepsTo(t *testing.T) {
+	for asked, kept := range map[int]int32{0: 100, 1: 1, 200: 200, 1000: 200} {
+		w := newFixture(t)
+		a := w.gateway().api()
+		id := a.submit(t, fmt.Sprintf("max_parallel = %d%s", asked, sixCells))
+		got, err := a.sets.GetSet(t.Context(), &baiv1.GetSetRequest{Set: id, Owner: "ann"})
+		if err != nil || got.GetSet().GetMaxParallel() != kept {
+			t.Errorf("max_parallel = %d: %d, %v, want %d", asked, got.GetSet().GetMaxParallel(), err, kept)
+		}
+	}
+}
+
 func TestADescriptorWithASweepIsAnsweredWithTheIDOfASet(t *testing.T) {
 	w := newFixture(t)
 	g := w.gateway()

@@ -16,11 +16,9 @@ import (
 )
 
 const (
-	defaultParallel = 100 // active runs of a set whose sweep.max_parallel is 0
-	maxParallel     = 200 // active runs of a set, so that its document stays small
-	maxStarting     = 20  // active runs of a set that are not submitted yet
-	maxFailures     = 10  // failures that a set lists
-	maxMessage      = 500 // bytes in the message of a failure
+	maxStarting = 20  // active runs of a set that are not submitted yet
+	maxFailures = 10  // failures that a set lists
+	maxMessage  = 500 // bytes in the message of a failure
 
 	openTime = time.Minute // time for which a finished set stays open; longer than any request takes
 )
@@ -199,7 +197,7 @@ func (d *decision) start(seen observation) {
 			starting++
 		}
 	}
-	for d.State == StateRunning && len(d.Active) < parallel(d.MaxParallel) && starting < maxStarting {
+	for d.State == StateRunning && len(d.Active) < d.Parallel() && starting < maxStarting {
 		ordinal, found := d.next(seen)
 		if !found {
 			return
@@ -227,8 +225,10 @@ func (d *decision) next(seen observation) (ordinal int, found bool) {
 	return d.Next - 1, true
 }
 
-// parallel returns the largest number of active runs.
-func parallel(asked int) int { return min(cmp.Or(asked, defaultParallel), maxParallel) }
+// Parallel returns the largest number of active runs. It is bounded, so that the document of the set stays small.
+func (s Set) Parallel() int {
+	return min(cmp.Or(s.MaxParallel, descriptors.DefaultActiveRuns), descriptors.MaxActiveRuns)
+}
 
 // finish ends the set.
 func (d *decision) finish(now time.Time) {

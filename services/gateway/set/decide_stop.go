@@ -153,7 +153,7 @@ func (d *decision) open(r sweep.Run) bool {
 			return true
 		}
 	}
-	if len(d.Open) >= parallel(d.MaxParallel) {
+	if len(d.Open) >= d.Parallel() {
 		return false
 	}
 	d.Open = append(d.Open, OpenCell{Cell: r.Cell, Next: r.Repetition, Last: r.Repetition})

@@ -139,7 +139,7 @@ func TestASetHasNoMoreActiveRunsThanItsDocumentHasRoomFor(t *testing.T) {
 		}
 		s, changed = decide(s, seen, time.Time{})
 	}
-	if len(s.Active) != maxParallel || s.Next != maxParallel {
+	if len(s.Active) != descriptors.MaxActiveRuns || s.Next != descriptors.MaxActiveRuns {
 		t.Errorf("%d active runs, next is %d", len(s.Active), s.Next)
 	}
 }

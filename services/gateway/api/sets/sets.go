@@ -187,7 +187,7 @@ func setOf(s set.Set) *baiv1.Set {
 		Description: s.Description, DescriptorFile: s.File,
 		CellCount: message.Int32(s.Cells), RunCount: message.Int32(s.Runs), Repetitions: message.Int32(s.Repetitions),
 		Warmup: message.Int32(s.Warmup), Order: s.Order,
-		MaxParallel: message.Int32(s.MaxParallel), OnFailure: s.OnFailure,
+		MaxParallel: message.Int32(s.Parallel()), OnFailure: s.OnFailure,
 		State: setStateOf(s.State), Outcome: message.Outcome(s.Outcome), Message: s.Message, CanceledBy: s.CanceledBy,
 		Submitted: message.Int32(s.Submitted()), Active: message.Int32(len(s.ActiveRuns())),
 		Succeeded: message.Int32(s.Counts.Succeeded), Failed: message.Int32(s.Counts.Failed), Canceled: message.Int32(s.Counts.Canceled),
