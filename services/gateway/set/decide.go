@@ -20,6 +20,8 @@ const (
 	maxFailures = 10  // failures that a set lists
 	maxMessage  = 500 // bytes in the message of a failure
 
+	maxPlanBytes = 128 << 20 // estimated size of the plans that a process keeps in memory
+
 	openTime = time.Minute // time for which a finished set stays open; longer than any request takes
 )
 
@@ -228,6 +230,33 @@ func (d *decision) next(seen observation) (ordinal int, found bool) {
 // Parallel returns the largest number of active runs. It is bounded, so that the document of the set stays small.
 func (s Set) Parallel() int {
 	return min(cmp.Or(s.MaxParallel, descriptors.DefaultActiveRuns), descriptors.MaxActiveRuns)
+}
+
+// bytes estimates the memory that a request takes with its plan: a value in a list of a sweep takes many times its text.
+func (l loaded) bytes() int {
+	size := 32<<10 + 80*len(l.request.Descriptor) + 8*len(l.selected)
+	if l.plan != nil {
+		size += 16*l.plan.Cells() + 4*l.plan.Runs()
+	}
+	return size
+}
+
+// isIdle reports whether a pass has nothing to do for a set as long as none of its active runs has ended: all of them are submitted, none
+// is still to be canceled, no further one can start, and no cell waits for values.
+func (s Set) isIdle() bool {
+	for _, a := range s.Active {
+		if a.Run == "" || s.State == StateCanceling && !a.Canceled {
+			return false
+		}
+	}
+	switch s.State {
+	case StateRunning:
+		return len(s.Active) > 0 && len(s.Open) == 0 && (s.Next == s.Runs || len(s.Active) >= s.Parallel())
+	case StateStopping, StateCanceling:
+		return len(s.Active) > 0
+	case StateFinished:
+	}
+	return false
 }
 
 // finish ends the set.

@@ -3,6 +3,7 @@ package set
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/benchmark-ai/bai/descriptors/parser"
@@ -10,9 +11,6 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/analyst/judge"
 )
-
-// maxPlans is the number of plans that a process keeps in memory.
-const maxPlans = 16
 
 // loaded is the request of a set, with its plan.
 type loaded struct {
@@ -40,14 +38,15 @@ func (l loaded) runs() int {
 	return l.plan.Runs()
 }
 
-// planCache has the plans of sets that were used last. Several goroutines may use it.
+// planCache has the plans of the sets that were used last, up to maxPlanBytes. Several goroutines may use it.
 type planCache struct {
 	docs   documents
 	parser parser.Parser
 
 	mu    sync.Mutex
 	plans map[string]loaded // by set
-	order []string          // sets whose plans are kept, the oldest first
+	used  []string          // sets with a plan, the one that was used last at the end
+	bytes int               // estimated size of all plans
 }
 
 func newPlanCache(d documents, p parser.Parser) *planCache {
@@ -57,10 +56,7 @@ func newPlanCache(d documents, p parser.Parser) *planCache {
 // get returns the request of a set with its plan. A descriptor that was accepted once may
 // have no plan by the current rules, or another one.
 func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
-	c.mu.Lock()
-	l, ok := c.plans[s.ID]
-	c.mu.Unlock()
-	if ok {
+	if l, ok := c.find(s.ID); ok {
 		return l, nil
 	}
 	r, err := c.docs.request(ctx, s)
@@ -68,7 +64,7 @@ func (c *planCache) get(ctx context.Context, s Set) (loaded, error) {
 		return loaded{}, err
 	}
 	plan, faults := suite.ReadPlan(acceptedParser(c.parser, r.Namespace), r.File, []byte(r.Descriptor))
-	l = loaded{request: r, plan: plan, selected: bitsOf(r.Selected)}
+	l := loaded{request: r, plan: plan, selected: bitsOf(r.Selected)}
 	switch {
 	case plan == nil:
 		l.invalid = (&parser.InvalidError{Faults: faults.Errors()}).Error()
@@ -94,15 +90,33 @@ func acceptedParser(p parser.Parser, namespace string) parser.Parser {
 	return p
 }
 
+// find returns the plan of a set, if it is in memory.
+func (c *planCache) find(id string) (loaded, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, ok := c.plans[id]
+	if ok {
+		c.touch(id)
+	}
+	return l, ok
+}
+
+// touch makes a set the one that was used last. The caller holds the lock.
+func (c *planCache) touch(id string) {
+	c.used = append(slices.DeleteFunc(c.used, func(other string) bool { return other == id }), id)
+}
+
+// add keeps the plan of a set, and drops those that were not used for the longest time beyond maxPlanBytes.
 func (c *planCache) add(id string, l loaded) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.plans[id]; !ok {
-		c.order = append(c.order, id)
+		c.plans[id], c.bytes = l, c.bytes+l.bytes()
 	}
-	c.plans[id] = l
-	if len(c.order) > maxPlans {
-		delete(c.plans, c.order[0])
-		c.order = c.order[1:]
+	c.touch(id)
+	for c.bytes > maxPlanBytes && len(c.used) > 1 {
+		c.bytes -= c.plans[c.used[0]].bytes()
+		delete(c.plans, c.used[0])
+		c.used = c.used[1:]
 	}
 }

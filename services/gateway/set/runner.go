@@ -113,8 +113,9 @@ func (r *Runner) work(ctx context.Context) (time.Duration, error) {
 
 // Reconcile is one pass over the open sets, and reports whether another pass has more to do
 // at once. It reads the active runs that were just submitted or that this process has seen
-// end, and all of them if the last time is the interval ago. The error is store.ErrHeld while
-// another process runs sets. Only one goroutine at a time may call it.
+// end, and all of them if the last time is the interval ago. It renews the lease between two
+// sets. The error is store.ErrHeld while another process runs sets. Only one goroutine at a
+// time may call it.
 func (r *Runner) Reconcile(ctx context.Context) (more bool, err error) {
 	p := pass{Runner: r, now: r.now().UTC().Round(0), noted: r.takeNoted()}
 	ids, err := r.openSets(ctx)
@@ -130,7 +131,11 @@ func (r *Runner) Reconcile(ctx context.Context) (more bool, err error) {
 	}
 	var errs []error
 	for _, id := range ids {
-		again, err := p.reconcile(ctx, id)
+		if err := r.hold(ctx); err != nil { // a pass over many sets takes longer than the lease
+			r.full = time.Time{}
+			return false, errors.Join(append(errs, err)...)
+		}
+		again, err := p.advance(ctx, id)
 		if err != nil {
 			r.full = time.Time{}
 			errs = append(errs, fmt.Errorf("set %s: %w", id, err))
