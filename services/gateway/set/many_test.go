@@ -152,3 +152,81 @@ func TestAPassEndsWhenAnotherGatewayRunsSets(t *testing.T) {
 	}
 	want(t, "sets that were read", docs.reads[store.KindSet], 5)
 }
+
+func TestAGatewayThatDoesNotRunSetsForgetsThoseThatItAccepted(t *testing.T) {
+	w := newFixture(t)
+	leader := w.gateway()
+	g, docs := w.counted()
+	first := leader.putMany(1)[0]
+	leader.pass()
+	for i := range 5 {
+		if _, _, err := g.submit(submit.Request{Key: fmt.Sprint(i), Descriptor: []byte(descriptor(sixCells)), File: "f.toml"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Reconcile(t.Context()); !errors.Is(err, store.ErrHeld) {
+		t.Fatalf("it runs sets: %v", err)
+	}
+	leader.runToEnd(first.ID)
+	w.wait(2 * time.Minute)
+	leader.pass() // the sets are closed
+	leader.putMany(2)
+	leader.pass()
+	w.wait(20 * time.Second) // the lease ends
+	docs.reads[store.KindSet] = 0
+	if _, err := g.Reconcile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "sets that were read", docs.reads[store.KindSet], 1)
+}
+
+// The sets are finished and closed before a list of the store has shown them to the gateway.
+func TestAGatewayForgetsASetThatNoListHasShownItInTime(t *testing.T) {
+	w := newFixture(t)
+	leader := w.gateway()
+	g, docs := w.counted()
+	first := leader.putMany(1)[0]
+	leader.pass()
+	if _, _, err := g.submit(submit.Request{Key: "k", Descriptor: []byte(descriptor(sixCells)), File: "f.toml"}); err != nil {
+		t.Fatal(err)
+	}
+	leader.runToEnd(first.ID)
+	w.wait(2 * time.Minute)
+	leader.pass() // the sets are closed
+	w.wait(20 * time.Second)
+	docs.reads[store.KindSet] = 0
+	if _, err := g.Reconcile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "sets that were read", docs.reads[store.KindSet], 0)
+}
+
+// A gateway keeps the values that it has read only as long as it runs the sets.
+func TestAGatewayThatRunsSetsNoMoreForgetsTheirValues(t *testing.T) {
+	w := newFixture(t)
+	g, docs := w.counted()
+	s := g.put(stopDescriptor("max_parallel = 2\n" + stopWhen))
+	for range 7 {
+		g.pass()
+		w.finishRuns(event.Succeeded)
+		w.summariseEnded("latency", recorded)
+	}
+	g.pass()
+	if len(g.get(s.ID).Open) == 0 || docs.reads[store.KindSummary] == 0 {
+		t.Fatalf("nothing was measured: %s", summary(g.get(s.ID)))
+	}
+	before := docs.reads[store.KindSummary]
+	w.wait(20 * time.Second)
+	other := w.gateway()
+	other.pass()
+	if _, err := g.Reconcile(t.Context()); !errors.Is(err, store.ErrHeld) {
+		t.Fatalf("it runs sets: %v", err)
+	}
+	w.wait(20 * time.Second)
+	w.finishRuns(event.Succeeded)
+	w.summariseEnded("latency", recorded)
+	g.pass()
+	if n := docs.reads[store.KindSummary]; n < before+before/2 {
+		t.Errorf("%d summaries were read after %d", n, before)
+	}
+}

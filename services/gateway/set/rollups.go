@@ -3,6 +3,7 @@ package set
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,6 +23,7 @@ type rollups struct {
 	now     func() time.Time
 	queue   *queue.Queue[string] // of sets
 
+	mu       sync.Mutex
 	progress map[string]*rollupProgress // by set
 }
 
@@ -50,13 +52,13 @@ func (r *rollups) run(ctx context.Context) error {
 			return queue.Result{}, err
 		case more:
 			return queue.Result{RequeueAfter: max(time.Millisecond, time.Since(began))}, nil // runs go first
-		case r.progress[id] == nil:
+		case r.progressOf(id) == nil:
 			return queue.Result{}, nil
 		}
 		wait, again := rollupWait(s, r.now())
 		if !again {
 			if s.State == StateFinished {
-				delete(r.progress, id)
+				r.forget(id)
 			}
 			return queue.Result{Rest: wait}, nil
 		}
@@ -87,14 +89,12 @@ func (r *rollups) step(ctx context.Context, id string) (s Set, more bool, err er
 		}
 	}
 	if l.invalid != "" {
-		delete(r.progress, id)
+		r.forget(id)
 		return s, false, nil
 	}
-	p, ok := r.progress[id]
-	if !ok {
-		p = &rollupProgress{last: lastOrdinals(s, l)}
-		p.done = make([]bool, len(p.last))
-		r.progress[id] = p
+	p := r.progressOf(id)
+	if p == nil {
+		p = r.begin(id, lastOrdinals(s, l))
 	}
 	made := madeBlocks(s, l, p.last)
 	for p.next < len(made) {
@@ -110,7 +110,37 @@ func (r *rollups) step(ctx context.Context, id string) (s Set, more bool, err er
 	}
 	p.next = 0
 	if !slices.Contains(p.done, false) {
-		delete(r.progress, id)
+		r.forget(id)
 	}
 	return s, false, nil
+}
+
+// progressOf returns how much of a set is stored, nil if that is not known.
+func (r *rollups) progressOf(id string) *rollupProgress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.progress[id]
+}
+
+// begin notes that nothing of a set is known to be stored. It takes the ordinal of the last run of each block.
+func (r *rollups) begin(id string, last []int) *rollupProgress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &rollupProgress{last: last, done: make([]bool, len(last))}
+	r.progress[id] = p
+	return p
+}
+
+// forget drops what is known of a set.
+func (r *rollups) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.progress, id)
+}
+
+// forgetAll drops what is known of all sets. Any goroutine may call it at any time.
+func (r *rollups) forgetAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.progress)
 }

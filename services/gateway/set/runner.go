@@ -42,8 +42,8 @@ type Runner struct {
 	notified map[string]bool // finished sets whose notices this process has stored
 
 	mu     sync.Mutex
-	opened map[string]bool // sets that this process has opened, which a list of the store may not show yet
-	noted  map[string]bool // runs that the next pass reads
+	opened map[string]time.Time // when this process opened sets that no list of the store has shown yet
+	noted  map[string]bool      // runs that the next pass reads
 }
 
 // NewRunner returns a Runner.
@@ -54,7 +54,7 @@ func NewRunner(s Settings, d Deps) *Runner {
 		settings: s, docs: docs, store: d.Store, submitter: d.Submitter, plans: newPlanCache(docs, d.Parser), changes: newBroadcast(),
 		receivers: d.Receivers, now: d.Now, log: d.Log,
 		leader:   control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
-		notified: make(map[string]bool), opened: make(map[string]bool), noted: make(map[string]bool),
+		notified: make(map[string]bool), opened: make(map[string]time.Time), noted: make(map[string]bool),
 		values: make(map[string]map[int]*measuredCell),
 	}
 	r.rollups = newRollups(d, r.plans)
@@ -66,7 +66,7 @@ func NewRunner(s Settings, d Deps) *Runner {
 // Open makes the Runner look at a set soon.
 func (r *Runner) Open(id string) {
 	r.mu.Lock()
-	r.opened[id] = true
+	r.opened[id] = r.now()
 	r.mu.Unlock()
 	r.changes.send()
 	r.loop.Wake()
@@ -148,9 +148,15 @@ func (r *Runner) Reconcile(ctx context.Context) (more bool, err error) {
 	return more, errors.Join(errs...)
 }
 
-// hold acquires or renews the lease.
+// hold acquires or renews the lease. What this process knows of sets is forgotten when another one runs them.
 func (r *Runner) hold(ctx context.Context) error {
 	lease, err := r.leader.Hold(ctx)
+	if errors.Is(err, store.ErrHeld) && r.lease.Fence != 0 {
+		r.lease = store.Lease{}
+		clear(r.values)
+		clear(r.notified)
+		r.rollups.forgetAll()
+	}
 	if err != nil {
 		return err
 	}
@@ -171,7 +177,8 @@ func (r *Runner) takeNoted() map[string]bool {
 	return noted
 }
 
-// openSets returns the IDs of the open sets, in order.
+// openSets returns the IDs of the open sets, in order. Lists of the store show a set that this process has opened after a while: until then
+// the process keeps its ID, and no longer than openTime.
 func (r *Runner) openSets(ctx context.Context) ([]string, error) {
 	ids, err := r.docs.openSets(ctx)
 	if err != nil {
@@ -179,12 +186,17 @@ func (r *Runner) openSets(ctx context.Context) ([]string, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, id := range ids {
+		delete(r.opened, id)
+	}
+	oldest := r.now().Add(-openTime)
+	maps.DeleteFunc(r.opened, func(_ string, at time.Time) bool { return at.Before(oldest) })
 	ids = slices.AppendSeq(ids, maps.Keys(r.opened))
 	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	return ids, nil
 }
 
-// forget forgets a set that this process has opened.
+// forget forgets a set that is closed.
 func (r *Runner) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
