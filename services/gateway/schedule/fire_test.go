@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
 func TestAnIntervalThatNobodyWasThereForIsMadeUpForAsAsked(t *testing.T) {
@@ -261,4 +263,32 @@ func TestRunsThatGoOnAreListedBesideTheHistory(t *testing.T) {
 		g.reconcileAt(at)
 	}
 	want(t, "history", history(t, g, s.ID), "10:20 submitted\n10:10 submitted missed\n10:00 finished")
+}
+
+// slowStore is a store in which time passes whenever the current version of a schedule is read.
+type slowStore struct {
+	*storetest.Memory
+
+	onRead func()
+}
+
+// Doc implements store.Getter.
+func (s slowStore) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	if kind == store.KindScheduleVersion {
+		s.onRead()
+	}
+	return s.Memory.Doc(ctx, kind, key)
+}
+
+func TestAPassOverManySchedulesRenewsTheLease(t *testing.T) {
+	w := newFixture(t)
+	g := w.newGateway(slowStore{w.store, func() { w.setTime(w.clock().Add(2 * time.Second)) }}, w)
+	for i := range 10 {
+		g.put(fmt.Sprint("n", i), descriptor("*/10 * * * *", ""))
+	}
+	g.reconcileAt("10:00")
+	if _, err := w.gateway().Reconcile(t.Context()); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("another gateway fires schedules: %v", err)
+	}
+	want(t, "fired", fmt.Sprint(len(w.runs())), "10")
 }

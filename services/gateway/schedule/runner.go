@@ -78,8 +78,9 @@ func (r *Runner) work(ctx context.Context) (time.Duration, error) {
 }
 
 // Reconcile makes all due firings, and returns the time of the next one, or zero if
-// none will come. The error is store.ErrHeld while another process fires schedules.
-// Only one goroutine at a time may call it.
+// none will come. It renews the lease between two schedules. The error is
+// store.ErrHeld while another process fires schedules. Only one goroutine at a time may
+// call it.
 func (r *Runner) Reconcile(ctx context.Context) (wake time.Time, err error) {
 	if err := r.hold(ctx); err != nil {
 		return time.Time{}, err
@@ -92,6 +93,9 @@ func (r *Runner) Reconcile(ctx context.Context) (wake time.Time, err error) {
 	for d, err := range store.All[Schedule](ctx, r.docs.store, store.KindSchedule, "") {
 		var next time.Time
 		if err == nil {
+			if err := r.hold(ctx); err != nil {
+				return time.Time{}, errors.Join(append(errs, err)...)
+			}
 			next, err = r.reconcileSchedule(ctx, d.Value, backfills)
 		}
 		if ctx.Err() != nil || errors.Is(err, errFenced) {
