@@ -114,10 +114,9 @@ func (r *Runner) work(ctx context.Context) (time.Duration, error) {
 	return 0, err
 }
 
-// Reconcile is one pass over all requests. The error is store.ErrHeld while another process makes runs. Only one goroutine at a time may
-// call it.
+// Reconcile is one pass over all requests. It renews the lease between two of them. The error is store.ErrHeld while another process makes
+// runs. Only one goroutine at a time may call it.
 func (r *Runner) Reconcile(ctx context.Context) error {
-	held := false
 	var errs []error
 	for d, err := range store.All[confirm.Request](ctx, r.deps.Store, store.KindConfirmation, "") {
 		switch {
@@ -126,11 +125,9 @@ func (r *Runner) Reconcile(ctx context.Context) error {
 		case err != nil:
 			r.deps.Log.Error("a request for runs that confirm an incident cannot be read", zap.String("request", d.Key), zap.Error(err))
 			continue
-		case !held:
-			if _, err := r.leader.Hold(ctx); err != nil {
-				return err
-			}
-			held = true
+		}
+		if _, err := r.leader.Hold(ctx); err != nil {
+			return errors.Join(append(errs, err)...)
 		}
 		if err := r.advance(ctx, d.Key); err != nil {
 			errs = append(errs, fmt.Errorf("confirmation %s: %w", d.Key, err))

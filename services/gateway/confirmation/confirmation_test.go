@@ -1,6 +1,8 @@
 package confirmation_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -320,5 +322,34 @@ func (w *fixture) limit(cost string) {
 	})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// slowStore is a store in which time passes whenever a request is read.
+type slowStore struct {
+	*storetest.Memory
+
+	onRead func()
+}
+
+// Doc implements store.Getter.
+func (s slowStore) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	if kind == store.KindConfirmation {
+		s.onRead()
+	}
+	return s.Memory.Doc(ctx, kind, key)
+}
+
+func TestAPassOverManyRequestsRenewsTheLease(t *testing.T) {
+	w := newFixture(t)
+	for i := range 30 {
+		r := confirm.Request{ID: fmt.Sprint("request", i), Namespace: "perf", Incidents: []string{"i"}, First: "i", Old: oldRun, New: newRun, Pairs: 1, MaxRuns: 2, Deadline: w.now.Add(time.Hour)}
+		if err := store.Create(t.Context(), w.store, store.KindConfirmation, fmt.Sprint("perf/request", i), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.pass(w.newGateway(slowStore{w.store, func() { w.now = w.now.Add(2 * time.Second) }}, w))
+	if err := w.gateway(crashtest.New(0, false)).Reconcile(t.Context()); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("another gateway makes runs: %v", err)
 	}
 }
