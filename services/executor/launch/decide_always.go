@@ -209,9 +209,13 @@ func resultsOf(s stepsState, pods []corev1.Pod, needs func(step string) []string
 	for _, r := range s.Ended {
 		ended[r.Name] = r
 	}
+	failed := func(step string) bool {
+		r, known := ended[step]
+		return known && !r.Succeeded()
+	}
 	for _, name := range s.All {
 		r, known := ended[name]
-		if !known && slices.ContainsFunc(needs(name), func(other string) bool { o, known := ended[other]; return known && !o.Succeeded() }) {
+		if !known && slices.ContainsFunc(needs(name), failed) {
 			r, known = always.StepResult{Name: name, Skipped: true}, true
 			ended[name] = r
 		}
