@@ -793,7 +793,8 @@ type Parser struct {
 
 	// Stream is where the benchmark writes the output if there is no path: stdout,
 	// stderr, or both. Without it the parser reads both, or stdout alone if the output is
-	// one document, such as JSON.
+	// one document, such as JSON. Of fio it reads both: stderr has the servers that fio
+	// has lost.
 	Stream string `toml:"stream" one:"stdout stderr both"`
 
 	// Metrics are the metrics of the kinds json and csv, each with the path of its number

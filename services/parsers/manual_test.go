@@ -39,6 +39,8 @@ units = "Gbit/s"
 * If a part of the results is missing, the run succeeds, keeps the part, and a status says what is missing. A benchmark that fails keeps what it printed before.
 * The version of the tool, as it prints it, is kept with the run (` + "`baictl get RUN -o json`" + `, ` + "`environment.tools`" + `).
 * A parser of a document, such as JSON, reads standard output alone unless ` + "`stream`" + ` says otherwise; one of a log reads whole lines of both streams.
+  That of fio reads the document from standard output and messages from standard error, which alone says that a server was not reached: a file that
+  fio writes with ` + "`--output`" + ` has no such messages.
 * The platform has to know the command: if it starts the entrypoint of an image of which no registry tells it, it refuses a descriptor with parsers.
 
 ` + "```" + `

@@ -29,7 +29,8 @@ const (
 // The headlines are bandwidth and iops of job "all", in each direction that has transferred anything: trim or mixed counts if nothing was
 // read or written. That job is the entry "All clients" of the tool, the only job, or the sum of the jobs of one group; groups that ran one
 // after the other (stonewall) have a sum each. There is no sum unless all jobs and servers have ended well: what is left when a server has
-// died is not the result.
+// died is not the result. Only standard error says that a server was not reached: the document has its results of the others, and of one
+// server it looks as if there were no other.
 func Kind() report.Kind {
 	job := []string{labelJob, labelHost, labelIndex}
 	op := []string{labelJob, labelHost, labelIndex, labelGroup, labelOp}
@@ -56,7 +57,7 @@ func Kind() report.Kind {
 			of(l.name+"_percentile", report.Seconds, report.Lower, percentile, "percentile of the "+l.meaning))
 	}
 	return report.Kind{
-		Name: name, Tool: "fio", Document: true, Looks: looks, Parse: report.DocumentParser(name, parse),
+		Name: name, Tool: "fio", Document: true, Messages: true, Looks: looks, Parse: report.DocumentParser(name, parse),
 		Metrics: append(all,
 			of("usr_cpu", report.Ratio, "", job, "processor time in user mode, of the run time"),
 			of("sys_cpu", report.Ratio, "", job, "processor time in the kernel, of the run time"),

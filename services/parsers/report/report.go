@@ -77,6 +77,9 @@ type Kind struct {
 	Tool string // that prints it, for people
 	// Document says that the output is one document, such as JSON, in which lines of another stream would be a fault.
 	Document bool
+	// Messages says of a document that the tool writes to standard error which of its results are missing. Without them the document
+	// may look complete.
+	Messages bool
 	Metrics  []Definition
 	// Looks reports whether a text begins like output of the tool. Head is its beginning, 64 KiB at most.
 	Looks func(head []byte) bool

@@ -66,25 +66,31 @@ func (p *Parsers) End(run RunCommand) []Result {
 	return results
 }
 
-// input is the output that one parser reads. Of two streams it has whole lines.
+// input is the output that one parser reads. Of two streams it has whole lines, or the first as a whole and the messages behind it.
 type input struct {
-	parser  pod.Parser
-	reads   [2]bool   // standard output, standard error
-	partial [2][]byte // the line that has not ended yet, of each stream
-	head    head
-	buffer  *bufio.Writer
-	pipe    *io.PipeWriter
-	done    chan struct{}
-	found   report.Report
-	kept    keptOutput // for a parser of kind command, which runs at the end
+	parser   pod.Parser
+	reads    [2]bool   // standard output, standard error
+	partial  [2][]byte // the line that has not ended yet, of each stream
+	separate bool      // standard error has messages about the document on standard output
+	messages []byte    // their beginning
+	head     head
+	buffer   *bufio.Writer
+	pipe     *io.PipeWriter
+	done     chan struct{}
+	found    report.Report
+	kept     keptOutput // for a parser of kind command, which runs at the end
 }
 
 // bufferSize is how many bytes are handed on at a time.
 const bufferSize = 64 << 10
 
+// maxMessages is how much of the messages about a document is kept.
+const maxMessages = 8 << 20
+
 func newInput(p pod.Parser, keep Spool) *input {
 	r, w := io.Pipe()
 	in := &input{parser: p, reads: streams(p), buffer: bufio.NewWriterSize(w, bufferSize), pipe: w, done: make(chan struct{})}
+	in.separate = in.reads == [2]bool{true, true} && kindOf(p.Kind).Messages
 	go func() {
 		defer close(in.done)
 		if p.Kind == command.Kind {
@@ -106,7 +112,11 @@ func (in *input) write(isErr bool, data []byte) {
 		return
 	}
 	in.head.add(data)
-	if in.reads[0] != in.reads[1] {
+	if in.separate && isErr {
+		in.messages = append(in.messages, data[:min(len(data), maxMessages-len(in.messages))]...)
+		return
+	}
+	if in.separate || in.reads[0] != in.reads[1] {
 		_, _ = in.buffer.Write(data) // a pipe that is not closed takes all
 		return
 	}
@@ -128,6 +138,10 @@ func (in *input) end(run RunCommand) Result {
 		if len(open) > 0 {
 			_, _ = in.buffer.Write(append(open, '\n'))
 		}
+	}
+	if len(in.messages) > 0 {
+		_ = in.buffer.WriteByte('\n')
+		_, _ = in.buffer.Write(in.messages)
 	}
 	_ = in.buffer.Flush()
 	_ = in.pipe.Close()
@@ -224,10 +238,18 @@ func streams(p pod.Parser) [2]bool {
 
 // defaultStream returns which streams a kind reads if nothing else is said.
 func defaultStream(kind string) string {
-	for _, k := range parsers.Kinds() {
-		if k.Name == kind && k.Document {
-			return "stdout"
-		}
+	if k := kindOf(kind); k.Document && !k.Messages {
+		return "stdout"
 	}
 	return "both"
+}
+
+// kindOf returns the kind of a name; it is the zero value for auto and command.
+func kindOf(name string) report.Kind {
+	for _, k := range parsers.Kinds() {
+		if k.Name == name {
+			return k
+		}
+	}
+	return report.Kind{}
 }

@@ -69,6 +69,36 @@ func TestAParserReadsTheStreamsThatItIsFor(t *testing.T) {
 	}
 }
 
+// TestAServerThatFioDidNotReachIsMissing has what fio prints with two servers of which one does not listen: its exit code is 0.
+func TestAServerThatFioDidNotReachIsMissing(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../parsers/fio/testdata/server-absent.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := strings.Index(string(text), "\n{") + 1
+	messages, document := string(text[:begin]), strings.TrimSpace(string(text[begin:]))
+	want, chatter := "partial fio: failed to connect to 127.0.0.1:18779", piece{true, strings.Repeat("note: x\n", 2<<20)}
+	for name, output := range map[string][]piece{
+		"messages before the document":      {{true, messages}, {false, document}},
+		"messages amid it, and not at once": {{false, document[:1001]}, {true, messages[:50]}, {false, document[1001:]}, {true, messages[50:]}},
+		"messages behind it":                {{false, document}, {true, messages}},
+		"more messages than are kept":       {{true, messages}, chatter, chatter, chatter, {false, document}, chatter, chatter},
+	} {
+		for _, stream := range []string{"", "both"} {
+			got := parseAll([]pod.Parser{{Kind: "fio", Stream: stream}}, output...)[0].Report
+			if is := string(got.State) + " " + got.Reason; is != want || values(got) == "" {
+				t.Errorf("%s, stream %q: %s with %d metrics, want %s", name, stream, is, len(got.Metrics), want)
+			}
+			for _, m := range got.Metrics {
+				if m.Headline {
+					t.Errorf("%s: headline %v of one server of two", name, m)
+				}
+			}
+		}
+	}
+}
+
 func TestALineThatNeverEndsIsTaken(t *testing.T) {
 	t.Parallel()
 	p := parse.Start([]pod.Parser{{Kind: "gobench"}}, parse.Spool{})
