@@ -39,9 +39,15 @@ type end struct {
 	Sum             *numbers           `json:"sum"`
 	Sent            *numbers           `json:"sum_sent"`
 	Received        *numbers           `json:"sum_received"`
+	SumReverse      *numbers           `json:"sum_bidir_reverse"`
 	SentReverse     *numbers           `json:"sum_sent_bidir_reverse"`
 	ReceivedReverse *numbers           `json:"sum_received_bidir_reverse"`
 	CPU             map[string]float64 `json:"cpu_utilization_percent"`
+}
+
+// bidirectional reports whether there are sums of both directions.
+func (e *end) bidirectional() bool {
+	return e.SumReverse != nil || e.SentReverse != nil || e.ReceivedReverse != nil
 }
 
 type interval struct {
@@ -167,7 +173,7 @@ func (o *document) value(key string, value []byte) {
 	case "intervals":
 		o.run.intervals = append(o.run.intervals, value)
 	case "end":
-		ok = decode(value, &o.run.end)
+		ok = decode(named(value), &o.run.end)
 	case "error":
 		ok = decode(value, &o.run.failure)
 	case "event":
@@ -183,6 +189,28 @@ func decode(value []byte, into any) bool {
 	err := json.Unmarshal(value, into)
 	_, isType := errors.AsType[*json.UnmarshalTypeError](err)
 	return err == nil || isType
+}
+
+// named returns an object in which no two members have one name. Up to 3.10, the sums of both directions of a bidirectional test have, that
+// of the client's data first: the later one gets the name that it has from 3.11 on.
+func named(object []byte) []byte {
+	seen, out := make(map[string]bool), []byte{'{'}
+	for n := 1; ; {
+		key, value, next, state := member(object, n)
+		switch {
+		case state == done:
+			return append(out, '}')
+		case state != whole:
+			return object
+		case seen[key]:
+			key += "_bidir_reverse"
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), key...), '"', ':')
+		out, seen[key], n = append(out, value...), true, next
+	}
 }
 
 // add adds a document to what is known.

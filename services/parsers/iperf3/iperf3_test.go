@@ -61,6 +61,59 @@ func TestTheHeadlineIsWhatArrivedOnceForEachDirection(t *testing.T) {
 	}
 }
 
+// TestUpTo310BothDirectionsHaveOneName has output of 3.9, whose sums of the two directions of --bidir have the same keys.
+func TestUpTo310BothDirectionsHaveOneName(t *testing.T) {
+	t.Parallel()
+	p2, udp := capture(t, "bidir-p2-3.9.json"), capture(t, "udp-bidir-3.9.json")
+	end := "\t\"end\":\t{"
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"one stream":   {capture(t, "bidir-3.9.json"), []string{"ok", "send sum bandwidth 48229377.66", "receive sum bandwidth 50238935.06"}},
+		"two streams":  {p2, []string{"ok", "send sum bandwidth 40282204.7", "receive sum bandwidth 40282204.7"}},
+		"of datagrams": {udp, []string{"ok", "send sum bandwidth 10222726.62", "receive sum bandwidth 10484847.82"}},
+		"a server": {
+			capture(t, "server-bidir-3.9.json"), []string{"partial what the receiver got of the transfer receive", "send sum bandwidth 48229377.66"},
+		},
+		"no end": {
+			p2[:strings.Index(p2, end)], []string{
+				"partial the JSON has no end; iperf has not summed up: the mean of the intervals",
+				"send sum sent_bandwidth 41939727.76", "receive sum bandwidth 41939727.76",
+			},
+		},
+	} {
+		if diff := cmp.Diff(tt.want, headlines(parse(t, tt.text))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	want := []string{"send 1 20969863.38", "send 2 20969863.38", "receive 1 20969863.38", "receive 2 20969863.38"}
+	var got []string
+	for _, m := range parse(t, p2).Metrics {
+		if m.Name == "sent_bandwidth" && m.Labels["stream"] != "sum" {
+			got = append(got, fmt.Sprintf("%s %s %.10g", m.Labels["transfer"], m.Labels["stream"], m.Value))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("streams (-want +got):\n%s", diff)
+	}
+}
+
+// TestUpTo310AServerDoesNotSumUpTheDatagramsThatArrived has output of 3.9, whose one sum has the bytes that the server sent: none, if it received.
+func TestUpTo310AServerDoesNotSumUpTheDatagramsThatArrived(t *testing.T) {
+	t.Parallel()
+	const missing = "what the receiver got of the transfer "
+	for name, want := range map[string][]string{
+		"server-udp-3.9.json":         {"partial " + missing + "send"},
+		"server-udp-reverse-3.9.json": {"partial " + missing + "receive"},
+		"server-udp-bidir-3.9.json":   {"partial " + missing + "send; " + missing + "receive"},
+	} {
+		if diff := cmp.Diff(want, headlines(parse(t, capture(t, name)))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestNumbersOfStreamsAndHostsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
@@ -209,6 +262,7 @@ func TestParserOfIperf3PassesTheSuite(t *testing.T) {
 		Others: []string{"{}", "[]", "[ ID] Interval           Transfer     Bitrate\n", `{"start":{"version":"2"}}`, "iperf 3.12\n"},
 		Open:   `{"start":{"version":"iperf 3.12"},"intervals":[{"sum":`,
 		Cuts: []reporttest.Cut{
+			{File: "bidir-3.9.json", Bytes: true},
 			{File: "bidir.json", Bytes: true},
 			{File: "client-p1.json", Bytes: true},
 			{File: "interrupted.json", Bytes: true},

@@ -53,6 +53,9 @@ func (w *writer) put(m report.Metric, transfer, stream string) {
 
 func (w *writer) udp() bool { return strings.EqualFold(w.run.start.Test.Protocol, "UDP") }
 
+// server reports whether a server has printed the text.
+func (w *writer) server() bool { return w.run.start.Accepted != nil }
+
 // forward is the transfer of the sums without a suffix.
 func (w *writer) forward() string {
 	if w.run.start.Test.Reverse == 1 {
@@ -64,17 +67,22 @@ func (w *writer) forward() string {
 // sums writes what is about all streams: once, or of a bidirectional test once for each direction.
 func (w *writer) sums() {
 	e := w.run.end
-	received := e.Received
-	if received == nil && w.udp() {
-		received = arrived(e.Sum)
-	}
-	w.transfer(w.forward(), e.Sent, received)
-	if e.SentReverse != nil || e.ReceivedReverse != nil {
-		w.transfer(receive, e.SentReverse, e.ReceivedReverse)
+	w.transfer(w.forward(), e.Sent, w.received(e.Received, e.Sum))
+	if e.bidirectional() {
+		w.transfer(receive, e.SentReverse, w.received(e.ReceivedReverse, e.SumReverse))
 	}
 }
 
-// arrived makes of the sum of datagrams, which up to 3.1 is all that there is, what the receiver got of it.
+// received returns what arrived. Of datagrams, up to 3.10, there is one sum: a client's has what was sent, and how much of it was lost; a
+// server's has what the server sent.
+func (w *writer) received(received, all *numbers) *numbers {
+	if received != nil || !w.udp() || w.server() {
+		return received
+	}
+	return arrived(all)
+}
+
+// arrived makes of the sum of datagrams what the receiver got of it.
 func arrived(all *numbers) *numbers {
 	if all == nil || all.Packets == nil || all.Lost == nil || *all.Packets <= 0 || *all.Lost > *all.Packets {
 		return nil
@@ -169,12 +177,10 @@ func (w *writer) streams() {
 
 // transferOf returns the transfer of a stream: in a bidirectional test, that depends on who sends.
 func (w *writer) transferOf(n *numbers) string {
-	e := w.run.end
-	if e.SentReverse == nil && e.ReceivedReverse == nil {
+	if !w.run.end.bidirectional() {
 		return w.forward()
 	}
-	server := w.run.start.Accepted != nil
-	if n.Sender != server {
+	if n.Sender != w.server() {
 		return send
 	}
 	return receive
@@ -216,7 +222,7 @@ func (w *writer) means() {
 	var forward, reverse mean
 	add := func(text []byte) {
 		var i interval
-		if decode(text, &i) {
+		if decode(named(text), &i) {
 			forward.add(i.Sum)
 			reverse.add(i.SumReverse)
 		}
