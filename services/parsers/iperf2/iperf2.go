@@ -198,6 +198,7 @@ func (c connections) unfinished() string {
 
 // metrics returns the metrics of the rows about the whole time, and what is missing.
 func (c connections) metrics() (metrics []report.Metric, missing string) {
+	doubtful := c.lastRun()
 	whole := make([]row, 0, len(c.all))
 	for _, one := range c.all {
 		whole = append(whole, one.whole)
@@ -209,6 +210,9 @@ func (c connections) metrics() (metrics []report.Metric, missing string) {
 	}
 	if missing = c.unfinished(); missing != "" {
 		return metrics, missing
+	}
+	if len(doubtful) > 0 {
+		return metrics, "rows of connection " + report.Clip(strings.Join(doubtful, ", ")) + " may be of an earlier run"
 	}
 	unsummed := both || slices.ContainsFunc(whole, func(r row) bool { return r.csv || r.datagrams >= 0 })
 	var without []string

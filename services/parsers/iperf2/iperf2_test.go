@@ -55,6 +55,12 @@ func TestBandwidthIsWhatTheToolPrints(t *testing.T) {
 			"ok", "2 receive 2280000000", "1 send 4750000000", "2 send 3860000000", "1 receive 4530000000", "sum 15200000000",
 			"sum send 8610000000 headline", "sum receive 6810000000 headline",
 		},
+		"csvfd": {
+			"ok", "1 send 5983515", "1 receive 5041444", "sum send 5983515 headline", "sum receive 5041444 headline",
+		},
+		"csvfd-i": {
+			"ok", "1 send 5999227", "1 receive 5001423", "sum send 5999227 headline", "sum receive 5001423 headline",
+		},
 		"udp": {"ok", "1 9500000", "sum 9500000 headline"},
 	} {
 		if diff := cmp.Diff(want, lines(parse(t, capture(t, name)), "bandwidth")); diff != "" {
@@ -128,6 +134,60 @@ func TestOfTwoRunsInOneTextTheLastCounts(t *testing.T) {
 	two := capture(t, "client-P4-k") + capture(t, "client-P1-k")
 	if diff := cmp.Diff([]string{"ok", "1 47860504000", "sum 47860504000 headline"}, lines(parse(t, two), "bandwidth")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestOfSeveralRunsInCSVTheLastCounts has the rows of six runs: 2 connections for 2 s, for 1 s, 1, 4, and with intervals 2 for 2 s and for 1 s.
+func TestOfSeveralRunsInCSVTheLastCounts(t *testing.T) {
+	t.Parallel()
+	rows := strings.SplitAfter(strings.TrimSpace(capture(t, "csvruns")), "\n")
+	upTo := func(n int) string { return strings.Join(rows[:n], "") }
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a shorter one":             {upTo(4), []string{"ok", "2 2056129", "1 2055035", "sum 4111164 headline"}},
+		"fewer connections":         {upTo(5), []string{"ok", "1 2053170", "sum 2053170 headline"}},
+		"more connections":          {upTo(9), []string{"ok", "1 2041131", "2 2045009", "4 2044860", "3 2044854", "sum 8175854 headline"}},
+		"intervals":                 {upTo(15), []string{"ok", "2 2023941", "1 2024005", "sum 4047946 headline"}},
+		"a shorter one, intervals":  {upTo(21), []string{"ok", "2 2032691", "1 2033678", "sum 4066369 headline"}},
+		"the last has begun":        {upTo(17), []string{"ok", "2 1967040", "1 2098112", "sum 4065152 headline"}},
+		"a connection of which run": {upTo(2) + rows[4], []string{"partial rows of connection 2 may be of an earlier run", "2 2020673", "1 2053170"}},
+		"or of a run with more":     {rows[4] + upTo(4)[len(upTo(2)):], []string{"partial rows of connection 2 may be of an earlier run", "2 2056129", "1 2055035"}},
+		"that comes again":          {upTo(2) + rows[4] + upTo(9)[len(upTo(5)):], []string{"ok", "1 2041131", "2 2045009", "4 2044860", "3 2044854", "sum 8175854 headline"}},
+	} {
+		if diff := cmp.Diff(tt.want, lines(parse(t, tt.text), "bandwidth")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestOfSeveralRunsInCSVThatHaveSumsTheLastCounts has rows as older versions print them: with a sum, and addresses of the server's report
+// the other way round.
+func TestOfSeveralRunsInCSVThatHaveSumsTheLastCounts(t *testing.T) {
+	t.Parallel()
+	row := func(source, dest, id, seconds, rate string) string {
+		return "20260101000000,10.0.0.1," + source + ",10.0.0.2," + dest + "," + id + "," + seconds + ",1000000," + rate
+	}
+	two := row("40001", "5001", "4", "0.0-2.0", "100") + "\n" + row("40002", "5001", "3", "0.0-2.0", "200") + "\n" +
+		row("0", "5001", "-1", "0.0-2.0", "300") + "\n"
+	one := row("40003", "5001", "4", "0.0-1.0", "10") + "\n"
+	other := row("40004", "5001", "3", "0.0-1.0", "20") + "\n" + row("0", "5001", "-1", "0.0-1.0", "30") + "\n"
+	sent := func(port string) string { return row(port, "5001", "3", "0.0-9.0", "1000") + "\n" }
+	received := func(port string) string { return row("5001", port, "3", "0.0-9.0", "900") + ",0.045,1,893,0.112,0\n" }
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a sum, then none":            {two + one, []string{"ok", "4 10", "sum 10 headline"}},
+		"two sums":                    {two + one + other, []string{"ok", "4 10", "3 20", "sum 30 headline"}},
+		"datagrams":                   {sent("40005") + received("40005"), []string{"ok", "3 900", "sum 900 headline"}},
+		"a report, then none":         {sent("40005") + received("40005") + row("40006", "5001", "3", "0.0-1.0", "7"), []string{"ok", "3 7", "sum 7 headline"}},
+		"datagrams, of the later run": {sent("40005") + received("40005") + sent("40006") + received("40006"), []string{"ok", "3 900", "sum 900 headline"}},
+	} {
+		if diff := cmp.Diff(tt.want, lines(parse(t, tt.text), "bandwidth")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

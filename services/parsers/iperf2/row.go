@@ -16,12 +16,19 @@ type row struct {
 	id                 string
 	receive            bool // the client received
 	csv                bool
+	ports              ports   // of CSV
 	sent               bool    // of datagrams, what a client sent
 	start, end         float64 // seconds
 	bytes, rate        float64 // B, bits/s
 	jitter             float64 // seconds
 	datagrams, dropped float64 // -1 for none
 }
+
+// ports are those of a connection, that of who sends first.
+type ports struct{ from, to string }
+
+// reverse reports whether these are the ports of the other direction of a connection. A client of 2.1 does not know where it goes to: 0.
+func (p ports) reverse(of ports) bool { return p.from == of.to && (p.to == of.from || p.to == "0") }
 
 // rowKey tells apart what rows are about.
 type rowKey struct {
@@ -34,20 +41,26 @@ func (r row) length() float64 { return r.end - r.start }
 
 // connection is what is kept of the rows about one thing, however many there are.
 type connection struct {
-	whole row     // with the longest interval, the last of several
-	end   float64 // of the latest interval
+	whole       row     // with the longest interval, the last of several
+	end         float64 // of the latest interval
+	first, last int     // of its rows, where all are numbered
+	doubtful    bool    // may be of the run before the last
 }
 
 // connections are in the order of the text.
 type connections struct {
-	all []connection
-	at  map[rowKey]int
+	all  []connection
+	at   map[rowKey]int
+	rows int // that were read
 }
 
 // maxConnections is how many connections are kept in mind.
 const maxConnections = 10_000
 
 func (c *connections) add(r row) {
+	if c.rows++; r.csv && r.id != sum {
+		c.locate(&r)
+	}
 	i, ok := c.at[r.key()]
 	switch {
 	case !ok && len(c.all) == maxConnections:
@@ -56,13 +69,71 @@ func (c *connections) add(r row) {
 			c.at = make(map[rowKey]int)
 		}
 		c.at[r.key()] = len(c.all)
-		c.all = append(c.all, connection{r, r.end})
+		c.all = append(c.all, connection{whole: r, end: r.end, first: c.rows, last: c.rows})
 	default:
 		if r.length() >= c.all[i].whole.length() {
 			c.all[i].whole = r
 		}
 		c.all[i].end = max(c.all[i].end, r.end)
+		c.all[i].last, c.all[i].doubtful = c.rows, false
 	}
+}
+
+// locate finds out what a row of CSV belongs to, which has no header above it: to a connection that is known, to its other direction, or to
+// a later run, in which the connection of this number has other ports. The report of a server about datagrams may have the ports the other
+// way round.
+func (c *connections) locate(r *row) {
+	i, ok := c.at[rowKey{id: r.id}]
+	if !ok {
+		i, ok = c.at[rowKey{id: r.id, sent: true}]
+	}
+	switch {
+	case !ok || c.all[i].whole.ports == r.ports:
+	case r.ports.reverse(c.all[i].whole.ports):
+		r.receive = r.datagrams < 0
+	case r.start == 0:
+		c.begin(r.id)
+	}
+}
+
+// begin begins another run, to which a connection of this number belongs. What comes after the last row about that of the run before, and
+// after the last row SUM, may belong to either: connections end in any order.
+func (c *connections) begin(id string) {
+	before := 0
+	for _, one := range c.all {
+		if one.whole.id == id || one.whole.id == sum {
+			before = max(before, one.last)
+		}
+	}
+	all := c.all
+	c.all = c.all[:0]
+	clear(c.at)
+	for _, one := range all {
+		if one.first > before {
+			one.doubtful = true
+			c.at[one.whole.key()] = len(c.all)
+			c.all = append(c.all, one)
+		}
+	}
+}
+
+// lastRun leaves out the connections of the run before the last, and returns the numbers of those that may be of either. Where iperf prints
+// intervals, a connection that is not printed again while others are is none of the last run.
+func (c *connections) lastRun() (doubtful []string) {
+	certain := make([]connection, 0, len(c.all))
+	intervals := false
+	for _, one := range c.all {
+		if one.doubtful {
+			doubtful = append(doubtful, one.whole.id)
+			continue
+		}
+		certain = append(certain, one)
+		intervals = intervals || one.last > one.first
+	}
+	if intervals {
+		c.all, doubtful = certain, nil
+	}
+	return doubtful
 }
 
 // readRow reads what follows the number of a connection:
@@ -180,7 +251,7 @@ func readCSV(line []byte) (row, bool) {
 		return row{}, false
 	}
 	start, end, ok0 := strings.Cut(f[6], "-")
-	r := row{id: f[5], csv: true, datagrams: -1}
+	r := row{id: f[5], csv: true, ports: ports{from: f[2], to: f[4]}, datagrams: -1}
 	if r.id == "-1" {
 		r.id = sum
 	}
