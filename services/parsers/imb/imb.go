@@ -19,6 +19,7 @@ const (
 	labelBenchmark = "benchmark" // as IMB names it; Multi-… if several groups run it at the same time
 	labelProcesses = "processes" // of the benchmark, or of each group
 	labelGroups    = "groups"    // that run at the same time, if there are several
+	labelMode      = "mode"      // aggregate or non-aggregate, of IMB-EXT, -RMA and -IO: whether each transfer is completed by itself
 	labelGroup     = "group"     // the number of one of them
 	labelBytes     = "bytes"     // of a message
 )
@@ -30,8 +31,8 @@ const (
 // rows, as people quote it; of collective operations, which do nothing about 0 bytes, over the other rows. A benchmark that was run
 // with several numbers of processes has the headlines of the largest.
 func Kind() report.Kind {
-	row := []string{labelBenchmark, labelProcesses, labelGroups, labelGroup, labelBytes}
-	whole := row[:3]
+	row := []string{labelBenchmark, labelProcesses, labelGroups, labelMode, labelGroup, labelBytes}
+	whole := row[:4]
 	return report.Kind{
 		Name: name, Tool: "Intel MPI Benchmarks",
 		Metrics: []report.Definition{
@@ -94,6 +95,7 @@ const (
 	begin     = "Intel"
 	end       = "# All processes entering MPI_Finalize"
 	benchmark = "# Benchmarking "
+	mode      = "#    MODE: "
 	unknown   = "Invalid benchmark name "
 )
 
@@ -172,6 +174,8 @@ func (p *parser) comment(line []byte) {
 		p.last.begin(report.Clip(string(line[len(benchmark):])))
 	case bytes.HasPrefix(line, []byte("# #processes = ")), bytes.HasPrefix(line, []byte("# ( ")):
 		p.last.processes(line)
+	case bytes.HasPrefix(line, []byte(mode)):
+		p.last.mode(report.Clip(string(line[len(mode):])))
 	case bytes.HasPrefix(line, []byte(end)):
 		p.last.ended = true
 	}

@@ -35,7 +35,7 @@ func headlines(r report.Report) []string {
 
 func short(m report.Metric) string {
 	where := m.Labels["benchmark"] + " " + m.Labels["processes"]
-	for _, l := range []string{"groups", "group", "bytes"} {
+	for _, l := range []string{"groups", "mode", "group", "bytes"} {
 		if v, ok := m.Labels[l]; ok {
 			where += " " + l + " " + v
 		}
@@ -168,6 +168,63 @@ func TestDefectsAreAFailure(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, headlines(r)); diff != "" || r.Version != "V3.2.3" {
 		t.Errorf("version %s (-want +got):\n%s", r.Version, diff)
+	}
+}
+
+// TestModesOfOneBenchmarkAreApart has what IMB-EXT prints, as src_c/IMB_output.c has it.
+func TestModesOfOneBenchmarkAreApart(t *testing.T) {
+	t.Parallel()
+	const text = `#    Intel(R) MPI Benchmarks 2021.11, MPI-2 part
+#---------------------------------------------------
+# Benchmarking Unidir_Put 
+# #processes = 2 
+#---------------------------------------------------
+#
+#    MODE: AGGREGATE 
+#
+       #bytes #repetitions      t[usec]   Mbytes/sec
+            0            3         0.47         0.00
+            4            3         0.50         8.00
+#---------------------------------------------------
+# Benchmarking Unidir_Put 
+# #processes = 2 
+#---------------------------------------------------
+#
+#    MODE: NON-AGGREGATE 
+#
+       #bytes #repetitions      t[usec]   Mbytes/sec
+            0            3         4.70         0.00
+            4            3         5.00         0.80
+#---------------------------------------------------
+# Benchmarking Window 
+# #processes = 2 
+#---------------------------------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            4            3         1.00         3.00         2.00
+# All processes entering MPI_Finalize
+`
+	want := []string{
+		"ok", "Unidir_Put 2 mode aggregate peak_bandwidth 8000000", "Unidir_Put 2 mode aggregate minimum_latency 4.7e-07",
+		"Unidir_Put 2 mode non-aggregate peak_bandwidth 800000", "Unidir_Put 2 mode non-aggregate minimum_latency 4.7e-06",
+		"Window 2 minimum_latency 2e-06",
+	}
+	if diff := cmp.Diff(want, headlines(parse(t, text))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	cut, _, _ := strings.Cut(text, "            4            3         5.00")
+	want = []string{
+		"partial IMB has not come to its end, MPI_Finalize", "Unidir_Put 2 mode aggregate bytes 4 bandwidth 8000000",
+		"Unidir_Put 2 mode non-aggregate bytes 0 bandwidth 0",
+	}
+	r := parse(t, cut)
+	got := []string{reporttest.State(r)}
+	for _, m := range r.Metrics {
+		if m.Name == "bandwidth" && (m.Labels["mode"] == "non-aggregate" || m.Labels["bytes"] == "4") {
+			got = append(got, short(m))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }
 

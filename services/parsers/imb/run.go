@@ -27,6 +27,7 @@ type invocation struct {
 type result struct {
 	benchmark, processes string
 	groups               int
+	mode                 string         // empty if there is none
 	columns              []table.Column // nil before the header
 	rows                 table.Rows
 }
@@ -71,6 +72,16 @@ func (r *invocation) processes(line []byte) {
 	case len(words) > 5 && words[3] == "groups" && isNumber(words[2]) && isNumber(words[5]):
 		t.processes = words[5]
 		t.groups, _ = strconv.Atoi(words[2])
+	}
+}
+
+// mode reads the line between the processes and the header of a benchmark that is run once in each mode.
+func (r *invocation) mode(name string) {
+	if len(r.tables) == 0 {
+		return
+	}
+	if t := &r.tables[len(r.tables)-1]; t.columns == nil {
+		t.mode = strings.ToLower(name)
 	}
 }
 
@@ -171,6 +182,9 @@ func (v *reader) labels(words []string) (labels map[string]string, at int) {
 	labels = map[string]string{labelBenchmark: v.table.benchmark, labelProcesses: v.table.processes}
 	if v.table.groups > 1 {
 		labels[labelGroups] = strconv.Itoa(v.table.groups)
+	}
+	if v.table.mode != "" {
+		labels[labelMode] = v.table.mode
 	}
 	for at < min(len(words), len(v.table.columns)) {
 		switch v.table.columns[at].Title {
