@@ -53,6 +53,7 @@ type entry struct {
 // transfer is one direction of a job.
 type transfer struct {
 	Bytes     document.Number `json:"io_bytes"`
+	KBytes    document.Number `json:"io_kbytes"`
 	BW        document.Number `json:"bw"` // KiB/s
 	BWBytes   document.Number `json:"bw_bytes"`
 	IOPS      document.Number `json:"iops"`
@@ -102,6 +103,15 @@ func (t *transfer) bandwidth() (float64, bool) {
 	}
 	v, ok := t.BW.Times(0)
 	return v * 1024, ok
+}
+
+// bytes returns what was transferred. The io_bytes of fio 2, which has no number of KiB beside it, are KiB.
+func (t *transfer) bytes() (float64, bool) {
+	v, ok := t.Bytes.Times(0)
+	if t.KBytes == "" && t.BWBytes == "" {
+		v *= 1024
+	}
+	return v, ok
 }
 
 // writer collects metrics.
@@ -199,7 +209,7 @@ func (w *writer) rates(job string, t *transfer, labels map[string]string) {
 	if !ok || !ok1 {
 		w.missing = fmt.Sprintf("no bandwidth or iops of job %s", job)
 	}
-	v, ok = t.Bytes.Times(0)
+	v, ok = t.bytes()
 	w.put("io_bytes", report.Bytes, "", labels, v, ok)
 	v, ok = t.IOs.Times(0)
 	w.put("total_ios", report.Count, "", labels, v, ok)

@@ -167,15 +167,15 @@ func TestTheMeanOfSeveralJobsIsThatOfTheirOperations(t *testing.T) {
 func TestFio2HasKibibytesAndMicroseconds(t *testing.T) {
 	t.Parallel()
 	text := `{"fio version":"fio-2.2.10","jobs":[{"jobname":"old","groupid":0,"error":0,"usr_cpu":1.50,` +
-		`"read":{"io_bytes":65536,"bw":64,"iops":16.5,"runtime":1000,"total_ios":16,"lat":{"min":10,"max":30,"mean":20.25,"stddev":1.5},` +
+		`"read":{"io_bytes":64,"bw":64,"iops":16.5,"runtime":1000,"total_ios":16,"lat":{"min":10,"max":30,"mean":20.25,"stddev":1.5},` +
 		`"clat":{"min":9,"max":29,"mean":19.25,"stddev":1.5,"percentile":{"1.000000":9,"50.000000":19,"0.00":0}}}}]}`
 	want := []string{
-		"ok", "bandwidth old read 65536", "runtime old read 1", "lat_mean old read 2.025e-05",
+		"ok", "bandwidth old read 65536", "io_bytes old read 65536", "runtime old read 1", "lat_mean old read 2.025e-05",
 		"clat_percentile old read 1 9e-06", "clat_percentile old read 50 1.9e-05", "usr_cpu old 0.015",
 		"bandwidth all read 65536 headline", "lat_mean all read 2.025e-05",
 	}
 	r := parse(t, text)
-	got := lines(r, "bandwidth", "runtime", "lat_mean", "clat_percentile", "usr_cpu")
+	got := lines(r, "bandwidth", "io_bytes", "runtime", "lat_mean", "clat_percentile", "usr_cpu")
 	if diff := cmp.Diff(want, got); diff != "" || r.Version != "fio-2.2.10" {
 		t.Errorf("version %s (-want +got):\n%s", r.Version, diff)
 	}
