@@ -282,35 +282,40 @@ func (w *writer) sum(jobs []*entry, labels map[string]string) {
 			}
 		}
 		if l := with(labels, labelOp, op); s.n > 0 {
-			w.put("bandwidth", report.BytesPerSecond, report.Higher, l, s.bandwidth, s.rates == s.n)
-			w.put("iops", report.PerSecond, report.Higher, l, s.iops, s.rates == s.n)
+			bandwidth, iops, ok := s.rates()
+			w.put("bandwidth", report.BytesPerSecond, report.Higher, l, bandwidth, ok)
+			w.put("iops", report.PerSecond, report.Higher, l, iops, ok)
 			w.put("lat_mean", report.Seconds, report.Lower, l, s.mean(), s.timed == s.n && s.ios > 0)
 			w.put("lat_min", report.Seconds, report.Lower, l, s.least, s.timed == s.n)
 			w.put("lat_max", report.Seconds, report.Lower, l, s.most, s.timed == s.n)
+			if !ok && w.missing == "" {
+				w.missing = "no sum of the jobs: io_bytes, total_ios or runtime is missing"
+			}
 		}
 	}
 }
 
 // sums are those of one direction of several jobs.
 type sums struct {
-	n, rates, timed              int // jobs, those with rates, and those with latencies
-	bandwidth, iops              float64
+	n, moved, timed              int // jobs, those whose amounts and time are known, and those with latencies
+	one                          *transfer
+	bytes, operations, longest   float64 // the longest runtime in seconds
 	ios, time, only, least, most float64
 }
 
 func (s *sums) add(t *transfer) {
-	s.n++
-	bandwidth, ok := t.bandwidth()
-	iops, ok1 := t.IOPS.Times(0)
-	if ok && ok1 {
-		s.rates++
-		s.bandwidth, s.iops = s.bandwidth+bandwidth, s.iops+iops
+	s.n, s.one = s.n+1, t
+	ios, ok := t.IOs.Times(0)
+	bytes, ok1 := t.bytes()
+	runtime, ok2 := t.Runtime.Times(-3)
+	if ok && ok1 && ok2 {
+		s.moved++
+		s.bytes, s.operations, s.longest = s.bytes+bytes, s.operations+ios, max(s.longest, runtime)
 	}
 	l, exponent := &t.Lat, -9
 	if l.Mean == "" {
 		l, exponent = &t.MicroLat, -6
 	}
-	ios, ok := t.IOs.Times(0)
 	mean, ok1 := l.Mean.Times(exponent)
 	least, ok2 := l.Min.Times(exponent)
 	most, ok3 := l.Max.Times(exponent)
@@ -319,6 +324,22 @@ func (s *sums) add(t *transfer) {
 		s.ios, s.time, s.only = s.ios+ios, s.time+ios*mean, mean
 		s.least, s.most = min(s.least, least), max(s.most, most)
 	}
+}
+
+// rates returns the rates of one job as the tool prints them, and those of several as it sums up a group: all that they did over the
+// longest runtime, since the rates of jobs that ran for different times have no sum. Without any runtime they are 0, as the tool has it.
+func (s *sums) rates() (bandwidth, iops float64, ok bool) {
+	switch {
+	case s.n == 1:
+		bandwidth, ok = s.one.bandwidth()
+		iops, also := s.one.IOPS.Times(0)
+		return bandwidth, iops, ok && also
+	case s.moved < s.n:
+		return 0, 0, false
+	case s.longest == 0:
+		return 0, 0, true
+	}
+	return s.bytes / s.longest, s.operations / s.longest, true
 }
 
 // mean returns the mean latency; of one job it is that which the tool prints, to the last digit.

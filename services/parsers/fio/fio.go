@@ -27,10 +27,10 @@ const (
 // stat.c and client.c of fio 3.33; those of fio 2 (bw alone, latencies in microseconds) are read, too.
 //
 // The headlines are bandwidth and iops of job "all", in each direction that has transferred anything: trim or mixed counts if nothing was
-// read or written. That job is the entry "All clients" of the tool, the only job, or the sum of the jobs of one group; groups that ran one
-// after the other (stonewall) have a sum each. There is no sum unless all jobs and servers have ended well: what is left when a server has
-// died is not the result. Only standard error says that a server was not reached: the document has its results of the others, and of one
-// server it looks as if there were no other.
+// read or written. That job is the entry "All clients" of the tool, the only job, or the sum of the jobs of one group, whose rates are
+// those of the line that fio prints for a group: all bytes and operations over the longest runtime. Groups that ran one after the other
+// (stonewall) have a sum each. There is no sum unless all jobs and servers have ended well: what is left when a server has died is not the
+// result. Only standard error says that a server was not reached: the document has the results of the others.
 func Kind() report.Kind {
 	job := []string{labelJob, labelHost, labelIndex}
 	op := []string{labelJob, labelHost, labelIndex, labelGroup, labelOp}
@@ -38,8 +38,8 @@ func Kind() report.Kind {
 		return report.Definition{Name: name, Unit: unit, Direction: d, Labels: labels, Meaning: meaning}
 	}
 	all := []report.Definition{
-		of("bandwidth", report.BytesPerSecond, report.Higher, op, "rate of the whole run"),
-		of("iops", report.PerSecond, report.Higher, op, "operations a second of the whole run"),
+		of("bandwidth", report.BytesPerSecond, report.Higher, op, "rate of the whole run; of several jobs, over the longest runtime"),
+		of("iops", report.PerSecond, report.Higher, op, "operations a second of the whole run; of several jobs, over the longest runtime"),
 		of("io_bytes", report.Bytes, "", op, "bytes transferred"),
 		of("total_ios", report.Count, "", op, "operations done"),
 		of("runtime", report.Seconds, "", op, "time in which there was any"),

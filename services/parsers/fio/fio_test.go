@@ -84,7 +84,7 @@ func TestTheSumIsThatOfJobsThatRanAtOnce(t *testing.T) {
 	for name, want := range map[string][]string{
 		"two-jobs.json": {
 			"ok", "bandwidth one read 13472477", "bandwidth one write 13919522", "bandwidth two read 13765178", "bandwidth two write 14464895",
-			"bandwidth all read 27237655 headline", "bandwidth all write 28384417 headline",
+			"bandwidth all read 26325970.1492537 headline", "bandwidth all write 27426388.0597015 headline",
 		},
 		"group-jsonplus.json": {
 			"ok", "bandwidth grp read 21371673", "bandwidth grp write 22356994",
@@ -139,12 +139,41 @@ func TestLatenciesAreInSeconds(t *testing.T) {
 	}
 }
 
+// TestTheRateOfSeveralJobsIsThatOfTheirWholeTime has two jobs of 256 MiB, one of which takes 1 s and the other 4 s.
+func TestTheRateOfSeveralJobsIsThatOfTheirWholeTime(t *testing.T) {
+	t.Parallel()
+	job := func(name string, seconds int) string {
+		return fmt.Sprintf(`{"jobname":%q,"groupid":0,"error":0,"write":{"io_bytes":268435456,"io_kbytes":262144,"bw_bytes":%d,"iops":%d,`+
+			`"runtime":%d,"total_ios":1024}}`, name, 268435456/seconds, 1024/seconds, seconds*1000)
+	}
+	text := `{"fio version":"fio-3.33","jobs":[` + job("a", 1) + "," + job("b", 4) + `]}`
+	want := []string{
+		"ok", "bandwidth a write 268435456", "iops a write 1024", "bandwidth b write 67108864", "iops b write 256",
+		"bandwidth all write 134217728 headline", "iops all write 512 headline",
+	}
+	if diff := cmp.Diff(want, lines(parse(t, text), "bandwidth", "iops")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for key, without := range map[string]string{
+		"io_bytes": `"io_bytes":268435456,`, "total_ios": `,"total_ios":1024`, "runtime": `"runtime":4000,`,
+	} {
+		r := parse(t, strings.Replace(text, without, "", 1))
+		if got, want := lines(r)[0], "partial no sum of the jobs: io_bytes, total_ios or runtime is missing"; got != want || headlines(r) != nil {
+			t.Errorf("without %s: %s with headlines %v, want %s", key, got, headlines(r), want)
+		}
+	}
+	r := parse(t, strings.NewReplacer(`"runtime":1000`, `"runtime":0`, `"runtime":4000`, `"runtime":0`).Replace(text))
+	if diff := cmp.Diff([]string{"bandwidth all write 0 headline", "iops all write 0 headline"}, headlines(r)); diff != "" {
+		t.Errorf("jobs of less than a millisecond (-want +got):\n%s", diff)
+	}
+}
+
 // TestTheMeanOfSeveralJobsIsThatOfTheirOperations has 3 of 10 us and 1 of 30 us.
 func TestTheMeanOfSeveralJobsIsThatOfTheirOperations(t *testing.T) {
 	t.Parallel()
 	job := func(name string, ios, mean int) string {
-		return fmt.Sprintf(`{"jobname":%q,"groupid":0,"error":0,"read":{"io_bytes":4096,"bw_bytes":%d,"iops":%d,"total_ios":%d,`+
-			`"lat_ns":{"min":%d,"max":%d,"mean":%d.0,"stddev":0.5,"N":%d}}}`, name, 100*ios, ios, ios, mean-1, mean+1, mean, ios)
+		return fmt.Sprintf(`{"jobname":%q,"groupid":0,"error":0,"read":{"io_bytes":%d,"bw_bytes":%d,"iops":%d,"runtime":1000,"total_ios":%d,`+
+			`"lat_ns":{"min":%d,"max":%d,"mean":%d.0,"stddev":0.5,"N":%d}}}`, name, 100*ios, 100*ios, ios, ios, mean-1, mean+1, mean, ios)
 	}
 	jobs := []string{job("a", 3, 10000), job("all", 1, 30000), job("a", 1, 30000)}
 	text := `{"fio version":"fio-3.33","jobs":[` + strings.Join(jobs, ",") + `]}`
