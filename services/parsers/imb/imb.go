@@ -100,8 +100,9 @@ const (
 )
 
 func looks(head []byte) bool {
+	var tags mpirun.Tags
 	for line := range bytes.Lines(head) {
-		if _, ok := banner(mpirun.Untag(line)); ok {
+		if _, ok := banner(tags.Remove(line)); ok {
 			return true
 		}
 	}
@@ -142,11 +143,12 @@ type parser struct {
 	known    []table.Column
 	whole    invocation
 	last     invocation
+	tags     mpirun.Tags
 	launcher mpirun.Errors // since the last run began
 }
 
 func (p *parser) line(line []byte) {
-	line = mpirun.Untag(line)
+	line = p.tags.Remove(line)
 	switch {
 	case len(line) == 0:
 	case line[0] == '#':

@@ -237,13 +237,17 @@ func TestOfTwoRunsInOneTextTheLastThatHasEndedCounts(t *testing.T) {
 		state string
 		want  []string
 	}{
-		"both have ended":      {pingpong + all, "ok", uniband},
-		"the later is cut":     {all + pingpong[:len(pingpong)/2], "partial a later run has not ended", uniband},
-		"the earlier is cut":   {pingpong[:len(pingpong)/2] + all, "ok", uniband},
-		"the earlier failed":   {capture(t, "no-slots") + all, "ok", uniband},
-		"three":                {all + pingpong + all, "ok", uniband},
-		"with mpirun's number": {"[1,0]<stdout>:" + strings.ReplaceAll(all, "\n", "\n[1,0]<stdout>:"), "ok", uniband},
+		"both have ended":               {pingpong + all, "ok", uniband},
+		"the later is cut":              {all + pingpong[:len(pingpong)/2], "partial a later run has not ended", uniband},
+		"the earlier is cut":            {pingpong[:len(pingpong)/2] + all, "ok", uniband},
+		"the earlier failed":            {capture(t, "no-slots") + all, "ok", uniband},
+		"three":                         {all + pingpong + all, "ok", uniband},
+		"with the number of Open MPI 4": {"[1,0]<stdout>:" + strings.ReplaceAll(all, "\n", "\n[1,0]<stdout>:"), "ok", uniband},
+		"with the number of Open MPI 5": {"[1,0]<stdout>: " + strings.ReplaceAll(all, "\n", "\n[1,0]<stdout>: "), "ok", uniband},
 	} {
+		if !imb.Kind().Looks([]byte(tt.text)) {
+			t.Errorf("%s: is not recognised", name)
+		}
 		if diff := cmp.Diff(append([]string{tt.state}, tt.want...), headlines(parse(t, tt.text))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 
+	"github.com/benchmark-ai/bai/services/parsers/internal/mpirun"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -14,7 +15,7 @@ const labelField = "field" // the field that is solved for, as Ux or p
 
 // Kind returns the parser of solvers of OpenFOAM: those of openfoam.com (checked with 1912; Time.C, SolverPerformance.C, error.C) and of
 // openfoam.org print the same lines. The log may have those of blockMesh, decomposePar and others in it; the last solver that has ended
-// counts.
+// counts. Lines may begin with the number of a process by mpirun ("[1,0]<stdout>:").
 //
 // Where time (with -p, -v or of a shell) was run around the solver, its wall clock time is the headline, as time printed it. Without time,
 // those of the solver's last step are: its clock counts whole seconds, and its execution time is the CPU time of one process.
@@ -50,12 +51,17 @@ func definitions() []report.Definition {
 }
 
 func looks(head []byte) bool {
-	if bytes.Contains(head, []byte("\nBuild  : ")) && bytes.Contains(head, []byte("\nExec   : ")) {
-		return true
+	var tags mpirun.Tags
+	build, exec := false, false
+	for line := range bytes.Lines(head) {
+		line = tags.Remove(line)
+		build = build || bytes.HasPrefix(line, []byte("Build  : "))
+		exec = exec || bytes.HasPrefix(line, []byte("Exec   : "))
+		if build && exec || bytes.HasPrefix(line, []byte("ExecutionTime = ")) && bytes.Contains(line, []byte("  ClockTime = ")) {
+			return true
+		}
 	}
-	_, line, found := bytes.Cut(head, []byte("\nExecutionTime = "))
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	return found && bytes.Contains(line, []byte("  ClockTime = "))
+	return false
 }
 
 func parse(r io.Reader, _ report.Options) (report.Report, error) {
@@ -72,6 +78,7 @@ type parser struct {
 	solver  *invocation // the last run of a solver
 	whole   *invocation // the last one that is complete
 	version string      // in the banner of the next run
+	tags    mpirun.Tags
 }
 
 // next begins a run.
@@ -94,6 +101,7 @@ func (p *parser) keep() {
 }
 
 func (p *parser) line(line []byte) {
+	line = p.tags.Remove(line)
 	p.now.time.See(line)
 	if len(line) == 0 || p.now.says(line) {
 		return

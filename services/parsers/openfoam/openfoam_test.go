@@ -231,6 +231,27 @@ func TestTheLastSolverThatHasEndedCounts(t *testing.T) {
 	}
 }
 
+// TestTheNumberOfAProcessBeforeEachLineIsLeftOut has a log as mpirun --tag-output writes it; time, around mpirun, has no tag.
+func TestTheNumberOfAProcessBeforeEachLineIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"icofoam-parallel-time-v", "floating-point-parallel", "icofoam-time-p"} {
+		text := capture(t, file)
+		want := parse(t, text)
+		for _, tag := range []string{"[1,0]<stdout>:", "[1,0]<stdout>: ", "[prterun-a-host-with-a-name-that-is-long-4242@1,0]<stderr>: "} {
+			var tagged strings.Builder
+			for line := range strings.Lines(text) {
+				if line[0] != '\t' && !strings.HasPrefix(line, "mpirun ") {
+					line = tag + line
+				}
+				tagged.WriteString(line)
+			}
+			if diff := cmp.Diff(want, parse(t, tagged.String())); diff != "" || !openfoam.Kind().Looks([]byte(tagged.String())) {
+				t.Errorf("%s with %s (-want +got):\n%s", file, tag, diff)
+			}
+		}
+	}
+}
+
 func TestParserOfOpenFOAMPassesTheSuite(t *testing.T) {
 	reporttest.Suite{
 		Kind:   openfoam.Kind(),

@@ -145,8 +145,9 @@ func percentile(number, of string) (c table.Column, ok bool) {
 }
 
 func looks(head []byte) bool {
+	var tags mpirun.Tags
 	for line := range bytes.Lines(head) {
-		if _, _, ok := title(mpirun.Untag(line)); ok {
+		if _, _, ok := title(tags.Remove(line)); ok {
 			return true
 		}
 	}

@@ -151,6 +151,18 @@ func TestOfTwoRunsOfABenchmarkTheLastCounts(t *testing.T) {
 }
 
 // TestATextThatEndsAnywhereSaysNoMoreThanItsRows cuts each text behind each line, and in each of its last rows.
+func TestTheNumberOfAProcessBeforeEachLineIsLeftOut(t *testing.T) {
+	t.Parallel()
+	text := capture(t, "bw-7.4")
+	want := parse(t, text)
+	for _, tag := range []string{"[1,0]<stdout>:", "[1,0]<stdout>: ", "[prterun-a-host-with-a-name-that-is-long-4242@1,0]<stdout>: "} {
+		tagged := tag + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+tag) + "\n"
+		if diff := cmp.Diff(want, parse(t, tagged)); diff != "" || !osu.Kind().Looks([]byte(tagged)) {
+			t.Errorf("%s: (-want +got):\n%s", tag, diff)
+		}
+	}
+}
+
 func TestATextThatEndsAnywhereSaysNoMoreThanItsRows(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*-*.txt")

@@ -49,11 +49,12 @@ type parser struct {
 	open     int  // the index of the table that is read; -1 for none
 	full     bool // tables were left out
 	invalid  string
+	tags     mpirun.Tags
 	launcher mpirun.Errors // since the last benchmark began
 }
 
 func (p *parser) line(line []byte) {
-	line = mpirun.Untag(line)
+	line = p.tags.Remove(line)
 	switch {
 	case len(line) == 0:
 	case line[0] == '#':

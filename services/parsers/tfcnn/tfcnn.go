@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 
+	"github.com/benchmark-ai/bai/services/parsers/internal/mpirun"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
 
@@ -62,8 +63,9 @@ func looks(head []byte) bool {
 	if bytes.Contains(head, []byte(":::MLP")) {
 		return false
 	}
+	var tags mpirun.Tags
 	for line := range bytes.Lines(head) {
-		line = message(line)
+		line = message(tags.Remove(line))
 		if bytes.HasPrefix(line, []byte("TensorFlow:  ")) || bytes.HasPrefix(line, []byte("Step\tImg/sec\t")) ||
 			bytes.HasPrefix(line, []byte("total images/sec: ")) {
 			return true
@@ -84,10 +86,11 @@ func parse(r io.Reader, _ report.Options) (report.Report, error) {
 type parser struct {
 	now   invocation
 	whole *invocation // the last complete one
+	tags  mpirun.Tags
 }
 
 func (p *parser) line(line []byte) {
-	line = message(line)
+	line = message(p.tags.Remove(line))
 	if len(line) == 0 {
 		return
 	}
@@ -127,26 +130,12 @@ func (p *parser) report() report.Report {
 	return report.Of(name, shown.texts["TensorFlow"], metrics, missing)
 }
 
-// message returns a line without what Kubebench or mpirun put before it.
+// message returns a line without what Kubebench put before it: what is behind the fourth bar of a line as
+// "INFO|2019-05-01T10:00:00|/opt/kubebench/run.py|83| Model: resnet50".
 func message(line []byte) []byte {
-	if len(line) == 0 {
+	if len(line) == 0 || bytes.IndexByte([]byte("DIWEC"), line[0]) < 0 {
 		return line
 	}
-	switch line[0] {
-	case '[':
-		for _, tag := range [...]string{"<stdout>:", "<stderr>:"} {
-			if i := bytes.Index(line[:min(len(line), 40)], []byte(tag)); i > 0 {
-				return line[i+len(tag):]
-			}
-		}
-	case 'D', 'I', 'W', 'E', 'C':
-		return withoutLevel(line)
-	}
-	return line
-}
-
-// withoutLevel returns what is behind the fourth bar of a line as "INFO|2019-05-01T10:00:00|/opt/kubebench/run.py|83| Model: resnet50".
-func withoutLevel(line []byte) []byte {
 	level, rest, ok := bytes.Cut(line[:min(len(line), 10)], []byte("|"))
 	if !ok || bytes.IndexByte(level, ' ') >= 0 || len(rest) == 0 {
 		return line

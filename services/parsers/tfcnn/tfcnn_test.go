@@ -113,13 +113,15 @@ func TestEvaluationsHaveAccuracies(t *testing.T) {
 
 func TestLinesOfSeveralProcessesAreRead(t *testing.T) {
 	t.Parallel()
-	var all strings.Builder
-	for line := range strings.Lines(capture(t, train)) {
-		all.WriteString("[1,0]<stdout>:" + line + "[1,1]<stdout>:" + line)
-	}
-	r := parse(t, all.String())
-	if got := say(r); got != "ok; total_images_per_second 3.19" || len(r.Metrics) != 11 {
-		t.Errorf("%s, %d metrics", got, len(r.Metrics))
+	for _, tag := range []string{"[1,%d]<stdout>:", "[1,%d]<stdout>: ", "[prterun-a-host-with-a-name-that-is-long-4242@1,%d]<stdout>: "} {
+		var all strings.Builder
+		for line := range strings.Lines(capture(t, train)) {
+			all.WriteString(fmt.Sprintf(tag, 0) + line + fmt.Sprintf(tag, 1) + line)
+		}
+		r := parse(t, all.String())
+		if got := say(r); got != "ok; total_images_per_second 3.19" || len(r.Metrics) != 11 || !tfcnn.Kind().Looks([]byte(all.String())) {
+			t.Errorf("%s: %s, %d metrics", tag, got, len(r.Metrics))
+		}
 	}
 }
 

@@ -6,17 +6,31 @@ import (
 	"slices"
 )
 
-// Untag returns a line without the number of the process that mpirun --tag-output puts before it, as `[1,0]<stdout>:`.
-func Untag(line []byte) []byte {
+// Tags removes the number of the process that mpirun --tag-output puts before each line: `[1,0]<stdout>:` by Open MPI 4, and
+// `[1,0]<stdout>: ` by Open MPI 5, which may have the name of the job, the host and the PID in it, too.
+type Tags struct {
+	bare bool // a line began right behind its tag: no blank there belongs to one
+}
+
+// Remove returns a line of the text without its tag. Blanks at the beginning of the line itself stay.
+func (t *Tags) Remove(line []byte) []byte {
 	if len(line) == 0 || line[0] != '[' {
 		return line
 	}
-	for _, tag := range []string{"]<stdout>:", "]<stderr>:"} {
-		if i := bytes.Index(line, []byte(tag)); i > 0 {
-			return line[i+len(tag):]
-		}
+	const begin, length = "]<std", len("]<stdout>:")
+	i := bytes.Index(line, []byte(begin))
+	if i < 0 || len(line) < i+length {
+		return line
 	}
-	return line
+	if end := string(line[i+len(begin) : i+length]); end != "out>:" && end != "err>:" {
+		return line
+	}
+	line = line[i+length:]
+	t.bare = t.bare || len(line) > 0 && line[0] > ' '
+	if t.bare {
+		return line
+	}
+	return bytes.TrimPrefix(line, []byte(" "))
 }
 
 // beginnings are how a line begins that tells of a program that could not be started, or has been ended: by Open MPI, MPICH, Intel MPI

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/benchmark-ai/bai/services/parsers/internal/mpirun"
 )
 
@@ -32,11 +34,23 @@ func TestErrorsOfLaunchersAreKept(t *testing.T) {
 
 func TestTheNumberOfAProcessIsRemoved(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[string]string{
-		"[1,0]<stdout>:  8  1.2": "  8  1.2", "[1,1]<stderr>:x": "x", "[prterun-a-1@1,0]<stdout>: x": " x", "[a] text": "[a] text", "": "",
+	const long = "[prterun-a-host-with-a-name-that-is-long-4242@1,0]"
+	for name, tt := range map[string]struct{ lines, want []string }{
+		"Open MPI 4 adds no blank":          {[]string{"[1,0]<stdout>:x", "[1,0]<stdout>:  8  1.2", "[1,1]<stderr>: y"}, []string{"x", "  8  1.2", " y"}},
+		"Open MPI 5 adds one":               {[]string{"[1,0]<stdout>: x", "[1,0]<stdout>:   8  1.2", "[1,1]<stderr>: "}, []string{"x", "  8  1.2", ""}},
+		"and the name of the job":           {[]string{long + "<stdout>: x", long + "[a:17]<stderr>:  y"}, []string{"x", " y"}},
+		"an empty line tells of no blank":   {[]string{"[1,0]<stdout>:", "[1,0]<stdout>:\n", "[1,0]<stdout>: x"}, []string{"", "\n", "x"}},
+		"the first tag counts":              {[]string{"[1,0]<stderr>:[1]<stdout>:x"}, []string{"[1]<stdout>:x"}},
+		"a line without one is as it was":   {[]string{"[a] text", "", " x", "[1,0]<stdlog>: x", "[1,0]<std"}, []string{"[a] text", "", " x", "[1,0]<stdlog>: x", "[1,0]<std"}},
+		"a line of the launcher in between": {[]string{"a word", "[1,0]<stdout>: x"}, []string{"a word", "x"}},
 	} {
-		if got := string(mpirun.Untag([]byte(line))); got != want {
-			t.Errorf("%q: %q, want %q", line, got, want)
+		var tags mpirun.Tags
+		var got []string
+		for _, line := range tt.lines {
+			got = append(got, string(tags.Remove([]byte(line))))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
