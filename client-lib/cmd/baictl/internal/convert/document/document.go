@@ -241,6 +241,34 @@ func (v Value) Drop(why string, keys ...string) {
 	}
 }
 
+// DropChanged says why some keys of a table are not carried over, where they are there and have not the value that they have in another
+// table, which is carried over.
+func (v Value) DropChanged(from Value, why string, keys ...string) {
+	for _, key := range keys {
+		if one := v.Get(key); one.Has() && !one.Equal(from.Peek(key)) {
+			one.Remark("%s", why)
+		}
+	}
+}
+
+// Equal reports whether two values are written alike, in whatever order the keys of tables are.
+func (v Value) Equal(other Value) bool {
+	if v.kind != other.kind || v.text != other.text || len(v.items) != len(other.items) || len(v.fields) != len(other.fields) {
+		return false
+	}
+	for i, item := range v.items {
+		if !item.Equal(other.items[i]) {
+			return false
+		}
+	}
+	for key, one := range v.fields {
+		if like, ok := other.fields[key]; !ok || !one.Equal(like) {
+			return false
+		}
+	}
+	return true
+}
+
 // Rest has a remark for each key of a table that was never asked for.
 func (v Value) Rest(format string, args ...any) {
 	for _, key := range v.keys {

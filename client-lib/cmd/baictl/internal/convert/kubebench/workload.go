@@ -81,11 +81,10 @@ func (j *job) mpi(spec document.Value) workload {
 		return v.Int(1, maxPods)
 	}
 	if roles := spec.Get("mpiReplicaSpecs"); roles.Has() {
-		w.container = j.template(roles.Get("Launcher", "template"))
-		worker := roles.Get("Worker")
+		launcher, worker := roles.Get("Launcher", "template"), roles.Get("Worker")
+		w.container = j.template(launcher)
 		w.pods = read(worker.Get("replicas"))
-		resources := kube.ReadContainer(first(worker.Get("template", "spec", "containers"))).Resources
-		w.container.Resources = resources
+		w.container.Resources = j.worker(worker.Get("template"), launcher)
 		w.slots = read(spec.Get("slotsPerWorker"))
 		worker.Drop("a run has its own rules of retries: left out", "restartPolicy")
 		roles.Get("Launcher").Drop("one pod launches: left out", "replicas", "restartPolicy")
@@ -96,6 +95,33 @@ func (j *job) mpi(spec document.Value) workload {
 	}
 	spec.Drop("a run has its own rules of clean-up: left out", "cleanPodPolicy", "runPolicy", "backoffLimit", "launcherOnMaster")
 	return w
+}
+
+// worker reads the template of the workers of an MPIJob, and returns their resources, which those of the launcher give way to. All pods of
+// a run have the rest of the launcher's template.
+func (j *job) worker(v, launcher document.Value) []kube.Setting {
+	const left = "all pods of a run have the container of the launcher: left out"
+	v.Drop("pods of a run have the labels of the run: left out", "metadata")
+	spec := v.Get("spec")
+	spec.Drop("a run has its own rules of retries: left out", "restartPolicy")
+	spec.Drop("pods of a run use no service account: left out", "serviceAccount", "serviceAccountName")
+	spec.Drop(left, "initContainers")
+	spec.DropChanged(launcher.Peek("spec"), "all pods of a run have the volumes of the launcher: left out", "volumes")
+	j.selector(spec.Get("nodeSelector"))
+	containers := spec.Get("containers")
+	c, of := first(containers), first(launcher.Get("spec", "containers"))
+	for _, other := range containers.Items()[min(1, len(containers.Items())):] {
+		other.Remark("a pod of a run has one container of the user's: left out")
+	}
+	c.Get("name")
+	c.DropChanged(of, left, "image", "command", "args", "env", "volumeMounts", "imagePullPolicy")
+	c.Get("securityContext").DropChanged(of.Peek("securityContext"), left, "privileged")
+	c.Drop(left, "workingDir", "ports")
+	of.DropChanged(c, "all pods of a run have the resources of the workers: left out", "resources")
+	if at := c.Get("resources"); at.Has() {
+		return kube.Resources(at)
+	}
+	return nil
 }
 
 // replicas reads the one pod of a kind with several roles. Those that a run cannot have are remarks.
