@@ -33,6 +33,34 @@ func TestWhatAWorkerOfMPIHasApartFromTheLauncherIsNamed(t *testing.T) {
 	}
 }
 
+func TestWhatAStepCannotHaveIsNamed(t *testing.T) {
+	t.Parallel()
+	const text = `
+apiVersion: kubeflow.org/v1alpha1
+kind: KubebenchJob
+metadata: {name: one}
+spec:
+  jobSpecs:
+    preJob:
+      container:
+        image: example.org/prepare:1
+        command: [prepare]
+        imagePullPolicy: Always
+        securityContext: {privileged: true}
+    mainJob:
+      container: {image: "example.org/run:1", command: [run], imagePullPolicy: Always, securityContext: {privileged: true}}
+`
+	r := convert.Convert(convert.Kubebench, []byte(text))
+	for path, want := range map[string]int{
+		"spec.jobSpecs.preJob.container.imagePullPolicy": 1, "spec.jobSpecs.preJob.container.securityContext.privileged": 1,
+		"spec.jobSpecs.mainJob.container.imagePullPolicy": 0, "spec.jobSpecs.mainJob.container.securityContext.privileged": 0,
+	} {
+		if n := remarksAt(r, path); n != want || len(r.Faults) > 0 {
+			t.Errorf("%s has %d lines, want %d: %v %v", path, n, want, r.Remarks, r.Faults)
+		}
+	}
+}
+
 // remarksAt returns how many remarks are about a key.
 func remarksAt(r convert.Result, path string) (n int) {
 	for _, one := range r.Remarks {

@@ -150,6 +150,12 @@ func (s step) write(d *draft.Draft, code any, written []string) {
 	for _, p := range s.container.Secrets {
 		at.Get("env").Remark("a step has the secrets of the benchmark: %s is left out", p.Key)
 	}
+	if s.container.Pull != "" {
+		at.Get("imagePullPolicy").Remark("a step has no pull policy of its own: left out")
+	}
+	if s.container.Privileged {
+		at.Get("securityContext", "privileged").Remark("a step has no rights of its own: left out")
+	}
 }
 
 // addStep adds a container that runs before or after the main job, under a name that a step can have.
