@@ -13,45 +13,74 @@ type result struct {
 	headline   bool
 	titles     []string // before the colon, without the number of a GPU
 	meaning    string
+	gigabyte   float64 // bytes of what the tool calls a GB; 0 in results that have none
 }
 
 func results() []result {
 	const s, b = report.Seconds, report.Bytes
+	// cpu_monitor.py divides by 1.0e6, nvml_monitor.py by 1024 twice, and TorchBenchAnalyzer.py by 1024.
+	const onCPU, onGPU = 1e6 * 1024, 1 << 30
 	return []result{
-		{"cpu_wall_time_per_batch", s, report.Lower, true, []string{"CPU Wall Time per batch"}, "median time of a call for each batch"},
-		{"gpu_time_per_batch", s, report.Lower, true, []string{"GPU Time per batch"}, "median time of a call on the GPU for each batch"},
-		{"cpu_wall_time", s, report.Lower, true, []string{"CPU Wall Time", "CPU Total Wall Time"}, "median time of a call"},
-		{"gpu_time", s, report.Lower, true, []string{"GPU Time"}, "median time of a call on the GPU"},
 		{
-			"time_to_first_batch", s, report.Lower, false,
-			[]string{"Time to first batch"},
-			"time from the start until the first batch is done",
+			name: "cpu_wall_time_per_batch", unit: s, direction: report.Lower, headline: true, titles: []string{"CPU Wall Time per batch"},
+			meaning: "median time of a call for each batch",
 		},
-		{"compilation_time", s, report.Lower, false, []string{"PT2 Compilation time"}, "time of the compiler of PyTorch 2"},
-		{"cpu_peak_memory", b, report.Lower, false, []string{"CPU Peak Memory"}, "most memory of the process"},
-		{"gpu_peak_memory", b, report.Lower, false, []string{"GPU Peak Memory"}, "most memory used on a GPU"},
-		{"flops", "FLOP/s", report.Higher, false, []string{"FLOPS", "GPU FLOPS"}, "floating point operations in a second"},
-		{"graph_breaks", report.Count, report.Lower, false, []string{"PT2 Graph Breaks"}, "places where a compiled graph ends"},
+		{
+			name: "gpu_time_per_batch", unit: s, direction: report.Lower, headline: true, titles: []string{"GPU Time per batch"},
+			meaning: "median time of a call on the GPU for each batch",
+		},
+		{
+			name: "cpu_wall_time", unit: s, direction: report.Lower, headline: true, titles: []string{"CPU Wall Time", "CPU Total Wall Time"},
+			meaning: "median time of a call",
+		},
+		{
+			name: "gpu_time", unit: s, direction: report.Lower, headline: true, titles: []string{"GPU Time"},
+			meaning: "median time of a call on the GPU",
+		},
+		{
+			name: "time_to_first_batch", unit: s, direction: report.Lower, titles: []string{"Time to first batch"},
+			meaning: "time from the start until the first batch is done",
+		},
+		{
+			name: "compilation_time", unit: s, direction: report.Lower, titles: []string{"PT2 Compilation time"},
+			meaning: "time of the compiler of PyTorch 2",
+		},
+		{
+			name: "cpu_peak_memory", unit: b, direction: report.Lower, titles: []string{"CPU Peak Memory"}, gigabyte: onCPU,
+			meaning: "most memory of the process; a GB of the tool is 1024 · 10^6 B",
+		},
+		{
+			name: "gpu_peak_memory", unit: b, direction: report.Lower, titles: []string{"GPU Peak Memory"}, gigabyte: onGPU,
+			meaning: "most memory used on a GPU; a GB of the tool is 2^30 B",
+		},
+		{
+			name: "flops", unit: "FLOP/s", direction: report.Higher, titles: []string{"FLOPS", "GPU FLOPS"},
+			meaning: "floating point operations in a second",
+		},
+		{
+			name: "graph_breaks", unit: report.Count, direction: report.Lower, titles: []string{"PT2 Graph Breaks"},
+			meaning: "places where a compiled graph ends",
+		},
 	}
 }
 
 // parse reads a value with its unit.
 func (r result) parse(text string) (float64, bool) {
 	number, unit, _ := strings.Cut(text, " ")
-	exponent, binary, ok := scale(r.unit, strings.TrimSpace(unit))
+	exponent, factor, ok := r.scale(strings.TrimSpace(unit))
 	if !ok || strings.ContainsAny(number, "eE") {
 		return 0, false
 	}
 	v, ok := report.Number(number + exponent)
-	if v *= binary; !ok || v < 0 || v > 1e300 {
+	if v *= factor; !ok || v < 0 || v > 1e300 {
 		return 0, false
 	}
 	return v, true
 }
 
-// scale returns what a number in a unit is multiplied by: a decimal exponent, so that it stays exact, or a power of 1024.
-func scale(base, unit string) (exponent string, binary float64, ok bool) {
-	switch base {
+// scale returns what a number in a unit is multiplied by: a decimal exponent, so that it stays exact, or a factor.
+func (r result) scale(unit string) (exponent string, factor float64, ok bool) {
+	switch r.unit {
 	case report.Count:
 		return "", 1, unit == ""
 	case "FLOP/s":
@@ -65,9 +94,9 @@ func scale(base, unit string) (exponent string, binary float64, ok bool) {
 		}[unit]
 		return exponent, 1, ok
 	}
-	if exponent, ok = map[string]string{"B": "", "KB": "e3", "kB": "e3", "MB": "e6", "GB": "e9", "TB": "e12"}[unit]; ok {
+	if exponent, ok = map[string]string{"B": "", "KB": "e3", "kB": "e3", "MB": "e6", "TB": "e12"}[unit]; ok {
 		return exponent, 1, true
 	}
-	binary, ok = map[string]float64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[unit]
-	return "", binary, ok
+	factor, ok = map[string]float64{"GB": r.gigabyte, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[unit]
+	return "", factor, ok
 }

@@ -26,7 +26,8 @@ const (
 // The headline is the time for a batch: that of the GPU where the device has such a time, else that of the CPU. Older versions print the
 // time of a whole call instead. Of a model that was run several times with the same labels, the last complete run counts.
 //
-// GB are taken for what the unit says, 10^9 B. The tool is less exact: for the CPU it divides by 10^6 and by 1024, for a GPU by 2^30.
+// GB are what the tool means by them: for the CPU it divides bytes by 10^6 and by 1024, for a GPU by 2^30. Other units of memory, which it
+// does not print, are what they say.
 //
 // A Python exception, a model that is not there, CUDA without memory, and the words of time about a command that failed are Failed.
 func Kind() report.Kind {

@@ -56,15 +56,15 @@ func TestValuesAreThoseOfTheToolAndOfTime(t *testing.T) {
 	for name, want := range map[string][]string{
 		alexnet: {
 			"cpu_wall_time_per_batch  0.153402 s lower headline", "cpu_wall_time  0.153402 s lower", "time_to_first_batch  0.118221 s lower",
-			"cpu_peak_memory  812500000 B lower", "wall_clock_time  8.94 s lower", "user_time  48.71 s lower", "system_time  6.02 s lower",
+			"cpu_peak_memory  832000000 B lower", "wall_clock_time  8.94 s lower", "user_time  48.71 s lower", "system_time  6.02 s lower",
 			"cpu_utilization  6.12 ratio", "max_resident_set_size  1716224 B lower", "major_page_faults  0 1 lower",
 			"minor_page_faults  98 1 lower", "voluntary_context_switches  2 1 lower", "involuntary_context_switches  1 1 lower",
 			"swaps  0 1 lower", "file_system_inputs  0 1 lower", "file_system_outputs  0 1 lower", "exit_status  0 1",
 		},
 		resnet: {
 			"gpu_time_per_batch  0.048128 s lower headline", "cpu_wall_time_per_batch  0.048253 s lower", "cpu_wall_time  0.048253 s lower",
-			"time_to_first_batch  0.812441 s lower", "flops 0 1.18732e+13 FLOP/s higher", "gpu_peak_memory 0 5250000000 B lower",
-			"cpu_peak_memory  2750000000 B lower", "compilation_time  35.125 s lower", "graph_breaks  3 1 lower",
+			"time_to_first_batch  0.812441 s lower", "flops 0 1.18732e+13 FLOP/s higher", "gpu_peak_memory 0 5637144576 B lower",
+			"cpu_peak_memory  2816000000 B lower", "compilation_time  35.125 s lower", "graph_breaks  3 1 lower",
 			"wall_clock_time  3723 s lower", "user_time  21.5 s lower", "system_time  5.25 s lower", "cpu_utilization  1.01 ratio",
 			"max_resident_set_size  3221225472 B lower", "major_page_faults  12 1 lower", "minor_page_faults  345678 1 lower",
 			"voluntary_context_switches  901 1 lower", "involuntary_context_switches  23 1 lower", "swaps  0 1 lower",
@@ -112,7 +112,7 @@ func TestAllUnitsAreRead(t *testing.T) {
 		"GiB":         {"0.8125 GB", "0.8125 GiB", "cpu_peak_memory  872415232 B lower"},
 		"KB":          {"0.8125 GB", "0.8125 KB", "cpu_peak_memory  812.5 B lower"},
 		"GFLOPs":      {"CPU Peak", "FLOPS:  2.5 GFLOPs per second\nCPU Peak", "flops  2500000000 FLOP/s higher"},
-		"old memory":  {"CPU Peak", "GPU Peak Memory:  2.5 GB\nCPU Peak", "gpu_peak_memory  2500000000 B lower"},
+		"old memory":  {"CPU Peak", "GPU Peak Memory:  2.5 GB\nCPU Peak", "gpu_peak_memory  2684354560 B lower"},
 	} {
 		r := parse(t, strings.Replace(text, test.old, test.with, 1))
 		if all := "\n" + strings.Join(lines(r), "\n") + "\n"; r.State != report.OK || !strings.Contains(all, "\n"+test.want+"\n") {
