@@ -273,26 +273,33 @@ func (w *writer) groups(jobs []*entry) {
 // sum adds the sums of jobs. Their mean latency is that of all operations.
 func (w *writer) sum(jobs []*entry, labels map[string]string) {
 	for _, op := range []string{"read", "write", "trim", "mixed"} {
-		s := sums{least: math.Inf(1)}
-		for _, e := range jobs {
-			for _, o := range e.operations() {
-				if o.name == op {
-					s.add(o.of)
-				}
-			}
+		s, l := sumOf(jobs, op), with(labels, labelOp, op)
+		if s.n == 0 {
+			continue
 		}
-		if l := with(labels, labelOp, op); s.n > 0 {
-			bandwidth, iops, ok := s.rates()
-			w.put("bandwidth", report.BytesPerSecond, report.Higher, l, bandwidth, ok)
-			w.put("iops", report.PerSecond, report.Higher, l, iops, ok)
-			w.put("lat_mean", report.Seconds, report.Lower, l, s.mean(), s.timed == s.n && s.ios > 0)
-			w.put("lat_min", report.Seconds, report.Lower, l, s.least, s.timed == s.n)
-			w.put("lat_max", report.Seconds, report.Lower, l, s.most, s.timed == s.n)
-			if !ok && w.missing == "" {
-				w.missing = "no sum of the jobs: io_bytes, total_ios or runtime is missing"
+		bandwidth, iops, ok := s.rates()
+		w.put("bandwidth", report.BytesPerSecond, report.Higher, l, bandwidth, ok)
+		w.put("iops", report.PerSecond, report.Higher, l, iops, ok)
+		w.put("lat_mean", report.Seconds, report.Lower, l, s.mean(), s.timed == s.n && s.ios > 0)
+		w.put("lat_min", report.Seconds, report.Lower, l, s.least, s.timed == s.n)
+		w.put("lat_max", report.Seconds, report.Lower, l, s.most, s.timed == s.n)
+		if !ok && w.missing == "" {
+			w.missing = "no sum of the jobs: io_bytes, total_ios or runtime is missing"
+		}
+	}
+}
+
+// sumOf returns the sums of one direction of jobs.
+func sumOf(jobs []*entry, op string) sums {
+	s := sums{least: math.Inf(1)}
+	for _, e := range jobs {
+		for _, o := range e.operations() {
+			if o.name == op {
+				s.add(o.of)
 			}
 		}
 	}
+	return s
 }
 
 // sums are those of one direction of several jobs.

@@ -19,8 +19,8 @@ const (
 
 // Kind returns the parser of iperf 3 with -J or --json-stream, of clients and of servers. Keys are those of src/iperf_api.c; it was
 // checked with output of 3.12 (TCP, UDP, -P, -R, --bidir, -O, clients and servers) and of 3.9 (UDP, --bidir, clients and servers), and for
-// the sum of datagrams in 3.1 and for --json-stream with texts made from its documented form. Text without JSON has no metrics, but its line
-// of an error counts.
+// the sum of datagrams in 3.1 and for --json-stream with texts made from its documented form. Text without JSON has no metrics, but its
+// line of an error counts.
 //
 // The headline is what arrived, once for each direction. A side that has not told its numbers to the other is missing: bytes of 0 are
 // none. Where iperf was ended before it summed up, the headline is the mean of the intervals that are not omitted.
