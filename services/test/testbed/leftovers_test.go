@@ -175,24 +175,28 @@ func TestAClusterOneOfWhosePartsEndsIsGivenUpAtOnce(t *testing.T) {
 	}
 	for _, part := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
 		t.Run(part, func(t *testing.T) {
-			bin := t.TempDir()
-			parts, err := os.ReadDir(k.Bin)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, other := range parts {
-				if other.Name() != part {
-					err = errors.Join(err, os.Symlink(filepath.Join(k.Bin, other.Name()), filepath.Join(bin, other.Name())))
-				}
-			}
-			err = errors.Join(err, os.WriteFile(filepath.Join(bin, part), []byte("#!/bin/sh\necho unknown flag: --planted >&2; exit 1\n"), 0o755))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, _, err = testbed.Boot(t.Context(), kubecluster.Settings{Name: "left-broken", Bin: bin}, part != "etcd")
+			bin := withBroken(t, k.Bin, part)
+			_, _, err := testbed.Boot(t.Context(), kubecluster.Settings{Name: "left-broken", Bin: bin}, part != "etcd")
 			if want := part + ` has ended; its log ends with "unknown flag: --planted"`; err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("boot: %v, want %s", err, want)
 			}
 		})
 	}
+}
+
+// withBroken returns a folder with the parts of Kubernetes in bin, but for one, which ends as it begins.
+func withBroken(t *testing.T, bin, part string) string {
+	t.Helper()
+	dir := t.TempDir()
+	all, err := os.ReadDir(bin)
+	for _, other := range all {
+		if other.Name() != part {
+			err = errors.Join(err, os.Symlink(filepath.Join(bin, other.Name()), filepath.Join(dir, other.Name())))
+		}
+	}
+	err = errors.Join(err, os.WriteFile(filepath.Join(dir, part), []byte("#!/bin/sh\necho unknown flag: --planted >&2; exit 1\n"), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
