@@ -69,9 +69,6 @@ func (r runs) makeExecution(ctx context.Context, s Schedule, req submit.Request,
 	if !errors.As(err, &asked) {
 		return Execution{Run: acc.Run}, acc.Repeated, err
 	}
-	if run, err := r.submitter.RunOfFiring(ctx, s.ID, req.Key); !errors.Is(err, store.ErrNotFound) {
-		return Execution{Run: run}, true, err
-	}
 	entry := setEntry{Set: id, Time: req.Firing.Time, Added: r.now().UTC().Round(0), Triggered: triggered}
 	if err := r.recordSet(ctx, s, entry); err != nil {
 		return Execution{}, false, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -143,6 +144,28 @@ func TestAFiringIsOneRunWhereverItsGatewayDies(t *testing.T) {
 	}
 }
 
+// A gateway crashes at each of its effects, and another one follows, whose settings refuse the
+// descriptor.
+func TestAFiringWhoseRunWasMadeIsNotRefusedLater(t *testing.T) {
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		w.gateway().put("n", strings.Replace(descriptor("*/10 * * * *", ""), "[info]\n", "[info]\nnotify = [\"perf\"]\n", 1))
+		dying := w.crashingGateway(p)
+		w.setClock("10:00")
+		_, _ = dying.Reconcile(t.Context()) // the gateway may crash
+		made := w.docs(store.KindOutbox) + w.docs(store.KindSubmission)
+		w.parser = parser.Parser{Receivers: map[string][]string{}}
+		follower := w.gateway()
+		for _, at := range []string{"10:00:20", "10:00:40"} {
+			w.setClock(at)
+			_, _ = follower.Reconcile(t.Context()) // the crashed gateway may still hold the lease
+		}
+		if missed, runs := w.missedFirings(), len(w.runs()); (missed == "") != (made > 0) || (runs == 1) != (made > 0) {
+			t.Errorf("%s: %d documents of the run, then %d runs, and missed: %q", p, made, runs, missed)
+		}
+	}
+}
+
 // Two gateways run for five minutes. The one that fires crashes in between, at any of
 // its effects.
 func TestAMinutelyScheduleFiresFiveTimesInFiveMinutesWhicheverGatewayIsKilled(t *testing.T) {
@@ -165,6 +188,16 @@ func TestAMinutelyScheduleFiresFiveTimesInFiveMinutesWhicheverGatewayIsKilled(t 
 		want(t, fmt.Sprintf("killed at effect %d", effects), w.firedRuns(), "10:00, 10:01, 10:02, 10:03, 10:04")
 		want(t, "missed", w.missedFirings(), "")
 	}
+}
+
+// docs returns the number of documents of a kind.
+func (w *fixture) docs(kind store.Kind) int {
+	w.t.Helper()
+	docs, err := w.store.Docs(w.t.Context(), kind, "", 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(docs)
 }
 
 // relayOutbox publishes the submissions that are only stored.

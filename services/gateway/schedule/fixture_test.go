@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/benchmark-ai/bai/descriptors/parser"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/api"
 	"github.com/benchmark-ai/bai/services/gateway/projection"
@@ -41,7 +42,8 @@ func clock(text string) time.Time {
 type fixture struct {
 	t            *testing.T
 	store        *storetest.Memory
-	noProjection bool // events are not projected, so runs have no projection yet
+	parser       parser.Parser // of gateways that are made after it is set
+	noProjection bool          // events are not projected, so runs have no projection yet
 
 	scripts fakeScripts
 
@@ -233,7 +235,7 @@ func (w *fixture) crashingGateway(p *crashtest.Process) *gateway {
 
 func (w *fixture) newGateway(m set.Store, bus schedule.Publisher) *gateway {
 	ids := submit.NewIDs(rand.Reader)
-	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: bus, Scripts: w.scripts, IDs: ids, Now: w.clock, Log: zap.NewNop()})
+	in := submit.New(submit.Settings{}, submit.Deps{Store: m, Bus: bus, Scripts: w.scripts, Parser: w.parser, IDs: ids, Now: w.clock, Log: zap.NewNop()})
 	setDeps := set.Deps{Store: m, Submitter: in, NewID: ids.New, Holder: rand.Text(), Now: w.clock, Log: zap.NewNop()}
 	setRunner := set.NewRunner(set.Settings{}, setDeps)
 	sets := set.New(setDeps, setRunner)

@@ -96,6 +96,9 @@ type ConfirmingRun struct {
 	Nodes        *event.NodePreference // nil for anywhere
 }
 
+// fixedByKey reports whether the request is one run under its key even if its content changes.
+func (r Request) fixedByKey() bool { return r.Firing != nil || r.Cell != nil || r.Confirms != nil }
+
 // Submission is the plan for a valid request.
 type Submission struct {
 	Submitted event.Submitted
@@ -107,24 +110,26 @@ type Submission struct {
 // decide returns the plan for a request, with that run ID and time; p checks the
 // descriptor. The error is *InvalidError with every fault of the request and the
 // descriptor, *UnsupportedError for a feature that this platform does not have, and
-// *ScheduleError for a schedule and *SetError for a set. A firing of a schedule, a run of
-// the set that a firing makes, and a repetition of either are not schedules.
+// *ScheduleError for a schedule and *SetError for a set; then the plan has the digest alone.
+// A firing of a schedule, a run of the set that a firing makes, and a repetition of either are
+// not schedules.
 func decide(p parser.Parser, req Request, run string, at time.Time) (Submission, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
 	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), checkSweep(req, d), faults)
+	refused := Submission{Digest: digest(req, text)}
 	if len(faults.Errors()) > 0 {
-		return Submission{}, &InvalidError{Faults: TruncateFaults(faults)}
+		return refused, &InvalidError{Faults: TruncateFaults(faults)}
 	}
 	if d.Info.Scheduled() && req.Firing == nil && req.Cell == nil && req.RerunOf == "" {
-		return Submission{}, &ScheduleError{
-			Descriptor: d, Text: text, Digest: digest(req, text),
+		return refused, &ScheduleError{
+			Descriptor: d, Text: text, Digest: refused.Digest,
 			Provenance: withoutCredentials(req.Provenance), Warnings: TruncateFaults(faults.Warnings()),
 		}
 	}
 	if d.Sweep != nil {
-		return Submission{}, &SetError{
-			Descriptor: d, Text: text, Digest: digest(req, text), Provenance: withoutCredentials(req.Provenance),
+		return refused, &SetError{
+			Descriptor: d, Text: text, Digest: refused.Digest, Provenance: withoutCredentials(req.Provenance),
 			Warnings: TruncateFaults(faults.Warnings()),
 		}
 	}
@@ -134,7 +139,7 @@ func decide(p parser.Parser, req Request, run string, at time.Time) (Submission,
 			Overrides: req.Overrides, Provenance: withoutCredentials(req.Provenance), Bundle: scriptOf(req.Script), Use: useOf(d),
 		},
 		Original: originalOf(req.Descriptor, text),
-		Digest:   digest(req, text),
+		Digest:   refused.Digest,
 		Warnings: TruncateFaults(faults.Warnings()),
 	}, nil
 }

@@ -148,23 +148,21 @@ type claim struct {
 
 // Submit accepts a request. The errors are *InvalidError, *UnsupportedError,
 // *ScheduleError, *SetError, *NotUniqueError, *StorageFullError and *UnavailableError. Equal
-// requests under one key are one run, however often and concurrently they are sent.
+// requests under one key are one run, however often and concurrently they are sent. Once that
+// run is made, it is the answer, even if such a request would be refused by now.
 func (in *Submitter) Submit(ctx context.Context, req Request) (Accepted, error) {
 	at := in.now().UTC().Round(0)
 	run, err := in.ids.New(at)
 	if err != nil {
 		return Accepted{}, &UnavailableError{Err: err}
 	}
-	sub, err := decide(in.parser, req, run, at)
-	if err != nil {
-		return Accepted{}, err
-	}
+	sub, refusal := decide(in.parser, req, run, at)
 	unlock, err := in.locks.Lock(ctx, cmp.Or(req.Key, run)+"\x00"+req.Owner)
 	if err != nil {
 		return Accepted{}, &UnavailableError{Err: err}
 	}
 	defer unlock()
-	acc, err := in.acceptRequest(ctx, req, sub)
+	acc, err := in.acceptRequest(ctx, req, sub, refusal)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -172,7 +170,28 @@ func (in *Submitter) Submit(ctx context.Context, req Request) (Accepted, error) 
 	return acc, nil
 }
 
-func (in *Submitter) acceptRequest(ctx context.Context, req Request, sub Submission) (Accepted, error) {
+// acceptRequest makes the run of a request. One that is refused may have its run already.
+func (in *Submitter) acceptRequest(ctx context.Context, req Request, sub Submission, refusal error) (acc Accepted, err error) {
+	if refusal != nil {
+		acc, err = in.findMade(ctx, req, sub.Digest, refusal)
+	} else {
+		acc, err = in.makeRun(ctx, req, sub)
+	}
+	if err != nil {
+		return Accepted{}, err
+	}
+	if in.sync == nil {
+		return acc, nil
+	}
+	if err := in.sync(ctx); err != nil {
+		return Accepted{}, &UnavailableError{Run: acc.Run, Err: err}
+	}
+	return acc, nil
+}
+
+// makeRun makes the run of a request, or continues with the one that the same request has
+// begun to make.
+func (in *Submitter) makeRun(ctx context.Context, req Request, sub Submission) (Accepted, error) {
 	acc := Accepted{Submission: sub, Run: sub.Submitted.Run}
 	if err := in.checkStorage(ctx, req); err != nil {
 		return Accepted{}, err
@@ -185,16 +204,44 @@ func (in *Submitter) acceptRequest(ctx context.Context, req Request, sub Submiss
 		acc.Repeated = first.Run != acc.Run
 		acc.Run, acc.Submission = first.Run, sub.forRun(first.Run, first.At)
 	}
-	if err := in.commit(ctx, acc); err != nil {
-		return Accepted{}, err
+	return acc, in.commit(ctx, acc)
+}
+
+// findMade returns the run that the same request has made under its key, and sees to it that
+// the run is published. The error is the refusal if there is no such run.
+func (in *Submitter) findMade(ctx context.Context, req Request, digest string, refusal error) (Accepted, error) {
+	if req.Key == "" {
+		return Accepted{}, refusal
 	}
-	if in.sync == nil {
-		return acc, nil
+	first, _, found, err := store.Find[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(req))
+	switch {
+	case err != nil:
+		return Accepted{}, &UnavailableError{Err: err}
+	case !found || first.Digest != digest && !req.fixedByKey():
+		return Accepted{}, refusal
 	}
-	if err := in.sync(ctx); err != nil {
-		return Accepted{}, &UnavailableError{Run: acc.Run, Err: err}
+	made, err := in.publishMade(ctx, first.Run)
+	if err == nil && !made {
+		err = refusal
 	}
-	return acc, nil
+	return Accepted{Run: first.Run, Repeated: true}, err
+}
+
+// publishMade publishes a run if that is left to do, and reports false if there is no such
+// run. It checks the outbox first: a run without an outbox entry and with a submission was
+// published.
+func (in *Submitter) publishMade(ctx context.Context, run string) (made bool, err error) {
+	entry, _, waits, err := store.Find[event.Submitted](ctx, in.store, store.KindOutbox, run)
+	if err == nil && waits {
+		return true, in.publishSubmission(ctx, entry)
+	}
+	if err == nil {
+		_, _, made, err = store.Find[event.Submitted](ctx, in.store, store.KindSubmission, run)
+	}
+	if err != nil {
+		return false, &UnavailableError{Run: run, Err: err}
+	}
+	return made, nil
 }
 
 // checkStorage refuses a new request if there is no room. A repeated request already
@@ -257,7 +304,7 @@ func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Subm
 	if err != nil {
 		return claim{}, &UnavailableError{Err: err}
 	}
-	if first.Digest != plan.Digest && req.Firing == nil && req.Cell == nil && req.Confirms == nil {
+	if first.Digest != plan.Digest && !req.fixedByKey() {
 		return claim{}, &NotUniqueError{Field: "idempotency_key", Value: req.Key, Run: first.Run}
 	}
 	return first, nil
@@ -267,8 +314,8 @@ func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Subm
 // have created the run already.
 func (in *Submitter) commit(ctx context.Context, acc Accepted) error {
 	if acc.Repeated {
-		done, err := in.isPublished(ctx, acc.Run)
-		if err != nil || done {
+		made, err := in.publishMade(ctx, acc.Run)
+		if err != nil || made {
 			return err
 		}
 	}
@@ -322,24 +369,6 @@ func (in *Submitter) pinScript(ctx context.Context, owner, sha256, id string) (e
 		return event.Bundle{}, &UnavailableError{Err: err}
 	}
 	return pinned, nil
-}
-
-// isPublished reports whether nothing is left to do for a run. It checks the outbox
-// first: a run without an outbox entry and with a submission was published.
-func (in *Submitter) isPublished(ctx context.Context, run string) (bool, error) {
-	for _, check := range []struct {
-		kind    store.Kind
-		missing bool // whether a published run lacks this document
-	}{{store.KindOutbox, true}, {store.KindSubmission, false}} {
-		_, err := in.store.Doc(ctx, check.kind, run)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return false, &UnavailableError{Run: run, Err: err}
-		}
-		if missing := err != nil; missing != check.missing {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // publishSubmission does the remaining steps for a run in the outbox.
