@@ -70,6 +70,7 @@ type Times struct {
 // observation is what a pass has found out about the active runs of a set.
 type observation struct {
 	Submitted map[int]string // runs that were submitted, by ordinal
+	Withdrawn map[int]bool   // ordinals of the runs that were withdrawn before they were submitted
 	Canceled  map[int]bool   // ordinals of the runs that were canceled
 	Ended     map[int]ending // runs that have ended or were refused, by ordinal
 	Invalid   string         // reason why no more runs can be submitted; empty if they can
@@ -112,11 +113,13 @@ type decision struct {
 //   - With sweep.stop_when, a repetition after the first Min waits for those before it in its
 //     cell: the cell is open. Once these are known, the repetition is made, or the cell has
 //     enough, and its further ones are skipped. Other cells go on meanwhile.
+//   - Active runs that were not submitted before the set was canceled or stopped are
+//     withdrawn. They are not counted, and are the first ones that a resumed set makes.
 //   - The set has finished when it submits no more runs and none is active.
 func decide(s Set, seen observation, now time.Time) (next Set, changed bool) {
 	d := &decision{Set: s}
 	d.Active = make([]ActiveRun, 0, len(s.Active))
-	d.Counts.Classes, d.Failures = maps.Clone(s.Counts.Classes), slices.Clone(s.Failures)
+	d.Counts.Classes, d.Failures, d.Withdrawn = maps.Clone(s.Counts.Classes), slices.Clone(s.Failures), slices.Clone(s.Withdrawn)
 	for _, a := range s.Active {
 		d.observe(a, seen)
 	}
@@ -142,6 +145,10 @@ func (d *decision) observe(a ActiveRun, seen observation) {
 	}
 	if end, ended := seen.Ended[a.Ordinal]; ended {
 		d.count(a, end)
+		return
+	}
+	if seen.Withdrawn[a.Ordinal] {
+		d.Withdrawn, d.changed = append(d.Withdrawn, a.Ordinal), true
 		return
 	}
 	d.Active = append(d.Active, a)
@@ -209,9 +216,13 @@ func (d *decision) start(seen observation) {
 	}
 }
 
-// next returns the ordinal of the next run to be made active, if there is one: of an open
-// cell, else in the order of the sweep.
+// next returns the ordinal of the next run to be made active, if there is one: one that was
+// withdrawn, or of an open cell, else in the order of the sweep.
 func (d *decision) next(seen observation) (ordinal int, found bool) {
+	if len(d.Withdrawn) > 0 {
+		ordinal, d.Withdrawn = d.Withdrawn[0], d.Withdrawn[1:]
+		return ordinal, true
+	}
 	if d.StopWhen != nil {
 		if ordinal, found = d.nextOfOpen(seen.Plan); found {
 			return ordinal, true
@@ -251,7 +262,7 @@ func (s Set) isIdle() bool {
 	}
 	switch s.State {
 	case StateRunning:
-		return len(s.Active) > 0 && len(s.Open) == 0 && (s.Next == s.Runs || len(s.Active) >= s.Parallel())
+		return len(s.Active) > 0 && len(s.Open) == 0 && (s.allMade() || len(s.Active) >= s.Parallel())
 	case StateStopping, StateCanceling:
 		return len(s.Active) > 0
 	case StateFinished:
@@ -275,7 +286,7 @@ func (d *decision) finish(now time.Time) {
 }
 
 // allMade reports whether all runs were made active or skipped.
-func (s Set) allMade() bool { return s.Next == s.Runs && len(s.Open) == 0 }
+func (s Set) allMade() bool { return s.Next == s.Runs && len(s.Open) == 0 && len(s.Withdrawn) == 0 }
 
 // Submitted returns the number of runs that were submitted, with those that were refused.
 func (s Set) Submitted() int {
@@ -351,6 +362,7 @@ func (s Set) resume(now time.Time) (next Set, changed bool, err error) {
 		return s, false, &StateError{Message: fmt.Sprintf("all %d runs of set %s were submitted: it has none to go on with", s.Runs, s.ID)}
 	}
 	s.State, s.Outcome, s.Message, s.CanceledBy, s.Ended, s.Updated = StateRunning, "", "", "", time.Time{}, now
+	s.Resumes++
 	return s, true, nil
 }
 

@@ -42,6 +42,11 @@ func madeBlocks(s Set, l loaded, last []int) []bool {
 	for _, a := range s.Active {
 		made[l.run(a.Ordinal).Cell/size] = false
 	}
+	if s.State != StateFinished {
+		for _, ordinal := range s.Withdrawn {
+			made[l.run(ordinal).Cell/size] = false
+		}
+	}
 	for _, c := range s.Open {
 		made[c.Cell/size] = false
 	}

@@ -27,6 +27,9 @@ func describe(s Set) string {
 		active = append(active, word)
 	}
 	text := fmt.Sprintf("%s next %d [%s] %d/%d/%d", s.State, s.Next, strings.Join(active, ", "), s.Counts.Succeeded, s.Counts.Failed, s.Counts.Canceled)
+	if len(s.Withdrawn) > 0 {
+		text += fmt.Sprintf(" withdrawn %v", s.Withdrawn)
+	}
 	if s.Outcome != "" {
 		text += " " + string(s.Outcome)
 	}
@@ -104,6 +107,16 @@ func TestDecide(t *testing.T) {
 		},
 		"a set that was canceled before its first run has finished": {
 			set: Set{State: StateCanceling, Runs: 5}, want: "finished next 0 [] 0/0/0 canceled",
+		},
+		"a canceled set has finished when the runs that were not submitted are withdrawn": {
+			set:  Set{State: StateCanceling, Runs: 5, Next: 2, Active: []ActiveRun{{Ordinal: 0}, {Ordinal: 1}}},
+			seen: observation{Withdrawn: map[int]bool{0: true, 1: true}}, want: "finished next 2 [] 0/0/0 withdrawn [0 1] canceled",
+		},
+		"runs that were withdrawn are the first ones that a resumed set makes": {
+			set: Set{State: StateRunning, Runs: 5, MaxParallel: 2, Next: 3, Withdrawn: []int{1}}, want: "running next 4 [1, 3] 0/0/0",
+		},
+		"a set without more runs makes those that were withdrawn": {
+			set: Set{State: StateRunning, Runs: 2, Next: 2, Withdrawn: []int{1}, Counts: Counts{Succeeded: 1}}, want: "running next 2 [1] 1/0/0",
 		},
 		"a set whose runs cannot be made stops": {
 			set:  Set{State: StateRunning, Runs: 5, Next: 2, Active: two},

@@ -57,6 +57,9 @@ type Set struct {
 	Failures []Failure   `json:"failures,omitempty"` // the first ones
 	Times    Times       `json:"times,omitzero"`
 
+	Withdrawn []int `json:"withdrawn,omitempty"` // ordinals of runs that were active when the set ended, and not submitted
+	Resumes   int   `json:"resumes,omitempty"`   // how often the set was resumed
+
 	CellStops
 
 	Created time.Time `json:"created"`
@@ -82,14 +85,19 @@ type request struct {
 
 func requestKey(id, digest string) string { return id + "!" + digest }
 
+// runKey returns the key under which a set submits a run.
+func runKey(ordinal int) string { return strconv.Itoa(ordinal) }
+
 // submission returns the request for a run of the set.
 func (l loaded) submission(s Set, ordinal int) submit.Request {
 	r, plan, run := l.request, l.plan, l.run(ordinal)
 	return submit.Request{
-		Key: strconv.Itoa(ordinal), Descriptor: plan.Descriptor(run.Cell), File: cmp.Or(plan.File(run.Cell), r.File),
+		Key: runKey(ordinal), Descriptor: plan.Descriptor(run.Cell), File: cmp.Or(plan.File(run.Cell), r.File),
 		Owner: s.Owner, Namespace: r.Namespace,
 		Labels: r.Labels, Script: r.Script, Provenance: r.Provenance,
-		Cell: &submit.CellRun{Set: s.ID, Cell: plan.Cell(run.Cell).Name, Repetition: run.Repetition, Warmup: run.Warmup},
+		Cell: &submit.CellRun{
+			Set: s.ID, Cell: plan.Cell(run.Cell).Name, Repetition: run.Repetition, Warmup: run.Warmup, Resumes: s.Resumes,
+		},
 	}
 }
 

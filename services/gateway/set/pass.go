@@ -52,8 +52,8 @@ func (p pass) reconcile(ctx context.Context, id string) (more bool, err error) {
 		return false, err
 	}
 	o := observer{pass: p, set: s, loaded: l, observation: observation{
-		Submitted: make(map[int]string), Canceled: make(map[int]bool), Ended: make(map[int]ending), Invalid: l.invalid, Plan: l.plan,
-		Cells: make(map[int]cellDecision),
+		Submitted: make(map[int]string), Withdrawn: make(map[int]bool), Canceled: make(map[int]bool), Ended: make(map[int]ending),
+		Invalid: l.invalid, Plan: l.plan, Cells: make(map[int]cellDecision),
 	}}
 	observeErr := o.observe(ctx)
 	if observeErr == nil {
@@ -97,15 +97,17 @@ type observer struct {
 	set Set
 }
 
-// observe submits the active runs that are not submitted yet, and looks at the others. It
-// stops at the first error.
+// observe submits the active runs that are not submitted yet, or withdraws them if the set
+// submits no more, and looks at the others. It stops at the first error.
 func (o *observer) observe(ctx context.Context) error {
 	for _, a := range o.set.Active {
 		var err error
 		switch {
-		case a.Run == "":
+		case a.Run == "" && o.set.State != StateRunning:
+			err = o.withdraw(ctx, a)
+		case a.Run == "" && o.invalid == "": // else the set stops
 			err = o.submit(ctx, a)
-		case o.all || o.noted[a.Run] || o.set.State == StateCanceling && !a.Canceled:
+		case a.Run != "" && (o.all || o.noted[a.Run] || o.set.State == StateCanceling && !a.Canceled):
 			err = o.look(ctx, a)
 		}
 		if err != nil {
@@ -115,12 +117,26 @@ func (o *observer) observe(ctx context.Context) error {
 	return nil
 }
 
-// submit submits a run. A run that is refused has ended.
-func (o *observer) submit(ctx context.Context, a ActiveRun) error {
-	if o.invalid != "" {
-		o.Ended[a.Ordinal] = ending{Outcome: event.Failed, Class: event.ClassUser, Message: o.invalid}
+// withdraw has a run not be made. One that another pass has begun to submit is submitted; if
+// the set has no plan any more, that needs to be the case already.
+func (o *observer) withdraw(ctx context.Context, a ActiveRun) error {
+	w, err := o.submitter.Withdraw(ctx, o.set.ID, runKey(a.Ordinal), o.set.Resumes)
+	switch {
+	case err != nil:
+		return fmt.Errorf("withdraw run %d: %w", a.Ordinal, err)
+	case w.Run != "" && o.invalid == "":
+		return o.submit(ctx, a)
+	case w.Made:
+		o.Submitted[a.Ordinal] = w.Run
+		o.note(w.Run)
 		return nil
 	}
+	o.Withdrawn[a.Ordinal] = true
+	return nil
+}
+
+// submit submits a run. A run that is refused has ended.
+func (o *observer) submit(ctx context.Context, a ActiveRun) error {
 	acc, err := o.submitter.Submit(ctx, o.submission(o.set, a.Ordinal))
 	var (
 		invalid     *submit.InvalidError

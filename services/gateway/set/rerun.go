@@ -119,7 +119,7 @@ func (k *Sets) unsuccessful(ctx context.Context, s Set) ([]byte, error) {
 // isUnsuccessful reports whether a run of a set did not succeed. A run that was refused,
 // deleted or never made did not; a repetition that was skipped is no run.
 func (k *Sets) isUnsuccessful(ctx context.Context, s Set, l loaded, ordinal int) (bool, error) {
-	id, err := k.deps.Submitter.RunOfCell(ctx, s.ID, strconv.Itoa(ordinal))
+	id, err := k.deps.Submitter.RunOfCell(ctx, s.ID, runKey(ordinal))
 	if errors.Is(err, store.ErrNotFound) {
 		return !s.skips(l.run(ordinal)), nil
 	}

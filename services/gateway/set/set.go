@@ -15,6 +15,11 @@
 //     submit), and only after a pass has made it active. So a process that crashes anywhere
 //     submits the same runs again, which are the same runs, and overlooks none: a user who
 //     cancels a set ends all of its runs.
+//   - A set that was canceled or has stopped submits no more. A pass withdraws the keys of the
+//     active runs that are not submitted yet, and submits, to count it, a run that another pass
+//     has begun to submit. Only a stored set that is not running has its keys withdrawn, and
+//     only a resume has it run again, which it counts. So a process that was paused, and still
+//     takes the set for running, can make none of these runs, and the resumed set can.
 //   - KindSetRollup: results of cells that do not change any more. It may be deleted at any
 //     time: the results are read from the runs then.
 //
@@ -98,6 +103,8 @@ type Submitter interface {
 type claims interface {
 	// ClaimKey does the same as submit.Submitter.ClaimKey.
 	ClaimKey(ctx context.Context, owner, key, id, digest string) (repeated bool, err error)
+	// Withdraw does the same as submit.Submitter.Withdraw.
+	Withdraw(ctx context.Context, set, key string, resumes int) (submit.Withdrawal, error)
 	// RunOfCell does the same as submit.Submitter.RunOfCell.
 	RunOfCell(ctx context.Context, set, key string) (run string, err error)
 }
@@ -185,7 +192,8 @@ func (k *Sets) Cancel(ctx context.Context, owner, ref, by string) (Set, error) {
 	})
 }
 
-// Resume has a set that was canceled or has stopped go on at its next run. The error is
+// Resume has a set that was canceled or has stopped go on at its next run. Those that were
+// active and not submitted come first. The error is
 // *MissingError, *StateError, or the one of code that is not stored any more.
 func (k *Sets) Resume(ctx context.Context, owner, ref string) (Set, error) {
 	s, err := k.docs.find(ctx, owner, ref)

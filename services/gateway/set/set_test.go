@@ -13,6 +13,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
 // twelve is the places of two repetitions of sixCells.
@@ -253,11 +254,40 @@ func TestASetWhoseDescriptorHasNoPlanAnyMoreStops(t *testing.T) {
 			if s.State != set.StateFinished || s.Outcome != event.Failed || !strings.HasPrefix(s.Message, "no more runs can be made: ") {
 				t.Errorf("%s: %s", summary(s), s.Message)
 			}
+			want(t, "runs", len(w.runs()), 0)
 			var state *set.StateError
 			if _, _, err := g.Cells(t.Context(), s, "", 10); !errors.As(err, &state) {
 				t.Errorf("cells: %v", err)
 			}
 		})
+	}
+}
+
+// A gateway makes runs and crashes at each of its effects. The next one is of a release by
+// whose rules the descriptor has no plan.
+func TestRunsThatWereMadeAreNotOverlookedWhenTheDescriptorHasNoPlanAnyMore(t *testing.T) {
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		s := w.gateway().put(descriptor("max_parallel = 3" + sixCells))
+		dying := w.crashingGateway(p)
+		for range 3 {
+			_, _ = dying.Reconcile(t.Context()) // the gateway may crash
+		}
+		docs, err := w.store.Docs(t.Context(), store.KindSetRequest, "", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs[0].Value = []byte(strings.Replace(string(docs[0].Value), "max_parallel", "most_parallel", 1))
+		if _, err := w.store.ReplaceDoc(t.Context(), docs[0]); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(20 * time.Second) // the lease ends
+		second := w.gateway()
+		_ = second.submitter.RelayOutbox(t.Context())
+		s = second.runToEnd(s.ID)
+		want(t, p.String(), s.Outcome, event.Failed)
+		want(t, p.String(), fmt.Sprint(len(w.active()), s.Counts.Failed, s.Counts.Succeeded), fmt.Sprint(0, 0, len(w.runs())))
+		want(t, p.String(), len(w.runs()), s.Next-len(s.Withdrawn))
 	}
 }
 
@@ -326,7 +356,96 @@ func TestACanceledSetLeavesNoRunBehindWhereverAGatewayDies(t *testing.T) {
 		s = second.runToEnd(s.ID)
 		want(t, p.String(), s.Outcome, event.Canceled)
 		want(t, p.String(), len(w.active()), 0)
-		want(t, p.String(), len(w.runs()), s.Next)
+		want(t, p.String(), len(w.runs()), s.Next-len(s.Withdrawn))
+		if _, err := second.Resume(t.Context(), "ann", s.ID); err != nil {
+			t.Fatal(err)
+		}
+		s = second.runToEnd(s.ID)
+		want(t, p.String(), s.Counts.Succeeded+s.Counts.Canceled, 12)
+		want(t, p.String(), w.places(), twelve)
+	}
+}
+
+func TestACancelSubmitsNoMoreRunsAndAResumeMakesThem(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	s := g.put(descriptor("repetitions = 2" + sixCells))
+	if _, err := g.Reconcile(t.Context()); err != nil { // the runs are active, and not submitted
+		t.Fatal(err)
+	}
+	want(t, "active", len(g.get(s.ID).Active), 12)
+	if _, err := g.Cancel(t.Context(), "ann", s.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	g.pass()
+	want(t, "canceled", summary(g.get(s.ID)), "finished, 12 of 12 submitted, 0 active, 0 succeeded, 0 failed, 0 canceled: canceled")
+	want(t, "runs", w.places(), "")
+	want(t, "submitted", g.get(s.ID).Submitted(), 0)
+	if _, err := g.Resume(t.Context(), "ann", s.ID); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "resumed", summary(g.runToEnd(s.ID)), "finished, 12 of 12 submitted, 0 active, 12 succeeded, 0 failed, 0 canceled: succeeded")
+	want(t, "runs of the resumed set", w.places(), twelve)
+}
+
+func TestACanceledSetEndsWhileTheStoreIsFull(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	s := g.put(descriptor("max_parallel = 2" + sixCells))
+	g.pass()
+	w.full = "the disk is full"
+	w.finish(w.active()[0], event.Succeeded)
+	for range 3 {
+		w.wait(2 * time.Second)
+		_, _ = g.Reconcile(t.Context()) // a further run is active, and cannot be submitted
+	}
+	if _, err := g.Cancel(t.Context(), "ann", s.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "set", summary(g.runToEnd(s.ID)), "finished, 3 of 6 submitted, 0 active, 1 succeeded, 0 failed, 1 canceled: canceled")
+	w.full = ""
+	if _, err := g.Resume(t.Context(), "ann", s.ID); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "resumed", summary(g.runToEnd(s.ID)), "finished, 6 of 6 submitted, 0 active, 5 succeeded, 0 failed, 1 canceled: canceled")
+}
+
+// cancelToEnd cancels a set after the lease of another gateway has ended, waits for its end, and may resume it.
+func (g *gateway) cancelToEnd(id string, resume bool) {
+	g.w.t.Helper()
+	g.w.wait(20 * time.Second)
+	if _, err := g.Cancel(g.w.t.Context(), "ann", id, "ann"); err != nil {
+		g.w.t.Fatal(err)
+	}
+	g.runToEnd(id)
+	if !resume {
+		return
+	}
+	if _, err := g.Resume(g.w.t.Context(), "ann", id); err != nil {
+		g.w.t.Fatal(err)
+	}
+	g.pass()
+}
+
+// A gateway that takes itself for the leader is paused before each of its effects. Meanwhile
+// the set is canceled, another gateway ends it, and it may be resumed.
+func TestAPausedGatewayMakesNoRunOfASetThatWasCanceledMeanwhile(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		for p := range crashtest.Overtaken() {
+			w := newFixture(t)
+			paused := w.newGateway(p.Store(storetest.PrivateLeases{Memory: w.store, Suffix: "paused"}), p.Bus(w))
+			second := w.gateway()
+			s := second.put(descriptor("repetitions = 2\nmax_parallel = 3" + sixCells))
+			p.OvertakeWith(func() { second.cancelToEnd(s.ID, resumed) })
+			for range 3 {
+				_, _ = paused.Reconcile(t.Context())
+			}
+			s = second.runToEnd(s.ID)
+			second.pass()
+			want(t, p.String(), len(w.active()), 0)
+			want(t, p.String(), len(w.runs()), s.Counts.Succeeded+s.Counts.Canceled)
+			want(t, p.String(), len(w.runs()), s.Next-len(s.Withdrawn))
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/gateway/series"
@@ -30,6 +29,9 @@ func (o *observer) observeCells(ctx context.Context) error {
 	active := make(map[int]bool, len(o.set.Active))
 	for _, a := range o.set.Active {
 		active[o.plan.Run(a.Ordinal).Cell] = true
+	}
+	for _, ordinal := range o.set.Withdrawn {
+		active[o.plan.Run(ordinal).Cell] = true // it is made before any other
 	}
 	before, cells := o.values[o.set.ID], make(map[int]*measuredCell, len(o.set.Open))
 	o.values[o.set.ID] = cells // without the cells that are not open any more
@@ -71,7 +73,7 @@ func (o *observer) measure(ctx context.Context, m *measuredCell, c OpenCell) err
 // readRepetition adds the value of a repetition that has ended, and reports whether it is
 // known. A run that was refused or deleted, or did not succeed, has none.
 func (o *observer) readRepetition(ctx context.Context, m *measuredCell, repetition sweep.Run) (known bool, err error) {
-	id, err := o.submitter.RunOfCell(ctx, o.set.ID, strconv.Itoa(o.plan.Ordinal(repetition)))
+	id, err := o.submitter.RunOfCell(ctx, o.set.ID, runKey(o.plan.Ordinal(repetition)))
 	var run store.Run
 	if err == nil {
 		run, err = o.store.Run(ctx, id)

@@ -201,6 +201,36 @@ func TestACanceledSetWithStopWhenIsResumed(t *testing.T) {
 	want(t, "canceled and skipped", fmt.Sprint(s.Counts.Canceled, s.Submitted()+s.Skipped), "12 40")
 }
 
+func TestARepetitionThatWasWithdrawnIsMadeBeforeItsCellIsJudged(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	s := g.put(stopDescriptor("max_parallel = 1\n" + stopWhen))
+	resumes := 0
+	for again := false; s.State != set.StateFinished; s = g.get(s.ID) {
+		w.wait(2 * time.Second)
+		if _, err := g.Reconcile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s = g.get(s.ID); len(s.Active) > 0 && len(s.ActiveRuns()) == 0 && !again {
+			_, err := g.Cancel(t.Context(), "ann", s.ID, "ann")
+			g.pass()
+			_, resumeErr := g.Resume(t.Context(), "ann", s.ID)
+			want(t, "errors", fmt.Sprint(err, resumeErr), "<nil> <nil>")
+			resumes, again = resumes+1, true
+			continue
+		}
+		again = again && len(s.ActiveRuns()) == 0
+		w.finishRuns(event.Succeeded)
+		w.summariseEnded("latency", recorded)
+	}
+	precise := enough(t, latencies["size=1K"], 20)
+	want(t, "repetitions", w.repetitions(), fmt.Sprint(precise, 20))
+	want(t, "resumes", fmt.Sprint(s.Resumes, s.Counts.Canceled), fmt.Sprint(resumes, 0))
+	if resumes < 20 {
+		t.Errorf("%d resumes", resumes)
+	}
+}
+
 // A gateway crashes before or after each of its effects, and another gateway continues.
 func TestACellStopsAtTheSameRepetitionWhereverAGatewayDies(t *testing.T) {
 	const most = 8 // each repetition is some effects more, at each of which a gateway dies

@@ -86,6 +86,7 @@ type CellRun struct {
 	Cell       string // name of the cell
 	Repetition int    // from 1, within the cell
 	Warmup     bool
+	Resumes    int // how often the set had been resumed
 }
 
 // ConfirmingRun is a run that is to confirm an incident. Under one key of its confirmation it is one

@@ -79,6 +79,14 @@ type StorageFullError struct{ Reason string }
 // Error implements error.
 func (e *StorageFullError) Error() string { return e.Reason }
 
+// withdrawnError refuses a run that its set has withdrawn since the request was made.
+type withdrawnError struct{ Set, Key string }
+
+// Error implements error.
+func (e *withdrawnError) Error() string {
+	return fmt.Sprintf("run %s of set %s was withdrawn by another process", e.Key, e.Set)
+}
+
 // UnavailableError ends a request that cannot be completed now. The user may send the
 // request again.
 type UnavailableError struct {

@@ -5,3 +5,6 @@ var (
 	Decide = decide
 	UseOf  = useOf
 )
+
+// WithdrawnError is the error of a run that its set has withdrawn.
+type WithdrawnError = withdrawnError

@@ -30,6 +30,9 @@
 // meet in step 3: the second run's entry is deleted, and its user gets an error. Its
 // key still belongs to it, so the same request gets the same answer.
 //
+// A set that submits no more withdraws the keys of runs that it was about to submit: a
+// withdrawal is written instead of 1, so that either is first. See Withdraw.
+//
 // A request is accepted only after 5, and once 1 to 4 are on disk. If the broker loses
 // 5 in a power cut, Resubmit publishes it again.
 package submit
@@ -144,12 +147,17 @@ type claim struct {
 	Value  string    `json:"value"` // the key or name
 	Digest string    `json:"digest,omitempty"`
 	At     time.Time `json:"at"`
+
+	// Withdrawn is greater than 0 if no run is made under the key of a set until the set was
+	// resumed that often. Run is an ID that no run has.
+	Withdrawn int `json:"withdrawn,omitempty"`
 }
 
 // Submit accepts a request. The errors are *InvalidError, *UnsupportedError,
-// *ScheduleError, *SetError, *NotUniqueError, *StorageFullError and *UnavailableError. Equal
-// requests under one key are one run, however often and concurrently they are sent. Once that
-// run is made, it is the answer, even if such a request would be refused by now.
+// *ScheduleError, *SetError, *NotUniqueError, *StorageFullError, *UnavailableError, and one
+// that says so for a run that its set has withdrawn. Equal requests under one key are one run,
+// however often and concurrently they are sent. Once that run is made, it is the answer, even
+// if such a request would be refused by now.
 func (in *Submitter) Submit(ctx context.Context, req Request) (Accepted, error) {
 	at := in.now().UTC().Round(0)
 	run, err := in.ids.New(at)
@@ -255,7 +263,7 @@ func (in *Submitter) checkStorage(ctx context.Context, req Request) error {
 		return nil
 	}
 	if req.Key != "" {
-		if _, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(req)); err == nil {
+		if c, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(req)); err == nil && c.Withdrawn == 0 {
 			return nil
 		}
 	}
@@ -303,6 +311,9 @@ func (in *Submitter) claimRequestKey(ctx context.Context, req Request, plan Subm
 	first, err := in.createClaim(ctx, store.KindIdempotencyKey, keyOf(req), mine)
 	if err != nil {
 		return claim{}, &UnavailableError{Err: err}
+	}
+	if first.Withdrawn > 0 {
+		return in.claimWithdrawn(ctx, req, mine)
 	}
 	if first.Digest != plan.Digest && !req.fixedByKey() {
 		return claim{}, &NotUniqueError{Field: "idempotency_key", Value: req.Key, Run: first.Run}
@@ -483,17 +494,16 @@ func (in *Submitter) RunOfFiring(ctx context.Context, schedule, key string) (str
 	if err != nil {
 		return "", err
 	}
-	if _, err = in.store.Doc(ctx, store.KindSubmission, c.Run); errors.Is(err, store.ErrNotFound) {
-		_, err = in.store.Doc(ctx, store.KindOutbox, c.Run) // RelayOutbox publishes it
-	}
-	return c.Run, err
+	return c.Run, in.findRun(ctx, c.Run)
 }
 
-// RunOfCell returns the run that a set has made, or will make, under a key. The error is
-// store.ErrNotFound if there is none.
-func (in *Submitter) RunOfCell(ctx context.Context, set, key string) (string, error) {
-	c, _, err := store.Get[claim](ctx, in.store, store.KindIdempotencyKey, keyOf(Request{Key: key, Cell: &CellRun{Set: set}}))
-	return c.Run, err
+// findRun returns store.ErrNotFound for a run that was not made.
+func (in *Submitter) findRun(ctx context.Context, run string) error {
+	_, err := in.store.Doc(ctx, store.KindSubmission, run)
+	if errors.Is(err, store.ErrNotFound) {
+		_, err = in.store.Doc(ctx, store.KindOutbox, run) // RelayOutbox publishes it
+	}
+	return err
 }
 
 // RunToConfirm returns the run that a confirmation has made, or will make, under a key. The error is store.ErrNotFound if there is none.
