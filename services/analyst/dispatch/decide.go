@@ -104,16 +104,16 @@ func (o observation) next(waiting []notice.Delivery) action {
 	return action{send: &due[0]}
 }
 
-// due returns the notices that may be sent now: an earlier notice of the same incidents goes first. Without one, at is when the first may
-// be.
+// due returns the notices that may be sent now: an earlier notice of the same incidents, or of an earlier end of the same set, goes first.
+// Without one, at is when the first may be.
 func (o observation) due(waiting []notice.Delivery) (due []notice.Delivery, at time.Time) {
-	groups := map[string]bool{}
+	subjects := map[string]bool{}
 	for _, d := range waiting {
-		key := d.Notice.Namespace + "/" + d.Notice.Group
-		if d.Notice.Group != "" && groups[key] {
+		subject := subjectOf(d.Notice)
+		if subject != "" && subjects[subject] {
 			continue
 		}
-		groups[key] = true
+		subjects[subject] = true
 		if o.now.Before(d.Next) {
 			at = earliest(at, d.Next)
 			continue
@@ -121,6 +121,17 @@ func (o observation) due(waiting []notice.Delivery) (due []notice.Delivery, at t
 		due = append(due, d)
 	}
 	return due, at
+}
+
+// subjectOf returns the incidents, or the run or set, that a notice is about; empty for a test and a digest.
+func subjectOf(n notice.Notice) string {
+	switch {
+	case n.Group != "":
+		return n.Namespace + "/" + n.Group
+	case len(n.Ends) == 1 && len(n.Digest) == 0:
+		return "end/" + n.Ends[0].ID
+	}
+	return ""
 }
 
 // budget returns how many notices may be sent now, and when one more may be if that is none. Without a rate, there are always 2.
@@ -308,7 +319,7 @@ func begun(d notice.Delivery, now time.Time) notice.Delivery {
 	return d
 }
 
-// digestOf returns the delivery that sums up others, with the newest state of each of their incidents.
+// digestOf returns the delivery that sums up others, the oldest first, with the newest state of each of their incidents and sets.
 func digestOf(of []notice.Delivery, now time.Time) *notice.Delivery {
 	n := notice.Notice{Receiver: of[0].Notice.Receiver, Namespace: of[0].Notice.Namespace, Became: incident.Resolved, Made: now}
 	incidents := map[string]incident.Incident{}
@@ -321,7 +332,9 @@ func digestOf(of []notice.Delivery, now time.Time) *notice.Delivery {
 		for _, i := range d.Notice.Incidents {
 			incidents[i.ID] = i
 		}
-		n.Ends = append(n.Ends, d.Notice.Ends...)
+		for _, e := range d.Notice.Ends {
+			n.Ends = append(slices.DeleteFunc(n.Ends, func(earlier notice.End) bool { return earlier.ID == e.ID }), e)
+		}
 	}
 	n.ID = incident.ID(append(ids, n.Digest...)...)
 	n.First = n.ID

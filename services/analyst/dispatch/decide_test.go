@@ -61,6 +61,11 @@ func ended(d *notice.Delivery) {
 	d.Notice.Ends = []notice.End{{ID: "r-" + d.Notice.ID, Task: "sums"}}
 }
 
+// endOf makes a notice of an end that of the end of a set.
+func endOf(set string) func(*notice.Delivery) {
+	return func(d *notice.Delivery) { d.Notice.Ends[0].ID, d.Notice.Ends[0].Set = set, true }
+}
+
 func isTest(d *notice.Delivery) { d.Notice.Test = true }
 
 // inWords returns an action as a sentence.
@@ -127,7 +132,16 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"the end of a run is sent":                           {observation{rules: receiver.Rules{MinChange: 0.2, SkipResolved: true}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "send n1"},
 		"the end of a run of a muted task is muted":          {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "n1 is muted: muted"},
 		"ends are left out where incidents alone are wanted": {observation{rules: receiver.Rules{SkipEnds: true}, deliveries: []notice.Delivery{waiting("n1", 0, ended), waiting("n2", 0)}}, "n1 is muted: this receiver gets no ends of runs"},
-		"ends that wait are in a digest":                     {observation{rules: receiver.Rules{Rate: 1}, deliveries: []notice.Delivery{waiting("n1", 0, ended), waiting("n2", 0, ended), waiting("n3", 0)}}, "digest of [n1 n2 n3], 1 incidents, 2 ends, 0 more"},
+		"an end of a set waits for an earlier end of the set that is to be sent again": {observation{deliveries: []notice.Delivery{
+			waiting("n1", time.Hour, ended, endOf("s"), failed(1, time.Minute)), waiting("n2", 0, ended, endOf("s")),
+		}}, "wait 1m0s"},
+		"an end of another set does not wait for it": {observation{deliveries: []notice.Delivery{
+			waiting("n1", time.Hour, ended, endOf("s"), failed(1, time.Minute)), waiting("n2", 0, ended, endOf("t")),
+		}}, "send n2"},
+		"of the ends of a set, a digest has the last": {observation{rules: receiver.Rules{Rate: 1}, deliveries: []notice.Delivery{
+			waiting("n1", time.Hour, ended, endOf("s")), waiting("n2", 0, ended, endOf("s")),
+		}}, "digest of [n1 n2], 0 incidents, 1 ends, 0 more"},
+		"ends that wait are in a digest": {observation{rules: receiver.Rules{Rate: 1}, deliveries: []notice.Delivery{waiting("n1", 0, ended), waiting("n2", 0, ended), waiting("n3", 0)}}, "digest of [n1 n2 n3], 1 incidents, 2 ends, 0 more"},
 
 		"nothing is sent in quiet hours":                       {observation{rules: receiver.Rules{Quiet: quiet}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "wait 1h0m0s"},
 		"a test passes quiet hours, mutes, rate and namespace": {observation{rules: receiver.Rules{Quiet: quiet, Rate: 1, Namespaces: []string{"ops"}}, mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n0", time.Hour, sent(time.Minute)), waiting("t1", 0, isTest)}}, "send t1"},

@@ -1,6 +1,7 @@
 package notice
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/analyst/incident"
@@ -25,8 +26,9 @@ type End struct {
 	Submitted time.Time
 	Ended     time.Time
 
-	Set  bool // it is a set, of runs
-	Runs Counts
+	Set     bool // it is a set, of runs
+	Runs    Counts
+	Resumes int `json:",omitempty"` // how often the set had been resumed: it ends again after each
 
 	Numbers    []Number // of a run: the most important ones first
 	More       int      // how many numbers there are beside them
@@ -44,9 +46,14 @@ type Number struct {
 	Value  store.Float
 }
 
-// NewEnd returns the notice of an end for a receiver. It is the same whoever makes it, and whenever.
+// NewEnd returns the notice of an end for a receiver. It is the same whoever makes it, and whenever. Each end of a set that is resumed has
+// a notice of its own.
 func NewEnd(receiver string, e End) Notice {
-	id := incident.ID("end", receiver, e.ID)
+	parts := []string{"end", receiver, e.ID}
+	if e.Resumes > 0 {
+		parts = append(parts, strconv.Itoa(e.Resumes))
+	}
+	id := incident.ID(parts...)
 	return Notice{
 		ID: id, Receiver: receiver, Namespace: e.Namespace, Became: Ended, Ends: []End{e},
 		Labels: e.Labels, First: id, Made: e.Ended,

@@ -391,7 +391,7 @@ func endOf(s Set) notice.End {
 	return notice.End{
 		ID: s.ID, Name: s.Name, Namespace: s.Namespace, Task: s.Labels[store.LabelTask], Owner: s.Owner, Labels: notice.LabelsOf(s.Labels),
 		Outcome: s.Outcome, Message: message,
-		Submitted: s.Created, Ended: s.Updated, Set: true,
+		Submitted: s.Created, Ended: s.Updated, Set: true, Resumes: s.Resumes,
 		Runs: notice.Counts{Succeeded: s.Counts.Succeeded, Failed: s.Counts.Failed, Canceled: s.Counts.Canceled},
 	}
 }

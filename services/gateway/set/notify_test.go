@@ -61,6 +61,32 @@ func TestANoticeOfASetSaysWhyItFailed(t *testing.T) {
 		"to-ann waiting: t failed {0 1 0} \"the first failure is in cell size=1K,n=1: it ended\"")
 }
 
+func TestEachEndOfASetThatIsResumedIsNotifiedOf(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	s := g.put(notifying("max_parallel = 2" + sixCells))
+	g.pass()
+	canceled := "perf waiting: t canceled {0 0 2} \"\"\nto-ann waiting: t canceled {0 0 2} \"\""
+	if _, err := g.Cancel(t.Context(), "ann", s.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	g.runToEnd(s.ID)
+	g.pass()
+	want(t, "notices of the first end", w.ends(), canceled)
+	if _, err := g.Resume(t.Context(), "ann", s.ID); err != nil {
+		t.Fatal(err)
+	}
+	g.pass()
+	want(t, "notices while the set goes on", w.ends(), canceled)
+	g.runToEnd(s.ID)
+	for _, other := range []*gateway{g, w.gateway()} {
+		w.wait(20 * time.Second)
+		other.pass()
+	}
+	want(t, "notices of both ends", w.ends(), "perf waiting: t canceled {0 0 2} \"\"\nperf waiting: t canceled {4 0 2} \"\"\n"+
+		"to-ann waiting: t canceled {0 0 2} \"\"\nto-ann waiting: t canceled {4 0 2} \"\"")
+}
+
 func TestTheEndOfASetIsNotifiedOfWhereverAGatewayDies(t *testing.T) {
 	for p := range crashtest.Points() {
 		w := newFixture(t)

@@ -39,7 +39,7 @@ type Runner struct {
 	values  map[string]map[int]*measuredCell // of open cells, by set and cell
 	full    time.Time                        // when the last pass began that read all active runs; zero after a failed pass
 
-	notified map[string]bool // finished sets whose notices this process has stored
+	notified map[string]int // finished sets of whose end this process has stored the notices → the number of ends
 
 	mu     sync.Mutex
 	opened map[string]time.Time // when this process opened sets that no list of the store has shown yet
@@ -54,7 +54,7 @@ func NewRunner(s Settings, d Deps) *Runner {
 		settings: s, docs: docs, store: d.Store, submitter: d.Submitter, plans: newPlanCache(docs, d.Parser), changes: newBroadcast(),
 		receivers: d.Receivers, now: d.Now, log: d.Log,
 		leader:   control.NewLeader(d.Store, leaseName, d.Holder, s.Lease, control.LeaderSettings{Now: d.Now, Log: d.Log}),
-		notified: make(map[string]bool), opened: make(map[string]time.Time), noted: make(map[string]bool),
+		notified: make(map[string]int), opened: make(map[string]time.Time), noted: make(map[string]bool),
 		values: make(map[string]map[int]*measuredCell),
 	}
 	r.rollups = newRollups(d, r.plans)
