@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/gateway/set"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
+	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 )
@@ -127,6 +128,37 @@ func TestWhatFailedInASuiteCanBeRunAgain(t *testing.T) {
 	again = g.runToEnd(again.ID)
 	want(t, "rerun", summary(again), "finished, 1 of 1 submitted, 0 active, 1 succeeded, 0 failed, 0 canceled: succeeded")
 	want(t, "entries", again.Entries, 2)
+}
+
+func TestASuiteWithMoreLabelsThanARunMayHaveIsRefused(t *testing.T) {
+	for labels, accepted := range map[int]bool{62: true, 63: false} { // with team and suite
+		w := newFixture(t)
+		g := w.gateway()
+		req := submit.Request{Key: "k", Descriptor: []byte(suiteOf("")), Labels: make(map[string]string)}
+		for n := range labels {
+			req.Labels["l"+strconv.Itoa(n)] = "x"
+		}
+		s, _, err := g.submit(req)
+		if !accepted {
+			if err == nil || !strings.Contains(err.Error(), "65 labels, 64 at most (remove some; of a suite, those in [suite.labels]") {
+				t.Errorf("%d labels: %v", labels, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "set", g.runToEnd(s.ID).Outcome, event.Succeeded)
+	}
+}
+
+func TestASuiteWithALabelThatNoRunMayHaveIsRefused(t *testing.T) {
+	g := newFixture(t).gateway()
+	reserved, _, _ := strings.Cut(cluster.LabelRun, "/")
+	text := strings.Replace(suiteOf(""), `team = "a"`, strconv.Quote(reserved)+` = "a"`, 1)
+	if _, _, err := g.submit(submit.Request{Key: "k", Descriptor: []byte(text)}); err == nil || !strings.Contains(err.Error(), "label") {
+		t.Error(err)
+	}
 }
 
 func TestASuiteWantsTheCodeThatAnEntryWants(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 const (
 	maxKey        = 128  // bytes of an idempotency key
 	maxIdentifier = 63   // characters in a name, an owner, a namespace or a label
-	maxLabels     = 64   // labels in a request
+	maxLabels     = 64   // labels in a request, with those of a suite
 	maxFile       = 1024 // bytes in the name of the descriptor's file
 	maxFaults     = 50   // faults in one response
 	maxText       = 1024 // bytes in a fault's message or remedy
@@ -117,7 +117,7 @@ type Submission struct {
 func decide(p parser.Parser, req Request, run string, at time.Time) (Submission, error) {
 	req.Namespace = cmp.Or(req.Namespace, "default")
 	d, text, faults := Parse(p.In(req.Namespace), req.File, req.Descriptor, req.Overrides)
-	faults = slices.Concat(check(req, d != nil && d.Info.Scheduled()), checkScript(req, d), checkSweep(req, d), faults)
+	faults = slices.Concat(check(req, d, text), checkScript(req, d), checkSweep(req, d), faults)
 	refused := Submission{Digest: digest(req, text)}
 	if len(faults.Errors()) > 0 {
 		return refused, &InvalidError{Faults: TruncateFaults(faults)}
@@ -315,9 +315,19 @@ func IsRunID(s string) bool {
 	return err == nil
 }
 
-// check returns the faults of a request, except those of its descriptor. The name of a
-// scheduled request may be an ID; the name of a run may not.
-func check(req Request, scheduled bool) parser.Faults {
+// requestLabels returns the labels of a request, with those of a suite: its descriptors do not
+// have them, so that the request for each of its runs has. The descriptor d is nil if the text
+// has faults.
+func requestLabels(req Request, d *descriptors.Descriptor, text []byte) map[string]string {
+	if d == nil || !suite.Is(text) {
+		return req.Labels
+	}
+	return MergeLabels(d, req.Labels)
+}
+
+// check returns the faults of a request, except those of its descriptor: d, or nil if the text
+// has faults. The name of a scheduled request may be an ID; the name of a run may not.
+func check(req Request, d *descriptors.Descriptor, text []byte) parser.Faults {
 	var faults parser.Faults
 	add := func(code, path, remedy, format string, args ...any) {
 		faults = append(faults, parser.Fault{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Remedy: remedy})
@@ -333,10 +343,10 @@ func check(req Request, scheduled bool) parser.Faults {
 	if req.Name != "" && !isIdentifier(req.Name, "-_.") {
 		add(CodeName, "name", identifierRule(`"-", "_" and "."`), "%s is not the name of a run", quote(req.Name))
 	}
-	if IsRunID(req.Name) && !scheduled {
+	if IsRunID(req.Name) && (d == nil || !d.Info.Scheduled()) {
 		add(CodeName, "name", "choose a name that is no ULID", "%s has the form of a run's ID", quote(req.Name))
 	}
-	return slices.Concat(faults, checkLabels(req.Labels), checkSource(req))
+	return slices.Concat(faults, checkLabels(requestLabels(req, d, text)), checkSource(req))
 }
 
 // checkSource returns the faults of the origin, the overrides and the repeated run of a
@@ -442,7 +452,10 @@ func CheckName(name string) parser.Faults {
 // checkLabels returns the faults of a request's labels, in the order of their keys.
 func checkLabels(labels map[string]string) parser.Faults {
 	if n := len(labels); n > maxLabels {
-		return parser.Faults{{Path: "labels", Code: CodeLabel, Message: fmt.Sprintf("%d labels, %d at most", n, maxLabels)}}
+		return parser.Faults{{
+			Path: "labels", Code: CodeLabel, Message: fmt.Sprintf("%d labels, %d at most", n, maxLabels),
+			Remedy: "remove some; of a suite, those in [suite.labels] and the label suite count as well",
+		}}
 	}
 	var faults parser.Faults
 	add := func(key, message, remedy string) {
