@@ -651,11 +651,17 @@ type Cell struct {
 	Runs []*CellRun `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`
 	// Number of repetitions that are not made because the cell has enough.
 	Skipped int32 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
-	// Runs of the cell that count, once all are made. 0 from servers of revision 8, whose
+	// Runs of the cell that count, by the sweep. 0 from servers of revision 8, whose
 	// cells all have those of the set.
 	Repetitions int32 `protobuf:"varint,6,opt,name=repetitions,proto3" json:"repetitions,omitempty"`
-	// Runs of the cell before those that count.
-	Warmup        int32 `protobuf:"varint,7,opt,name=warmup,proto3" json:"warmup,omitempty"`
+	// Runs of the cell before those that count, by the sweep.
+	Warmup int32 `protobuf:"varint,7,opt,name=warmup,proto3" json:"warmup,omitempty"`
+	// Of these, the runs that the set makes; absent if it makes all. A rerun of the runs
+	// that did not succeed makes some of a cell, or none.
+	Selected *RunNumbers `protobuf:"bytes,8,opt,name=selected,proto3" json:"selected,omitempty"`
+	// Runs that were refused; absent if none were. Sets that ended on servers which did
+	// not note it have none, either: their failures are the first of these.
+	Refused       *RunNumbers `protobuf:"bytes,9,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -739,6 +745,75 @@ func (x *Cell) GetWarmup() int32 {
 	return 0
 }
 
+func (x *Cell) GetSelected() *RunNumbers {
+	if x != nil {
+		return x.Selected
+	}
+	return nil
+}
+
+func (x *Cell) GetRefused() *RunNumbers {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+// RunNumbers are runs of a cell by their numbers, from 1, in order.
+type RunNumbers struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runs that count.
+	Repetitions []int32 `protobuf:"varint,1,rep,packed,name=repetitions,proto3" json:"repetitions,omitempty"`
+	// Runs before them.
+	Warmups       []int32 `protobuf:"varint,2,rep,packed,name=warmups,proto3" json:"warmups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunNumbers) Reset() {
+	*x = RunNumbers{}
+	mi := &file_bai_v1_set_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunNumbers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunNumbers) ProtoMessage() {}
+
+func (x *RunNumbers) ProtoReflect() protoreflect.Message {
+	mi := &file_bai_v1_set_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunNumbers.ProtoReflect.Descriptor instead.
+func (*RunNumbers) Descriptor() ([]byte, []int) {
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RunNumbers) GetRepetitions() []int32 {
+	if x != nil {
+		return x.Repetitions
+	}
+	return nil
+}
+
+func (x *RunNumbers) GetWarmups() []int32 {
+	if x != nil {
+		return x.Warmups
+	}
+	return nil
+}
+
 // CellParameter is one value of a cell.
 type CellParameter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -752,7 +827,7 @@ type CellParameter struct {
 
 func (x *CellParameter) Reset() {
 	*x = CellParameter{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[4]
+	mi := &file_bai_v1_set_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +839,7 @@ func (x *CellParameter) String() string {
 func (*CellParameter) ProtoMessage() {}
 
 func (x *CellParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[4]
+	mi := &file_bai_v1_set_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +852,7 @@ func (x *CellParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CellParameter.ProtoReflect.Descriptor instead.
 func (*CellParameter) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{4}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CellParameter) GetName() string {
@@ -815,7 +890,7 @@ type CellRun struct {
 
 func (x *CellRun) Reset() {
 	*x = CellRun{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[5]
+	mi := &file_bai_v1_set_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +902,7 @@ func (x *CellRun) String() string {
 func (*CellRun) ProtoMessage() {}
 
 func (x *CellRun) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[5]
+	mi := &file_bai_v1_set_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +915,7 @@ func (x *CellRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CellRun.ProtoReflect.Descriptor instead.
 func (*CellRun) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{5}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CellRun) GetRunId() string {
@@ -904,7 +979,7 @@ type ListSetsRequest struct {
 
 func (x *ListSetsRequest) Reset() {
 	*x = ListSetsRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[6]
+	mi := &file_bai_v1_set_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +991,7 @@ func (x *ListSetsRequest) String() string {
 func (*ListSetsRequest) ProtoMessage() {}
 
 func (x *ListSetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[6]
+	mi := &file_bai_v1_set_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1004,7 @@ func (x *ListSetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSetsRequest.ProtoReflect.Descriptor instead.
 func (*ListSetsRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{6}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListSetsRequest) GetPageSize() int32 {
@@ -980,7 +1055,7 @@ type ListSetsResponse struct {
 
 func (x *ListSetsResponse) Reset() {
 	*x = ListSetsResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[7]
+	mi := &file_bai_v1_set_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1067,7 @@ func (x *ListSetsResponse) String() string {
 func (*ListSetsResponse) ProtoMessage() {}
 
 func (x *ListSetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[7]
+	mi := &file_bai_v1_set_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1080,7 @@ func (x *ListSetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSetsResponse.ProtoReflect.Descriptor instead.
 func (*ListSetsResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{7}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListSetsResponse) GetSets() []*Set {
@@ -1035,7 +1110,7 @@ type GetSetRequest struct {
 
 func (x *GetSetRequest) Reset() {
 	*x = GetSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[8]
+	mi := &file_bai_v1_set_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1122,7 @@ func (x *GetSetRequest) String() string {
 func (*GetSetRequest) ProtoMessage() {}
 
 func (x *GetSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[8]
+	mi := &file_bai_v1_set_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1135,7 @@ func (x *GetSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSetRequest.ProtoReflect.Descriptor instead.
 func (*GetSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{8}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetSetRequest) GetSet() string {
@@ -1088,7 +1163,7 @@ type GetSetResponse struct {
 
 func (x *GetSetResponse) Reset() {
 	*x = GetSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[9]
+	mi := &file_bai_v1_set_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1100,7 +1175,7 @@ func (x *GetSetResponse) String() string {
 func (*GetSetResponse) ProtoMessage() {}
 
 func (x *GetSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[9]
+	mi := &file_bai_v1_set_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1113,7 +1188,7 @@ func (x *GetSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSetResponse.ProtoReflect.Descriptor instead.
 func (*GetSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{9}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetSetResponse) GetSet() *Set {
@@ -1141,7 +1216,7 @@ type ListCellsRequest struct {
 
 func (x *ListCellsRequest) Reset() {
 	*x = ListCellsRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[10]
+	mi := &file_bai_v1_set_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1228,7 @@ func (x *ListCellsRequest) String() string {
 func (*ListCellsRequest) ProtoMessage() {}
 
 func (x *ListCellsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[10]
+	mi := &file_bai_v1_set_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1241,7 @@ func (x *ListCellsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCellsRequest.ProtoReflect.Descriptor instead.
 func (*ListCellsRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{10}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListCellsRequest) GetSet() string {
@@ -1210,7 +1285,7 @@ type ListCellsResponse struct {
 
 func (x *ListCellsResponse) Reset() {
 	*x = ListCellsResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[11]
+	mi := &file_bai_v1_set_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1297,7 @@ func (x *ListCellsResponse) String() string {
 func (*ListCellsResponse) ProtoMessage() {}
 
 func (x *ListCellsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[11]
+	mi := &file_bai_v1_set_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1310,7 @@ func (x *ListCellsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCellsResponse.ProtoReflect.Descriptor instead.
 func (*ListCellsResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{11}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListCellsResponse) GetCells() []*Cell {
@@ -1272,7 +1347,7 @@ type GetSetResultsRequest struct {
 
 func (x *GetSetResultsRequest) Reset() {
 	*x = GetSetResultsRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[12]
+	mi := &file_bai_v1_set_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1359,7 @@ func (x *GetSetResultsRequest) String() string {
 func (*GetSetResultsRequest) ProtoMessage() {}
 
 func (x *GetSetResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[12]
+	mi := &file_bai_v1_set_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1372,7 @@ func (x *GetSetResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSetResultsRequest.ProtoReflect.Descriptor instead.
 func (*GetSetResultsRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{12}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetSetResultsRequest) GetSet() string {
@@ -1348,7 +1423,7 @@ type GetSetResultsResponse struct {
 
 func (x *GetSetResultsResponse) Reset() {
 	*x = GetSetResultsResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[13]
+	mi := &file_bai_v1_set_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1435,7 @@ func (x *GetSetResultsResponse) String() string {
 func (*GetSetResultsResponse) ProtoMessage() {}
 
 func (x *GetSetResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[13]
+	mi := &file_bai_v1_set_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1448,7 @@ func (x *GetSetResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSetResultsResponse.ProtoReflect.Descriptor instead.
 func (*GetSetResultsResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{13}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetSetResultsResponse) GetCells() []*CellResult {
@@ -1411,14 +1486,17 @@ type CellResult struct {
 	// same rules, is the time from the submission of the run to that start.
 	Metrics []*MetricResult `protobuf:"bytes,7,rep,name=metrics,proto3" json:"metrics,omitempty"`
 	// Number of repetitions that are not made because the cell has enough.
-	Skipped       int32 `protobuf:"varint,8,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Skipped int32 `protobuf:"varint,8,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// The set makes no runs of the cell: it is a rerun of the runs that did not succeed,
+	// which are all of other cells.
+	NotSelected   bool `protobuf:"varint,9,opt,name=not_selected,json=notSelected,proto3" json:"not_selected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CellResult) Reset() {
 	*x = CellResult{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[14]
+	mi := &file_bai_v1_set_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1508,7 @@ func (x *CellResult) String() string {
 func (*CellResult) ProtoMessage() {}
 
 func (x *CellResult) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[14]
+	mi := &file_bai_v1_set_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1521,7 @@ func (x *CellResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CellResult.ProtoReflect.Descriptor instead.
 func (*CellResult) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{14}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CellResult) GetId() string {
@@ -1502,6 +1580,13 @@ func (x *CellResult) GetSkipped() int32 {
 	return 0
 }
 
+func (x *CellResult) GetNotSelected() bool {
+	if x != nil {
+		return x.NotSelected
+	}
+	return false
+}
+
 // MetricResult is the result of one metric, with one unit and one set of labels, in
 // one cell.
 type MetricResult struct {
@@ -1533,7 +1618,7 @@ type MetricResult struct {
 
 func (x *MetricResult) Reset() {
 	*x = MetricResult{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[15]
+	mi := &file_bai_v1_set_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1630,7 @@ func (x *MetricResult) String() string {
 func (*MetricResult) ProtoMessage() {}
 
 func (x *MetricResult) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[15]
+	mi := &file_bai_v1_set_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1643,7 @@ func (x *MetricResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricResult.ProtoReflect.Descriptor instead.
 func (*MetricResult) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{15}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MetricResult) GetMetric() string {
@@ -1644,7 +1729,7 @@ type RepetitionValue struct {
 
 func (x *RepetitionValue) Reset() {
 	*x = RepetitionValue{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[16]
+	mi := &file_bai_v1_set_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1741,7 @@ func (x *RepetitionValue) String() string {
 func (*RepetitionValue) ProtoMessage() {}
 
 func (x *RepetitionValue) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[16]
+	mi := &file_bai_v1_set_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1754,7 @@ func (x *RepetitionValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepetitionValue.ProtoReflect.Descriptor instead.
 func (*RepetitionValue) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{16}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RepetitionValue) GetRepetition() int32 {
@@ -1701,7 +1786,7 @@ type WatchSetRequest struct {
 
 func (x *WatchSetRequest) Reset() {
 	*x = WatchSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[17]
+	mi := &file_bai_v1_set_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1713,7 +1798,7 @@ func (x *WatchSetRequest) String() string {
 func (*WatchSetRequest) ProtoMessage() {}
 
 func (x *WatchSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[17]
+	mi := &file_bai_v1_set_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1726,7 +1811,7 @@ func (x *WatchSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSetRequest.ProtoReflect.Descriptor instead.
 func (*WatchSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{17}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchSetRequest) GetSet() string {
@@ -1761,7 +1846,7 @@ type WatchSetResponse struct {
 
 func (x *WatchSetResponse) Reset() {
 	*x = WatchSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[18]
+	mi := &file_bai_v1_set_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1858,7 @@ func (x *WatchSetResponse) String() string {
 func (*WatchSetResponse) ProtoMessage() {}
 
 func (x *WatchSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[18]
+	mi := &file_bai_v1_set_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1871,7 @@ func (x *WatchSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSetResponse.ProtoReflect.Descriptor instead.
 func (*WatchSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{18}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchSetResponse) GetSet() *Set {
@@ -1809,7 +1894,7 @@ type CancelSetRequest struct {
 
 func (x *CancelSetRequest) Reset() {
 	*x = CancelSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[19]
+	mi := &file_bai_v1_set_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +1906,7 @@ func (x *CancelSetRequest) String() string {
 func (*CancelSetRequest) ProtoMessage() {}
 
 func (x *CancelSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[19]
+	mi := &file_bai_v1_set_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +1919,7 @@ func (x *CancelSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelSetRequest.ProtoReflect.Descriptor instead.
 func (*CancelSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{19}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CancelSetRequest) GetSet() string {
@@ -1862,7 +1947,7 @@ type CancelSetResponse struct {
 
 func (x *CancelSetResponse) Reset() {
 	*x = CancelSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[20]
+	mi := &file_bai_v1_set_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +1959,7 @@ func (x *CancelSetResponse) String() string {
 func (*CancelSetResponse) ProtoMessage() {}
 
 func (x *CancelSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[20]
+	mi := &file_bai_v1_set_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +1972,7 @@ func (x *CancelSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelSetResponse.ProtoReflect.Descriptor instead.
 func (*CancelSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{20}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CancelSetResponse) GetSet() *Set {
@@ -1910,7 +1995,7 @@ type ResumeSetRequest struct {
 
 func (x *ResumeSetRequest) Reset() {
 	*x = ResumeSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[21]
+	mi := &file_bai_v1_set_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +2007,7 @@ func (x *ResumeSetRequest) String() string {
 func (*ResumeSetRequest) ProtoMessage() {}
 
 func (x *ResumeSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[21]
+	mi := &file_bai_v1_set_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2020,7 @@ func (x *ResumeSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSetRequest.ProtoReflect.Descriptor instead.
 func (*ResumeSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{21}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeSetRequest) GetSet() string {
@@ -1963,7 +2048,7 @@ type ResumeSetResponse struct {
 
 func (x *ResumeSetResponse) Reset() {
 	*x = ResumeSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[22]
+	mi := &file_bai_v1_set_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1975,7 +2060,7 @@ func (x *ResumeSetResponse) String() string {
 func (*ResumeSetResponse) ProtoMessage() {}
 
 func (x *ResumeSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[22]
+	mi := &file_bai_v1_set_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1988,7 +2073,7 @@ func (x *ResumeSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeSetResponse.ProtoReflect.Descriptor instead.
 func (*ResumeSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{22}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResumeSetResponse) GetSet() *Set {
@@ -2017,7 +2102,7 @@ type RerunSetRequest struct {
 
 func (x *RerunSetRequest) Reset() {
 	*x = RerunSetRequest{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[23]
+	mi := &file_bai_v1_set_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2114,7 @@ func (x *RerunSetRequest) String() string {
 func (*RerunSetRequest) ProtoMessage() {}
 
 func (x *RerunSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[23]
+	mi := &file_bai_v1_set_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2127,7 @@ func (x *RerunSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RerunSetRequest.ProtoReflect.Descriptor instead.
 func (*RerunSetRequest) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{23}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RerunSetRequest) GetSet() string {
@@ -2084,7 +2169,7 @@ type RerunSetResponse struct {
 
 func (x *RerunSetResponse) Reset() {
 	*x = RerunSetResponse{}
-	mi := &file_bai_v1_set_service_proto_msgTypes[24]
+	mi := &file_bai_v1_set_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2181,7 @@ func (x *RerunSetResponse) String() string {
 func (*RerunSetResponse) ProtoMessage() {}
 
 func (x *RerunSetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bai_v1_set_service_proto_msgTypes[24]
+	mi := &file_bai_v1_set_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2194,7 @@ func (x *RerunSetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RerunSetResponse.ProtoReflect.Descriptor instead.
 func (*RerunSetResponse) Descriptor() ([]byte, []int) {
-	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{24}
+	return file_bai_v1_set_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RerunSetResponse) GetSet() *Set {
@@ -2195,7 +2280,7 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\n" +
 	"repetition\x18\x04 \x01(\x05R\n" +
 	"repetition\x12\x16\n" +
-	"\x06warmup\x18\x05 \x01(\bR\x06warmup\"\xda\x01\n" +
+	"\x06warmup\x18\x05 \x01(\bR\x06warmup\"\xb8\x02\n" +
 	"\x04Cell\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x125\n" +
@@ -2205,7 +2290,13 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\x04runs\x18\x04 \x03(\v2\x0f.bai.v1.CellRunR\x04runs\x12\x18\n" +
 	"\askipped\x18\x05 \x01(\x05R\askipped\x12 \n" +
 	"\vrepetitions\x18\x06 \x01(\x05R\vrepetitions\x12\x16\n" +
-	"\x06warmup\x18\a \x01(\x05R\x06warmup\"9\n" +
+	"\x06warmup\x18\a \x01(\x05R\x06warmup\x12.\n" +
+	"\bselected\x18\b \x01(\v2\x12.bai.v1.RunNumbersR\bselected\x12,\n" +
+	"\arefused\x18\t \x01(\v2\x12.bai.v1.RunNumbersR\arefused\"H\n" +
+	"\n" +
+	"RunNumbers\x12 \n" +
+	"\vrepetitions\x18\x01 \x03(\x05R\vrepetitions\x12\x18\n" +
+	"\awarmups\x18\x02 \x03(\x05R\awarmups\"9\n" +
 	"\rCellParameter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\xe3\x01\n" +
@@ -2252,7 +2343,7 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"\ametrics\x18\x05 \x03(\tR\ametrics\"i\n" +
 	"\x15GetSetResultsResponse\x12(\n" +
 	"\x05cells\x18\x01 \x03(\v2\x12.bai.v1.CellResultR\x05cells\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x93\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb6\x02\n" +
 	"\n" +
 	"CellResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -2266,7 +2357,8 @@ const file_bai_v1_set_service_proto_rawDesc = "" +
 	"incomplete\x18\x06 \x01(\x05R\n" +
 	"incomplete\x12.\n" +
 	"\ametrics\x18\a \x03(\v2\x14.bai.v1.MetricResultR\ametrics\x12\x18\n" +
-	"\askipped\x18\b \x01(\x05R\askipped\"\x88\x03\n" +
+	"\askipped\x18\b \x01(\x05R\askipped\x12!\n" +
+	"\fnot_selected\x18\t \x01(\bR\vnotSelected\"\x88\x03\n" +
 	"\fMetricResult\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x128\n" +
@@ -2340,94 +2432,97 @@ func file_bai_v1_set_service_proto_rawDescGZIP() []byte {
 }
 
 var file_bai_v1_set_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bai_v1_set_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_bai_v1_set_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_bai_v1_set_service_proto_goTypes = []any{
 	(SetState)(0),                 // 0: bai.v1.SetState
 	(*Set)(nil),                   // 1: bai.v1.Set
 	(*StopWhen)(nil),              // 2: bai.v1.StopWhen
 	(*SetFailure)(nil),            // 3: bai.v1.SetFailure
 	(*Cell)(nil),                  // 4: bai.v1.Cell
-	(*CellParameter)(nil),         // 5: bai.v1.CellParameter
-	(*CellRun)(nil),               // 6: bai.v1.CellRun
-	(*ListSetsRequest)(nil),       // 7: bai.v1.ListSetsRequest
-	(*ListSetsResponse)(nil),      // 8: bai.v1.ListSetsResponse
-	(*GetSetRequest)(nil),         // 9: bai.v1.GetSetRequest
-	(*GetSetResponse)(nil),        // 10: bai.v1.GetSetResponse
-	(*ListCellsRequest)(nil),      // 11: bai.v1.ListCellsRequest
-	(*ListCellsResponse)(nil),     // 12: bai.v1.ListCellsResponse
-	(*GetSetResultsRequest)(nil),  // 13: bai.v1.GetSetResultsRequest
-	(*GetSetResultsResponse)(nil), // 14: bai.v1.GetSetResultsResponse
-	(*CellResult)(nil),            // 15: bai.v1.CellResult
-	(*MetricResult)(nil),          // 16: bai.v1.MetricResult
-	(*RepetitionValue)(nil),       // 17: bai.v1.RepetitionValue
-	(*WatchSetRequest)(nil),       // 18: bai.v1.WatchSetRequest
-	(*WatchSetResponse)(nil),      // 19: bai.v1.WatchSetResponse
-	(*CancelSetRequest)(nil),      // 20: bai.v1.CancelSetRequest
-	(*CancelSetResponse)(nil),     // 21: bai.v1.CancelSetResponse
-	(*ResumeSetRequest)(nil),      // 22: bai.v1.ResumeSetRequest
-	(*ResumeSetResponse)(nil),     // 23: bai.v1.ResumeSetResponse
-	(*RerunSetRequest)(nil),       // 24: bai.v1.RerunSetRequest
-	(*RerunSetResponse)(nil),      // 25: bai.v1.RerunSetResponse
-	nil,                           // 26: bai.v1.Set.LabelsEntry
-	nil,                           // 27: bai.v1.Set.FailureClassesEntry
-	nil,                           // 28: bai.v1.MetricResult.LabelsEntry
-	(Outcome)(0),                  // 29: bai.v1.Outcome
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(Phase)(0),                    // 31: bai.v1.Phase
-	(FailureClass)(0),             // 32: bai.v1.FailureClass
-	(*Interval)(nil),              // 33: bai.v1.Interval
+	(*RunNumbers)(nil),            // 5: bai.v1.RunNumbers
+	(*CellParameter)(nil),         // 6: bai.v1.CellParameter
+	(*CellRun)(nil),               // 7: bai.v1.CellRun
+	(*ListSetsRequest)(nil),       // 8: bai.v1.ListSetsRequest
+	(*ListSetsResponse)(nil),      // 9: bai.v1.ListSetsResponse
+	(*GetSetRequest)(nil),         // 10: bai.v1.GetSetRequest
+	(*GetSetResponse)(nil),        // 11: bai.v1.GetSetResponse
+	(*ListCellsRequest)(nil),      // 12: bai.v1.ListCellsRequest
+	(*ListCellsResponse)(nil),     // 13: bai.v1.ListCellsResponse
+	(*GetSetResultsRequest)(nil),  // 14: bai.v1.GetSetResultsRequest
+	(*GetSetResultsResponse)(nil), // 15: bai.v1.GetSetResultsResponse
+	(*CellResult)(nil),            // 16: bai.v1.CellResult
+	(*MetricResult)(nil),          // 17: bai.v1.MetricResult
+	(*RepetitionValue)(nil),       // 18: bai.v1.RepetitionValue
+	(*WatchSetRequest)(nil),       // 19: bai.v1.WatchSetRequest
+	(*WatchSetResponse)(nil),      // 20: bai.v1.WatchSetResponse
+	(*CancelSetRequest)(nil),      // 21: bai.v1.CancelSetRequest
+	(*CancelSetResponse)(nil),     // 22: bai.v1.CancelSetResponse
+	(*ResumeSetRequest)(nil),      // 23: bai.v1.ResumeSetRequest
+	(*ResumeSetResponse)(nil),     // 24: bai.v1.ResumeSetResponse
+	(*RerunSetRequest)(nil),       // 25: bai.v1.RerunSetRequest
+	(*RerunSetResponse)(nil),      // 26: bai.v1.RerunSetResponse
+	nil,                           // 27: bai.v1.Set.LabelsEntry
+	nil,                           // 28: bai.v1.Set.FailureClassesEntry
+	nil,                           // 29: bai.v1.MetricResult.LabelsEntry
+	(Outcome)(0),                  // 30: bai.v1.Outcome
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(Phase)(0),                    // 32: bai.v1.Phase
+	(FailureClass)(0),             // 33: bai.v1.FailureClass
+	(*Interval)(nil),              // 34: bai.v1.Interval
 }
 var file_bai_v1_set_service_proto_depIdxs = []int32{
-	26, // 0: bai.v1.Set.labels:type_name -> bai.v1.Set.LabelsEntry
+	27, // 0: bai.v1.Set.labels:type_name -> bai.v1.Set.LabelsEntry
 	0,  // 1: bai.v1.Set.state:type_name -> bai.v1.SetState
-	29, // 2: bai.v1.Set.outcome:type_name -> bai.v1.Outcome
-	27, // 3: bai.v1.Set.failure_classes:type_name -> bai.v1.Set.FailureClassesEntry
+	30, // 2: bai.v1.Set.outcome:type_name -> bai.v1.Outcome
+	28, // 3: bai.v1.Set.failure_classes:type_name -> bai.v1.Set.FailureClassesEntry
 	3,  // 4: bai.v1.Set.failures:type_name -> bai.v1.SetFailure
-	30, // 5: bai.v1.Set.create_time:type_name -> google.protobuf.Timestamp
-	30, // 6: bai.v1.Set.update_time:type_name -> google.protobuf.Timestamp
-	30, // 7: bai.v1.Set.end_time:type_name -> google.protobuf.Timestamp
+	31, // 5: bai.v1.Set.create_time:type_name -> google.protobuf.Timestamp
+	31, // 6: bai.v1.Set.update_time:type_name -> google.protobuf.Timestamp
+	31, // 7: bai.v1.Set.end_time:type_name -> google.protobuf.Timestamp
 	2,  // 8: bai.v1.Set.stop_when:type_name -> bai.v1.StopWhen
-	30, // 9: bai.v1.Set.estimated_end_time:type_name -> google.protobuf.Timestamp
-	30, // 10: bai.v1.Set.firing_time:type_name -> google.protobuf.Timestamp
-	5,  // 11: bai.v1.Cell.parameters:type_name -> bai.v1.CellParameter
-	6,  // 12: bai.v1.Cell.runs:type_name -> bai.v1.CellRun
-	31, // 13: bai.v1.CellRun.phase:type_name -> bai.v1.Phase
-	29, // 14: bai.v1.CellRun.outcome:type_name -> bai.v1.Outcome
-	32, // 15: bai.v1.CellRun.failure_class:type_name -> bai.v1.FailureClass
-	1,  // 16: bai.v1.ListSetsResponse.sets:type_name -> bai.v1.Set
-	1,  // 17: bai.v1.GetSetResponse.set:type_name -> bai.v1.Set
-	4,  // 18: bai.v1.ListCellsResponse.cells:type_name -> bai.v1.Cell
-	15, // 19: bai.v1.GetSetResultsResponse.cells:type_name -> bai.v1.CellResult
-	5,  // 20: bai.v1.CellResult.parameters:type_name -> bai.v1.CellParameter
-	16, // 21: bai.v1.CellResult.metrics:type_name -> bai.v1.MetricResult
-	28, // 22: bai.v1.MetricResult.labels:type_name -> bai.v1.MetricResult.LabelsEntry
-	33, // 23: bai.v1.MetricResult.interval:type_name -> bai.v1.Interval
-	17, // 24: bai.v1.MetricResult.values:type_name -> bai.v1.RepetitionValue
-	1,  // 25: bai.v1.WatchSetResponse.set:type_name -> bai.v1.Set
-	1,  // 26: bai.v1.CancelSetResponse.set:type_name -> bai.v1.Set
-	1,  // 27: bai.v1.ResumeSetResponse.set:type_name -> bai.v1.Set
-	1,  // 28: bai.v1.RerunSetResponse.set:type_name -> bai.v1.Set
-	7,  // 29: bai.v1.SetService.ListSets:input_type -> bai.v1.ListSetsRequest
-	9,  // 30: bai.v1.SetService.GetSet:input_type -> bai.v1.GetSetRequest
-	11, // 31: bai.v1.SetService.ListCells:input_type -> bai.v1.ListCellsRequest
-	13, // 32: bai.v1.SetService.GetSetResults:input_type -> bai.v1.GetSetResultsRequest
-	18, // 33: bai.v1.SetService.WatchSet:input_type -> bai.v1.WatchSetRequest
-	20, // 34: bai.v1.SetService.CancelSet:input_type -> bai.v1.CancelSetRequest
-	22, // 35: bai.v1.SetService.ResumeSet:input_type -> bai.v1.ResumeSetRequest
-	24, // 36: bai.v1.SetService.RerunSet:input_type -> bai.v1.RerunSetRequest
-	8,  // 37: bai.v1.SetService.ListSets:output_type -> bai.v1.ListSetsResponse
-	10, // 38: bai.v1.SetService.GetSet:output_type -> bai.v1.GetSetResponse
-	12, // 39: bai.v1.SetService.ListCells:output_type -> bai.v1.ListCellsResponse
-	14, // 40: bai.v1.SetService.GetSetResults:output_type -> bai.v1.GetSetResultsResponse
-	19, // 41: bai.v1.SetService.WatchSet:output_type -> bai.v1.WatchSetResponse
-	21, // 42: bai.v1.SetService.CancelSet:output_type -> bai.v1.CancelSetResponse
-	23, // 43: bai.v1.SetService.ResumeSet:output_type -> bai.v1.ResumeSetResponse
-	25, // 44: bai.v1.SetService.RerunSet:output_type -> bai.v1.RerunSetResponse
-	37, // [37:45] is the sub-list for method output_type
-	29, // [29:37] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	31, // 9: bai.v1.Set.estimated_end_time:type_name -> google.protobuf.Timestamp
+	31, // 10: bai.v1.Set.firing_time:type_name -> google.protobuf.Timestamp
+	6,  // 11: bai.v1.Cell.parameters:type_name -> bai.v1.CellParameter
+	7,  // 12: bai.v1.Cell.runs:type_name -> bai.v1.CellRun
+	5,  // 13: bai.v1.Cell.selected:type_name -> bai.v1.RunNumbers
+	5,  // 14: bai.v1.Cell.refused:type_name -> bai.v1.RunNumbers
+	32, // 15: bai.v1.CellRun.phase:type_name -> bai.v1.Phase
+	30, // 16: bai.v1.CellRun.outcome:type_name -> bai.v1.Outcome
+	33, // 17: bai.v1.CellRun.failure_class:type_name -> bai.v1.FailureClass
+	1,  // 18: bai.v1.ListSetsResponse.sets:type_name -> bai.v1.Set
+	1,  // 19: bai.v1.GetSetResponse.set:type_name -> bai.v1.Set
+	4,  // 20: bai.v1.ListCellsResponse.cells:type_name -> bai.v1.Cell
+	16, // 21: bai.v1.GetSetResultsResponse.cells:type_name -> bai.v1.CellResult
+	6,  // 22: bai.v1.CellResult.parameters:type_name -> bai.v1.CellParameter
+	17, // 23: bai.v1.CellResult.metrics:type_name -> bai.v1.MetricResult
+	29, // 24: bai.v1.MetricResult.labels:type_name -> bai.v1.MetricResult.LabelsEntry
+	34, // 25: bai.v1.MetricResult.interval:type_name -> bai.v1.Interval
+	18, // 26: bai.v1.MetricResult.values:type_name -> bai.v1.RepetitionValue
+	1,  // 27: bai.v1.WatchSetResponse.set:type_name -> bai.v1.Set
+	1,  // 28: bai.v1.CancelSetResponse.set:type_name -> bai.v1.Set
+	1,  // 29: bai.v1.ResumeSetResponse.set:type_name -> bai.v1.Set
+	1,  // 30: bai.v1.RerunSetResponse.set:type_name -> bai.v1.Set
+	8,  // 31: bai.v1.SetService.ListSets:input_type -> bai.v1.ListSetsRequest
+	10, // 32: bai.v1.SetService.GetSet:input_type -> bai.v1.GetSetRequest
+	12, // 33: bai.v1.SetService.ListCells:input_type -> bai.v1.ListCellsRequest
+	14, // 34: bai.v1.SetService.GetSetResults:input_type -> bai.v1.GetSetResultsRequest
+	19, // 35: bai.v1.SetService.WatchSet:input_type -> bai.v1.WatchSetRequest
+	21, // 36: bai.v1.SetService.CancelSet:input_type -> bai.v1.CancelSetRequest
+	23, // 37: bai.v1.SetService.ResumeSet:input_type -> bai.v1.ResumeSetRequest
+	25, // 38: bai.v1.SetService.RerunSet:input_type -> bai.v1.RerunSetRequest
+	9,  // 39: bai.v1.SetService.ListSets:output_type -> bai.v1.ListSetsResponse
+	11, // 40: bai.v1.SetService.GetSet:output_type -> bai.v1.GetSetResponse
+	13, // 41: bai.v1.SetService.ListCells:output_type -> bai.v1.ListCellsResponse
+	15, // 42: bai.v1.SetService.GetSetResults:output_type -> bai.v1.GetSetResultsResponse
+	20, // 43: bai.v1.SetService.WatchSet:output_type -> bai.v1.WatchSetResponse
+	22, // 44: bai.v1.SetService.CancelSet:output_type -> bai.v1.CancelSetResponse
+	24, // 45: bai.v1.SetService.ResumeSet:output_type -> bai.v1.ResumeSetResponse
+	26, // 46: bai.v1.SetService.RerunSet:output_type -> bai.v1.RerunSetResponse
+	39, // [39:47] is the sub-list for method output_type
+	31, // [31:39] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_bai_v1_set_service_proto_init() }
@@ -2443,7 +2538,7 @@ func file_bai_v1_set_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bai_v1_set_service_proto_rawDesc), len(file_bai_v1_set_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

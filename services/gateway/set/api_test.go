@@ -148,6 +148,31 @@ func TestCellsAndRunsOfASetAreListed(t *testing.T) {
 	}
 }
 
+func TestTheCellsOfARerunSayWhichRunsItMakes(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	a := g.api()
+	id := a.submit(t, "repetitions = 2\nmax_parallel = 1"+sixCells)
+	g.pass()
+	w.finishRuns(event.Failed) // of the first repetition of the first cell
+	g.runToEnd(id)
+	again, err := a.sets.RerunSet(t.Context(), &baiv1.RerunSetRequest{Set: id, Failed: true, IdempotencyKey: "again"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.runToEnd(again.GetSet().GetId())
+	cells, err := a.sets.ListCells(t.Context(), &baiv1.ListCellsRequest{Set: again.GetSet().GetId(), PageSize: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := a.sets.GetSetResults(t.Context(), &baiv1.GetSetResultsRequest{Set: again.GetSet().GetId(), PageSize: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "first cell", fmt.Sprint(cells.GetCells()[0].GetSelected().GetRepetitions(), len(cells.GetCells()[0].GetRuns()), got.GetCells()[0].GetNotSelected()), "[1] 1 false")
+	want(t, "second cell", fmt.Sprint(cells.GetCells()[1].GetSelected() != nil, len(cells.GetCells()[1].GetRuns()), got.GetCells()[1].GetNotSelected()), "true 0 true")
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func TestASetIsWatchedCanceledAndResumed(t *testing.T) {

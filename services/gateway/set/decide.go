@@ -175,6 +175,9 @@ func (d *decision) count(a ActiveRun, end ending) {
 		d.Counts.Classes = make(map[event.Class]int)
 	}
 	d.Counts.Classes[end.Class]++
+	if a.Run == "" {
+		d.Refused = withBit(d.Refused, a.Ordinal)
+	}
 	if len(d.Failures) < maxFailures {
 		d.Failures = append(d.Failures, Failure{
 			Ordinal: a.Ordinal, Run: a.Run, Cell: end.Cell, Repetition: end.Repetition, Warmup: end.Warmup, Message: clip(end.Message),

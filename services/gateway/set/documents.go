@@ -60,6 +60,8 @@ type Set struct {
 	Withdrawn []int `json:"withdrawn,omitempty"` // ordinals of runs that were active when the set ended, and not submitted
 	Resumes   int   `json:"resumes,omitempty"`   // how often the set was resumed
 
+	Refused []byte `json:"refused,omitempty"` // a bit for each run that was refused, by ordinal, the lowest first
+
 	CellStops
 
 	Created time.Time `json:"created"`

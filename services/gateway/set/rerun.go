@@ -88,12 +88,9 @@ func (k *Sets) unsuccessful(ctx context.Context, s Set) ([]byte, error) {
 	if s.State != StateFinished {
 		return nil, &StateError{Message: fmt.Sprintf("set %s has not finished: wait for that, or cancel it, then run again what did not succeed", s.ID)}
 	}
-	l, err := k.plans.get(ctx, s)
+	l, err := k.cellPlan(ctx, s)
 	if err != nil {
 		return nil, err
-	}
-	if l.invalid != "" {
-		return nil, &StateError{Message: fmt.Sprintf("set %s has no cells any more: %s", s.ID, l.invalid)}
 	}
 	var mu sync.Mutex
 	bits := make([]byte, (l.plan.Runs()+7)/8)

@@ -3,6 +3,7 @@ package set_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,20 @@ func TestARerunOfWhatFailedHasTheRunsThatDidNotSucceed(t *testing.T) {
 	want(t, "number", s.Runs, strings.Count(expected, ", ")+1)
 	cells, _, err := g.Cells(t.Context(), s, "", 10)
 	want(t, "cells", fmt.Sprint(len(cells), err), "6 <nil>")
+	var selected []string
+	for _, repetition := range []int{1, 2} {
+		for _, c := range cells {
+			if slices.Contains(c.Selected.Repetitions, repetition) {
+				selected = append(selected, fmt.Sprintf("%s %d", c.Name, repetition))
+			}
+		}
+	}
+	want(t, "runs that the cells say", strings.Join(selected, ", "), expected)
+	measured, _, err := g.Results(t.Context(), s, "", 10, nil)
+	for i, c := range measured {
+		want(t, "a cell without runs", c.NotSelected, len(cells[i].Selected.Repetitions) == 0)
+	}
+	want(t, "error", fmt.Sprint(err), "<nil>")
 
 	third, err := g.Rerun(t.Context(), "ann", s.ID, set.Rerun{Owner: "ann", Failed: true})
 	if err != nil {
@@ -125,6 +140,41 @@ func TestARerunOfWhatFailedHasTheRunsThatDidNotSucceed(t *testing.T) {
 	if _, err := g.Rerun(t.Context(), "ann", third.ID, set.Rerun{Owner: "ann", Failed: true}); !errors.As(err, &state) {
 		t.Errorf("a rerun of a set that succeeded: %v", err)
 	}
+}
+
+func TestCellsSayWhichRunsWereRefused(t *testing.T) {
+	w := newFixture(t)
+	w.scripts = fakeScripts{strings.Repeat("a", 64): {}}
+	g := w.gateway()
+	s, _, err := g.submit(submit.Request{
+		Key: "k", Descriptor: []byte(descriptor("warmup = 1\nrepetitions = 3\nmax_parallel = 4\norder = \"random\"" + sixCells)), Script: strings.Repeat("a", 64),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.pass()
+	delete(w.scripts, strings.Repeat("a", 64)) // it is evicted
+	s = g.runToEnd(s.ID)
+	cells, _, err := g.Cells(t.Context(), s, "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, all := 0, 0
+	for _, c := range cells {
+		numbers := len(c.Runs)
+		if c.Refused != nil {
+			refused += len(c.Refused.Repetitions) + len(c.Refused.Warmups)
+			numbers += len(c.Refused.Repetitions) + len(c.Refused.Warmups)
+		}
+		all += numbers
+		want(t, "runs of "+c.Name, numbers, 4)
+		for _, r := range c.Runs {
+			if !r.Warmup && c.Refused != nil && slices.Contains(c.Refused.Repetitions, r.Repetition) {
+				t.Errorf("%s %d was made and refused", c.Name, r.Repetition)
+			}
+		}
+	}
+	want(t, "runs, refused and failed", fmt.Sprint(all, refused, len(s.Failures)), fmt.Sprint(24, s.Counts.Failed, 10))
 }
 
 func TestARerunOfWhatFailedIsRefusedBeforeTheEnd(t *testing.T) {

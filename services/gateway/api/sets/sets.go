@@ -229,12 +229,28 @@ func cellOf(c set.CellRuns) *baiv1.Cell {
 	out := &baiv1.Cell{
 		Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell), Skipped: message.Int32(c.Skipped),
 		Repetitions: message.Int32(c.Counted), Warmup: message.Int32(c.Warmups),
+		Selected: runNumbersOf(c.Selected), Refused: runNumbersOf(c.Refused),
 	}
 	for _, r := range c.Runs {
 		out.Runs = append(out.Runs, &baiv1.CellRun{
 			RunId: r.ID, Repetition: message.Int32(r.Repetition), Warmup: r.Warmup, Phase: message.Phase(r.Phase),
 			Outcome: message.Outcome(r.Outcome), FailureClass: message.Class(r.Class),
 		})
+	}
+	return out
+}
+
+func runNumbersOf(n *set.RunNumbers) *baiv1.RunNumbers {
+	if n == nil {
+		return nil
+	}
+	return &baiv1.RunNumbers{Repetitions: int32s(n.Repetitions), Warmups: int32s(n.Warmups)}
+}
+
+func int32s(all []int) []int32 {
+	out := make([]int32, len(all))
+	for i, n := range all {
+		out[i] = message.Int32(n)
 	}
 	return out
 }
@@ -251,7 +267,7 @@ func cellResultOf(c results.CellResults) *baiv1.CellResult {
 	out := &baiv1.CellResult{
 		Id: c.ID, Name: c.Name, Parameters: parametersOf(c.Cell),
 		Succeeded: message.Int32(c.Succeeded), Unsummarised: message.Int32(c.Unsummarised), Incomplete: message.Int32(c.Incomplete),
-		Skipped: message.Int32(c.Skipped),
+		Skipped: message.Int32(c.Skipped), NotSelected: c.NotSelected,
 	}
 	for i := range c.Metrics {
 		out.Metrics = append(out.Metrics, metricResultOf(&c.Metrics[i]))

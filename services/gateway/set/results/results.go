@@ -61,6 +61,7 @@ type CellResults struct {
 	Incomplete   int            // of these, those whose summary lacks samples that never came
 	Skipped      int            // repetitions that were not made because the cell has enough
 	Metrics      []MetricResult // by metric, unit and labels
+	NotSelected  bool           // the set makes no runs of the cell; Page does not know
 
 	size int // estimate of the bytes of their message
 }

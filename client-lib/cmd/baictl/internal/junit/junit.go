@@ -81,7 +81,7 @@ func Marshal(in Input) (string, error) {
 	}
 	refused := refusalsOf(in.Set)
 	for _, cell := range in.Cells {
-		s.Cases = append(s.Cases, casesOf(in, name, cell, refused[cell.GetName()])...)
+		s.Cases = append(s.Cases, casesOf(in, name, cell, refused.of(cell))...)
 	}
 	s.Tests = len(s.Cases)
 	for _, c := range s.Cases {
@@ -124,8 +124,32 @@ func properties(in Input) []property {
 	return all
 }
 
-// refusals are the messages of the runs that were refused, by the name of their cell.
+// refusals are the runs that were refused, by the name of their cell.
 type refusals map[string]*refusedRuns
+
+// unlisted is the message of a refused run that is not among the failures that a set lists.
+const unlisted = "refused; baictl set get shows the reasons of the first failures of the set"
+
+// of returns the refused runs of a cell, with those whose messages the set does not list.
+func (r refusals) of(cell *baiv1.Cell) *refusedRuns {
+	in := r[cell.GetName()]
+	if cell.GetRefused() == nil {
+		return in
+	}
+	if in == nil {
+		in = &refusedRuns{known: map[runKey]string{}}
+	}
+	add := func(numbers []int32, warmup bool) {
+		for _, n := range numbers {
+			if at := (runKey{warmup, n}); in.known[at] == "" {
+				in.known[at] = unlisted
+			}
+		}
+	}
+	add(cell.GetRefused().GetWarmups(), true)
+	add(cell.GetRefused().GetRepetitions(), false)
+	return in
+}
 
 // refusedRuns are the messages of the refused runs of a cell: of those whose place in the
 // cell is known, and of those that an older platform stored without it.
@@ -173,8 +197,7 @@ type runKey struct {
 	repetition int32
 }
 
-// casesOf returns the test cases of a cell: its warm-up runs, then its repetitions. A set
-// lists its first 10 failures: runs that were refused after these are not submitted.
+// casesOf returns the test cases of a cell: its warm-up runs, then its repetitions.
 func casesOf(in Input, class string, cell *baiv1.Cell, refused *refusedRuns) []testCase {
 	runs := map[runKey]*baiv1.CellRun{}
 	for _, r := range cell.GetRuns() {
@@ -183,19 +206,42 @@ func casesOf(in Input, class string, cell *baiv1.Cell, refused *refusedRuns) []t
 	undot := strings.NewReplacer(".", "_") // readers take a dot for the end of a package
 	class = undot.Replace(class) + "." + undot.Replace(printer.Clean(cell.GetName()))
 	var all []testCase
-	warmups, repetitions := in.Set.GetWarmup(), in.Set.GetRepetitions()
-	if n := cell.GetRepetitions(); n > 0 {
-		warmups, repetitions = cell.GetWarmup(), n
-	}
-	for i := range warmups + repetitions {
-		p := runKey{warmup: true, repetition: i + 1}
-		kind := "warm-up"
-		if i >= warmups {
-			p, kind = runKey{repetition: i + 1 - warmups}, "repetition"
+	for _, p := range runsOf(in.Set, cell) {
+		kind := "repetition"
+		if p.warmup {
+			kind = "warm-up"
 		}
 		c := testCase{Name: fmt.Sprintf("%s: %s %d", printer.Clean(cell.GetName()), kind, p.repetition), Class: class, Time: "0"}
 		c.end(runs[p], in, p, refused)
 		all = append(all, c)
+	}
+	return all
+}
+
+// runsOf returns the runs that a set makes of a cell: those that were selected, or else all.
+func runsOf(set *baiv1.Set, cell *baiv1.Cell) (all []runKey) {
+	warmups, repetitions := cell.GetSelected().GetWarmups(), cell.GetSelected().GetRepetitions()
+	if cell.GetSelected() == nil {
+		n, m := cell.GetWarmup(), cell.GetRepetitions()
+		if m == 0 { // an older platform
+			n, m = set.GetWarmup(), set.GetRepetitions()
+		}
+		warmups, repetitions = upTo(n), upTo(m)
+	}
+	for _, n := range warmups {
+		all = append(all, runKey{warmup: true, repetition: n})
+	}
+	for _, n := range repetitions {
+		all = append(all, runKey{repetition: n})
+	}
+	return all
+}
+
+// upTo returns the numbers from 1 to n.
+func upTo(n int32) []int32 {
+	all := make([]int32, n)
+	for i := range n {
+		all[i] = i + 1
 	}
 	return all
 }

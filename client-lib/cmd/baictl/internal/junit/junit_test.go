@@ -251,6 +251,15 @@ func TestARefusedRunIsAFailureAtItsOwnRepetition(t *testing.T) {
 		}},
 		Cells: []*baiv1.Cell{{Name: "x=1"}},
 	}
+	want := []string{"x=1: warm-up 1: warm-up", "x=1: repetition 1: of an older platform", "x=1: repetition 2: second", "x=1: repetition 3: skipped: not submitted"}
+	if diff := cmp.Diff(want, casesOf(t, in)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// casesOf returns the test cases of a document, one a line, with the messages of those that did not succeed.
+func casesOf(t *testing.T, in junit.Input) []string {
+	t.Helper()
 	text, err := junit.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
@@ -266,10 +275,44 @@ func TestARefusedRunIsAFailureAtItsOwnRepetition(t *testing.T) {
 		if c.Failure != nil {
 			line += ": " + c.Failure.Message
 		}
+		if c.Skipped != nil {
+			line += ": skipped: " + c.Skipped.Message
+		}
 		lines = append(lines, line)
 	}
-	want := []string{"x=1: warm-up 1: warm-up", "x=1: repetition 1: of an older platform", "x=1: repetition 2: second", "x=1: repetition 3"}
-	if diff := cmp.Diff(want, lines); diff != "" {
+	return lines
+}
+
+func TestARerunHasATestCaseForEachRunThatItMakes(t *testing.T) {
+	got := casesOf(t, junit.Input{
+		Set: &baiv1.Set{Id: "s1", Repetitions: 5, Warmup: 2},
+		Cells: []*baiv1.Cell{
+			{Name: "x=1", Repetitions: 5, Warmup: 2, Selected: &baiv1.RunNumbers{Repetitions: []int32{3, 5}, Warmups: []int32{2}}, Runs: []*baiv1.CellRun{
+				{RunId: "a", Repetition: 3, Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED},
+			}},
+			{Name: "x=2", Repetitions: 5, Warmup: 2, Selected: &baiv1.RunNumbers{}},
+		},
+	})
+	want := []string{"x=1: warm-up 2: skipped: not submitted", "x=1: repetition 3", "x=1: repetition 5: skipped: not submitted"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEachRefusedRunIsAFailureAlsoIfTheSetDoesNotListIt(t *testing.T) {
+	got := casesOf(t, junit.Input{
+		Set: &baiv1.Set{Id: "s1", Repetitions: 2, Warmup: 1, Failures: []*baiv1.SetFailure{{Cell: "x=1", Repetition: 1, Message: "too large"}}},
+		Cells: []*baiv1.Cell{
+			{Name: "x=1", Repetitions: 2, Warmup: 1, Refused: &baiv1.RunNumbers{Repetitions: []int32{1, 2}}},
+			{Name: "x=2", Repetitions: 2, Warmup: 1, Refused: &baiv1.RunNumbers{Warmups: []int32{1}}},
+		},
+	})
+	unlisted := "refused; baictl set get shows the reasons of the first failures of the set"
+	want := []string{
+		"x=1: warm-up 1: skipped: not submitted", "x=1: repetition 1: too large", "x=1: repetition 2: " + unlisted,
+		"x=2: warm-up 1: " + unlisted, "x=2: repetition 1: skipped: not submitted", "x=2: repetition 2: skipped: not submitted",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -200,7 +200,8 @@ func TestPaintDoesNotMoveColumns(t *testing.T) {
 
 func TestTheRunsOfACell(t *testing.T) {
 	for want, s := range map[string]*baiv1.Set{
-		"2 repetitions":                     {Repetitions: 2, CellCount: 3, RunCount: 1}, // a rerun
+		"2 repetitions":                     {Repetitions: 2, CellCount: 3, RunCount: 6},
+		"up to 2 repetitions":               {Repetitions: 2, CellCount: 3, RunCount: 1}, // a rerun of one that failed
 		"1 repetition and 1 warm-up":        {Repetitions: 1, Warmup: 1, CellCount: 3, RunCount: 6, EntryCount: 2},
 		"up to 3 repetitions and 1 warm-up": {Repetitions: 3, Warmup: 1, CellCount: 3, RunCount: 6, EntryCount: 2},
 	} {

@@ -55,13 +55,13 @@ func SetSize(s *baiv1.Set) string {
 }
 
 // CellRuns is how many runs each cell of a set has: "2 repetitions and 1 warm-up". Where the
-// entries of a suite differ, it is how many a cell has at most.
+// entries of a suite differ, or some runs are made again, it is how many a cell has at most.
 func CellRuns(s *baiv1.Set, warmup string) string {
 	text := Plural(s.GetRepetitions(), "repetition")
 	if n := s.GetWarmup(); n > 0 {
 		text += " and " + Plural(n, warmup)
 	}
-	if s.GetEntryCount() > 0 && s.GetRunCount() != s.GetCellCount()*(s.GetRepetitions()+s.GetWarmup()) {
+	if s.GetRunCount() != s.GetCellCount()*(s.GetRepetitions()+s.GetWarmup()) {
 		return "up to " + text
 	}
 	return text

@@ -195,8 +195,11 @@ func (c InCell) Text() string {
 func (m *Metric) Notes() []string {
 	var interval, ranking shortage
 	var excluded int32
-	with := 0 // cells with a value
+	cells, with := 0, 0 // of which the set makes runs, and with a value
 	for _, c := range m.Cells {
+		if !c.Cell.GetNotSelected() {
+			cells++
+		}
 		if c.Result == nil {
 			continue
 		}
@@ -206,8 +209,8 @@ func (m *Metric) Notes() []string {
 		ranking.add(int(c.Result.GetN()), c.unranked)
 	}
 	var notes []string
-	if without := len(m.Cells) - with; without > 0 {
-		notes = append(notes, fmt.Sprintf("no value yet: %d of %s", without, printer.Plural(len(m.Cells), "cell")))
+	if without := cells - with; without > 0 {
+		notes = append(notes, fmt.Sprintf("no value yet: %d of %s", without, printer.Plural(cells, "cell")))
 	}
 	if interval.cells > 0 {
 		notes = append(notes, "an interval needs "+interval.text(with))

@@ -103,6 +103,13 @@ func TestBestCellsAndNotes(t *testing.T) {
 	}
 }
 
+func TestCellsOfWhichTheSetMakesNoRunsLackNothing(t *testing.T) {
+	cells := []*baiv1.CellResult{cellWith(t, judge.Lower, from(0, 6)...), {Name: "waits"}, {Name: "left out", NotSelected: true}}
+	if diff := cmp.Diff([]string{"no value yet: 1 of 2 cells"}, single(t, cells).Notes()); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
 // single returns the results of the only metric.
 func single(t *testing.T, cells []*baiv1.CellResult) *Metric {
 	t.Helper()

@@ -1,7 +1,6 @@
 package set
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -170,43 +169,4 @@ func classes(all map[string]int32) string {
 		parts = append(parts, fmt.Sprintf("%d %s", all[class], class))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func cellTable(got *baiv1.Set, cells []*baiv1.Cell) printer.Table {
-	t := printer.Table{Columns: []printer.Column{
-		{Title: "CELL", Flex: true},
-		{Title: "ID", Optional: true},
-		{Title: "SUCCEEDED", Right: true},
-		{Title: "FAILED", Right: true},
-		{Title: "CANCELED", Right: true},
-		{Title: "ACTIVE", Right: true},
-	}}
-	if got.GetStopWhen() != nil {
-		t.Columns = append(t.Columns, printer.Column{Title: "SKIPPED", Right: true})
-	}
-	for _, c := range cells {
-		var succeeded, failed, canceled, active int
-		for _, run := range c.GetRuns() {
-			switch {
-			case run.GetWarmup():
-			case run.GetPhase() != baiv1.Phase_PHASE_FINISHED:
-				active++
-			case run.GetOutcome() == baiv1.Outcome_OUTCOME_SUCCEEDED:
-				succeeded++
-			case run.GetOutcome() == baiv1.Outcome_OUTCOME_CANCELED:
-				canceled++
-			default:
-				failed++
-			}
-		}
-		row := []string{
-			c.GetName(), c.GetId(), fmt.Sprintf("%d/%d", succeeded, cmp.Or(c.GetRepetitions(), got.GetRepetitions())), fmt.Sprint(failed),
-			fmt.Sprint(canceled), fmt.Sprint(active),
-		}
-		if got.GetStopWhen() != nil {
-			row = append(row, fmt.Sprint(c.GetSkipped()))
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
 }
