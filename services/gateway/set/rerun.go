@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/services/gateway/set/results"
 	"github.com/benchmark-ai/bai/services/gateway/submit"
 	"github.com/benchmark-ai/bai/services/internal/event"
@@ -82,7 +83,8 @@ func (k *Sets) rerunRequest(ctx context.Context, old, s Set, failed bool) (reque
 }
 
 // unsuccessful returns a bit for each run of the sweep that the set has not made, or that
-// did not succeed. It needs memory for the bits only. The error is *StateError for a set that
+// did not succeed. It lists the runs of the set, and reads one by one only those that the list
+// leaves open, so that it is quick for the largest set. The error is *StateError for a set that
 // has not finished, or without such a run.
 func (k *Sets) unsuccessful(ctx context.Context, s Set) ([]byte, error) {
 	if s.State != StateFinished {
@@ -92,29 +94,54 @@ func (k *Sets) unsuccessful(ctx context.Context, s Set) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	listed, err := k.listEnded(ctx, s, l.plan)
+	if err != nil {
+		return nil, err
+	}
+	again, unknown := decideRerun(s, l, listed, k.timestamp())
 	var mu sync.Mutex
-	bits := make([]byte, (l.plan.Runs()+7)/8)
-	found := false
-	err = results.ForEach(ctx, l.runs(), func(ctx context.Context, ordinal int) error {
-		wanted, err := k.isUnsuccessful(ctx, s, l, ordinal)
+	err = results.ForEach(ctx, len(unknown), func(ctx context.Context, i int) error {
+		wanted, err := k.isUnsuccessful(ctx, s, l, unknown[i])
 		if err != nil || !wanted {
 			return err
 		}
-		n := l.plan.Ordinal(l.run(ordinal))
 		mu.Lock()
 		defer mu.Unlock()
-		bits[n/8] |= 1 << (n % 8)
-		found = true
+		again = append(again, unknown[i])
 		return nil
 	})
-	if err == nil && !found {
+	if err == nil && len(again) == 0 {
 		err = &StateError{Message: fmt.Sprintf("all runs of set %s succeeded: it has none to run again", s.ID)}
 	}
-	return bits, err
+	return l.selection(again), err
 }
 
-// isUnsuccessful reports whether a run of a set did not succeed. A run that was refused,
-// deleted or never made did not; a repetition that was skipped is no run.
+// listEnded lists the runs of a set that have ended.
+func (k *Sets) listEnded(ctx context.Context, s Set, plan *sweep.Plan) (listedRuns, error) {
+	cells := make(map[string]int, plan.Cells())
+	for cell := range plan.Cells() {
+		cells[plan.Cell(cell).Name] = cell
+	}
+	listed := make(listedRuns)
+	for token := ""; ; {
+		runs, next, err := k.results.Runs(ctx, s.ID, "", token, results.MaxPageRuns)
+		if err != nil {
+			return nil, fmt.Errorf("list the runs of set %s: %w", s.ID, err)
+		}
+		for _, r := range runs {
+			if cell, found := cells[r.Cell]; found {
+				listed.add(cell, r)
+			}
+		}
+		if next == "" {
+			return listed, nil
+		}
+		token = next
+	}
+}
+
+// isUnsuccessful reports whether a run of a set did not succeed, as decideRerun does, by reading
+// it.
 func (k *Sets) isUnsuccessful(ctx context.Context, s Set, l loaded, ordinal int) (bool, error) {
 	id, err := k.deps.Submitter.RunOfCell(ctx, s.ID, runKey(ordinal))
 	if errors.Is(err, store.ErrNotFound) {

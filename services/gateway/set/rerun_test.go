@@ -1,10 +1,12 @@
 package set_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
 // placesOf returns the places of the runs of one set, in the order of their submission.
@@ -175,6 +178,80 @@ func TestCellsSayWhichRunsWereRefused(t *testing.T) {
 		}
 	}
 	want(t, "runs, refused and failed", fmt.Sprint(all, refused, len(s.Failures)), fmt.Sprint(24, s.Counts.Failed, 10))
+}
+
+// runCountingStore counts the runs that are read one by one.
+type runCountingStore struct {
+	*storetest.Memory
+
+	reads atomic.Int64
+}
+
+func (s *runCountingStore) Run(ctx context.Context, id string) (store.Run, error) {
+	s.reads.Add(1)
+	return s.Memory.Run(ctx, id)
+}
+
+func TestARerunOfWhatFailedListsTheRunsAndReadsNoneByItself(t *testing.T) {
+	w := newFixture(t)
+	w.scripts = fakeScripts{strings.Repeat("a", 64): {}}
+	g := w.gateway()
+	old, _, err := g.submit(submit.Request{
+		Key: "k", Descriptor: []byte(descriptor("repetitions = 300\nwarmup = 1\norder = \"random\"" + sixCells)), Script: strings.Repeat("a", 64),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		g.pass()
+		for i, r := range w.active() {
+			w.finish(r, []event.Outcome{event.Succeeded, event.Failed, event.Canceled}[i%3])
+		}
+	}
+	delete(w.scripts, strings.Repeat("a", 64)) // it is evicted: some runs are refused
+	w.wait(2 * time.Second)
+	for range 3 {
+		if _, err := g.Reconcile(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.Cancel(t.Context(), "ann", old.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	old = g.runToEnd(old.ID)
+	w.scripts[strings.Repeat("a", 64)] = map[string]bool{}
+	counting := &runCountingStore{Memory: w.store}
+	s, err := w.newGateway(counting, w).Rerun(t.Context(), "ann", old.ID, set.Rerun{Owner: "ann", Failed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "runs", s.Runs, 6*301-old.Counts.Succeeded)
+	want(t, "runs that were read", counting.reads.Load(), 0)
+	if old.Counts.Succeeded < 300 || old.Counts.Failed < 300 || old.Counts.Canceled < 300 || old.Next == old.Runs || len(old.Refused) == 0 {
+		t.Errorf("the set is %s, with %d bytes of refused runs", summary(old), len(old.Refused))
+	}
+}
+
+func TestARerunOfWhatFailedKnowsRunsThatNoListShowsYet(t *testing.T) {
+	for _, outcome := range []event.Outcome{event.Succeeded, event.Failed} {
+		w := newFixture(t)
+		g := w.gateway()
+		old := g.put(descriptor("max_parallel = 2" + sixCells))
+		g.pass()
+		last := w.active()[0]
+		w.finish(last, outcome)
+		w.finish(w.active()[0], event.Failed)
+		old = g.runToEnd(old.ID)
+		lagging := w.newGateway(laggingLists{w.store, last.ID}, w)
+		s, err := lagging.Rerun(t.Context(), "ann", old.ID, set.Rerun{Owner: "ann", Failed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, string(outcome), s.Runs, old.Counts.Failed)
+		w.wait(10 * time.Minute)
+		s, err = lagging.Rerun(t.Context(), "ann", old.ID, set.Rerun{Owner: "ann", Failed: true})
+		want(t, "once all runs must be listed", fmt.Sprint(s.Runs, err), "2 <nil>")
+	}
 }
 
 func TestARerunOfWhatFailedIsRefusedBeforeTheEnd(t *testing.T) {

@@ -21,7 +21,7 @@ const MaxPageRuns = 1000
 // readers is the number of reads of the store that one request makes at a time.
 const readers = 16
 
-// Runs returns up to n runs of a cell of a set, oldest first, and the token of the next ones. The
+// Runs returns up to n runs of a cell of a set, or of all cells for the name "", oldest first, and the token of the next ones. The
 // error is *TokenError for a token that Runs did not return.
 func (k *Reader) Runs(ctx context.Context, set, cell, token string, n int) ([]store.Run, string, error) {
 	runs, next, err := k.store.Runs(ctx, store.RunFilter{Set: set, Cell: cell, Oldest: true}, token, n)

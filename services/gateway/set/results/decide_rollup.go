@@ -14,8 +14,8 @@ const (
 	blockRuns    = 500     // runs of the cells whose results are stored in one document
 	maxBlockSize = 4 << 20 // bytes of these; the results of a larger block are read from its runs
 
-	// A run that no list of the store shows so long after the end of its set does not exist.
-	missingTime = 10 * time.Minute
+	// MissingTime is the time after the end of a set after which a run of it that no list of the store shows does not exist.
+	MissingTime = 10 * time.Minute
 )
 
 // block is consecutive cells of a set: those from first on, before end. Their results are
@@ -112,7 +112,7 @@ func current(s SetState, cells []rollup.CellResults, ended int) []rollup.CellRes
 // settled returns the results of a cell that was read, which has that many runs by the plan of
 // its set, and reports whether they do not change any more:
 //
-//   - No run is to come: the cell has all, or the set finished missingTime ago. If the set goes
+//   - No run is to come: the cell has all, or the set finished MissingTime ago. If the set goes
 //     on, the results are not current any more.
 //   - Each run has ended, and is projected with its submission, since which it was queued.
 //   - Each run that counts has a complete summary, or never has one: bare has the runs whose
@@ -120,7 +120,7 @@ func current(s SetState, cells []rollup.CellResults, ended int) []rollup.CellRes
 func settled(s SetState, c *cellReader, runs int, bare map[string]bool, now time.Time) (rollup.CellResults, bool) {
 	results := c.results()
 	results.Whole = c.made >= runs
-	over := s.Finished && now.Sub(s.Ended) >= missingTime
+	over := s.Finished && now.Sub(s.Ended) >= MissingTime
 	return results, !c.goesOn && (results.Whole || over) &&
 		!slices.ContainsFunc(c.counted, func(r store.Run) bool { return !c.summary[r.ID] && !bare[r.ID] })
 }
