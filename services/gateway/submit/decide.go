@@ -315,14 +315,18 @@ func IsRunID(s string) bool {
 	return err == nil
 }
 
-// requestLabels returns the labels of a request, with those of a suite: its descriptors do not
-// have them, so that the request for each of its runs has. The descriptor d is nil if the text
-// has faults.
+// requestLabels returns the labels of a request that are checked. Those of a suite are among
+// them: its descriptors do not have them, so that the request for each of its runs has. Those
+// of a confirmation are not: they are all labels of a run that was accepted, and the
+// platform's own. The descriptor d is nil if the text has faults.
 func requestLabels(req Request, d *descriptors.Descriptor, text []byte) map[string]string {
-	if d == nil || !suite.Is(text) {
-		return req.Labels
+	switch {
+	case req.Confirms != nil:
+		return nil
+	case d != nil && suite.Is(text):
+		return MergeLabels(d, req.Labels)
 	}
-	return MergeLabels(d, req.Labels)
+	return req.Labels
 }
 
 // check returns the faults of a request, except those of its descriptor: d, or nil if the text

@@ -46,6 +46,24 @@ func request(change func(*submit.Request)) submit.Request {
 	return req
 }
 
+func TestARunOfAConfirmationHasAllLabelsOfTheRunThatItRepeats(t *testing.T) {
+	labels := make(map[string]string)
+	for n := range 65 {
+		labels[fmt.Sprint("l", n)] = "x"
+	}
+	for name, tt := range map[string]struct {
+		change  func(*submit.Request)
+		refused bool
+	}{
+		"of a user":         {func(r *submit.Request) { r.Labels = labels }, true},
+		"of a confirmation": {func(r *submit.Request) { r.Labels, r.Confirms = labels, &submit.ConfirmingRun{Confirmation: "c"} }, false},
+	} {
+		if _, err := submit.Decide(parser.Parser{}, request(tt.change), runID, noon()); (err != nil) != tt.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestARequestBecomesAnEvent(t *testing.T) {
 	plan, err := submit.Decide(parser.Parser{}, request(func(r *submit.Request) {
 		r.Name = "nightly-1"
