@@ -2,6 +2,7 @@ package analyst
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -145,14 +146,18 @@ func (a *analysis) logFault(t target, before, now ruleState) {
 	}
 }
 
-// protected decides, and returns a fault that it meets: one of a series stops no other.
+// protected decides, and returns a fault that it meets, also that an incident cannot be stored: one of a series stops no other.
 func protected(decide func(rule.Input) rule.Output, in rule.Input) (out rule.Output, fault string) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, fault = rule.Output{}, fmt.Sprint(p)
 		}
 	}()
-	return decide(in), ""
+	out = decide(in)
+	if _, err := json.Marshal(out.Incidents); err != nil {
+		return rule.Output{}, fmt.Sprintf("its incidents cannot be stored: %v", err)
+	}
+	return out, ""
 }
 
 // touch has the groups of stored incidents looked at.

@@ -67,11 +67,12 @@ func (t *ticker) tick(ctx context.Context) (time.Duration, error) {
 	return 0, errors.Join(t.confirmations(ctx), t.review(ctx), t.missing(ctx), t.forget(ctx))
 }
 
-// missing looks at the rules about values that do not come.
+// missing looks at the rules about values that do not come. A task that cannot be looked at delays no other.
 func (t *ticker) missing(ctx context.Context) error {
+	var errs []error
 	for d, err := range store.All[incident.RuleSet](ctx, t.store, store.KindRuleSet, "") {
 		if err != nil && d.Key == "" {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 		if err != nil {
 			t.log.Error("the rules of a task cannot be read", zap.String("task", d.Key), zap.Error(err))
@@ -87,8 +88,8 @@ func (t *ticker) missing(ctx context.Context) error {
 			continue
 		}
 		if err := t.analysis(targets[0].rule.Namespace, targets[0].rule.Task).run(ctx, targets); err != nil {
-			return fmt.Errorf("look for missing values of task %q: %w", d.Key, err)
+			errs = append(errs, fmt.Errorf("look for missing values of task %q: %w", d.Key, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

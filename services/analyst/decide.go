@@ -35,7 +35,7 @@ func targetsOf(rules []incident.Rule, p store.RunPoints, scheduled bool) []targe
 			continue
 		}
 		t := target{rule: r, series: taskSeries(r)}
-		if r.When == incident.Missing && scheduled && !hasValue(p, r.Metric) {
+		if r.When == incident.Missing && scheduled && !hasValue(p, r) {
 			t.without = p.Time
 		}
 		all = append(all, t)
@@ -64,9 +64,11 @@ func taskSeries(r incident.Rule) store.SeriesKey {
 	return store.SeriesKey{Namespace: r.Namespace, Task: r.Task, Metric: r.Metric}
 }
 
-// hasValue reports whether a run has a value of a metric that counts.
-func hasValue(p store.RunPoints, metric string) bool {
-	return p.Excluded == "" && slices.ContainsFunc(p.Points, func(s store.Summary) bool { return s.Metric == metric })
+// hasValue reports whether a run has a value of a rule's metric that counts.
+func hasValue(p store.RunPoints, r incident.Rule) bool {
+	return p.Excluded == "" && slices.ContainsFunc(p.Points, func(s store.Summary) bool {
+		return s.Metric == r.Metric && rule.HasValue(s, r.Statistic)
+	})
 }
 
 // definesRules reports whether the descriptor of a run may be the newest of its task: a run that confirms an incident was made with an

@@ -19,6 +19,7 @@ const (
 	maxRuns   = 100  // of the task, the newest, those that confirm incidents included
 	seriesOf  = 200  // series that are listed at once
 	maxSeries = 2000 // of one metric of a task
+	maxNewest = 20   // of these, whose points are read for the newest value: that of the newest point may be none
 )
 
 // input returns what a rule needs to be applied to a series.
@@ -220,25 +221,49 @@ func (a *analysis) expect(ctx context.Context, runs []store.Run, id string, afte
 	return nil
 }
 
-// newestPoint returns the newest point of all series of a metric; nil if there is none.
+// newestPoint returns the newest point with a value of all series of a metric; nil if there is none.
 func (a *analysis) newestPoint(ctx context.Context, t target) (*store.Point, error) {
-	newest, err := a.newestSeries(ctx, t)
+	all, err := a.newestSeries(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	fresh := a.freshPoint(t)
-	if newest == nil || fresh != nil && fresh.Time.After(newest.Newest) {
-		return fresh, nil
+	newest := a.freshPoint(t)
+	for _, s := range all[:min(len(all), maxNewest)] {
+		if newest != nil && !s.Newest.After(newest.Time) {
+			break
+		}
+		p, err := a.newestValue(ctx, t, s.SeriesKey)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && (newest == nil || p.Time.After(newest.Time)) {
+			newest = p
+		}
 	}
-	all, err := a.store.Points(ctx, store.PointQuery{Series: newest.SeriesKey}, 1)
-	if err != nil || len(all) == 0 {
-		return fresh, err
-	}
-	return &all[0], nil
+	return newest, nil
 }
 
-// newestSeries returns the series of a metric that has the newest point; nil if there is none.
-func (a *analysis) newestSeries(ctx context.Context, t target) (newest *store.Series, err error) {
+// newestValue returns the newest point with a value of a series, which is the newest one of all but rarely; nil if there is none.
+func (a *analysis) newestValue(ctx context.Context, t target, k store.SeriesKey) (*store.Point, error) {
+	for _, limit := range []int{1, rule.MaxPoints} {
+		all, err := a.store.Points(ctx, store.PointQuery{Series: k}, limit)
+		if err != nil {
+			return nil, fmt.Errorf("read the newest points of metric %q: %w", k.Metric, err)
+		}
+		for i := range all {
+			if rule.HasValue(all[i].Summary, t.rule.Statistic) {
+				return &all[i], nil
+			}
+		}
+		if len(all) < limit {
+			break
+		}
+	}
+	return nil, nil //nolint:nilnil // no point, as newestPoint has it
+}
+
+// newestSeries returns the series of a metric, those with the newest points first.
+func (a *analysis) newestSeries(ctx context.Context, t target) (all []store.Series, err error) {
 	cursor := ""
 	for range maxSeries / seriesOf {
 		page, next, err := a.store.Series(ctx, store.SeriesQuery{Namespace: a.namespace, Task: a.task, MetricPrefix: t.rule.Metric}, cursor,
@@ -246,25 +271,22 @@ func (a *analysis) newestSeries(ctx context.Context, t target) (newest *store.Se
 		if err != nil {
 			return nil, fmt.Errorf("list series of metric %q: %w", t.rule.Metric, err)
 		}
-		for i := range page {
-			if rule.Watches(t.rule, page[i].SeriesKey) && (newest == nil || page[i].Newest.After(newest.Newest)) {
-				newest = &page[i]
-			}
-		}
+		all = append(all, slices.DeleteFunc(page, func(s store.Series) bool { return !rule.Watches(t.rule, s.SeriesKey) })...)
 		if cursor = next; next == "" {
 			break
 		}
 	}
-	return newest, nil
+	slices.SortStableFunc(all, func(a, b store.Series) int { return b.Newest.Compare(a.Newest) })
+	return all, nil
 }
 
-// freshPoint returns the point of the run that the analysis is about, if it has one that a rule watches.
+// freshPoint returns the point of the run that the analysis is about, if it has one with a value that a rule watches.
 func (a *analysis) freshPoint(t target) *store.Point {
 	if a.fresh == nil || a.fresh.Excluded != "" {
 		return nil
 	}
 	for _, s := range a.fresh.Points {
-		if rule.Watches(t.rule, a.fresh.Key(s)) {
+		if rule.Watches(t.rule, a.fresh.Key(s)) && rule.HasValue(s, t.rule.Statistic) {
 			return &store.Point{PointRun: a.fresh.PointRun, Summary: s}
 		}
 	}

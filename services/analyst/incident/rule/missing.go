@@ -11,7 +11,9 @@ import (
 func (w *decision) missing() {
 	var newest *incident.Point
 	for _, p := range newestPoints(w.in.Points) {
-		newest = &incident.Point{Run: p.Run, Time: p.Time, Version: p.Version, Value: bounded(valueOf(&p.Summary, w.in.Rule.Statistic))}
+		if HasValue(p.Summary, w.in.Rule.Statistic) {
+			newest = &incident.Point{Run: p.Run, Time: p.Time, Version: p.Version, Value: bounded(valueOf(&p.Summary, w.in.Rule.Statistic))}
+		}
 	}
 	since := w.in.Rule.Since
 	if w.in.Resumed.After(since) {

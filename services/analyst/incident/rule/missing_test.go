@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -35,6 +36,20 @@ func TestAGapIsOneIncidentUntilTheNextValue(t *testing.T) {
 	w.decide(at(200))
 	if diff := cmp.Diff([]string{"? firing resolved", "? firing"}, w.became()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAPointWithoutANumberEndsNoGapAndBeginsNone(t *testing.T) {
+	w := watch(t, missing(3*time.Hour)).add(series(1, 1)...)
+	none := point(3, math.NaN())
+	w.add(none)
+	w.decide(at(6))
+	if i := w.only(); i.State != incident.Firing || i.LastGood.Run != "run-0001" {
+		t.Errorf("%s since %+v", i.State, i.LastGood)
+	}
+	w.add(point(7, math.NaN()))
+	if i := w.only(); i.State != incident.Firing {
+		t.Errorf("%+v", i.Became)
 	}
 }
 

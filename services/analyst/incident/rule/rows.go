@@ -86,6 +86,10 @@ func Value(s store.Summary, of incident.Statistic) float64 {
 	return valueOf(&s, of)
 }
 
+// HasValue reports whether a run's samples in a series have a statistic: samples that are all NaN have none. Whether they are enough to
+// judge it is another question.
+func HasValue(s store.Summary, of incident.Statistic) bool { return !math.IsNaN(valueOf(&s, of)) }
+
 // rowsOf returns the points that count, in order, each run once, and says which do not.
 func rowsOf(in Input) (rows []row, notes []string) {
 	incomplete, few := 0, 0
@@ -144,7 +148,7 @@ func rowOf(p *store.Point, v float64, s incident.Statistic) row {
 	return r
 }
 
-// bounded returns v, or the largest number for an infinite one, which JSON does not have.
+// bounded returns v, which is not NaN, or the largest number for an infinite one, which JSON does not have.
 func bounded(v float64) float64 { return max(-math.MaxFloat64, min(math.MaxFloat64, v)) }
 
 // runRows returns the runs in order, each once.

@@ -21,7 +21,7 @@ type Input struct {
 	Series store.SeriesKey
 
 	// Points are the newest points of the series, the oldest first, at most MaxPoints of them.
-	// Missing needs only the newest one, of all series of the metric.
+	// Missing needs only the newest one with a value, of all series of the metric.
 	Points []store.Point
 
 	// Incidents are those of this rule and series that are open, and all that have ended and
