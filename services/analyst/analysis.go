@@ -25,6 +25,7 @@ type analysis struct {
 	*analyst
 
 	namespace, task string
+	writer          string           // the run that has caused it, or the clock
 	fresh           *store.RunPoints // of the run that it is about; nil for none
 	freshRun        *store.Run       // the same run; nil for none
 
@@ -32,7 +33,7 @@ type analysis struct {
 	runs    []store.Run // the newest of the task; read if needed
 	listed  bool        // runs were read
 	groups  map[string][]string
-	pending []string            // keys of states
+	pending map[string][]string // by key of the state, the writers whose analyses this one completes
 	fires   bool                // an incident begins to fire, or does and its state was pending
 	found   map[string][]string // by key of the state, IDs of incidents that are stored and not in it
 	open    []incident.Incident // of the namespace; read if needed
@@ -45,8 +46,12 @@ type seriesPoints struct {
 	all []store.Point // the oldest first
 }
 
-func (a *analyst) analysis(namespace, task string) *analysis {
-	return &analysis{analyst: a, namespace: namespace, task: task, groups: make(map[string][]string), found: make(map[string][]string)}
+// analysis returns an analysis of a task that a run has caused, or the clock.
+func (a *analyst) analysis(namespace, task, writer string) *analysis {
+	return &analysis{
+		analyst: a, namespace: namespace, task: task, writer: writer,
+		groups: make(map[string][]string), pending: make(map[string][]string), found: make(map[string][]string),
+	}
 }
 
 // run looks at targets, and notes the notices that follow. If incidents begin to fire, it looks at all targets once more before that: a run
@@ -115,15 +120,11 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 	if err := a.notifyOfPending(ctx, t, state, had, out.Incidents); err != nil {
 		return err
 	}
-	next := ruleState{
-		Rule: t.rule.ID, Series: t.series, Incidents: state.Incidents, Pending: state.Pending, Run: state.Run,
-		Fault: fault, Notes: out.Notes,
-	}
+	next := state
+	next.Rule, next.Series, next.Fault, next.Notes = t.rule.ID, t.series, fault, out.Notes
 	if len(out.Incidents) > 0 {
-		next.Pending, next.Incidents = true, retained(had, out.Incidents, oldest(in))
-		if a.freshRun != nil {
-			next.Run = a.freshRun.ID
-		}
+		next = next.written(a.writer)
+		next.Incidents = retained(had, out.Incidents, oldest(in))
 	}
 	if !next.equal(state) {
 		a.logFault(t, state, next)
@@ -132,7 +133,7 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 		}
 	}
 	if next.Pending {
-		a.pending = append(a.pending, t.key())
+		a.pending[t.key()] = union(a.pending[t.key()], []string{a.writer})
 		a.touch(had)
 	}
 	return a.write(ctx, t, had, out.Incidents)
@@ -171,7 +172,7 @@ func (a *analysis) touch(all []versioned) {
 // Another analysis has stored them, and was killed, or is about to decide their groups: people hear that an incident fires although it does
 // not for long.
 func (a *analysis) notifyOfPending(ctx context.Context, t target, state ruleState, had []versioned, next []incident.Incident) error {
-	if !state.Pending || slices.Contains(a.pending, t.key()) {
+	if _, own := a.pending[t.key()]; own || !state.Pending {
 		return nil
 	}
 	for _, i := range had {
@@ -308,19 +309,17 @@ func (a *analysis) remember(i incident.Incident) {
 	a.open = append(a.open, i)
 }
 
-// settle decides the groups of the incidents that changed, and ends the pending states.
+// settle decides the groups of the incidents that changed, and completes the pending states.
 func (a *analysis) settle(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(a.groups)) {
 		if err := a.notify(ctx, id, a.groups[id]); err != nil {
 			return err
 		}
 	}
-	slices.Sort(a.pending)
-	for _, key := range slices.Compact(a.pending) {
+	for _, key := range slices.Sorted(maps.Keys(a.pending)) {
 		_, err := store.Update(ctx, a.store, store.KindRuleState, key, func(is ruleState, found bool) (ruleState, bool, error) {
-			write := found && is.Pending
-			is.Pending, is.Run = false, ""
-			return is, write, nil
+			next := is.completed(a.pending[key])
+			return next, found && !next.equal(is), nil
 		})
 		if err != nil {
 			return err

@@ -112,7 +112,7 @@ func (a *analyst) onRun(ctx context.Context, r store.Run, p store.RunPoints) err
 	if err != nil || len(rules) == 0 {
 		return err
 	}
-	one := a.analysis(p.Namespace, p.Task)
+	one := a.analysis(p.Namespace, p.Task, r.ID)
 	one.fresh, one.freshRun = &p, &r
 	return one.run(ctx, targetsOf(rules, p, r.Schedule != ""))
 }
@@ -151,7 +151,7 @@ func (a *analyst) updateRules(ctx context.Context, r store.Run, p store.PointRun
 		return is.Rules, nil
 	}
 	for _, old := range removed {
-		if err := a.end(ctx, old); err != nil {
+		if err := a.end(ctx, old, r.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -172,8 +172,8 @@ func (a *analyst) rulesOf(r store.Run, p store.PointRun) []incident.Rule {
 	return ofTask(rule.Of(p.Namespace, d, p.Time), p.Task)
 }
 
-// end ends the incidents of a rule that the newest descriptor of its task does not have.
-func (a *analyst) end(ctx context.Context, r incident.Rule) error {
+// end ends the incidents of a rule that the newest descriptor of its task, that of a run, does not have.
+func (a *analyst) end(ctx context.Context, r incident.Rule, run string) error {
 	var targets []target
 	for d, err := range store.All[ruleState](ctx, a.store, store.KindRuleState, statePrefix(r)) {
 		switch {
@@ -185,5 +185,5 @@ func (a *analyst) end(ctx context.Context, r incident.Rule) error {
 			targets = append(targets, target{rule: r, series: d.Value.Series, removed: true})
 		}
 	}
-	return a.analysis(r.Namespace, r.Task).run(ctx, targets)
+	return a.analysis(r.Namespace, r.Task, run).run(ctx, targets)
 }

@@ -87,7 +87,7 @@ func (t *ticker) missing(ctx context.Context) error {
 		if len(targets) == 0 {
 			continue
 		}
-		if err := t.analysis(targets[0].rule.Namespace, targets[0].rule.Task).run(ctx, targets); err != nil {
+		if err := t.analysis(targets[0].rule.Namespace, targets[0].rule.Task, clock).run(ctx, targets); err != nil {
 			errs = append(errs, fmt.Errorf("look for missing values of task %q: %w", d.Key, err))
 		}
 	}

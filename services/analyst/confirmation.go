@@ -129,11 +129,11 @@ func (a *analyst) confirmed(ctx context.Context, r store.Run) error {
 	if err != nil || !found {
 		return err
 	}
-	return a.judge(ctx, req)
+	return a.judge(ctx, req, r.ID)
 }
 
-// judge looks at the incidents of a request: those of which the runs say something new fire together.
-func (a *analyst) judge(ctx context.Context, r confirm.Request) error {
+// judge looks at the incidents of a request, as a run has caused it, or the clock: those of which the runs say something new fire together.
+func (a *analyst) judge(ctx context.Context, r confirm.Request, writer string) error {
 	tasks := map[string][]target{}
 	for _, id := range r.Incidents {
 		i, _, found, err := store.Find[incident.Incident](ctx, a.store, store.KindIncident, documentKey(r.Namespace, id))
@@ -153,7 +153,7 @@ func (a *analyst) judge(ctx context.Context, r confirm.Request) error {
 		}
 	}
 	for _, task := range slices.Sorted(maps.Keys(tasks)) {
-		if err := a.analysis(r.Namespace, task).run(ctx, tasks[task]); err != nil {
+		if err := a.analysis(r.Namespace, task, writer).run(ctx, tasks[task]); err != nil {
 			return fmt.Errorf("judge incidents of task %q by the runs that confirm them: %w", task, err)
 		}
 	}
@@ -176,7 +176,7 @@ func (t *ticker) confirmations(ctx context.Context) error {
 			t.log.Error("a request for runs that confirm an incident cannot be read", zap.String("request", d.Key), zap.Error(err))
 			continue
 		}
-		if err := t.judge(ctx, d.Value); err != nil {
+		if err := t.judge(ctx, d.Value, clock); err != nil {
 			return err
 		}
 	}

@@ -20,15 +20,32 @@ type ruleState struct {
 	// IDs of those that are open, and of those that ended among the points that are looked at
 	Incidents []string `json:"incidents,omitempty"`
 	Pending   bool     `json:"pending,omitempty"` // the groups of the incidents were not decided since one of them was written
-	Run       string   `json:"run,omitempty"`     // of a pending state, the run whose analysis wrote it; empty if it was the clock
+	Writers   []string `json:"writers,omitempty"` // of a pending state, whose analyses wrote it and are not complete: runs, and the clock
 	Fault     string   `json:"fault,omitempty"`   // why the last analysis failed
 	Notes     []string `json:"notes,omitempty"`   // why the rule cannot be judged
 }
 
 // equal reports whether two states are the same.
 func (s ruleState) equal(o ruleState) bool {
-	return s.Pending == o.Pending && s.Run == o.Run && s.Fault == o.Fault && slices.Equal(s.Incidents, o.Incidents) &&
+	return s.Pending == o.Pending && slices.Equal(s.Writers, o.Writers) && s.Fault == o.Fault && slices.Equal(s.Incidents, o.Incidents) &&
 		slices.Equal(s.Notes, o.Notes)
+}
+
+// clock is the writer of states that no run has caused.
+const clock = "clock"
+
+// written returns the state as pending by a writer, beside those by whom it is already.
+func (s ruleState) written(by string) ruleState {
+	s.Pending, s.Writers = true, union(s.Writers, []string{by})
+	return s
+}
+
+// completed returns the state once the analyses of some writers are complete. It stays pending as long as those of others are not: they may
+// be about to store incidents, and have decided no groups since.
+func (s ruleState) completed(by []string) ruleState {
+	s.Writers = slices.DeleteFunc(slices.Clone(s.Writers), func(w string) bool { return slices.Contains(by, w) })
+	s.Pending = len(s.Writers) > 0
+	return s
 }
 
 // openIncident says that an incident is open, or ended a short time ago: the document of KindOpenIncident.

@@ -146,6 +146,51 @@ func TestIncidentsThatEndWhileTheirAnalystGoesOnAreAllInBothNotices(t *testing.T
 	}
 }
 
+// endAmid has the beginning of an incident handled by a process that is overtaken, and its end, once the incident fires, by one that is
+// killed meanwhile. It reports whether there was such an end.
+func (w *fixture) endAmid(overtaken, killed *crashtest.Process) bool {
+	w.t.Helper()
+	text := descriptor(atOnce(tooSlow))
+	w.deliver(nil, w.put(text, 120))
+	bad := w.put(text, 90)
+	var good []event.Summarised
+	overtaken.OvertakeWith(func() {
+		if !slices.Equal(w.incidents(), []string{"below rate firing from r02"}) {
+			return
+		}
+		for _, rate := range []float64{120, 121, 122} {
+			good = append(good, w.put(text, rate))
+		}
+		w.deliver(killed, good[0])
+	})
+	w.deliver(overtaken, bad)
+	for _, ev := range good {
+		w.deliver(nil, ev)
+	}
+	w.mend()
+	return len(good) > 0
+}
+
+func TestAnEndWhoseAnalystIsKilledAmidThatOfTheBeginningHasItsNotice(t *testing.T) {
+	for effect, deaths := 1, 1; deaths > 0; effect++ {
+		deaths = 0
+		for p := range crashtest.Overtaken() {
+			q := crashtest.New(effect, false)
+			if w := newFixture(t); w.endAmid(p, q) {
+				want(t, fmt.Sprintf("the analyst of the beginning %s, that of the end %s", p, q), []string{
+					"ops firing 1 and 0 more", "ops resolved 1 and 0 more", "perf firing 1 and 0 more", "perf resolved 1 and 0 more",
+				}, w.sizes())
+			}
+			if q.Dead() {
+				deaths++
+			}
+		}
+		if effect == 1 && deaths < 5 {
+			t.Errorf("%d deaths amid the analysis of the beginning", deaths)
+		}
+	}
+}
+
 // lateStore is a store that lacks some runs, with their points, as long as they are hidden.
 type lateStore struct {
 	analyst.Store
@@ -261,5 +306,30 @@ func TestARunWhoseAnalystIsKilledAmidAnotherAnalysisHasAllItsIncidentsInTheNotic
 			w.deliver(nil, bad)
 			want(t, fmt.Sprintf("%s: the analyst of the bad run %s", name, p), tt.want, w.sizes())
 		}
+	}
+}
+
+func TestAClockThatLacksARunLeavesTheAnalysisOfThatPending(t *testing.T) {
+	for effect, dead := 1, true; dead; effect++ {
+		w := newFixture(t)
+		w.deliver(nil, w.put(descriptor(silence), 120))
+		w.now = begin.Add(3 * day)
+		w.tick()
+		w.runs = 3
+		ev := w.put(descriptor(silence), 121)
+		w.now = begin.Add(3*day + 30*time.Second) // the clock leaves alone what has changed within a minute
+		p := crashtest.New(effect, true)
+		p.BeforeEffect = func(n int) {
+			if n != effect {
+				return
+			}
+			if err := analyst.Tick(t.Context(), w.deps(lateStore{w.store, []string{ev.Run}, func() bool { return true }})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.deliver(p, ev)
+		w.deliver(nil, ev)
+		want(t, fmt.Sprintf("the analyst %s, and the clock is right before it", p), []string{"ops firing 1 and 0 more", "ops resolved 1 and 0 more"}, w.sizes())
+		dead = p.Dead()
 	}
 }

@@ -22,9 +22,8 @@ const analysisTime = time.Minute
 type taskReview struct {
 	namespace, task string
 
-	runs    []string // whose analyses were not completed
-	targets []target // of which users said something, or the time of that is over
-	pending []string // keys of states
+	targets []target            // of which users said something, or the time of that is over
+	pending map[string][]string // by key of the state, the writers whose analyses were not completed
 	touched []versioned
 }
 
@@ -67,7 +66,7 @@ func (t *ticker) review(ctx context.Context) error {
 func reviewOf(tasks map[string]*taskReview, i incident.Incident) *taskReview {
 	key := ruleSetKey(i.Rule.Namespace, i.Rule.Task)
 	if tasks[key] == nil {
-		tasks[key] = &taskReview{namespace: i.Rule.Namespace, task: i.Rule.Task}
+		tasks[key] = &taskReview{namespace: i.Rule.Namespace, task: i.Rule.Task, pending: make(map[string][]string)}
 	}
 	return tasks[key]
 }
@@ -84,10 +83,7 @@ func (t *ticker) reviewOne(ctx context.Context, i incident.Incident, todo *taskR
 		if err != nil || slices.ContainsFunc(had, func(i versioned) bool { return t.now().Sub(i.Updated) < analysisTime }) {
 			return err
 		}
-		todo.pending, todo.touched = append(todo.pending, one.key()), append(todo.touched, had...)
-		if is.Run != "" {
-			todo.runs = append(todo.runs, is.Run)
-		}
+		todo.pending[one.key()], todo.touched = is.Writers, append(todo.touched, had...)
 	}
 	due, err := t.ackDue(ctx, i)
 	if due {
@@ -102,13 +98,19 @@ func (t *ticker) reviewOne(ctx context.Context, i incident.Incident, todo *taskR
 // complete does what a review has found. A run whose analysis was not completed is looked at as a whole before any group is decided: the
 // notice has all incidents of the run, not those alone that were stored before a kill.
 func (t *ticker) complete(ctx context.Context, todo taskReview) error {
-	slices.Sort(todo.runs)
-	for _, id := range slices.Compact(todo.runs) {
+	var writers []string
+	for _, some := range todo.pending {
+		writers = union(writers, some)
+	}
+	for _, id := range writers {
+		if id == clock {
+			continue
+		}
 		if err := t.again(ctx, id); err != nil {
 			return fmt.Errorf("analyse run %s again: %w", id, err)
 		}
 	}
-	one := t.analysis(todo.namespace, todo.task)
+	one := t.analysis(todo.namespace, todo.task, clock)
 	one.pending = todo.pending
 	one.touch(todo.touched)
 	return one.run(ctx, todo.targets)
@@ -138,7 +140,7 @@ func (t *ticker) updateGroup(ctx context.Context, i incident.Incident) error {
 	if err != nil || !found || !due && len(g.Outbox) == 0 {
 		return err
 	}
-	return t.analysis(i.Rule.Namespace, i.Rule.Task).notify(ctx, g.ID, g.Members)
+	return t.analysis(i.Rule.Namespace, i.Rule.Task, clock).notify(ctx, g.ID, g.Members)
 }
 
 // prune forgets that an incident was open, some time after its end.
