@@ -87,7 +87,7 @@ func renewed(
 	}
 	next = incident.RuleSet{Rules: is.Renew(rules), Descriptor: descriptor, Labels: r.Labels, Newest: r.Created}
 	for _, old := range is.Rules {
-		if !slices.ContainsFunc(next.Rules, func(n incident.Rule) bool { return n.ID == old.ID }) {
+		if !next.Has(old.ID) {
 			removed = append(removed, old)
 		}
 	}

@@ -333,3 +333,58 @@ func TestAClockThatLacksARunLeavesTheAnalysisOfThatPending(t *testing.T) {
 		dead = p.Dead()
 	}
 }
+
+func TestAnAlarmThatIsRemovedAmidAnAnalysisLeavesNoOpenIncident(t *testing.T) {
+	for p := range crashtest.Overtaken() {
+		w := newFixture(t)
+		w.deliver(nil, w.put(descriptor(atOnce(tooSlow)), 120))
+		bad, removal := w.put(descriptor(atOnce(tooSlow)), 90), w.put(descriptor(fails), 91)
+		p.OvertakeWith(func() { w.deliver(nil, removal) })
+		d := w.deps(p.Store(w.store))
+		if err := w.handle(d, bad); err != nil { // the other one has stored the rules of the task
+			w.deliver(nil, bad)
+		}
+		w.deliver(nil, removal)
+		w.mend()
+		incidents, notices := strings.Join(w.incidents(), ", "), len(w.sizes())
+		if incidents != "" && incidents != "below rate resolved from r02" || notices%4 != 0 { // both receivers hear of both, or of neither
+			t.Errorf("the analyst %s by the removal: incidents %q, %d notices", p, incidents, notices)
+		}
+	}
+}
+
+// staleRules is a store whose list of rules is that of an earlier time.
+type staleRules struct {
+	analyst.Store
+
+	list []store.Doc
+}
+
+// Docs implements store.Lister.
+func (s staleRules) Docs(ctx context.Context, kind store.Kind, after string, limit int) ([]store.Doc, error) {
+	if kind != store.KindRuleSet {
+		return s.Store.Docs(ctx, kind, after, limit)
+	}
+	if after != "" {
+		return nil, nil
+	}
+	return s.list, nil
+}
+
+func TestAClockThatHasRulesOfAnEarlierTimeLeavesNoOpenIncident(t *testing.T) {
+	w := newFixture(t)
+	w.deliver(nil, w.put(descriptor(silence), 120))
+	rules, err := w.store.Docs(t.Context(), store.KindRuleSet, "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.deliver(nil, w.put(descriptor(fails), 120))
+	w.now = begin.Add(9 * day)
+	if err := analyst.Tick(t.Context(), w.deps(staleRules{w.store, rules})); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "incidents after the clock", []string{"missing rate firing from no run"}, w.incidents())
+	w.mend()
+	want(t, "incidents a minute later", []string{"missing rate resolved from no run"}, w.incidents())
+	want(t, "notices", []string{"ops firing 1 and 0 more", "ops resolved 1 and 0 more"}, w.sizes())
+}

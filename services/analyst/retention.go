@@ -98,7 +98,7 @@ func (t *ticker) used(ctx context.Context, i incident.Incident) (bool, error) {
 		return true, nil
 	}
 	rules, _, _, err := store.Find[incident.RuleSet](ctx, t.store, store.KindRuleSet, ruleSetKey(i.Rule.Namespace, i.Rule.Task))
-	if err != nil || !slices.ContainsFunc(rules.Rules, func(r incident.Rule) bool { return r.ID == i.Rule.ID }) {
+	if err != nil || !rules.Has(i.Rule.ID) {
 		return false, err
 	}
 	state, _, _, err := store.Find[ruleState](ctx, t.store, store.KindRuleState, target{rule: i.Rule, series: i.Series}.key())

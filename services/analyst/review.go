@@ -22,13 +22,14 @@ const analysisTime = time.Minute
 type taskReview struct {
 	namespace, task string
 
-	targets []target            // of which users said something, or the time of that is over
+	targets []target            // of which users said something, or the time of that is over, or whose alarm is gone
+	rules   *incident.RuleSet   // of the task; read if needed
 	pending map[string][]string // by key of the state, the writers whose analyses were not completed
 	touched []versioned
 }
 
 // review looks at the incidents that are open, or ended a short time ago: it completes what a process left when it was killed, applies what
-// users said of them, and forgets that they were open.
+// users said of them, ends those whose alarm is gone, and forgets that they were open.
 func (t *ticker) review(ctx context.Context) error {
 	states, tasks := map[string]int{}, map[string]*taskReview{}
 	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
@@ -85,14 +86,36 @@ func (t *ticker) reviewOne(ctx context.Context, i incident.Incident, todo *taskR
 		}
 		todo.pending[one.key()], todo.touched = is.Writers, append(todo.touched, had...)
 	}
+	if one.removed, err = t.orphaned(ctx, i, todo); err != nil {
+		return err
+	}
 	due, err := t.ackDue(ctx, i)
-	if due {
+	if due || one.removed {
 		todo.targets = append(todo.targets, one)
 	}
 	if err != nil || is.Pending {
 		return err
 	}
 	return t.updateGroup(ctx, i)
+}
+
+// orphaned reports whether an incident is open although its task does not have its rule any more: an analysis that had read the rules before
+// has opened it since these were replaced.
+func (t *ticker) orphaned(ctx context.Context, i incident.Incident, todo *taskReview) (bool, error) {
+	if i.State.Over() {
+		return false, nil
+	}
+	if todo.rules == nil {
+		rules, _, _, err := store.Find[incident.RuleSet](ctx, t.store, store.KindRuleSet, ruleSetKey(todo.namespace, todo.task))
+		switch {
+		case err != nil && damaged(err):
+			return false, nil //nolint:nilerr // missing logs it
+		case err != nil:
+			return false, err
+		}
+		todo.rules = &rules
+	}
+	return !todo.rules.Has(i.Rule.ID), nil
 }
 
 // complete does what a review has found. A run whose analysis was not completed is looked at as a whole before any group is decided: the

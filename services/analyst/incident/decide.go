@@ -86,6 +86,11 @@ func (s RuleSet) Renew(rules []Rule) []Rule {
 	return next
 }
 
+// Has reports whether the set has the rule with an ID.
+func (s RuleSet) Has(id string) bool {
+	return slices.ContainsFunc(s.Rules, func(r Rule) bool { return r.ID == id })
+}
+
 // ID returns the ID of an incident: 26 characters, the same for the same parts.
 func ID(parts ...string) string {
 	text, _ := json.Marshal(parts) // texts have no errors
