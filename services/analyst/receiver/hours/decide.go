@@ -31,23 +31,28 @@ func Parse(text, zone string) (Range, error) {
 	return Range{from: from.Hour()*60 + from.Minute(), to: to.Hour()*60 + to.Minute(), zone: at}, nil
 }
 
-// End returns when the range ends that now lies in, and false if now lies in none. Where clocks change meanwhile, it ends by the new time.
+// End returns when the range ends that now lies in, and false if now lies in none: the first minute after now at which the clocks of the zone
+// show a time outside of it. So a range may end twice in the night in which an hour comes twice.
 func (r Range) End(now time.Time) (time.Time, bool) {
+	if !r.holds(now) {
+		return time.Time{}, false
+	}
+	end := now.Truncate(time.Minute).Add(time.Minute)
+	for r.holds(end) {
+		end = end.Add(time.Minute)
+	}
+	return end.In(r.zone), true
+}
+
+// holds reports whether the clocks of the zone show a time in the range.
+func (r Range) holds(at time.Time) bool {
 	if r.zone == nil {
-		return time.Time{}, false
+		return false
 	}
-	local := now.In(r.zone)
+	local := at.In(r.zone)
 	minute := local.Hour()*60 + local.Minute()
-	day := local.Day()
-	switch {
-	case r.from < r.to:
-		if minute < r.from || minute >= r.to {
-			return time.Time{}, false
-		}
-	case minute >= r.from:
-		day++
-	case minute >= r.to:
-		return time.Time{}, false
+	if r.from < r.to {
+		return r.from <= minute && minute < r.to
 	}
-	return time.Date(local.Year(), local.Month(), day, r.to/60, r.to%60, 0, 0, r.zone), true
+	return r.from <= minute || minute < r.to
 }
