@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,6 +23,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
 // start is the time at which the clock of a test begins.
@@ -482,4 +484,41 @@ func TestNoticesAndTheAgeOfTheOldestOneAreCounted(t *testing.T) {
 		}
 		away = tt.after != time.Second
 	}
+}
+
+func TestAProcessThatGetsALeaseBackRepeatsWhatAnotherHasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := storetest.NewMemory(), &fakeReceiver{}
+		run(t, dispatch.Over([]receiver.Channel{{Name: "am", Receiver: to, Rules: receiver.Rules{Repeat: time.Minute}}}, s, time.Now, zap.NewNop()))
+		time.Sleep(10 * time.Second) // by the clock of the test: there is nothing to do
+		create(t, s, "am", "n1", time.Now())
+		for _, err := range []error{
+			s.DeleteDoc(t.Context(), store.Doc{Kind: store.KindUnsentNotice, Key: "am/n1"}),
+			change(t, s, store.KindDelivery, "am/n1", func(d *notice.Delivery) { d.Status, d.Attempts = notice.Sent, 1 }),
+			change(t, s, store.KindLease, "receiver/am", func(l *store.Lease) {
+				l.Holder, l.Fence, l.ExpiresAt = "another", l.Fence+1, time.Now().Add(20*time.Second)
+			}),
+			store.Create(t.Context(), s, store.KindIncident, "perf/of-n1", incident.Incident{ID: "of-n1", State: incident.Firing}),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		if len(to.took) == 0 {
+			t.Error("nothing is repeated within two minutes")
+		}
+	})
+}
+
+// change changes a document that exists.
+func change[T any](t *testing.T, s store.Docs, kind store.Kind, key string, edit func(*T)) error {
+	t.Helper()
+	_, err := store.Update(t.Context(), s, kind, key, func(is T, found bool) (T, bool, error) {
+		edit(&is)
+		return is, found, nil
+	})
+	return err
 }

@@ -62,8 +62,16 @@ func newWorker(c receiver.Channel, st Store, holder string, now func() time.Time
 func (w *worker) run(ctx context.Context) {
 	_ = w.leader.Lead(ctx, func(ctx context.Context, _ int64) error { // it returns nil
 		defer w.meter.RecordWaiting(w.channel.Name, -1)
+		w.forgetTerm()
 		return w.loop.Run(ctx)
 	})
+}
+
+// forgetTerm forgets what an earlier term under the lease has left: another process may have sent, and been answered, since.
+func (w *worker) forgetTerm() {
+	w.failures, w.until, w.late = 0, time.Time{}, false
+	w.queue, w.due, w.oldest = nil, time.Time{}, time.Time{}
+	clear(w.repeated)
 }
 
 // round does what is due, and returns the time until more is. All notices of the receiver are read only if the queue is not what it was, or
