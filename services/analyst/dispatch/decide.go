@@ -37,7 +37,7 @@ type observation struct {
 	mutes      []incident.Mute
 	labels     map[string]map[string]string // of the newest run of a task, by namespace/task
 	notBefore  time.Time                    // the receiver is away, or has asked to wait
-	repeated   map[string]time.Time         // when a notice was last sent again, by its ID
+	repeated   map[string]time.Time         // when the notices of a group were last sent again
 	now        time.Time
 }
 
@@ -104,16 +104,14 @@ func (o observation) next(waiting []notice.Delivery) action {
 	return action{send: &due[0]}
 }
 
-// due returns the notices that may be sent now: an earlier notice of the same incidents, or of an earlier end of the same set, goes first.
-// Without one, at is when the first may be.
+// due returns the notices that may be sent now: an earlier notice of the same incidents, or of an earlier end of the same set, goes first,
+// also in a digest. Without one, at is when the first may be.
 func (o observation) due(waiting []notice.Delivery) (due []notice.Delivery, at time.Time) {
-	subjects := map[string]bool{}
+	first := o.firstOfGroups(waiting)
 	for _, d := range waiting {
-		subject := subjectOf(d.Notice)
-		if subject != "" && subjects[subject] {
+		if slices.ContainsFunc(o.partsOf(d), func(part notice.Delivery) bool { return first[groupOf(part)] != d.Notice.ID }) {
 			continue
 		}
-		subjects[subject] = true
 		if o.now.Before(d.Next) {
 			at = earliest(at, d.Next)
 			continue
@@ -121,17 +119,6 @@ func (o observation) due(waiting []notice.Delivery) (due []notice.Delivery, at t
 		due = append(due, d)
 	}
 	return due, at
-}
-
-// subjectOf returns the incidents, or the run or set, that a notice is about; empty for a test and a digest.
-func subjectOf(n notice.Notice) string {
-	switch {
-	case n.Group != "":
-		return n.Namespace + "/" + n.Group
-	case len(n.Ends) == 1 && len(n.Digest) == 0:
-		return "end/" + n.Ends[0].ID
-	}
-	return ""
 }
 
 // budget returns how many notices may be sent now, and when one more may be if that is none. Without a rate, there are always 2.
@@ -172,30 +159,16 @@ func (o observation) lastSend() (last time.Time) {
 	return last
 }
 
-// old returns the notices whose documents are deleted: those that ended long ago, and are not sent again.
-func (o observation) old() (old []notice.Delivery) {
-	newest := o.newestOfGroups()
-	for _, d := range o.deliveries {
-		repeated := o.rules.Repeat > 0 && d.Status == notice.Sent && d.Notice.Became == incident.Firing &&
-			newest[groupOf(d)].Notice.ID == d.Notice.ID
-		if d.Status != notice.Waiting && !repeated && o.now.Sub(d.At) > keepFor {
-			old = append(old, d)
-		}
-	}
-	return old
-}
-
 // settle returns those of the waiting notices that are not sent, as they are stored.
 func (o observation) settle(waiting []notice.Delivery) (settled []notice.Delivery) {
-	inDigest, muted := map[string]string{}, map[string]bool{}
+	inDigest, h := map[string]string{}, o.history()
 	for _, d := range o.deliveries {
 		for _, id := range d.Notice.Digest {
 			inDigest[id] = d.Notice.ID
 		}
-		muted[d.Notice.ID] = d.Status == notice.Muted
 	}
 	for _, d := range waiting {
-		status, why := o.verdict(d.Notice, muted[d.Notice.First])
+		status, why := o.verdict(d.Notice, isEnd(d.Notice) && h.unheard(d))
 		if digest := inDigest[d.Notice.ID]; digest != "" {
 			status, why, d.Digest = notice.Summed, "summed up in digest "+digest, digest
 		}
@@ -208,9 +181,10 @@ func (o observation) settle(waiting []notice.Delivery) (settled []notice.Deliver
 	return settled
 }
 
-// verdict returns Waiting for a notice that is to be sent, else why it is not.
-func (o observation) verdict(n notice.Notice, firstMuted bool) (notice.Status, string) {
-	ends := n.Became == incident.Resolved || n.Became == incident.Dismissed
+// verdict returns Waiting for a notice that is to be sent, else why it is not. Unheard says that it is the end of what the receiver has heard
+// nothing of.
+func (o observation) verdict(n notice.Notice, unheard bool) (notice.Status, string) {
+	ends := isEnd(n)
 	switch {
 	case n.Test && o.now.Sub(n.Made) > testLife:
 		return notice.Refused, "the test was not sent: nobody waits for it any more"
@@ -221,8 +195,8 @@ func (o observation) verdict(n notice.Notice, firstMuted bool) (notice.Status, s
 		return notice.Muted, "this receiver gets no ends of runs"
 	case o.rules.SkipResolved && ends:
 		return notice.Muted, "this receiver gets no ends of incidents"
-	case ends && firstMuted:
-		return notice.Muted, "the beginning of the incident was muted"
+	case unheard:
+		return notice.Muted, "the receiver has not heard of the beginning"
 	case !ends && o.small(n):
 		return notice.Muted, "the change is smaller than the receiver's min_change"
 	case o.muted(n):
@@ -271,35 +245,21 @@ func (o observation) matches(m incident.Mute, namespace, task string) bool {
 	return true
 }
 
-// groupOf returns what the notices of the same incidents have in common.
-func groupOf(d notice.Delivery) string {
-	return d.Notice.Namespace + "/" + cmp.Or(d.Notice.Group, d.Notice.ID)
-}
-
-// newestOfGroups returns the newest notice of each group that the receiver has or is to have.
-func (o observation) newestOfGroups() map[string]notice.Delivery {
-	newest := map[string]notice.Delivery{}
-	for _, d := range byAge(o.deliveries) {
-		if !d.Notice.Test && d.Status != notice.Muted && d.Status != notice.Refused {
-			newest[groupOf(d)] = d
-		}
-	}
-	return newest
-}
-
-// repeats returns the notices that are sent again now, as the newest of their incidents, and when the next is.
+// repeats returns the notices that are sent again now, one for each group, with all incidents of it that the receiver has heard of since the
+// group's last end, and when the next is.
 func (o observation) repeats() (now []notice.Delivery, at time.Time) {
 	if o.rules.Repeat == 0 {
 		return nil, time.Time{}
 	}
-	newest := o.newestOfGroups()
-	for _, key := range slices.Sorted(maps.Keys(newest)) {
-		d := newest[key]
-		if d.Status != notice.Sent || d.Notice.Became != incident.Firing {
+	h := o.history()
+	for _, key := range slices.Sorted(maps.Keys(h.groups)) {
+		open := h.open(key)
+		if len(open) == 0 {
 			continue
 		}
+		d := together(open)
 		last := d.At
-		if again := o.repeated[d.Notice.ID]; again.After(last) {
+		if again := o.repeated[key]; again.After(last) {
 			last = again
 		}
 		if next := last.Add(o.rules.Repeat); o.now.Before(next) {

@@ -45,6 +45,21 @@ func resolved(first string) func(*notice.Delivery) {
 	}
 }
 
+// ofGroup puts a notice into the group of another one.
+func ofGroup(first string) func(*notice.Delivery) {
+	return func(d *notice.Delivery) { d.Notice.First, d.Notice.Group = first, first }
+}
+
+// summed puts a notice into a digest.
+func summed(digest string) func(*notice.Delivery) {
+	return func(d *notice.Delivery) { d.Status, d.Digest = notice.Summed, digest }
+}
+
+// digest makes a notice one that sums up others.
+func digest(of ...string) func(*notice.Delivery) {
+	return func(d *notice.Delivery) { d.Notice.Group, d.Notice.Digest = "", of }
+}
+
 func with(status notice.Status) func(*notice.Delivery) {
 	return func(d *notice.Delivery) { d.Status = status }
 }
@@ -88,7 +103,13 @@ func inWords(p action) string {
 	case p.send != nil:
 		return "send " + p.send.Notice.ID
 	case len(p.repeat) > 0:
-		return "repeat " + p.repeat[0].Notice.ID
+		text := "repeat " + p.repeat[0].Notice.ID
+		if all := p.repeat[0].Notice.Incidents; len(all) > 1 {
+			for _, i := range all {
+				text += ", " + i.ID
+			}
+		}
+		return text
 	case p.at.IsZero():
 		return "nothing"
 	}
@@ -104,7 +125,7 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 	labelled := mute
 	labelled.Labels = map[string]string{"team": "a"}
 	all := []notice.Delivery{waiting("n1", 3*time.Hour, sent(30*time.Minute)), waiting("n2", time.Hour), waiting("n3", time.Minute)}
-	digest := waiting("d1", 0, func(d *notice.Delivery) { d.Notice.Digest = []string{"n2", "n3"} })
+	summary := waiting("d1", 0, digest("n2", "n3"))
 	for name, tt := range map[string]struct {
 		o    observation
 		want string
@@ -122,12 +143,44 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"a small change is left out":                           {observation{rules: receiver.Rules{MinChange: 0.2}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: the change is smaller than the receiver's min_change"},
 		"an incident without a change is never small":          {observation{rules: receiver.Rules{MinChange: 0.2}, deliveries: []notice.Delivery{waiting("n1", 0, func(d *notice.Delivery) { d.Notice.Incidents[0].Magnitude = nil })}}, "send n1"},
 		"an end is left out where it is not wanted":            {observation{rules: receiver.Rules{SkipResolved: true}, deliveries: []notice.Delivery{waiting("n1", 0, resolved("n0"))}}, "n1 is muted: this receiver gets no ends of incidents"},
-		"an end is left out whose beginning was muted":         {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, with(notice.Muted)), waiting("n2", 0, resolved("n1"))}}, "n2 is muted: the beginning of the incident was muted"},
-		"a notice of a muted task is muted":                    {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
-		"a mute that is over mutes nothing":                    {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0)}, now: noon.Add(time.Hour)}, "send n1"},
-		"a mute of another namespace mutes nothing":            {observation{mutes: []incident.Mute{{Namespace: "ops", Until: noon.Add(1)}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
-		"a mute by labels needs all of them":                   {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "b"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
-		"a mute by labels is by those of the newest run":       {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "a", "x": "y"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
+		"an end is left out whose beginning was muted":         {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, with(notice.Muted)), waiting("n2", 0, resolved("n1"))}}, "n2 is muted: the receiver has not heard of the beginning"},
+		"an end is left out whose beginning was refused":       {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, with(notice.Refused)), waiting("n2", 0, resolved("n1"))}}, "n2 is muted: the receiver has not heard of the beginning"},
+		"an end is sent after an update that was": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 3*time.Hour, with(notice.Muted)), waiting("n2", 2*time.Hour, ofGroup("n1"), sent(time.Hour)), waiting("n3", 0, resolved("n1")),
+		}}, "send n3"},
+		"an end is sent although an update before it was muted": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, ofGroup("n1"), with(notice.Muted)), waiting("n3", 0, resolved("n1")),
+		}}, "send n3"},
+		"an end is that of the last beginning": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 4*time.Hour, with(notice.Muted)), waiting("n2", 3*time.Hour, resolved("n1"), with(notice.Muted)),
+			waiting("n3", 2*time.Hour, ofGroup("n1"), sent(time.Hour)), waiting("n4", 0, resolved("n1")),
+		}}, "send n4"},
+		"an end is left out whose last beginning was muted": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 4*time.Hour, sent(4*time.Hour)), waiting("n2", 3*time.Hour, resolved("n1"), sent(3*time.Hour)),
+			waiting("n3", 2*time.Hour, ofGroup("n1"), with(notice.Muted)), waiting("n4", 0, resolved("n1")),
+		}}, "n4 is muted: the receiver has not heard of the beginning"},
+		"an end is sent to a receiver that has not heard of the one before it": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 4*time.Hour, sent(4*time.Hour)), waiting("n2", 3*time.Hour, resolved("n1"), with(notice.Muted)),
+			waiting("n3", 2*time.Hour, ofGroup("n1"), with(notice.Muted)), waiting("n4", 0, resolved("n1")),
+		}}, "send n4"},
+		"an end is sent after a digest that had the beginning": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 4*time.Hour, summed("d1")), waiting("d1", 3*time.Hour, digest("n1"), sent(3*time.Hour)), waiting("n2", 0, resolved("n1")),
+		}}, "send n2"},
+		"an end is left out whose beginning was in a digest that was refused": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 4*time.Hour, summed("d1")), waiting("d1", 3*time.Hour, digest("n1"), with(notice.Refused)), waiting("n2", 0, resolved("n1")),
+		}}, "n2 is muted: the receiver has not heard of the beginning"},
+		"an end is sent whose beginning is not known any more": {observation{deliveries: []notice.Delivery{waiting("n2", 0, resolved("n1"))}}, "send n2"},
+		"an end waits for its beginning in a digest": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 4*time.Hour, summed("d1")), waiting("d1", 3*time.Hour, digest("n1"), failed(3, time.Second)), waiting("n2", 0, resolved("n1")),
+		}}, "wait 1s"},
+		"a beginning that failed is sent before a digest with its end": {observation{deliveries: []notice.Delivery{
+			waiting("n1", 4*time.Hour, failed(3, time.Second)), waiting("n2", 4*time.Hour-1, resolved("n1"), summed("d1")), waiting("d1", 3*time.Hour, digest("n2")),
+		}}, "wait 1s"},
+		"a notice of a muted task is muted":              {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
+		"a mute that is over mutes nothing":              {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0)}, now: noon.Add(time.Hour)}, "send n1"},
+		"a mute of another namespace mutes nothing":      {observation{mutes: []incident.Mute{{Namespace: "ops", Until: noon.Add(1)}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
+		"a mute by labels needs all of them":             {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "b"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
+		"a mute by labels is by those of the newest run": {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "a", "x": "y"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
 
 		"the end of a run is sent":                           {observation{rules: receiver.Rules{MinChange: 0.2, SkipResolved: true}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "send n1"},
 		"the end of a run of a muted task is muted":          {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "n1 is muted: muted"},
@@ -150,12 +203,12 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"at the rate notices wait for the hour to pass":           {observation{rules: receiver.Rules{Rate: 1}, deliveries: all}, "wait 30m0s"},
 		"the last notice of an hour sums up all that wait":        {observation{rules: receiver.Rules{Rate: 2}, deliveries: all}, "digest of [n2 n3], 2 incidents, 0 more"},
 		"one notice that waits needs no digest":                   {observation{rules: receiver.Rules{Rate: 2}, deliveries: all[:2]}, "send n2"},
-		"the notices of a digest are summed up before it is sent": {observation{rules: receiver.Rules{Rate: 2}, deliveries: append(all[:3:3], digest)}, "n2 is summed: summed up in digest d1. n3 is summed: summed up in digest d1"},
-		"a digest is sent before newer notices make another one":  {observation{rules: receiver.Rules{Rate: 2}, deliveries: []notice.Delivery{all[0], digest, waiting("n4", 2*time.Hour), waiting("n5", 0)}}, "send d1"},
+		"the notices of a digest are summed up before it is sent": {observation{rules: receiver.Rules{Rate: 2}, deliveries: append(all[:3:3], summary)}, "n2 is summed: summed up in digest d1. n3 is summed: summed up in digest d1"},
+		"a digest is sent before newer notices make another one":  {observation{rules: receiver.Rules{Rate: 2}, deliveries: []notice.Delivery{all[0], summary, waiting("n4", 2*time.Hour), waiting("n5", 0)}}, "send d1"},
 		"a notice that may have arrived is in no digest":          {observation{rules: receiver.Rules{Rate: 2}, deliveries: []notice.Delivery{all[0], all[1], waiting("n3", 2*time.Hour, func(d *notice.Delivery) { d.Sending = noon })}}, "send n3"},
 
 		"a firing notice is sent again":                   {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Minute))}}, "repeat n1"},
-		"it is sent again only after the time for that":   {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour))}, repeated: map[string]time.Time{"n1": noon.Add(-20 * time.Second)}}, "wait 40s"},
+		"it is sent again only after the time for that":   {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour))}, repeated: map[string]time.Time{"perf/n1": noon.Add(-20 * time.Second)}}, "wait 40s"},
 		"one whose end has a notice is not sent again":    {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour)), waiting("n2", time.Minute, resolved("n1"), sent(time.Minute))}}, "nothing"},
 		"a new notice goes before one that is sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour)), waiting("n2", 0)}}, "send n2"},
 		"a notice that is sent again is not forgotten": {observation{
@@ -164,9 +217,33 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"a notice that a later one has ended is forgotten": {observation{
 			rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", 100*24*time.Hour, sent(91*24*time.Hour)), waiting("n2", 0, resolved("n1"), sent(24*time.Hour))},
 		}, "forget n1"},
-		"a notice that ended long ago is forgotten":        {observation{deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour)), waiting("n2", 0)}}, "forget n1"},
-		"one that waits is never forgotten":                {observation{deliveries: []notice.Delivery{waiting("n1", 91*24*time.Hour)}}, "send n1"},
-		"one that is sent again is not forgotten":          {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour))}}, "repeat n1"},
+		"a notice that ended long ago is forgotten": {observation{deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour)), waiting("n2", 0)}}, "forget n1"},
+		"one that waits is never forgotten":         {observation{deliveries: []notice.Delivery{waiting("n1", 91*24*time.Hour)}}, "send n1"},
+		"one that is sent again is not forgotten":   {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour))}}, "repeat n1"},
+		"all incidents of a group that the receiver has heard of are sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, ofGroup("n1"), sent(2*time.Hour)), waiting("n3", time.Hour, ofGroup("n1"), with(notice.Muted)),
+		}}, "repeat n2, of n2, of n1"},
+		"incidents of before the last end are not sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, resolved("n1"), sent(2*time.Hour)), waiting("n3", time.Hour, ofGroup("n1"), sent(time.Hour)),
+		}}, "repeat n3"},
+		"those of a digest are sent again once it is sent": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", 3*time.Hour, summed("d1")), waiting("d1", 2*time.Hour, digest("n1"), sent(2*time.Hour)),
+		}}, "repeat n1"},
+		"those of a digest that waits are not": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", 3*time.Hour, summed("d1")), waiting("d1", 2*time.Hour, digest("n1"), failed(1, time.Hour)),
+		}}, "wait 1h0m0s"},
+		"what is sent goes on being sent again while a later notice waits": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", time.Hour, ofGroup("n1"), failed(1, time.Hour)),
+		}}, "repeat n1"},
+		"one whose end was muted is not sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", time.Hour, resolved("n1"), with(notice.Muted)),
+		}}, "nothing"},
+		"one whose end was refused is forgotten": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", 100*24*time.Hour, sent(100*24*time.Hour)), waiting("n2", 91*24*time.Hour, resolved("n1"), with(notice.Refused)),
+		}}, "forget n1"},
+		"an end that was muted stays as long as the notice that it ended": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", 100*24*time.Hour, sent(89*24*time.Hour)), waiting("n2", 91*24*time.Hour, resolved("n1"), with(notice.Muted)),
+		}}, "nothing"},
 		"nothing is sent again where nobody asks for that": {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, sent(time.Hour))}}, "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {

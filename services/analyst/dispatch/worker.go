@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,10 +37,10 @@ type worker struct {
 	leader  *control.Leader
 	loop    *control.Loop
 
-	failures int       // in a row, of the receiver
-	until    time.Time // nothing is sent before
-	repeated map[string]time.Time
-	late     bool // the log has said that a notice waits for longAway
+	failures int                  // in a row, of the receiver
+	until    time.Time            // nothing is sent before
+	repeated map[string]time.Time // by group, when its notices were last sent again, as long as that says something
+	late     bool                 // the log has said that a notice waits for longAway
 
 	meter  Meter
 	oldest time.Time // when the oldest notice was made that waits; zero if none does
@@ -117,6 +118,7 @@ func (w *worker) round(ctx context.Context) (next time.Duration, err error) {
 // rest notes that there is nothing to do until a time, or until the queue changes.
 func (w *worker) rest(o observation, at time.Time) {
 	w.queue, w.due, w.oldest = nil, o.now.Add(readEvery), o.oldest()
+	maps.DeleteFunc(w.repeated, func(_ string, last time.Time) bool { return !o.now.Before(last.Add(o.rules.Repeat)) })
 	w.recordWaiting()
 	if !at.IsZero() && at.Before(w.due) {
 		w.due = at
@@ -277,7 +279,7 @@ func (w *worker) act(ctx context.Context, o *observation, versions map[string]in
 		return true, at, w.send(ctx, o, versions, *p.send)
 	}
 	for _, d := range p.repeat {
-		if err := w.repeat(ctx, d.Notice); err != nil {
+		if err := w.repeat(ctx, d); err != nil {
 			return true, at, err
 		}
 	}
@@ -347,9 +349,8 @@ func (w *worker) record(ctx context.Context, o *observation, versions map[string
 }
 
 // repeat sends a notice again, with its incidents as they are now, unless all of them are over.
-func (w *worker) repeat(ctx context.Context, n notice.Notice) error {
-	open := false
-	n.Incidents = slices.Clone(n.Incidents)
+func (w *worker) repeat(ctx context.Context, d notice.Delivery) error {
+	open, n := false, d.Notice
 	for k, i := range n.Incidents {
 		is, _, found, err := store.Find[incident.Incident](ctx, w.store, store.KindIncident, n.Namespace+"/"+i.ID)
 		if err != nil {
@@ -360,7 +361,7 @@ func (w *worker) repeat(ctx context.Context, n notice.Notice) error {
 		}
 		open = open || found && !is.State.Over()
 	}
-	w.repeated[n.ID] = w.now()
+	w.repeated[groupOf(d)] = w.now()
 	if !open {
 		return nil
 	}
