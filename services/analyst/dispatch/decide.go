@@ -36,7 +36,7 @@ type observation struct {
 	deliveries []notice.Delivery
 	mutes      []incident.Mute
 	labels     map[string]map[string]string // of the newest run of a task, by namespace/task
-	notBefore  time.Time                    // the receiver is away, or has asked to wait
+	notBefore  time.Time                    // the receiver is away
 	repeated   map[string]time.Time         // when the notices of a group were last sent again
 	now        time.Time
 }
@@ -61,13 +61,13 @@ func decide(o observation) action {
 	if settled := o.settle(waiting); len(settled) > 0 {
 		return action{settle: settled}
 	}
+	if at := o.openAt(); o.now.Before(at) {
+		return action{at: at}
+	}
 	if i := slices.IndexFunc(waiting, func(d notice.Delivery) bool { return d.Notice.Test }); i >= 0 {
 		return action{send: &waiting[i]}
 	}
-	if o.now.Before(o.notBefore) {
-		return action{at: o.notBefore}
-	}
-	if at := o.lastSend().Add(o.rules.Pause); o.now.Before(at) {
+	if at := latest(o.notBefore, o.last().Until); o.now.Before(at) {
 		return action{at: at}
 	}
 	p := o.next(waiting)
@@ -149,14 +149,25 @@ func (o observation) oldest() (at time.Time) {
 	return at
 }
 
-// lastSend returns when the receiver last answered.
-func (o observation) lastSend() (last time.Time) {
+// last returns the delivery that the receiver answered last; the zero one if it never did.
+func (o observation) last() (last notice.Delivery) {
 	for _, d := range o.deliveries {
-		if d.Attempts > 0 && d.At.After(last) {
-			last = d.At
+		if d.Attempts > 0 && d.At.After(last.At) {
+			last = d
 		}
 	}
 	return last
+}
+
+// openAt returns when the receiver takes anything, tests too: after its pause, and after the wait that it has asked for.
+func (o observation) openAt() time.Time {
+	at := o.last().At.Add(o.rules.Pause)
+	for _, d := range o.deliveries {
+		if d.Asked {
+			at = latest(at, d.Until)
+		}
+	}
+	return at
 }
 
 // settle returns those of the waiting notices that are not sent, as they are stored.
@@ -339,6 +350,14 @@ func pause(failures int, asked time.Duration) time.Duration {
 		return asked
 	}
 	return min(firstPause<<min(max(failures-1, 0), 10), longestPause)
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // earliest returns the earlier of two times; a zero one is none.

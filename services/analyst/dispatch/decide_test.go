@@ -70,6 +70,11 @@ func failed(times int, next time.Duration) func(*notice.Delivery) {
 	}
 }
 
+// alone has the receiver left alone for some time after an attempt, because it asked for that or because it failed.
+func alone(wait time.Duration, asked bool) func(*notice.Delivery) {
+	return func(d *notice.Delivery) { d.Until, d.Asked = noon.Add(wait), asked }
+}
+
 // ended makes a notice that of the end of a run.
 func ended(d *notice.Delivery) {
 	d.Notice.Became, d.Notice.Incidents, d.Notice.Group = notice.Ended, nil, ""
@@ -138,6 +143,28 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"what is sent, refused, muted or summed up is done":       {observation{deliveries: []notice.Delivery{waiting("n1", 0, with(notice.Refused)), waiting("n2", 0, with(notice.Muted)), waiting("n3", 0, with(notice.Summed)), waiting("n4", 0, sent(time.Hour))}}, "nothing"},
 		"a receiver that is away is asked when its pause is over": {observation{deliveries: []notice.Delivery{waiting("n1", 0)}, notBefore: noon.Add(time.Minute)}, "wait 1m0s"},
 		"two notices have the receiver's pause between them":      {observation{rules: receiver.Rules{Pause: time.Second}, deliveries: []notice.Delivery{waiting("n1", 0), waiting("n2", 0, sent(400*time.Millisecond))}}, "wait 600ms"},
+
+		"a receiver that failed last is left alone": {observation{deliveries: []notice.Delivery{
+			waiting("n1", time.Hour, failed(1, 5*time.Second), alone(5*time.Second, false)), waiting("n2", 0),
+		}}, "wait 5s"},
+		"a receiver that has answered since is not": {observation{deliveries: []notice.Delivery{
+			waiting("n1", time.Hour, failed(1, 5*time.Second), alone(5*time.Second, false)), waiting("n2", 0, sent(time.Second)), waiting("n3", 0),
+		}}, "send n3"},
+		"a receiver that asked to wait gets nothing, and no test": {observation{deliveries: []notice.Delivery{
+			waiting("n1", time.Hour, sent(time.Hour), alone(time.Minute, true)), waiting("n2", 0, sent(time.Second)), waiting("n3", 0), waiting("t1", 0, isTest),
+		}}, "wait 1m0s"},
+		"a test that is asked to wait has all wait": {observation{deliveries: []notice.Delivery{
+			waiting("t1", time.Hour, isTest, failed(1, 0), with(notice.Refused), alone(time.Minute, true)), waiting("n1", 0),
+		}}, "wait 1m0s"},
+		"a receiver that asked to wait has nothing sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
+			waiting("n1", time.Hour, sent(time.Hour), alone(time.Minute, true)),
+		}}, "wait 1m0s"},
+		"a test is sent to a receiver that is away": {observation{deliveries: []notice.Delivery{
+			waiting("n1", time.Hour, failed(1, 5*time.Second), alone(5*time.Second, false)), waiting("t1", 0, isTest),
+		}, notBefore: noon.Add(time.Minute)}, "send t1"},
+		"a test has the receiver's pause before it": {observation{rules: receiver.Rules{Pause: time.Second}, deliveries: []notice.Delivery{
+			waiting("t1", 0, isTest), waiting("t0", 0, isTest, sent(400*time.Millisecond)),
+		}}, "wait 600ms"},
 
 		"a namespace that may not use the receiver is refused": {observation{rules: receiver.Rules{Namespaces: []string{"ops"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is refused: the settings do not let namespace perf use this receiver"},
 		"a small change is left out":                           {observation{rules: receiver.Rules{MinChange: 0.2}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: the change is smaller than the receiver's min_change"},
@@ -285,22 +312,30 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	}{
 		"an answer ends a notice":                     {nil, false, "sent after 0s, again false: ok"},
 		"a refusal ends a notice":                     {&receiver.RejectedError{Err: errors.New("no")}, false, "refused after 0s, again false: no"},
-		"a fault is tried again":                      {errors.New("away"), false, "waiting after 20s, again false: away"},
-		"a receiver is asked again when it says":      {&receiver.TemporaryError{Err: errors.New("busy"), After: time.Second}, false, "waiting after 1s, again false: busy"},
-		"a receiver that says nothing is away":        {&receiver.TemporaryError{Err: errors.New("busy")}, false, "waiting after 20s, again false: busy"},
-		"a notice without an answer may have arrived": {fmt.Errorf("%w: cut", receiver.ErrUnanswered), false, "waiting after 20s, again true: the notice may have arrived: cut"},
+		"a fault is tried again":                      {errors.New("away"), false, "waiting after 20s, alone for 10s, again false: away"},
+		"a receiver is asked again when it says":      {&receiver.TemporaryError{Err: errors.New("busy"), After: time.Second}, false, "waiting after 1s, alone for 1s as asked, again false: busy"},
+		"a receiver says to a test when":              {&receiver.TemporaryError{Err: errors.New("busy"), After: time.Second}, true, "refused after 0s, alone for 1s as asked, again false: busy"},
+		"a receiver that says nothing is away":        {&receiver.TemporaryError{Err: errors.New("busy")}, false, "waiting after 20s, alone for 10s, again false: busy"},
+		"a notice without an answer may have arrived": {fmt.Errorf("%w: cut", receiver.ErrUnanswered), false, "waiting after 20s, alone for 10s, again true: the notice may have arrived: cut"},
 		"a test is tried once":                        {errors.New("away"), true, "refused after 0s, again false: away"},
-		"answers are one line":                        {errors.New("a\nb\x00c"), false, "waiting after 20s, again false: a b c"},
+		"answers are one line":                        {errors.New("a\nb\x00c"), false, "waiting after 20s, alone for 10s, again false: a b c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := begun(waiting("n1", 0), noon.Add(-time.Second))
 			d.Attempts, d.Notice.Test = 3, tt.test
-			d, _ = answered(d, "", tt.err, noon)
-			wait := time.Duration(0)
+			d.Until, d.Asked = noon.Add(-time.Hour), true
+			d = answered(d, "", tt.err, 2, noon)
+			wait, left := time.Duration(0), ""
 			if !d.Next.IsZero() {
 				wait = d.Next.Sub(noon)
 			}
-			if got := fmt.Sprintf("%s after %s, again %t: %s", d.Status, wait, d.Notice.Again, d.Answer); got != tt.want || !d.Sending.IsZero() {
+			if !d.Until.IsZero() {
+				left = ", alone for " + d.Until.Sub(noon).String()
+			}
+			if d.Asked {
+				left += " as asked"
+			}
+			if got := fmt.Sprintf("%s after %s%s, again %t: %s", d.Status, wait, left, d.Notice.Again, d.Answer); got != tt.want || !d.Sending.IsZero() {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})

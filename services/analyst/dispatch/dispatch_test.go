@@ -280,6 +280,55 @@ func TestAReceiverThatIsAwayForDaysIsAskedForDaysAndLoggedOnce(t *testing.T) {
 	}
 }
 
+func TestAReceiverThatAsksToWaitIsLeftAloneAlsoByTheNextProcess(t *testing.T) {
+	busy := &receiver.TemporaryError{Err: errors.New("busy"), After: time.Hour}
+	for name, first := range map[string]func(s *sqlite.Store){
+		"a notice": func(s *sqlite.Store) { create(t, s, "am", "n0", start.Add(-time.Hour)) },
+		"a test": func(s *sqlite.Store) {
+			if err := notice.Enqueue(t.Context(), s, notice.NewTest("am", "perf", "ann", "k", start), start); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a notice that is sent again": func(s *sqlite.Store) {
+			create(t, s, "am", "n0", start.Add(-time.Hour))
+			for _, err := range []error{
+				change(t, s, store.KindDelivery, "am/n0", func(d *notice.Delivery) { d.Status, d.Attempts = notice.Sent, 1 }),
+				store.Create(t.Context(), s, store.KindIncident, "perf/of-n0", incident.Incident{ID: "of-n0", State: incident.Firing}),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now, asked := openStore(t), start, 0
+			to := &fakeReceiver{send: func(context.Context, notice.Notice) error { asked++; return busy }}
+			round := func() {
+				t.Helper()
+				all := []receiver.Channel{{Name: "am", Receiver: to, Rules: receiver.Rules{Repeat: time.Minute}}}
+				if _, err := dispatch.Over(all, s, func() time.Time { return now }, zap.NewNop()).Round(t.Context(), "am"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first(s)
+			round()
+			create(t, s, "am", "n1", start)
+			for range 10 {
+				now = now.Add(5 * time.Minute)
+				round()
+			}
+			if asked != 1 {
+				t.Errorf("it was asked %d times within the hour", asked)
+			}
+			now = now.Add(11 * time.Minute)
+			if round(); asked != 2 {
+				t.Errorf("it was asked %d times after the hour", asked)
+			}
+		})
+	}
+}
+
 func TestWhatARefusalMeansForTheOthers(t *testing.T) {
 	s := openStore(t)
 	to := &fakeReceiver{send: func(_ context.Context, n notice.Notice) error {

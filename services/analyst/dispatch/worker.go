@@ -279,7 +279,7 @@ func (w *worker) act(ctx context.Context, o *observation, versions map[string]in
 		return true, at, w.send(ctx, o, versions, *p.send)
 	}
 	for _, d := range p.repeat {
-		if err := w.repeat(ctx, d); err != nil {
+		if err := w.repeat(ctx, o, versions, d); err != nil {
 			return true, at, err
 		}
 	}
@@ -318,12 +318,14 @@ func (w *worker) send(ctx context.Context, o *observation, versions map[string]i
 		return err
 	}
 	answer, err := w.deliver(ctx, d.Notice)
-	next, wait := answered(d, answer, err, w.now())
+	next := answered(d, answer, err, w.failures+1, w.now())
 	switch {
 	case next.Status != notice.Waiting:
 		w.noteAnswer(next)
 	case ctx.Err() == nil:
-		w.noteFailure(err, wait)
+		w.noteFailure(err, next.Until)
+	case !next.Asked: // it is this process that ends
+		next.Until = time.Time{}
 	}
 	return w.record(ctx, o, versions, next)
 }
@@ -349,7 +351,7 @@ func (w *worker) record(ctx context.Context, o *observation, versions map[string
 }
 
 // repeat sends a notice again, with its incidents as they are now, unless all of them are over.
-func (w *worker) repeat(ctx context.Context, d notice.Delivery) error {
+func (w *worker) repeat(ctx context.Context, o *observation, versions map[string]int64, d notice.Delivery) error {
 	open, n := false, d.Notice
 	for k, i := range n.Incidents {
 		is, _, found, err := store.Find[incident.Incident](ctx, w.store, store.KindIncident, n.Namespace+"/"+i.ID)
@@ -365,22 +367,26 @@ func (w *worker) repeat(ctx context.Context, d notice.Delivery) error {
 	if !open {
 		return nil
 	}
-	if _, err := w.deliver(ctx, n); err != nil {
-		var wait time.Duration
-		if away, ok := errors.AsType[*receiver.TemporaryError](err); ok {
-			wait = away.After
-		}
-		w.noteFailure(err, wait)
+	_, err := w.deliver(ctx, n)
+	if err == nil {
+		w.noteSuccess()
 		return nil
 	}
-	w.noteSuccess()
-	return nil
+	wait := askedWait(err)
+	w.noteFailure(err, w.now().Add(pause(w.failures+1, wait)))
+	if wait == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(o.deliveries, func(is notice.Delivery) bool { return is.Notice.ID == d.Notice.ID })
+	is := o.deliveries[i]
+	is.Until, is.Asked = w.until, true
+	return w.replace(ctx, o, versions, is)
 }
 
-// noteFailure makes the receiver wait after a failure, and logs the first of a row.
-func (w *worker) noteFailure(err error, wait time.Duration) {
+// noteFailure leaves the receiver alone until a time after a failure, and logs the first of a row.
+func (w *worker) noteFailure(err error, until time.Time) {
 	w.failures++
-	w.until = w.now().Add(pause(w.failures, wait))
+	w.until = until
 	if w.failures == 1 {
 		w.log.Warn("the receiver did not take a notice, retrying", zap.Error(err))
 	}

@@ -46,6 +46,8 @@ type Delivery struct {
 	Attempts int
 	Answer   string    // what the place answered last, in one line
 	Next     time.Time // when it is tried again; zero unless Waiting
+	Until    time.Time `json:",omitzero"`  // after its last attempt, when the receiver gets something again; zero for at once
+	Asked    bool      `json:",omitempty"` // the receiver has asked to wait until then
 	Sending  time.Time // a send began then, and its answer is not known
 	Digest   string    // ID of the notice that sums it up; empty unless Summed
 	At       time.Time // of Status

@@ -14,7 +14,8 @@ import (
 // Receiver is a place that takes notices. One goroutine uses it at a time.
 type Receiver interface {
 	// Send sends the notice once, and returns what the place answered. The error is a *RejectedError if the place will never take the
-	// notice, a *TemporaryError if the place asks to wait, and wraps ErrUnanswered if the notice may have arrived although no answer came.
+	// notice, wraps a *TemporaryError if the place asks to wait, and ErrUnanswered if the notice may have arrived although no answer of
+	// it came: a proxy may ask to wait in its stead.
 	// After any error but a *RejectedError the same notice may be sent again. No error has a secret.
 	Send(ctx context.Context, n notice.Notice) (answer string, err error)
 }
@@ -48,6 +49,8 @@ func FromPost(err error) error {
 	var no *post.PermanentError
 	var away *post.TemporaryError
 	switch {
+	case errors.Is(err, post.ErrUnanswered) && errors.As(err, &away):
+		return &unansweredError{&TemporaryError{Err: err, After: away.After}}
 	case errors.Is(err, post.ErrUnanswered):
 		return &unansweredError{err}
 	case errors.As(err, &no):
