@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -58,6 +59,9 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 	}
 	receivers := func(i incident.Incident) []string { return a.receivers(a.namespace, owners[i.ID], i.Rule.Notify) }
 	next, notices := group.Decide(is, all, receivers, a.now().UTC())
+	if err := a.label(ctx, &next, notices); err != nil {
+		return err
+	}
 	if reflect.DeepEqual(before, next) {
 		return nil
 	}
@@ -75,12 +79,29 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 	return err
 }
 
-// enqueue has notices sent.
-func (a *analyst) enqueue(ctx context.Context, all []notice.Notice) (err error) {
-	for _, n := range all {
-		if n.Labels, err = a.labelsOf(ctx, n); err != nil {
-			return err
+// label gives the notices that follow from a group their labels, also in its outbox: a receiver such as GitHub has all notices of a group at
+// one commit, whichever run is the first of its incidents when another one is made.
+func (a *analyst) label(ctx context.Context, g *group.Group, all []notice.Notice) (err error) {
+	known := make(map[string]map[string]string)
+	maps.Copy(known, g.Labels)
+	for k, n := range all {
+		if known[n.Receiver] == nil {
+			if known[n.Receiver], err = a.labelsOf(ctx, n); err != nil {
+				return err
+			}
 		}
+		all[k].Labels, g.Outbox[k].Notice.Labels = known[n.Receiver], known[n.Receiver]
+	}
+	maps.DeleteFunc(known, func(_ string, labels map[string]string) bool { return labels == nil })
+	if len(known) > 0 {
+		g.Labels = known
+	}
+	return nil
+}
+
+// enqueue has notices sent.
+func (a *analyst) enqueue(ctx context.Context, all []notice.Notice) error {
+	for _, n := range all {
 		if err := notice.Enqueue(ctx, a.store, n, n.Made); err != nil {
 			return err
 		}

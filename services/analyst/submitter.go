@@ -78,7 +78,7 @@ func (a *analyst) firstRun(ctx context.Context, i incident.Incident) (store.Run,
 	return r, nil
 }
 
-// labelsOf returns the labels of a notice: those of the first run of its worst incident.
+// labelsOf returns the labels of the first notice of a group: those of the first run of its worst incident.
 func (a *analyst) labelsOf(ctx context.Context, n notice.Notice) (map[string]string, error) {
 	if len(n.Incidents) == 0 {
 		return nil, nil

@@ -127,3 +127,34 @@ func TestTheSubmitterOfWhatHasNoRunIsThatOfTheNewestRun(t *testing.T) {
 	}
 	want(t, "deliveries", []string{"to-bob firing waiting"}, w.deliveries())
 }
+
+func TestTheEndOfAnIncidentHasTheLabelsOfItsBeginning(t *testing.T) {
+	of := func(commit string, at time.Duration) func(*store.Run) {
+		return func(r *store.Run) {
+			r.Labels["commit"] = commit
+			if at > 0 {
+				r.Created = begin.Add(at)
+				r.Started, r.Ended = new(r.Created.Add(time.Second)), new(r.Created.Add(10*time.Second))
+			}
+		}
+	}
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		w.deliver(nil, w.put(descriptor(atOnce(tooSlow)), 120, of("good", 0)))
+		bad := w.put(descriptor(atOnce(tooSlow)), 90, of("bad", 0))
+		w.deliver(p, bad)
+		w.deliver(nil, bad)
+		w.deliver(nil, w.put(descriptor(atOnce(tooSlow)), 89, of("late", 12*time.Hour))) // the first bad run is another one now
+		for i, rate := range []float64{120, 121, 122} {
+			w.deliver(nil, w.put(descriptor(atOnce(tooSlow)), rate, of("mend", time.Duration(30+i)*time.Hour)))
+		}
+		var got []string
+		for _, d := range docs[notice.Delivery](w, store.KindDelivery) {
+			got = append(got, fmt.Sprintf("%s %s of %s since %s", d.Notice.Receiver, d.Notice.Became, d.Notice.Labels["commit"], d.Notice.Incidents[0].FirstBad.Run))
+		}
+		slices.Sort(got)
+		want(t, p.String(), []string{
+			"ops firing of bad since r02", "ops resolved of bad since r03", "perf firing of bad since r02", "perf resolved of bad since r03",
+		}, got)
+	}
+}

@@ -18,7 +18,7 @@ type Notice struct {
 	Incidents []incident.Incident // worst first, ten at most
 	Ends      []End               `json:",omitempty"` // of runs and sets: one, or several in a digest, ten at most
 	More      int                 // how many more incidents and ends there are
-	Labels    map[string]string   `json:",omitempty"` // commit, repository and pull_request of the run that it is about: see labels.go
+	Labels    map[string]string   `json:",omitempty"` // commit, repository and pull_request of the run that First is about: see labels.go
 	First     string              // ID of the first notice of the same group to this receiver; ID for that one itself
 	Digest    []string            // IDs of the notices that this one sums up, because the receiver is over its rate; empty for others
 	Test      bool                // marked as a test

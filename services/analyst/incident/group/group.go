@@ -29,6 +29,9 @@ type Group struct {
 	// that is not there has heard of all.
 	Tasks map[string][]string `json:",omitempty"`
 
+	// Labels are those of the first notice of each receiver that had any: all later ones have them too.
+	Labels map[string]map[string]string `json:",omitempty"`
+
 	// Update is when a receiver is to hear of a task that it has not heard of; zero for none.
 	Update time.Time `json:",omitzero"`
 
