@@ -36,7 +36,7 @@ func endNotified(r store.Run, p store.PointRun, now time.Time) *descriptors.Desc
 // endOf returns the end of a run, for notices.
 func endOf(r store.Run, p store.RunPoints, d *descriptors.Descriptor) notice.End {
 	e := notice.End{
-		ID: r.ID, Name: r.Name, Namespace: r.Namespace, Task: r.Labels[store.LabelTask], Owner: r.Owner, Labels: notice.LabelsOf(r.Labels),
+		ID: r.ID, Name: r.Name, Namespace: r.Namespace, Task: r.Labels[store.LabelTask], Owner: r.Owner, Labels: r.Labels,
 		Outcome: r.Outcome, Reason: r.Reason,
 		Message: r.Message, Submitted: r.Created, Ended: *r.Ended, Incomplete: !p.Complete,
 	}

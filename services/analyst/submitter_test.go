@@ -158,3 +158,15 @@ func TestTheEndOfAnIncidentHasTheLabelsOfItsBeginning(t *testing.T) {
 		}, got)
 	}
 }
+
+func TestTheEndOfARunHasItsLabels(t *testing.T) {
+	w := newFixture(t)
+	w.deliver(nil, w.put(notifying(`"perf"`), 100, func(r *store.Run) { r.Labels["team"], r.Labels["commit"] = "a", "c0ffee" }))
+	for _, d := range docs[notice.Delivery](w, store.KindDelivery) {
+		of, at := d.Notice.Ends[0].Labels, d.Notice.Labels
+		if of["team"] != "a" || of[store.LabelTask] != "rates" || len(at) != 1 || at["commit"] != "c0ffee" {
+			t.Errorf("the end has labels %v, its notice %v", of, at)
+		}
+	}
+	want(t, "ends", []string{"perf: r01 succeeded rate=100 run.duration=9 run.queued=1"}, w.ends())
+}

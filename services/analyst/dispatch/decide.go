@@ -225,29 +225,38 @@ func (o observation) small(n notice.Notice) bool {
 
 // muted reports whether the tasks of all incidents and ends of a notice are muted.
 func (o observation) muted(n notice.Notice) bool {
-	tasks := tasksOf(n)
-	return len(tasks) > 0 && !slices.ContainsFunc(tasks, func(task string) bool {
-		return !slices.ContainsFunc(o.mutes, func(m incident.Mute) bool { return o.matches(m, n.Namespace, task) })
+	subjects := subjectsOf(n)
+	return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s subject) bool {
+		return !slices.ContainsFunc(o.mutes, func(m incident.Mute) bool { return o.matches(m, n.Namespace, s) })
 	})
 }
 
-// tasksOf returns the task of each incident and end of a notice.
-func tasksOf(n notice.Notice) (tasks []string) {
-	for _, i := range n.Incidents {
-		tasks = append(tasks, i.Rule.Task)
-	}
-	for _, e := range n.Ends {
-		tasks = append(tasks, e.Task)
-	}
-	return tasks
+// subject is a task that a notice is about.
+type subject struct {
+	task   string
+	labels map[string]string // of the run whose end it is; nil stands for those of the task's newest run
 }
 
-// matches reports whether a mute is for the incidents of a task now.
-func (o observation) matches(m incident.Mute, namespace, task string) bool {
-	if m.Namespace != namespace || m.Task != "" && m.Task != task || o.now.Before(m.Since) || !o.now.Before(m.Until) {
+// subjectsOf returns the task of each incident and end of a notice.
+func subjectsOf(n notice.Notice) (all []subject) {
+	for _, i := range n.Incidents {
+		all = append(all, subject{task: i.Rule.Task})
+	}
+	for _, e := range n.Ends {
+		all = append(all, subject{e.Task, e.Labels})
+	}
+	return all
+}
+
+// matches reports whether a mute is for a task now.
+func (o observation) matches(m incident.Mute, namespace string, s subject) bool {
+	if m.Namespace != namespace || m.Task != "" && m.Task != s.task || o.now.Before(m.Since) || !o.now.Before(m.Until) {
 		return false
 	}
-	labels := o.labels[namespace+"/"+task]
+	labels := s.labels
+	if labels == nil {
+		labels = o.labels[namespace+"/"+s.task]
+	}
 	for name, value := range m.Labels {
 		if got, ok := labels[name]; !ok || got != value {
 			return false

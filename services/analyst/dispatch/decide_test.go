@@ -209,8 +209,16 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"a mute by labels needs all of them":             {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "b"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "send n1"},
 		"a mute by labels is by those of the newest run": {observation{mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "a", "x": "y"}}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
 
-		"the end of a run is sent":                           {observation{rules: receiver.Rules{MinChange: 0.2, SkipResolved: true}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "send n1"},
-		"the end of a run of a muted task is muted":          {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "n1 is muted: muted"},
+		"the end of a run is sent":                  {observation{rules: receiver.Rules{MinChange: 0.2, SkipResolved: true}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "send n1"},
+		"the end of a run of a muted task is muted": {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0, ended)}}, "n1 is muted: muted"},
+		"an end is muted by the labels of its run": {observation{
+			mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "b"}},
+			deliveries: []notice.Delivery{waiting("n1", 0, ended, func(d *notice.Delivery) { d.Notice.Ends[0].Labels = map[string]string{"team": "a"} })},
+		}, "n1 is muted: muted"},
+		"an end is muted by no labels of another run": {observation{
+			mutes: []incident.Mute{labelled}, labels: map[string]map[string]string{"perf/sums": {"team": "a"}},
+			deliveries: []notice.Delivery{waiting("n1", 0, ended, func(d *notice.Delivery) { d.Notice.Ends[0].Labels = map[string]string{"team": "b"} })},
+		}, "send n1"},
 		"ends are left out where incidents alone are wanted": {observation{rules: receiver.Rules{SkipEnds: true}, deliveries: []notice.Delivery{waiting("n1", 0, ended), waiting("n2", 0)}}, "n1 is muted: this receiver gets no ends of runs"},
 		"an end of a set waits for an earlier end of the set that is to be sent again": {observation{deliveries: []notice.Delivery{
 			waiting("n1", time.Hour, ended, endOf("s"), failed(1, time.Minute)), waiting("n2", 0, ended, endOf("s")),

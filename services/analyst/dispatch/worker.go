@@ -235,14 +235,14 @@ func (w *worker) readLabels(ctx context.Context, o observation) error {
 		if d.Status != notice.Waiting || !labelled[d.Notice.Namespace] {
 			continue
 		}
-		for _, task := range tasksOf(d.Notice) {
-			name := d.Notice.Namespace + "/" + task
-			if _, ok := o.labels[name]; ok {
+		for _, s := range subjectsOf(d.Notice) {
+			name := d.Notice.Namespace + "/" + s.task
+			if _, ok := o.labels[name]; ok || s.labels != nil {
 				continue
 			}
 			set, _, _, err := store.Find[incident.RuleSet](ctx, w.store, store.KindRuleSet, name)
 			if err != nil {
-				return fmt.Errorf("read the labels of task %q: %w", task, err)
+				return fmt.Errorf("read the labels of task %q: %w", s.task, err)
 			}
 			o.labels[name] = set.Labels
 		}

@@ -217,7 +217,7 @@ type Mute struct {
 	ID        string
 	Namespace string
 	Task      string            // empty means all
-	Labels    map[string]string // of the task's newest run; all must match
+	Labels    map[string]string // of the task's newest run, or of the run whose end it is; all must match
 	By        string
 	Reason    string
 	Since     time.Time

@@ -19,7 +19,7 @@ type End struct {
 	Namespace string
 	Task      string
 	Owner     string
-	Labels    map[string]string `json:",omitempty"` // those of LabelsOf
+	Labels    map[string]string `json:",omitempty"` // of the run, or of the set
 	Outcome   event.Outcome
 	Reason    event.Reason // of a failed run
 	Message   string       // why it did not succeed
@@ -56,6 +56,6 @@ func NewEnd(receiver string, e End) Notice {
 	id := incident.ID(parts...)
 	return Notice{
 		ID: id, Receiver: receiver, Namespace: e.Namespace, Became: Ended, Ends: []End{e},
-		Labels: e.Labels, First: id, Made: e.Ended,
+		Labels: LabelsOf(e.Labels), First: id, Made: e.Ended,
 	}
 }

@@ -392,7 +392,7 @@ func endOf(s Set) notice.End {
 		message = "the first failure is in cell " + s.Failures[0].Cell + ": " + s.Failures[0].Message
 	}
 	return notice.End{
-		ID: s.ID, Name: s.Name, Namespace: s.Namespace, Task: s.Labels[store.LabelTask], Owner: s.Owner, Labels: notice.LabelsOf(s.Labels),
+		ID: s.ID, Name: s.Name, Namespace: s.Namespace, Task: s.Labels[store.LabelTask], Owner: s.Owner, Labels: s.Labels,
 		Outcome: s.Outcome, Message: message,
 		Submitted: s.Created, Ended: s.Updated, Set: true, Resumes: s.Resumes,
 		Runs: notice.Counts{Succeeded: s.Counts.Succeeded, Failed: s.Counts.Failed, Canceled: s.Counts.Canceled},
