@@ -122,9 +122,9 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 	}
 	next := state
 	next.Rule, next.Series, next.Fault, next.Notes = t.rule.ID, t.series, fault, out.Notes
+	next.Incidents = retained(state, had, out.Incidents, oldest(in))
 	if len(out.Incidents) > 0 {
 		next = next.written(a.writer)
-		next.Incidents = retained(had, out.Incidents, oldest(in))
 	}
 	if !next.equal(state) {
 		a.logFault(t, state, next)

@@ -207,11 +207,12 @@ func (s firings) allowance(runs []store.Run) time.Duration {
 // latest returns the latest of times.
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// retained returns the IDs of a state after a decision: those of open incidents, of ones that ended among the points, and of new ones, in
-// order.
-func retained(had []versioned, written []incident.Incident, oldest time.Time) []string {
-	var ids []string
+// retained returns the IDs of a state after a decision, in order: those of open incidents, of ones that ended among the points, and of new
+// ones. Of a pending state, those that are not stored are kept, too: another analysis may be about to store them.
+func retained(state ruleState, had []versioned, written []incident.Incident, oldest time.Time) []string {
+	var ids, stored []string
 	for _, i := range had {
+		stored = append(stored, i.ID)
 		if !i.State.Over() || !began(i.Incident).Before(oldest) {
 			ids = append(ids, i.ID)
 		}
@@ -219,8 +220,12 @@ func retained(had []versioned, written []incident.Incident, oldest time.Time) []
 	for _, i := range written {
 		ids = append(ids, i.ID)
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
+	for _, id := range state.Incidents {
+		if state.Pending && !slices.Contains(stored, id) {
+			ids = append(ids, id)
+		}
+	}
+	return union(ids, nil)
 }
 
 // began returns the time of the first bad point of an incident, or when it was opened.

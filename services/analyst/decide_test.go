@@ -220,8 +220,12 @@ func TestWhichIncidentsARuleKeepsInASeries(t *testing.T) {
 		return versioned{Incident: incident.Incident{ID: id, State: state, Opened: midnight.Add(time.Duration(hour) * time.Hour)}}
 	}
 	had := []versioned{of("open", incident.Firing, -9), of("ended", incident.Resolved, 1), of("outlived", incident.Resolved, -1)}
-	if diff := cmp.Diff([]string{"ended", "new", "open"}, retained(had, []incident.Incident{{ID: "new"}, {ID: "open"}}, midnight)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	is := ruleState{Incidents: []string{"ended", "open", "outlived", "unstored"}}
+	for pending, want := range map[bool][]string{false: {"ended", "new", "open"}, true: {"ended", "new", "open", "unstored"}} {
+		is.Pending = pending
+		if diff := cmp.Diff(want, retained(is, had, []incident.Incident{{ID: "new"}, {ID: "open"}}, midnight)); diff != "" {
+			t.Errorf("pending %t (-want +got):\n%s", pending, diff)
+		}
 	}
 }
 

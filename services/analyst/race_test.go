@@ -353,6 +353,27 @@ func TestAnAlarmThatIsRemovedAmidAnAnalysisLeavesNoOpenIncident(t *testing.T) {
 	}
 }
 
+func TestAnIncidentThatAnotherAnalysisIsAboutToStoreStaysInTheState(t *testing.T) {
+	for p := range crashtest.Overtaken() {
+		w := newFixture(t)
+		good := w.put(descriptor(atOnce(tooSlow)), 120)
+		w.deliver(nil, good)
+		bad := w.put(descriptor(atOnce(tooSlow)), 90)
+		hidden := func() bool { return len(w.incidents()) == 0 }
+		p.OvertakeWith(func() {
+			if err := w.handle(w.deps(lateStore{w.store, []string{bad.Run}, hidden}), good); err != nil {
+				t.Fatal(err)
+			}
+		})
+		w.deliver(p, bad)
+		for key, s := range docs[struct{ Incidents []string }](w, store.KindRuleState) {
+			if len(s.Incidents) != 1 {
+				t.Errorf("the analyst %s: state %s has the incidents %q", p, key, s.Incidents)
+			}
+		}
+	}
+}
+
 // staleRules is a store whose list of rules is that of an earlier time.
 type staleRules struct {
 	analyst.Store

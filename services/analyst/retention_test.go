@@ -7,6 +7,7 @@ import (
 	"github.com/benchmark-ai/bai/services/analyst"
 	"github.com/benchmark-ai/bai/services/analyst/incident"
 	"github.com/benchmark-ai/bai/services/analyst/incident/group"
+	"github.com/benchmark-ai/bai/services/analyst/incident/rule"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -58,6 +59,21 @@ func TestIncidentsStayAsLongAsTheirRuleLooksAtTheirPoints(t *testing.T) {
 	w.now = w.now.Add(1000 * day)
 	w.tick()
 	if got := w.kept(); got != [3]int{1, 1, 1} {
+		t.Errorf("%v are kept", got)
+	}
+}
+
+func TestIncidentsAreForgottenOnceTheirAlarmLooksAtLaterRunsAlone(t *testing.T) {
+	w := newFixture(t)
+	for _, rate := range []float64{120, 90, 91, 120, 121, 122} {
+		w.deliver(nil, w.put(descriptor(tooSlow), rate))
+	}
+	last := w.put(descriptor(tooSlow), 120)
+	w.history(last.Run, rule.MaxPoints, 1, 120, 121)
+	w.deliver(nil, w.put(descriptor(tooSlow), 120))
+	w.now = w.now.Add(91 * day)
+	w.tick()
+	if got := w.kept(); got != [3]int{} {
 		t.Errorf("%v are kept", got)
 	}
 }
