@@ -17,7 +17,8 @@ import (
 // forgetEvery is how often old incidents are looked for.
 const forgetEvery = 24 * time.Hour
 
-// forget deletes the incidents that nobody looks at any more, with their groups and acknowledgements, once a day. A group is deleted after
+// forget deletes the incidents that nobody looks at any more, with their groups and acknowledgements, and then the states of rules that are
+// gone, once a day. A group is deleted after
 // its members, so that a kill leaves nothing that is not found again.
 func (t *ticker) forget(ctx context.Context) error {
 	if t.now().Before(t.forgot.Add(forgetEvery)) {
@@ -42,11 +43,48 @@ func (t *ticker) forget(ctx context.Context) error {
 			return fmt.Errorf("forget the incidents of group %s: %w", d.Key, err)
 		}
 	}
+	if err := t.forgetStates(ctx); err != nil {
+		return err
+	}
 	if err := t.completeIndex(ctx); err != nil {
 		return err
 	}
 	t.forgot = t.now()
 	return nil
+}
+
+// forgetStates deletes the states of rules that their tasks do not have any more, once none of their incidents is stored. Such a state says
+// nothing, so that of a rule that the list of rules lacks is no loss.
+func (t *ticker) forgetStates(ctx context.Context) error {
+	rules := make(map[string]incident.RuleSet)
+	for d, err := range store.All[incident.RuleSet](ctx, t.store, store.KindRuleSet, "") {
+		if err != nil && d.Key == "" {
+			return err
+		}
+		rules[d.Key] = d.Value
+	}
+	for d, err := range store.All[ruleState](ctx, t.store, store.KindRuleState, "") {
+		if err != nil && d.Key == "" {
+			return err
+		}
+		series := d.Value.Series
+		if err != nil || d.Value.Pending || rules[ruleSetKey(series.Namespace, series.Task)].Has(d.Value.Rule) {
+			continue
+		}
+		if err := t.forgetState(ctx, d); err != nil && !errors.Is(err, store.ErrConflict) && !damaged(err) {
+			return fmt.Errorf("forget the state %s of a rule: %w", d.Key, err)
+		}
+	}
+	return nil
+}
+
+// forgetState deletes a state if none of its incidents is stored.
+func (t *ticker) forgetState(ctx context.Context, d store.Document[ruleState]) error {
+	stored, err := t.incidentsOf(ctx, d.Value.Series.Namespace, d.Value.Incidents)
+	if err != nil || len(stored) > 0 {
+		return err
+	}
+	return t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindRuleState, Key: d.Key, Version: d.Version})
 }
 
 // forgetGroup deletes a group if all of its incidents are to be forgotten.

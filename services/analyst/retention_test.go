@@ -51,6 +51,9 @@ func TestIncidentsOfARuleThatIsGoneAreForgottenAfterThreeMonths(t *testing.T) {
 	if got := w.kept(); got != [3]int{} {
 		t.Errorf("after 91 days %v are kept", got)
 	}
+	if n := len(docs[any](w, store.KindRuleState)); n != 0 {
+		t.Errorf("%d states are kept", n)
+	}
 }
 
 func TestIncidentsStayAsLongAsTheirRuleLooksAtTheirPoints(t *testing.T) {
@@ -58,7 +61,7 @@ func TestIncidentsStayAsLongAsTheirRuleLooksAtTheirPoints(t *testing.T) {
 	w.endOne(tooSlow)
 	w.now = w.now.Add(1000 * day)
 	w.tick()
-	if got := w.kept(); got != [3]int{1, 1, 1} {
+	if got := w.kept(); got != [3]int{1, 1, 1} || len(docs[any](w, store.KindRuleState)) != 1 {
 		t.Errorf("%v are kept", got)
 	}
 }
