@@ -79,8 +79,8 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 	return err
 }
 
-// label gives the notices that follow from a group their labels, also in its outbox: a receiver such as GitHub has all notices of a group at
-// one commit, whichever run is the first of its incidents when another one is made.
+// label gives the notices that follow from a group their labels, also in its outbox: a receiver such as GitHub has all notices of a group
+// at one commit, whichever run is the first of its incidents when another one is made.
 func (a *analyst) label(ctx context.Context, g *group.Group, all []notice.Notice) (err error) {
 	known := make(map[string]map[string]string)
 	maps.Copy(known, g.Labels)

@@ -99,8 +99,8 @@ func (t *ticker) reviewOne(ctx context.Context, i incident.Incident, todo *taskR
 	return t.updateGroup(ctx, i)
 }
 
-// orphaned reports whether an incident is open although its task does not have its rule any more: an analysis that had read the rules before
-// has opened it since these were replaced.
+// orphaned reports whether an incident is open although its task does not have its rule any more: an analysis that had read the rules
+// before has opened it since these were replaced.
 func (t *ticker) orphaned(ctx context.Context, i incident.Incident, todo *taskReview) (bool, error) {
 	if i.State.Over() {
 		return false, nil
@@ -109,7 +109,7 @@ func (t *ticker) orphaned(ctx context.Context, i incident.Incident, todo *taskRe
 		rules, _, _, err := store.Find[incident.RuleSet](ctx, t.store, store.KindRuleSet, ruleSetKey(todo.namespace, todo.task))
 		switch {
 		case err != nil && damaged(err):
-			return false, nil //nolint:nilerr // missing logs it
+			return false, nil // missing logs it
 		case err != nil:
 			return false, err
 		}

@@ -192,8 +192,8 @@ func (o observation) settle(waiting []notice.Delivery) (settled []notice.Deliver
 	return settled
 }
 
-// verdict returns Waiting for a notice that is to be sent, else why it is not. Unheard says that it is the end of what the receiver has heard
-// nothing of.
+// verdict returns Waiting for a notice that is to be sent, else why it is not. Unheard says that it is the end of what the receiver has
+// heard nothing of.
 func (o observation) verdict(n notice.Notice, unheard bool) (notice.Status, string) {
 	ends := isEnd(n)
 	switch {
@@ -265,8 +265,8 @@ func (o observation) matches(m incident.Mute, namespace string, s subject) bool 
 	return true
 }
 
-// repeats returns the notices that are sent again now, one for each group, with all incidents of it that the receiver has heard of since the
-// group's last end, and when the next is.
+// repeats returns the notices that are sent again now, one for each group, with all incidents of it that the receiver has heard of since
+// the group's last end, and when the next is.
 func (o observation) repeats() (now []notice.Delivery, at time.Time) {
 	if o.rules.Repeat == 0 {
 		return nil, time.Time{}

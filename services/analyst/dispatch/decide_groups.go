@@ -132,26 +132,33 @@ func (o observation) firstOfGroups(waiting []notice.Delivery) map[string]string 
 // old returns the notices whose documents are deleted: those that ended long ago, and are not sent again. One that is later than another of
 // its group stays as long as that one: it may say that this one has ended.
 func (o observation) old() (old []notice.Delivery) {
-	ended := func(d notice.Delivery) bool { return d.Status != notice.Waiting && o.now.Sub(d.At) > keepFor }
 	h := o.history()
 	for _, key := range slices.Sorted(maps.Keys(h.groups)) {
-		repeated := map[string]bool{}
+		stays := func(d notice.Delivery) bool { return !o.ended(d) }
 		if o.rules.Repeat > 0 {
-			for _, d := range h.open(key) {
-				repeated[d.Notice.ID] = true
-			}
+			open := h.open(key)
+			stays = func(d notice.Delivery) bool { return !o.ended(d) || slices.ContainsFunc(open, is(d)) }
 		}
-		for _, d := range h.groups[key] {
-			if !ended(d) || repeated[d.Notice.ID] {
-				break
-			}
-			old = append(old, d)
+		group := h.groups[key]
+		if at := slices.IndexFunc(group, stays); at >= 0 {
+			group = group[:at]
 		}
+		old = append(old, group...)
 	}
 	for _, d := range o.deliveries {
-		if (d.Notice.Test || isDigest(d)) && ended(d) {
+		if (d.Notice.Test || isDigest(d)) && o.ended(d) {
 			old = append(old, d)
 		}
 	}
 	return old
+}
+
+// ended reports whether a notice ended long ago.
+func (o observation) ended(d notice.Delivery) bool {
+	return d.Status != notice.Waiting && o.now.Sub(d.At) > keepFor
+}
+
+// is returns whether a delivery is that of the same notice as another.
+func is(one notice.Delivery) func(notice.Delivery) bool {
+	return func(d notice.Delivery) bool { return d.Notice.ID == one.Notice.ID }
 }

@@ -45,15 +45,11 @@ func resolved(first string) func(*notice.Delivery) {
 	}
 }
 
-// ofGroup puts a notice into the group of another one.
-func ofGroup(first string) func(*notice.Delivery) {
-	return func(d *notice.Delivery) { d.Notice.First, d.Notice.Group = first, first }
-}
+// joins puts a notice into the group of n1.
+func joins(d *notice.Delivery) { d.Notice.First, d.Notice.Group = "n1", "n1" }
 
-// summed puts a notice into a digest.
-func summed(digest string) func(*notice.Delivery) {
-	return func(d *notice.Delivery) { d.Status, d.Digest = notice.Summed, digest }
-}
+// summed puts a notice into the digest d1.
+func summed(d *notice.Delivery) { d.Status, d.Digest = notice.Summed, "d1" }
 
 // digest makes a notice one that sums up others.
 func digest(of ...string) func(*notice.Delivery) {
@@ -173,35 +169,35 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"an end is left out whose beginning was muted":         {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, with(notice.Muted)), waiting("n2", 0, resolved("n1"))}}, "n2 is muted: the receiver has not heard of the beginning"},
 		"an end is left out whose beginning was refused":       {observation{deliveries: []notice.Delivery{waiting("n1", time.Hour, with(notice.Refused)), waiting("n2", 0, resolved("n1"))}}, "n2 is muted: the receiver has not heard of the beginning"},
 		"an end is sent after an update that was": {observation{deliveries: []notice.Delivery{
-			waiting("n1", 3*time.Hour, with(notice.Muted)), waiting("n2", 2*time.Hour, ofGroup("n1"), sent(time.Hour)), waiting("n3", 0, resolved("n1")),
+			waiting("n1", 3*time.Hour, with(notice.Muted)), waiting("n2", 2*time.Hour, joins, sent(time.Hour)), waiting("n3", 0, resolved("n1")),
 		}}, "send n3"},
 		"an end is sent although an update before it was muted": {observation{deliveries: []notice.Delivery{
-			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, ofGroup("n1"), with(notice.Muted)), waiting("n3", 0, resolved("n1")),
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, joins, with(notice.Muted)), waiting("n3", 0, resolved("n1")),
 		}}, "send n3"},
 		"an end is that of the last beginning": {observation{deliveries: []notice.Delivery{
 			waiting("n1", 4*time.Hour, with(notice.Muted)), waiting("n2", 3*time.Hour, resolved("n1"), with(notice.Muted)),
-			waiting("n3", 2*time.Hour, ofGroup("n1"), sent(time.Hour)), waiting("n4", 0, resolved("n1")),
+			waiting("n3", 2*time.Hour, joins, sent(time.Hour)), waiting("n4", 0, resolved("n1")),
 		}}, "send n4"},
 		"an end is left out whose last beginning was muted": {observation{deliveries: []notice.Delivery{
 			waiting("n1", 4*time.Hour, sent(4*time.Hour)), waiting("n2", 3*time.Hour, resolved("n1"), sent(3*time.Hour)),
-			waiting("n3", 2*time.Hour, ofGroup("n1"), with(notice.Muted)), waiting("n4", 0, resolved("n1")),
+			waiting("n3", 2*time.Hour, joins, with(notice.Muted)), waiting("n4", 0, resolved("n1")),
 		}}, "n4 is muted: the receiver has not heard of the beginning"},
 		"an end is sent to a receiver that has not heard of the one before it": {observation{deliveries: []notice.Delivery{
 			waiting("n1", 4*time.Hour, sent(4*time.Hour)), waiting("n2", 3*time.Hour, resolved("n1"), with(notice.Muted)),
-			waiting("n3", 2*time.Hour, ofGroup("n1"), with(notice.Muted)), waiting("n4", 0, resolved("n1")),
+			waiting("n3", 2*time.Hour, joins, with(notice.Muted)), waiting("n4", 0, resolved("n1")),
 		}}, "send n4"},
 		"an end is sent after a digest that had the beginning": {observation{deliveries: []notice.Delivery{
-			waiting("n1", 4*time.Hour, summed("d1")), waiting("d1", 3*time.Hour, digest("n1"), sent(3*time.Hour)), waiting("n2", 0, resolved("n1")),
+			waiting("n1", 4*time.Hour, summed), waiting("d1", 3*time.Hour, digest("n1"), sent(3*time.Hour)), waiting("n2", 0, resolved("n1")),
 		}}, "send n2"},
 		"an end is left out whose beginning was in a digest that was refused": {observation{deliveries: []notice.Delivery{
-			waiting("n1", 4*time.Hour, summed("d1")), waiting("d1", 3*time.Hour, digest("n1"), with(notice.Refused)), waiting("n2", 0, resolved("n1")),
+			waiting("n1", 4*time.Hour, summed), waiting("d1", 3*time.Hour, digest("n1"), with(notice.Refused)), waiting("n2", 0, resolved("n1")),
 		}}, "n2 is muted: the receiver has not heard of the beginning"},
 		"an end is sent whose beginning is not known any more": {observation{deliveries: []notice.Delivery{waiting("n2", 0, resolved("n1"))}}, "send n2"},
 		"an end waits for its beginning in a digest": {observation{deliveries: []notice.Delivery{
-			waiting("n1", 4*time.Hour, summed("d1")), waiting("d1", 3*time.Hour, digest("n1"), failed(3, time.Second)), waiting("n2", 0, resolved("n1")),
+			waiting("n1", 4*time.Hour, summed), waiting("d1", 3*time.Hour, digest("n1"), failed(3, time.Second)), waiting("n2", 0, resolved("n1")),
 		}}, "wait 1s"},
 		"a beginning that failed is sent before a digest with its end": {observation{deliveries: []notice.Delivery{
-			waiting("n1", 4*time.Hour, failed(3, time.Second)), waiting("n2", 4*time.Hour-1, resolved("n1"), summed("d1")), waiting("d1", 3*time.Hour, digest("n2")),
+			waiting("n1", 4*time.Hour, failed(3, time.Second)), waiting("n2", 4*time.Hour-1, resolved("n1"), summed), waiting("d1", 3*time.Hour, digest("n2")),
 		}}, "wait 1s"},
 		"a notice of a muted task is muted":              {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0)}}, "n1 is muted: muted"},
 		"a mute that is over mutes nothing":              {observation{mutes: []incident.Mute{mute}, deliveries: []notice.Delivery{waiting("n1", 0)}, now: noon.Add(time.Hour)}, "send n1"},
@@ -256,19 +252,19 @@ func TestWhatIsDoneNextForAReceiver(t *testing.T) {
 		"one that waits is never forgotten":         {observation{deliveries: []notice.Delivery{waiting("n1", 91*24*time.Hour)}}, "send n1"},
 		"one that is sent again is not forgotten":   {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{waiting("n1", 0, sent(91*24*time.Hour))}}, "repeat n1"},
 		"all incidents of a group that the receiver has heard of are sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
-			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, ofGroup("n1"), sent(2*time.Hour)), waiting("n3", time.Hour, ofGroup("n1"), with(notice.Muted)),
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, joins, sent(2*time.Hour)), waiting("n3", time.Hour, joins, with(notice.Muted)),
 		}}, "repeat n2, of n2, of n1"},
 		"incidents of before the last end are not sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
-			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, resolved("n1"), sent(2*time.Hour)), waiting("n3", time.Hour, ofGroup("n1"), sent(time.Hour)),
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", 2*time.Hour, resolved("n1"), sent(2*time.Hour)), waiting("n3", time.Hour, joins, sent(time.Hour)),
 		}}, "repeat n3"},
 		"those of a digest are sent again once it is sent": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
-			waiting("n1", 3*time.Hour, summed("d1")), waiting("d1", 2*time.Hour, digest("n1"), sent(2*time.Hour)),
+			waiting("n1", 3*time.Hour, summed), waiting("d1", 2*time.Hour, digest("n1"), sent(2*time.Hour)),
 		}}, "repeat n1"},
 		"those of a digest that waits are not": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
-			waiting("n1", 3*time.Hour, summed("d1")), waiting("d1", 2*time.Hour, digest("n1"), failed(1, time.Hour)),
+			waiting("n1", 3*time.Hour, summed), waiting("d1", 2*time.Hour, digest("n1"), failed(1, time.Hour)),
 		}}, "wait 1h0m0s"},
 		"what is sent goes on being sent again while a later notice waits": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
-			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", time.Hour, ofGroup("n1"), failed(1, time.Hour)),
+			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", time.Hour, joins, failed(1, time.Hour)),
 		}}, "repeat n1"},
 		"one whose end was muted is not sent again": {observation{rules: receiver.Rules{Repeat: time.Minute}, deliveries: []notice.Delivery{
 			waiting("n1", 3*time.Hour, sent(3*time.Hour)), waiting("n2", time.Hour, resolved("n1"), with(notice.Muted)),

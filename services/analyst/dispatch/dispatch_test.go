@@ -280,6 +280,21 @@ func TestAReceiverThatIsAwayForDaysIsAskedForDaysAndLoggedOnce(t *testing.T) {
 	}
 }
 
+// createSent stores a notice that was sent, and its incident, which goes on.
+func createSent(t *testing.T, docs store.Docs, to, id string, made time.Time) {
+	t.Helper()
+	create(t, docs, to, id, made)
+	change(t, docs, store.KindDelivery, to+"/"+id, func(d *notice.Delivery) { d.Status, d.Attempts = notice.Sent, 1 })
+	for _, err := range []error{
+		docs.DeleteDoc(t.Context(), store.Doc{Kind: store.KindUnsentNotice, Key: to + "/" + id}),
+		store.Create(t.Context(), docs, store.KindIncident, "perf/of-"+id, incident.Incident{ID: "of-" + id, State: incident.Firing}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAReceiverThatAsksToWaitIsLeftAloneAlsoByTheNextProcess(t *testing.T) {
 	busy := &receiver.TemporaryError{Err: errors.New("busy"), After: time.Hour}
 	for name, first := range map[string]func(s *sqlite.Store){
@@ -289,17 +304,7 @@ func TestAReceiverThatAsksToWaitIsLeftAloneAlsoByTheNextProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"a notice that is sent again": func(s *sqlite.Store) {
-			create(t, s, "am", "n0", start.Add(-time.Hour))
-			for _, err := range []error{
-				change(t, s, store.KindDelivery, "am/n0", func(d *notice.Delivery) { d.Status, d.Attempts = notice.Sent, 1 }),
-				store.Create(t.Context(), s, store.KindIncident, "perf/of-n0", incident.Incident{ID: "of-n0", State: incident.Firing}),
-			} {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-		},
+		"a notice that is sent again": func(s *sqlite.Store) { createSent(t, s, "am", "n0", start.Add(-time.Hour)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, now, asked := openStore(t), start, 0
@@ -540,19 +545,10 @@ func TestAProcessThatGetsALeaseBackRepeatsWhatAnotherHasSent(t *testing.T) {
 		s, to := storetest.NewMemory(), &fakeReceiver{}
 		run(t, dispatch.Over([]receiver.Channel{{Name: "am", Receiver: to, Rules: receiver.Rules{Repeat: time.Minute}}}, s, time.Now, zap.NewNop()))
 		time.Sleep(10 * time.Second) // by the clock of the test: there is nothing to do
-		create(t, s, "am", "n1", time.Now())
-		for _, err := range []error{
-			s.DeleteDoc(t.Context(), store.Doc{Kind: store.KindUnsentNotice, Key: "am/n1"}),
-			change(t, s, store.KindDelivery, "am/n1", func(d *notice.Delivery) { d.Status, d.Attempts = notice.Sent, 1 }),
-			change(t, s, store.KindLease, "receiver/am", func(l *store.Lease) {
-				l.Holder, l.Fence, l.ExpiresAt = "another", l.Fence+1, time.Now().Add(20*time.Second)
-			}),
-			store.Create(t.Context(), s, store.KindIncident, "perf/of-n1", incident.Incident{ID: "of-n1", State: incident.Firing}),
-		} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+		createSent(t, s, "am", "n1", time.Now())
+		change(t, s, store.KindLease, "receiver/am", func(l *store.Lease) {
+			l.Holder, l.Fence, l.ExpiresAt = "another", l.Fence+1, time.Now().Add(20*time.Second)
+		})
 		time.Sleep(2 * time.Minute)
 		to.mu.Lock()
 		defer to.mu.Unlock()
@@ -563,11 +559,13 @@ func TestAProcessThatGetsALeaseBackRepeatsWhatAnotherHasSent(t *testing.T) {
 }
 
 // change changes a document that exists.
-func change[T any](t *testing.T, s store.Docs, kind store.Kind, key string, edit func(*T)) error {
+func change[T any](t *testing.T, s store.Docs, kind store.Kind, key string, edit func(*T)) {
 	t.Helper()
 	_, err := store.Update(t.Context(), s, kind, key, func(is T, found bool) (T, bool, error) {
 		edit(&is)
 		return is, found, nil
 	})
-	return err
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -31,8 +31,8 @@ func Parse(text, zone string) (Range, error) {
 	return Range{from: from.Hour()*60 + from.Minute(), to: to.Hour()*60 + to.Minute(), zone: at}, nil
 }
 
-// End returns when the range ends that now lies in, and false if now lies in none: the first minute after now at which the clocks of the zone
-// show a time outside of it. So a range may end twice in the night in which an hour comes twice.
+// End returns when the range ends that now lies in, and false if now lies in none: the first minute after now at which the clocks of the
+// zone show a time outside of it. So a range may end twice in the night in which an hour comes twice.
 func (r Range) End(now time.Time) (time.Time, bool) {
 	if !r.holds(now) {
 		return time.Time{}, false
