@@ -295,15 +295,19 @@ func createSent(t *testing.T, docs store.Docs, to, id string, made time.Time) {
 	}
 }
 
+// createTest stores a test that waits.
+func createTest(t *testing.T, docs store.Docs, to string, made time.Time) {
+	t.Helper()
+	if err := notice.Enqueue(t.Context(), docs, notice.NewTest(to, "perf", "ann", "k", made), made); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAReceiverThatAsksToWaitIsLeftAloneAlsoByTheNextProcess(t *testing.T) {
 	busy := &receiver.TemporaryError{Err: errors.New("busy"), After: time.Hour}
 	for name, first := range map[string]func(s *sqlite.Store){
-		"a notice": func(s *sqlite.Store) { create(t, s, "am", "n0", start.Add(-time.Hour)) },
-		"a test": func(s *sqlite.Store) {
-			if err := notice.Enqueue(t.Context(), s, notice.NewTest("am", "perf", "ann", "k", start), start); err != nil {
-				t.Fatal(err)
-			}
-		},
+		"a notice":                    func(s *sqlite.Store) { create(t, s, "am", "n0", start.Add(-time.Hour)) },
+		"a test":                      func(s *sqlite.Store) { createTest(t, s, "am", start) },
 		"a notice that is sent again": func(s *sqlite.Store) { createSent(t, s, "am", "n0", start.Add(-time.Hour)) },
 	} {
 		t.Run(name, func(t *testing.T) {
