@@ -208,22 +208,19 @@ func (s firings) allowance(runs []store.Run) time.Duration {
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // retained returns the IDs of a state after a decision, in order: those of open incidents, of ones that ended among the points, and of new
-// ones. Of a pending state, those that are not stored are kept, too: another analysis may be about to store them.
+// ones. A pending state keeps all that it has: another analysis may be about to store them, and their groups are to be decided.
 func retained(state ruleState, had []versioned, written []incident.Incident, oldest time.Time) []string {
-	var ids, stored []string
+	var ids []string
+	if state.Pending {
+		ids = slices.Clone(state.Incidents)
+	}
 	for _, i := range had {
-		stored = append(stored, i.ID)
 		if !i.State.Over() || !began(i.Incident).Before(oldest) {
 			ids = append(ids, i.ID)
 		}
 	}
 	for _, i := range written {
 		ids = append(ids, i.ID)
-	}
-	for _, id := range state.Incidents {
-		if state.Pending && !slices.Contains(stored, id) {
-			ids = append(ids, id)
-		}
 	}
 	return union(ids, nil)
 }

@@ -221,7 +221,7 @@ func TestWhichIncidentsARuleKeepsInASeries(t *testing.T) {
 	}
 	had := []versioned{of("open", incident.Firing, -9), of("ended", incident.Resolved, 1), of("outlived", incident.Resolved, -1)}
 	is := ruleState{Incidents: []string{"ended", "open", "outlived", "unstored"}}
-	for pending, want := range map[bool][]string{false: {"ended", "new", "open"}, true: {"ended", "new", "open", "unstored"}} {
+	for pending, want := range map[bool][]string{false: {"ended", "new", "open"}, true: {"ended", "new", "open", "outlived", "unstored"}} {
 		is.Pending = pending
 		if diff := cmp.Diff(want, retained(is, had, []incident.Incident{{ID: "new"}, {ID: "open"}}, midnight)); diff != "" {
 			t.Errorf("pending %t (-want +got):\n%s", pending, diff)

@@ -334,6 +334,27 @@ func TestAClockThatLacksARunLeavesTheAnalysisOfThatPending(t *testing.T) {
 	}
 }
 
+func TestAnEndWhoseAnalystIsKilledHasItsNoticeAlthoughThatOfALaterRunIsKilledToo(t *testing.T) {
+	for effect, dead := 1, true; dead; effect++ {
+		for p := range crashtest.Points() {
+			w := newFixture(t)
+			w.deliver(nil, w.put(descriptor(silence), 120))
+			w.now = begin.Add(3 * day)
+			w.tick()
+			w.runs = 3
+			end := w.put(descriptor(silence), 121)
+			w.deliver(p, end)
+			q, later := crashtest.New(effect, true), w.put(descriptor(silence), 122)
+			w.deliver(q, later)
+			w.deliver(nil, end)
+			w.deliver(nil, later)
+			want(t, fmt.Sprintf("the analyst of the end %s, that of the later run %s", p, q),
+				[]string{"ops firing 1 and 0 more", "ops resolved 1 and 0 more"}, w.sizes())
+			dead = q.Dead()
+		}
+	}
+}
+
 func TestAnAlarmThatIsRemovedAmidAnAnalysisLeavesNoOpenIncident(t *testing.T) {
 	for p := range crashtest.Overtaken() {
 		w := newFixture(t)
