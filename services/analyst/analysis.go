@@ -38,6 +38,8 @@ type analysis struct {
 	found   map[string][]string // by key of the state, IDs of incidents that are stored and not in it
 	open    []incident.Incident // of the namespace; read if needed
 	opened  bool                // open was read
+
+	reviewed map[string]int64 // of the clock's look at a group: the versions of its incidents by which it is decided; nil for any
 }
 
 // seriesPoints are the points of one series.

@@ -43,12 +43,15 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 	if err != nil {
 		return err
 	}
-	if err := a.record(ctx, stored, members); err != nil {
-		return err
-	}
 	all := make([]incident.Incident, len(stored))
 	for i := range stored {
 		all[i] = stored[i].Incident
+	}
+	if a.reviewed != nil && (slices.ContainsFunc(stored, a.changed) || !group.Due(before, all, a.now().UTC())) {
+		return nil
+	}
+	if err := a.record(ctx, stored, members); err != nil {
+		return err
 	}
 	if err := a.enqueue(ctx, is.Notices(all)); err != nil {
 		return err
@@ -77,6 +80,12 @@ func (a *analysis) decideGroup(ctx context.Context, id string, members []string)
 		return nil
 	}
 	return err
+}
+
+// changed reports whether an incident has changed since it was reviewed. One that was not ended long ago.
+func (a *analysis) changed(i versioned) bool {
+	version, ok := a.reviewed[i.ID]
+	return ok && version != i.version
 }
 
 // label gives the notices that follow from a group their labels, also in its outbox: a receiver such as GitHub has all notices of a group

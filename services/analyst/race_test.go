@@ -2,6 +2,7 @@ package analyst_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -351,6 +352,37 @@ func TestAnEndWhoseAnalystIsKilledHasItsNoticeAlthoughThatOfALaterRunIsKilledToo
 			want(t, fmt.Sprintf("the analyst of the end %s, that of the later run %s", p, q),
 				[]string{"ops firing 1 and 0 more", "ops resolved 1 and 0 more"}, w.sizes())
 			dead = q.Dead()
+		}
+	}
+}
+
+func TestAnEndIsNotifiedOfWhereverOneOfTwoAnalystsOfTheSameRunIsKilled(t *testing.T) {
+	for effect, deaths := 1, 1; deaths > 0; effect++ {
+		deaths = 0
+		for p := range crashtest.Overtaken() {
+			w := newFixture(t)
+			text := descriptor(atOnce(tooSlow))
+			w.deliver(nil, w.put(text, 120))
+			bad := w.put(text, 90)
+			var good []string
+			for _, rate := range []float64{120, 121, 122} {
+				good = append(good, w.put(text, rate).Run)
+			}
+			q := crashtest.New(effect, true)
+			p.OvertakeWith(func() { w.deliver(q, bad) })
+			d := w.deps(lateStore{p.Store(w.store), good, func() bool { return true }})
+			if err := w.handle(d, bad); err != nil && !errors.Is(err, store.ErrConflict) {
+				t.Fatal(err)
+			}
+			w.deliver(nil, bad)
+			w.mend()
+			w.mend()
+			if all := w.sizes(); len(all)%4 != 0 {
+				t.Errorf("the analyst that lacks the end %s by one that %s: incidents %q, notices %q", p, q, w.incidents(), all)
+			}
+			if q.Dead() {
+				deaths++
+			}
 		}
 	}
 }

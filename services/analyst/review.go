@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/analyst/incident"
-	"github.com/benchmark-ai/bai/services/analyst/incident/group"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -28,15 +27,32 @@ type taskReview struct {
 	touched []versioned
 }
 
+// groupReview is what a review knows of a group.
+type groupReview struct {
+	namespace, id string
+
+	versions map[string]int64 // of its incidents, by their IDs
+	pending  bool             // an analysis of one of them may go on
+}
+
+// groupOf returns the review of an incident's group.
+func groupOf(groups map[string]*groupReview, i incident.Incident) *groupReview {
+	key := documentKey(i.Series.Namespace, i.Group)
+	if groups[key] == nil {
+		groups[key] = &groupReview{namespace: i.Series.Namespace, id: i.Group, versions: make(map[string]int64)}
+	}
+	return groups[key]
+}
+
 // review looks at the incidents that are open, or ended a short time ago: it completes what a process left when it was killed, applies what
-// users said of them, ends those whose alarm is gone, and forgets that they were open.
+// users said of them, ends those whose alarm is gone, decides the groups that are due, and forgets that they were open.
 func (t *ticker) review(ctx context.Context) error {
-	states, tasks := map[string]int{}, map[string]*taskReview{}
+	states, tasks, groups := map[string]int{}, map[string]*taskReview{}, map[string]*groupReview{}
 	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
 		if err != nil && d.Key == "" {
 			return err
 		}
-		i, _, found, err := store.Find[incident.Incident](ctx, t.store, store.KindIncident, d.Key)
+		i, version, found, err := store.Find[incident.Incident](ctx, t.store, store.KindIncident, d.Key)
 		switch {
 		case err != nil && damaged(err):
 			t.log.Error("an incident cannot be read", zap.String("incident", d.Key), zap.Error(err))
@@ -45,9 +61,12 @@ func (t *ticker) review(ctx context.Context) error {
 			return err
 		case found:
 			states[string(i.State)]++
-			if err := t.reviewOne(ctx, i, reviewOf(tasks, i)); err != nil {
+			pending, err := t.reviewOne(ctx, i, reviewOf(tasks, i))
+			if err != nil {
 				return fmt.Errorf("review incident %s: %w", d.Key, err)
 			}
+			g := groupOf(groups, i)
+			g.versions[i.ID], g.pending = version, g.pending || pending
 		}
 		if err := t.prune(ctx, d, i, found); err != nil {
 			return err
@@ -60,7 +79,7 @@ func (t *ticker) review(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("review the incidents of task %q: %w", tasks[key].task, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, t.decideGroups(ctx, groups))...)
 }
 
 // reviewOf returns the review of an incident's task.
@@ -72,31 +91,29 @@ func reviewOf(tasks map[string]*taskReview, i incident.Incident) *taskReview {
 	return tasks[key]
 }
 
-// reviewOne adds to a review what is to do for an incident. An analysis that may go on is left alone.
-func (t *ticker) reviewOne(ctx context.Context, i incident.Incident, todo *taskReview) error {
+// reviewOne adds to a review what is to do for an incident. An analysis that may go on is left alone. Pending says that the group of the
+// incident is not decided since the incident was written.
+func (t *ticker) reviewOne(ctx context.Context, i incident.Incident, todo *taskReview) (pending bool, err error) {
 	one := target{rule: i.Rule, series: i.Series}
 	is, _, _, err := store.Find[ruleState](ctx, t.store, store.KindRuleState, one.key())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if is.Pending {
 		had, err := t.incidentsOf(ctx, todo.namespace, is.Incidents)
 		if err != nil || slices.ContainsFunc(had, func(i versioned) bool { return t.now().Sub(i.Updated) < analysisTime }) {
-			return err
+			return true, err
 		}
 		todo.pending[one.key()], todo.touched = is.Writers, append(todo.touched, had...)
 	}
 	if one.removed, err = t.orphaned(ctx, i, todo); err != nil {
-		return err
+		return is.Pending, err
 	}
 	due, err := t.ackDue(ctx, i)
 	if due || one.removed {
 		todo.targets = append(todo.targets, one)
 	}
-	if err != nil || is.Pending {
-		return err
-	}
-	return t.updateGroup(ctx, i)
+	return is.Pending, err
 }
 
 // orphaned reports whether an incident is open although its task does not have its rule any more: an analysis that had read the rules
@@ -152,18 +169,23 @@ func (t *ticker) ackDue(ctx context.Context, i incident.Incident) (bool, error) 
 	return found && acknowledgementDue(i, ack, t.now()), err
 }
 
-// updateGroup decides the group of an incident again when its receivers are to hear of further tasks, or when notices are left in its
-// outbox.
-func (t *ticker) updateGroup(ctx context.Context, i incident.Incident) error {
-	if i.State != incident.Firing || i.Silent {
-		return nil
+// decideGroups decides those of the groups that are not as their incidents are, or whose receivers are to hear of further tasks. None of
+// them is left for ever by analysts that were killed, or did not see the writes of each other. A group is left alone as long as an incident
+// of it is pending, or has changed since it was reviewed: an analysis may go on.
+func (t *ticker) decideGroups(ctx context.Context, groups map[string]*groupReview) error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[key]
+		if g.pending {
+			continue
+		}
+		one := t.analysis(g.namespace, "", clock)
+		one.reviewed = g.versions
+		if err := one.notify(ctx, g.id, slices.Sorted(maps.Keys(g.versions))); err != nil {
+			errs = append(errs, err)
+		}
 	}
-	g, _, found, err := store.Find[group.Group](ctx, t.store, store.KindIncidentGroup, documentKey(i.Series.Namespace, i.Group))
-	due := !g.Update.IsZero() && !t.now().Before(g.Update)
-	if err != nil || !found || !due && len(g.Outbox) == 0 {
-		return err
-	}
-	return t.analysis(i.Rule.Namespace, i.Rule.Task, clock).notify(ctx, g.ID, g.Members)
+	return errors.Join(errs...)
 }
 
 // prune forgets that an incident was open, some time after its end.

@@ -206,6 +206,21 @@ func Decide(g Group, members []incident.Incident, of func(incident.Incident) []s
 	return g, all
 }
 
+// Due reports whether Decide is to be called although no incident of the group is known to have changed: its members are not as they were
+// when it was last decided, one of them joins it or fires again, notices are in its outbox, or receivers are to hear of further tasks now.
+func Due(g Group, members []incident.Incident, now time.Time) bool {
+	visible := keep(members, func(i incident.Incident) bool { return !i.Silent })
+	switch is := stateOf(visible); {
+	case is != g.State, len(g.Outbox) > 0, !g.Update.IsZero() && !now.Before(g.Update):
+		return true
+	case is == incident.Firing && len(g.Notified) > 0 && slices.ContainsFunc(visible, func(i incident.Incident) bool {
+		return firesAgain(i, g.Notified[len(g.Notified)-1].At)
+	}):
+		return true
+	}
+	return slices.ContainsFunc(members, func(i incident.Incident) bool { return !slices.Contains(g.Members, i.ID) })
+}
+
 // decide is Decide without the outbox.
 func (g Group) decide(members []incident.Incident, receivers receiversFunc, now time.Time) (Group, []notice.Notice) {
 	g.Notified = slices.Clone(g.Notified)

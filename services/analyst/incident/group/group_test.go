@@ -116,6 +116,9 @@ func notified(t *testing.T, steps ...[]incident.Incident) []string {
 			t.Errorf("step %d: in the outbox (-want +got):\n%s", n, diff)
 		}
 		next.Outbox = nil
+		if changed := !cmp.Equal(g, next); changed != group.Due(g, members, now) || group.Due(next, members, now) {
+			t.Errorf("step %d: due %t before it, and %t after it, want %t and false", n, group.Due(g, members, now), group.Due(next, members, now), changed)
+		}
 		if after, more := group.Decide(next, members, everybody, now); len(more) > 0 || !cmp.Equal(after, next) {
 			t.Errorf("step %d: a decision after it has %d notices", n, len(more))
 		}
