@@ -356,27 +356,32 @@ func TestAnEndWhoseAnalystIsKilledHasItsNoticeAlthoughThatOfALaterRunIsKilledToo
 	}
 }
 
+// sameRun has a bad run handled by a process that is overtaken, and lacks the good runs after it, and amid that by one that is killed.
+func (w *fixture) sameRun(overtaken, killed *crashtest.Process) {
+	w.t.Helper()
+	text := descriptor(atOnce(tooSlow))
+	w.deliver(nil, w.put(text, 120))
+	bad := w.put(text, 90)
+	var good []string
+	for _, rate := range []float64{120, 121, 122} {
+		good = append(good, w.put(text, rate).Run)
+	}
+	overtaken.OvertakeWith(func() { w.deliver(killed, bad) })
+	d := w.deps(lateStore{overtaken.Store(w.store), good, func() bool { return true }})
+	if err := w.handle(d, bad); err != nil && !errors.Is(err, store.ErrConflict) {
+		w.t.Fatal(err)
+	}
+	w.deliver(nil, bad)
+	w.mend()
+	w.mend()
+}
+
 func TestAnEndIsNotifiedOfWhereverOneOfTwoAnalystsOfTheSameRunIsKilled(t *testing.T) {
 	for effect, deaths := 1, 1; deaths > 0; effect++ {
 		deaths = 0
 		for p := range crashtest.Overtaken() {
-			w := newFixture(t)
-			text := descriptor(atOnce(tooSlow))
-			w.deliver(nil, w.put(text, 120))
-			bad := w.put(text, 90)
-			var good []string
-			for _, rate := range []float64{120, 121, 122} {
-				good = append(good, w.put(text, rate).Run)
-			}
-			q := crashtest.New(effect, true)
-			p.OvertakeWith(func() { w.deliver(q, bad) })
-			d := w.deps(lateStore{p.Store(w.store), good, func() bool { return true }})
-			if err := w.handle(d, bad); err != nil && !errors.Is(err, store.ErrConflict) {
-				t.Fatal(err)
-			}
-			w.deliver(nil, bad)
-			w.mend()
-			w.mend()
+			w, q := newFixture(t), crashtest.New(effect, true)
+			w.sameRun(p, q)
 			if all := w.sizes(); len(all)%4 != 0 {
 				t.Errorf("the analyst that lacks the end %s by one that %s: incidents %q, notices %q", p, q, w.incidents(), all)
 			}

@@ -35,19 +35,34 @@ type groupReview struct {
 	pending  bool             // an analysis of one of them may go on
 }
 
-// groupOf returns the review of an incident's group.
-func groupOf(groups map[string]*groupReview, i incident.Incident) *groupReview {
-	key := documentKey(i.Series.Namespace, i.Group)
-	if groups[key] == nil {
-		groups[key] = &groupReview{namespace: i.Series.Namespace, id: i.Group, versions: make(map[string]int64)}
+// reviews are those of all tasks and groups, by their keys.
+type reviews struct {
+	tasks  map[string]*taskReview
+	groups map[string]*groupReview
+}
+
+// taskOf returns the review of an incident's task.
+func (r reviews) taskOf(i incident.Incident) *taskReview {
+	key := ruleSetKey(i.Rule.Namespace, i.Rule.Task)
+	if r.tasks[key] == nil {
+		r.tasks[key] = &taskReview{namespace: i.Rule.Namespace, task: i.Rule.Task, pending: make(map[string][]string)}
 	}
-	return groups[key]
+	return r.tasks[key]
+}
+
+// groupOf returns the review of an incident's group.
+func (r reviews) groupOf(i incident.Incident) *groupReview {
+	key := documentKey(i.Series.Namespace, i.Group)
+	if r.groups[key] == nil {
+		r.groups[key] = &groupReview{namespace: i.Series.Namespace, id: i.Group, versions: make(map[string]int64)}
+	}
+	return r.groups[key]
 }
 
 // review looks at the incidents that are open, or ended a short time ago: it completes what a process left when it was killed, applies what
 // users said of them, ends those whose alarm is gone, decides the groups that are due, and forgets that they were open.
 func (t *ticker) review(ctx context.Context) error {
-	states, tasks, groups := map[string]int{}, map[string]*taskReview{}, map[string]*groupReview{}
+	states, all := map[string]int{}, reviews{map[string]*taskReview{}, map[string]*groupReview{}}
 	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
 		if err != nil && d.Key == "" {
 			return err
@@ -61,12 +76,9 @@ func (t *ticker) review(ctx context.Context) error {
 			return err
 		case found:
 			states[string(i.State)]++
-			pending, err := t.reviewOne(ctx, i, reviewOf(tasks, i))
-			if err != nil {
+			if err := t.reviewOne(ctx, versioned{i, version}, all); err != nil {
 				return fmt.Errorf("review incident %s: %w", d.Key, err)
 			}
-			g := groupOf(groups, i)
-			g.versions[i.ID], g.pending = version, g.pending || pending
 		}
 		if err := t.prune(ctx, d, i, found); err != nil {
 			return err
@@ -74,26 +86,28 @@ func (t *ticker) review(ctx context.Context) error {
 	}
 	t.meter.RecordIncidents(states)
 	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(tasks)) {
-		if err := t.complete(ctx, *tasks[key]); err != nil {
-			errs = append(errs, fmt.Errorf("review the incidents of task %q: %w", tasks[key].task, err))
+	for _, key := range slices.Sorted(maps.Keys(all.tasks)) {
+		if err := t.complete(ctx, *all.tasks[key]); err != nil {
+			errs = append(errs, fmt.Errorf("review the incidents of task %q: %w", all.tasks[key].task, err))
 		}
 	}
-	return errors.Join(append(errs, t.decideGroups(ctx, groups))...)
+	return errors.Join(append(errs, t.decideGroups(ctx, all.groups))...)
 }
 
-// reviewOf returns the review of an incident's task.
-func reviewOf(tasks map[string]*taskReview, i incident.Incident) *taskReview {
-	key := ruleSetKey(i.Rule.Namespace, i.Rule.Task)
-	if tasks[key] == nil {
-		tasks[key] = &taskReview{namespace: i.Rule.Namespace, task: i.Rule.Task, pending: make(map[string][]string)}
+// reviewOne adds an incident to the reviews.
+func (t *ticker) reviewOne(ctx context.Context, i versioned, all reviews) error {
+	pending, err := t.reviewState(ctx, i.Incident, all.taskOf(i.Incident))
+	if err != nil {
+		return err
 	}
-	return tasks[key]
+	g := all.groupOf(i.Incident)
+	g.versions[i.ID], g.pending = i.version, g.pending || pending
+	return nil
 }
 
-// reviewOne adds to a review what is to do for an incident. An analysis that may go on is left alone. Pending says that the group of the
-// incident is not decided since the incident was written.
-func (t *ticker) reviewOne(ctx context.Context, i incident.Incident, todo *taskReview) (pending bool, err error) {
+// reviewState adds to a review what is to do for an incident. An analysis that may go on is left alone. Pending says that the group of the
+// incident may not be decided since the incident was written.
+func (t *ticker) reviewState(ctx context.Context, i incident.Incident, todo *taskReview) (pending bool, err error) {
 	one := target{rule: i.Rule, series: i.Series}
 	is, _, _, err := store.Find[ruleState](ctx, t.store, store.KindRuleState, one.key())
 	if err != nil {
