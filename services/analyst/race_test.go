@@ -356,6 +356,36 @@ func TestAnEndWhoseAnalystIsKilledHasItsNoticeAlthoughThatOfALaterRunIsKilledToo
 	}
 }
 
+// lateClock has the analysis of an end killed, and then, days later, the first clock after it.
+func (w *fixture) lateClock(analyst, clock *crashtest.Process) {
+	w.t.Helper()
+	text := descriptor(atOnce(tooSlow))
+	for _, rate := range []float64{120, 90, 120, 121} {
+		w.deliver(nil, w.put(text, rate))
+	}
+	w.deliver(analyst, w.put(text, 122))
+	w.now = w.now.Add(4 * day)
+	w.strike(clock)
+	w.mend()
+	w.mend()
+}
+
+func TestAnEndIsNotifiedOfAlthoughTheFirstClockDaysAfterItsAnalystIsKilledToo(t *testing.T) {
+	for effect, deaths := 1, 1; deaths > 0; effect++ {
+		deaths = 0
+		for p := range crashtest.Points() {
+			w, q := newFixture(t), crashtest.New(effect, true)
+			w.lateClock(p, q)
+			if all := w.sizes(); slices.Contains(w.incidents(), "below rate resolved from r02") != (len(all) == 4) {
+				t.Errorf("the analyst %s, the clock %s: incidents %q, notices %q", p, q, w.incidents(), all)
+			}
+			if q.Dead() {
+				deaths++
+			}
+		}
+	}
+}
+
 // sameRun has a bad run handled by a process that is overtaken, and lacks the good runs after it, and amid that by one that is killed.
 func (w *fixture) sameRun(overtaken, killed *crashtest.Process) {
 	w.t.Helper()

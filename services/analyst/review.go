@@ -39,6 +39,14 @@ type groupReview struct {
 type reviews struct {
 	tasks  map[string]*taskReview
 	groups map[string]*groupReview
+
+	outdated []listing
+}
+
+// listing says that an incident is open, and is to say so no longer.
+type listing struct {
+	doc   store.Document[openIncident]
+	group *groupReview // of the incident; nil if that is not stored
 }
 
 // taskOf returns the review of an incident's task.
@@ -62,7 +70,7 @@ func (r reviews) groupOf(i incident.Incident) *groupReview {
 // review looks at the incidents that are open, or ended a short time ago: it completes what a process left when it was killed, applies what
 // users said of them, ends those whose alarm is gone, decides the groups that are due, and forgets that they were open.
 func (t *ticker) review(ctx context.Context) error {
-	states, all := map[string]int{}, reviews{map[string]*taskReview{}, map[string]*groupReview{}}
+	states, all := map[string]int{}, reviews{tasks: map[string]*taskReview{}, groups: map[string]*groupReview{}}
 	for d, err := range store.All[openIncident](ctx, t.store, store.KindOpenIncident, "") {
 		if err != nil && d.Key == "" {
 			return err
@@ -80,9 +88,7 @@ func (t *ticker) review(ctx context.Context) error {
 				return fmt.Errorf("review incident %s: %w", d.Key, err)
 			}
 		}
-		if err := t.prune(ctx, d, i, found); err != nil {
-			return err
-		}
+		all.noteOutdated(d, i, found, t.now())
 	}
 	t.meter.RecordIncidents(states)
 	var errs []error
@@ -91,7 +97,10 @@ func (t *ticker) review(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("review the incidents of task %q: %w", all.tasks[key].task, err))
 		}
 	}
-	return errors.Join(append(errs, t.decideGroups(ctx, all.groups))...)
+	if err := errors.Join(append(errs, t.decideGroups(ctx, all.groups))...); err != nil {
+		return err
+	}
+	return t.prune(ctx, all.outdated)
 }
 
 // reviewOne adds an incident to the reviews.
@@ -202,14 +211,27 @@ func (t *ticker) decideGroups(ctx context.Context, groups map[string]*groupRevie
 	return errors.Join(errs...)
 }
 
-// prune forgets that an incident was open, some time after its end.
-func (t *ticker) prune(ctx context.Context, d store.Document[openIncident], i incident.Incident, found bool) error {
-	if !outdated(i, found, d.Value.Since, t.now()) {
-		return nil
+// noteOutdated notes a document that says that an incident is open if it is to say so no longer.
+func (r *reviews) noteOutdated(d store.Document[openIncident], i incident.Incident, found bool, now time.Time) {
+	switch {
+	case !outdated(i, found, d.Value.Since, now):
+	case found:
+		r.outdated = append(r.outdated, listing{d, r.groupOf(i)})
+	default:
+		r.outdated = append(r.outdated, listing{doc: d})
 	}
-	err := t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOpenIncident, Key: d.Key, Version: d.Version})
-	if errors.Is(err, store.ErrConflict) {
-		return nil
+}
+
+// prune forgets that incidents were open, some time after their ends, once their groups are decided: no later review looks at them.
+func (t *ticker) prune(ctx context.Context, all []listing) error {
+	for _, l := range all {
+		if l.group != nil && l.group.pending {
+			continue
+		}
+		err := t.store.DeleteDoc(ctx, store.Doc{Kind: store.KindOpenIncident, Key: l.doc.Key, Version: l.doc.Version})
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
 	}
-	return err
+	return nil
 }
