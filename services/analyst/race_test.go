@@ -462,6 +462,20 @@ func TestAnIncidentThatAnotherAnalysisIsAboutToStoreStaysInTheState(t *testing.T
 	}
 }
 
+func TestAnOpenIncidentThatItsStateLacksEndsWithItsAlarm(t *testing.T) {
+	w := newFixture(t).listen()
+	w.slow()
+	for key := range docs[any](w, store.KindRuleState) {
+		if err := w.store.DeleteDoc(t.Context(), store.Doc{Kind: store.KindRuleState, Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(descriptor(fails), 90)
+	want(t, "incidents after the run", []string{"below rate firing from r04"}, w.incidents())
+	w.mend()
+	want(t, "incidents a minute later", []string{"below rate resolved from r04"}, w.incidents())
+}
+
 // staleRules is a store whose list of rules is that of an earlier time.
 type staleRules struct {
 	analyst.Store

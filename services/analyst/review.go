@@ -23,6 +23,7 @@ type taskReview struct {
 
 	targets []target            // of which users said something, or the time of that is over, or whose alarm is gone
 	rules   *incident.RuleSet   // of the task; read if needed
+	found   map[string][]string // by key of the state, the IDs of the incidents of targets: it may lack them
 	pending map[string][]string // by key of the state, the writers whose analyses were not completed
 	touched []versioned
 }
@@ -53,7 +54,9 @@ type listing struct {
 func (r reviews) taskOf(i incident.Incident) *taskReview {
 	key := ruleSetKey(i.Rule.Namespace, i.Rule.Task)
 	if r.tasks[key] == nil {
-		r.tasks[key] = &taskReview{namespace: i.Rule.Namespace, task: i.Rule.Task, pending: make(map[string][]string)}
+		r.tasks[key] = &taskReview{
+			namespace: i.Rule.Namespace, task: i.Rule.Task, found: make(map[string][]string), pending: make(map[string][]string),
+		}
 	}
 	return r.tasks[key]
 }
@@ -134,7 +137,7 @@ func (t *ticker) reviewState(ctx context.Context, i incident.Incident, todo *tas
 	}
 	due, err := t.ackDue(ctx, i)
 	if due || one.removed {
-		todo.targets = append(todo.targets, one)
+		todo.targets, todo.found[one.key()] = append(todo.targets, one), append(todo.found[one.key()], i.ID)
 	}
 	return is.Pending, err
 }
@@ -174,7 +177,7 @@ func (t *ticker) complete(ctx context.Context, todo taskReview) error {
 		}
 	}
 	one := t.analysis(todo.namespace, todo.task, clock)
-	one.pending = todo.pending
+	one.pending, one.found = todo.pending, todo.found
 	one.touch(todo.touched)
 	return one.run(ctx, todo.targets)
 }
