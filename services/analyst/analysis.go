@@ -135,7 +135,10 @@ func (a *analysis) apply(ctx context.Context, t target) error {
 		}
 	}
 	if next.Pending {
-		a.pending[t.key()] = union(a.pending[t.key()], []string{a.writer})
+		a.pending[t.key()] = append(a.pending[t.key()], a.writer)
+		if t.removed { // no other analysis comes back to it
+			a.pending[t.key()] = append(a.pending[t.key()], next.Writers...)
+		}
 		a.touch(had)
 	}
 	return a.write(ctx, t, had, out.Incidents)

@@ -476,6 +476,22 @@ func TestAnOpenIncidentThatItsStateLacksEndsWithItsAlarm(t *testing.T) {
 	want(t, "incidents a minute later", []string{"below rate resolved from r04"}, w.incidents())
 }
 
+func TestAnAnalysisThatIsKilledBeforeItsAlarmIsRemovedLeavesNoPendingState(t *testing.T) {
+	for p := range crashtest.Points() {
+		w := newFixture(t)
+		w.deliver(nil, w.put(descriptor(atOnce(tooSlow)), 120))
+		bad := w.put(descriptor(atOnce(tooSlow)), 90)
+		w.deliver(p, bad)
+		w.deliver(nil, w.put(descriptor(fails), 91))
+		w.deliver(nil, bad)
+		for key, s := range docs[struct{ Pending bool }](w, store.KindRuleState) {
+			if s.Pending {
+				t.Errorf("the analyst %s: state %s is pending", p, key)
+			}
+		}
+	}
+}
+
 // staleRules is a store whose list of rules is that of an earlier time.
 type staleRules struct {
 	analyst.Store
