@@ -5,7 +5,8 @@
 // incidents. All effects are documents with IDs that follow from their causes, so that an event that comes again, a kill between two
 // effects, and several analysts at once end in the same documents. The order of the effects is: the incidents that a rule has in a series,
 // as pending; the lists of incidents; the incidents; their records; the group, with its transitions and with their notices in its outbox;
-// the deliveries of these; the group without them; and the end of pending.
+// the deliveries of these; the group without them; and the end of pending, for the analysis that ends alone. What kills leave between two
+// of these, the event mends when it comes again, and else the clock.
 package analyst
 
 import (
