@@ -144,7 +144,7 @@ const (
 	// How long the wrapper waits for the collector to be ready, as 10s; empty means not
 	// at all.
 	EnvAwait     = "BAI_AWAIT"
-	EnvGrace     = "BAI_GRACE"               // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s
+	EnvGrace     = "BAI_GRACE"               // how long the wrapper waits between SIGTERM and SIGKILL, as 10s; empty means 10s, as in steps
 	EnvMessage   = "BAI_TERMINATION_MESSAGE" // where a container leaves its last words; empty means TerminationMessage
 	EnvArtifacts = "BAI_ARTIFACTS"           // artifacts to store once the command has ended: []Artifact as JSON; empty means none
 	EnvParsers   = "BAI_PARSERS"             // parsers of its output and files: []Parser as JSON; empty means none

@@ -50,7 +50,7 @@ func TestTheLabelOfAJobTellsWhatItsEndMeans(t *testing.T) {
 			t.Errorf("%s: the pods have another label", role)
 		}
 	}
-	want := map[string]string{"first": "awaited 10m0s", "last": " 10m0s", "serves": " 13m0s", "helps": "free 13m0s"}
+	want := map[string]string{"first": "awaited 10m0s", "last": " 10m0s", "serves": " 13m10s", "helps": "free 13m10s"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

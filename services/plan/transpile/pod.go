@@ -37,6 +37,10 @@ const fifoWait = 60 * time.Second
 // artifactsGrace is added to the grace period of a pod with artifacts.
 const artifactsGrace = 4 * time.Minute
 
+// endGrace is added to the grace period of a pod without artifacts: the entrypoint kills the benchmark when pods.grace is over, and then
+// records the rest of its output and its exit.
+const endGrace = 10 * time.Second
+
 // collectorWait is how long a benchmark waits for its collector, which normally takes
 // some milliseconds.
 const collectorWait = 10 * time.Second
@@ -98,15 +102,21 @@ func (s Settings) shippingGrace() time.Duration {
 	return time.Duration(*seconds32(s.ShippingGrace, time.Hour)) * time.Second
 }
 
-// benchmarkGrace returns the grace period of a benchmark. It is longer with artifacts, and
-// with steps that run always.
+// benchmarkGrace returns the grace period of a benchmark's container. It is longer than that of the benchmark if the platform's entrypoint
+// ends the benchmark, longer still with artifacts, and longer by the time of steps that run always.
 func (b builder) benchmarkGrace() time.Duration {
 	grace := b.settings.grace() + b.role.AlwaysTime()
-	if len(b.role.Artifacts) > 0 {
+	switch {
+	case len(b.role.Artifacts) > 0:
 		grace += artifactsGrace
+	case b.hasEntrypoint():
+		grace += endGrace
 	}
 	return grace
 }
+
+// hasEntrypoint reports whether the platform's entrypoint runs the benchmark.
+func (b builder) hasEntrypoint() bool { return len(b.role.Command) > 0 || b.role.Image.Digest != "" }
 
 // podGrace returns the grace period of a pod with its collector. Without a command,
 // Kubernetes has to end the benchmark, and it has only one grace period for the pod.
@@ -372,6 +382,7 @@ func (b builder) volumes() []corev1.Volume {
 // the user's replaces one of the platform's with the same name.
 func (b builder) env() []corev1.EnvVar {
 	e := b.entrypointVars()
+	e.set(pod.EnvGrace, b.settings.grace().String())
 	e.set(pod.EnvBackend, "fifo")
 	e.set(pod.EnvFile, pod.PathIn("", pod.Metrics))
 	e.set(pod.EnvFIFO, pod.PathIn("", pod.FIFO))
