@@ -47,6 +47,8 @@ type tracked struct {
 	observedAt time.Time         // when that was
 	lastSeen   cluster.Snapshot  // the last in which the attempt had a job or pods
 	goneSince  time.Time         // since when it has none, according to live reads
+	// missingSince is since when it misses one of its jobs; zero while it has all.
+	missingSince time.Time
 
 	steps map[string]always.StepResult // how steps at the end ended, in pods that were ever seen
 }
@@ -104,7 +106,7 @@ func (w *watcher) onChange(e *engine, s cluster.Snapshot) {
 		if w.engines.of(m.doc.Launched) != e {
 			return
 		}
-		m.note(s, w.deps.Clock())
+		m.note(verdict.WithMainJob(s, m.doc.Launched), w.deps.Clock())
 	}
 	e.queue.Add(a)
 }
@@ -115,7 +117,7 @@ func (m *tracked) note(s cluster.Snapshot, now time.Time) {
 	defer m.mu.Unlock()
 	m.seen, m.observedAt = &s, now
 	if s.Job != nil {
-		m.lastSeen, m.goneSince = verdict.MergeLastSeen(m.lastSeen, s), time.Time{}
+		m.remember(s, now)
 	}
 	m.noteSteps(s)
 }
@@ -242,6 +244,7 @@ func (w *watcher) observe(ctx context.Context, e *engine, a attempt, m *tracked)
 		}
 		s.GoneSince = m.recordObservation(s.Seen, now)
 	}
+	s.MissingSince = m.missing()
 	if s.Canceled, err = store.Canceled(ctx, w.deps.Store, a.run); err != nil {
 		return s, err
 	}
@@ -350,6 +353,24 @@ func (w *watcher) lookup(a attempt) *tracked {
 	return w.attempts[a]
 }
 
+// remember stores the last snapshot in which the locked attempt had a job or pods.
+func (m *tracked) remember(seen cluster.Snapshot, now time.Time) {
+	switch missing := verdict.MissesJob(m.lastSeen, seen); {
+	case !missing:
+		m.missingSince = time.Time{}
+	case m.missingSince.IsZero():
+		m.missingSince = now
+	}
+	m.lastSeen, m.goneSince = verdict.MergeLastSeen(m.lastSeen, seen), time.Time{}
+}
+
+// missing returns since when the attempt misses one of its jobs, zero if it has all.
+func (m *tracked) missing() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.missingSince
+}
+
 // recordObservation stores the snapshot of a live read, and returns since when the attempt is gone.
 func (m *tracked) recordObservation(seen cluster.Snapshot, now time.Time) time.Time {
 	m.mu.Lock()
@@ -357,7 +378,7 @@ func (m *tracked) recordObservation(seen cluster.Snapshot, now time.Time) time.T
 	m.noteSteps(seen)
 	switch {
 	case seen.Job != nil || len(seen.Pods) > 0:
-		m.lastSeen, m.goneSince = verdict.MergeLastSeen(m.lastSeen, seen), time.Time{}
+		m.remember(seen, now)
 	case m.goneSince.IsZero():
 		m.goneSince = now
 	}

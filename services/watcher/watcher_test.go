@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
@@ -187,6 +188,53 @@ func TestAJobThatSomebodyMadeAnewIsNotTheOneThatWasLaunched(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
+}
+
+// ofRoles returns the state of an attempt with a server that runs, and a main job.
+func ofRoles(main ...func(*batchv1.Job)) cluster.Snapshot {
+	server := job()
+	server.Name, server.UID, server.Labels = "bai-r1-1-server", "server-uid", map[string]string{cluster.LabelRole: "server"}
+	p := newPod(collectorRunning(), runs(cluster.ContainerBenchmark, 3))
+	p.Labels = map[string]string{cluster.LabelRole: "server", batchv1.JobNameLabel: server.Name}
+	main = append(main, func(j *batchv1.Job) { j.Labels = map[string]string{cluster.LabelRole: "client"} })
+	return cluster.Snapshot{Job: job(main...), Others: []batchv1.Job{*server}, Pods: pods(p)}
+}
+
+func TestARunOfSeveralRolesEndsWhenTheJobOfOneIsGone(t *testing.T) {
+	noMain, noServer, complete := ofRoles(), ofRoles(), ofRoles(complete(11))
+	noMain.Job = nil
+	noServer.Others, noServer.Pods = nil, nil
+	complete.Others, complete.Pods = nil, pods(newPod(ended(corev1.PodSucceeded), exits(cluster.ContainerBenchmark, 0, "Completed", "")))
+	asMain := noMain // as a watch shows it that takes the server's job for the main one
+	asMain.Job, asMain.Others = &noMain.Others[0], nil
+	for name, tt := range map[string]struct {
+		states []cluster.Snapshot
+		role   string
+	}{
+		"the main one":                     {[]cluster.Snapshot{ofRoles(), noMain, noMain}, "client"},
+		"the main one, for a watch":        {[]cluster.Snapshot{ofRoles(), asMain, noMain}, "client"},
+		"another one":                      {[]cluster.Snapshot{ofRoles(), noServer, noServer}, "server"},
+		"another one, and the end is good": {[]cluster.Snapshot{ofRoles(), noServer, complete}, "server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newFixture(t)
+				p := w.start(watcher.Settings{})
+				l := launchedRun("r1", 0)
+				p.deliver(l)
+				for _, seen := range tt.states {
+					w.cluster.set(refOf(l), seen)
+					time.Sleep(time.Second)
+				}
+				time.Sleep(10 * time.Second)
+				p.stop()
+				want := []string{"bai.finished attempt 1: failed infra JobDisappeared: the job of the " + tt.role + " was deleted from outside the platform"}
+				if diff := cmp.Diff(want, w.endLines()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // TestWhyAPodHadToGoIsKnownAlsoWhenItIsGoneBeforeItsJobHasFailed: the snapshots of that time, and of a moment before, have no pod.

@@ -20,8 +20,10 @@ type Observation struct {
 	Seen      cluster.Snapshot
 	LastSeen  cluster.Snapshot // the last state in which the attempt had a job or pods
 	GoneSince time.Time        // since when live reads have found nothing of the attempt; zero while something exists
-	Canceled  bool             // the run has a cancel mark
-	Now       time.Time
+	// MissingSince is since when the attempt misses one of its jobs (MissesJob); zero while it has all.
+	MissingSince time.Time
+	Canceled     bool // the run has a cancel mark
+	Now          time.Time
 
 	Occupancy cluster.Occupancy // where the pods of runs are; empty unless the attempt lacks room for a pod, or has ended
 	NodeWait  NodeWait          // its wait for other runs; zero unless the attempt lacks room for a pod
@@ -34,11 +36,15 @@ type Observation struct {
 	Grace time.Duration
 }
 
-// MergeLastSeen returns the last known state of an attempt: seen, with the earlier pods if these are gone before the job shows why it
-// failed.
+// MergeLastSeen returns the last known state of an attempt: seen, with the jobs of roles that are gone, and with the earlier pods if these
+// are gone before the job shows why it failed.
 func MergeLastSeen(before, seen cluster.Snapshot) cluster.Snapshot {
 	if len(seen.Pods) == 0 {
 		seen.Pods = before.Pods
+	}
+	seen.Others = addMissing(seen.Others, before.Others)
+	if seen.Job == nil && len(seen.Others) > 0 {
+		seen.Job = before.Job
 	}
 	return seen
 }
@@ -62,6 +68,7 @@ func Decide(s Observation) Verdict {
 	for _, c := range []check{
 		disappeared,
 		canceling,
+		roleDisappeared,
 		complete,
 		failed,
 		copyFailed,
