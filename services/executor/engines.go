@@ -61,10 +61,10 @@ func newLaunchers(s Settings, d Deps, planner plan.Planner, docs launch.Document
 }
 
 // Do implements slots.Tasks.
-func (l launchers) Do(ctx context.Context, t slots.Task, a slots.Allocation, item *slots.Item) (slots.Transition, error) {
+func (l launchers) Do(ctx context.Context, t slots.Task, a slots.Allocation, item *slots.Item) (slots.Progress, error) {
 	on, ok := l[a.Engine]
 	if !ok {
-		return 0, unknownEngineError(a.Engine)
+		return slots.Progress{}, unknownEngineError(a.Engine)
 	}
 	return on.Do(ctx, t, a, item)
 }

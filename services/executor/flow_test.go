@@ -644,6 +644,32 @@ func TestASlotIsKeptUntilItsObjectsAreGone(t *testing.T) {
 	})
 }
 
+func TestReleasesThatWaitDelayNoLaunchAndNoOtherRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFixture(t)
+		w.cluster.deletionDelay = 10 * time.Minute
+		stop := w.start(executor.Settings{Slots: 64})
+		for i := range 40 {
+			w.publish(fetched(fmt.Sprintf("r%02d", i)))
+		}
+		time.Sleep(time.Minute)
+		w.cluster.mu.Lock()
+		if n := len(w.cluster.goneAt); n != 80 {
+			t.Errorf("%d of 80 objects are being deleted", n)
+		}
+		w.cluster.mu.Unlock()
+		w.publish(fetched("s1"))
+		time.Sleep(10 * time.Second)
+		if w.cluster.object("Job bai-s1-1") == nil {
+			t.Error("a run is not launched while others are released")
+		}
+		time.Sleep(time.Hour)
+		stop()
+		w.assertClean(t)
+		w.assertCreatedOnce(t)
+	})
+}
+
 // TestARunThatEndedWhileNobodyListened: a process committed the event of the end and
 // crashed right after.
 func TestARunThatEndedWhileNobodyListened(t *testing.T) {

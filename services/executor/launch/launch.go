@@ -17,7 +17,6 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/executor/slots"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
-	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/plan"
@@ -59,6 +58,7 @@ type Launcher struct {
 	planner  plan.Planner
 	deps     Deps
 	outages  outages
+	releases releases
 }
 
 // New returns a launcher that launches the planner's plans on the planner's engine.
@@ -67,17 +67,17 @@ func New(s Settings, p plan.Planner, d Deps) *Launcher {
 }
 
 // Do implements slots.Tasks.
-func (l *Launcher) Do(ctx context.Context, t slots.Task, e slots.Allocation, item *slots.Item) (slots.Transition, error) {
+func (l *Launcher) Do(ctx context.Context, t slots.Task, e slots.Allocation, item *slots.Item) (p slots.Progress, err error) {
 	switch t {
 	case slots.Launch:
-		return l.launch(ctx, e, item)
+		p.Transition, err = l.launch(ctx, e, item)
 	case slots.Release:
 		return l.releaseSlot(ctx, e)
 	case slots.CheckScheduling:
-		return l.checkScheduling(ctx, e)
+		p.Transition, err = l.checkScheduling(ctx, e)
 	case slots.NoTask:
 	}
-	return 0, nil
+	return p, err
 }
 
 // Discard implements slots.Tasks.
@@ -344,51 +344,6 @@ func (l *Launcher) reportRefusal(ctx context.Context, e slots.Allocation, p Plan
 	}
 	l.deps.Log.Info("refused", zap.String("run", e.Run), zap.Error(refusal))
 	return slots.Terminating, nil
-}
-
-// releaseSlot deletes the objects of an ended attempt. The slot is free once the
-// objects are gone, or once they are retained and no pod of them runs.
-func (l *Launcher) releaseSlot(ctx context.Context, e slots.Allocation) (slots.Transition, error) {
-	p, err := l.deps.Docs.Plan(ctx, e.AttemptKey)
-	if err != nil {
-		return 0, err
-	}
-	if p == nil || p.NoLaunch { // nothing was created
-		return slots.Released, nil
-	}
-	retained, err := l.retainObjects(ctx, e, *p)
-	if err != nil {
-		return 0, err
-	}
-	if retained {
-		return slots.Released, nil
-	}
-	return l.deleteObjects(ctx, p.Ref())
-}
-
-// deleteObjects deletes the objects of an attempt, and returns when they are gone.
-// Until then it deletes them again at intervals, since a lost node never reports that
-// its pods have ended.
-func (l *Launcher) deleteObjects(ctx context.Context, r cluster.Ref) (slots.Transition, error) {
-	var next time.Time
-	for wait := l.deletionDelay(); ; wait = min(2*wait, l.settings.Poll) {
-		if now := l.deps.Clock(); !now.Before(next) {
-			if err := l.deps.Cluster.Delete(ctx, r); err != nil {
-				return 0, fmt.Errorf("delete the objects of %s: %w", r.Job, err)
-			}
-			next = now.Add(l.settings.Reconcile)
-		}
-		_, err := l.deps.Cluster.Observe(ctx, r)
-		if errors.Is(err, cluster.ErrNotFound) {
-			return slots.Released, nil
-		}
-		if err != nil {
-			return 0, fmt.Errorf("look whether %s is gone: %w", r.Job, err)
-		}
-		if !control.Sleep(ctx, wait) {
-			return 0, nil
-		}
-	}
 }
 
 // checkScheduling checks whether all pods of a gang have nodes, so that the next gang

@@ -20,58 +20,55 @@ import (
 const kindRetained store.Kind = "kept"
 
 // retainObjects records that the objects of an attempt are retained, if the rules say
-// so, and reports whether they are. First it stops servers and workers that still run,
+// so, and decides whether they are. First it stops servers and workers that still run,
 // because retained objects hold no slot. Objects whose pods may still run are not
 // retained, whatever the settings.
-func (l *Launcher) retainObjects(ctx context.Context, e slots.Allocation, p Plan) (bool, error) {
-	run, err := l.awaitOutcome(ctx, e, p)
-	if err != nil {
-		return false, err
+func (l *Launcher) retainObjects(ctx context.Context, e slots.Allocation, r *release) (retention, error) {
+	run, known, err := l.findOutcome(ctx, e, r)
+	if err != nil || !known {
+		return undecided, err
 	}
-	d := l.retentionFor(p, run)
+	d := l.retentionFor(*r.plan, run)
 	if d == 0 {
-		return false, nil
+		return notRetained, nil
 	}
-	ended, err := l.terminatePods(ctx, e, p)
-	if err != nil || !ended {
-		return false, err
+	ended, err := l.terminatePods(ctx, e, r)
+	if err != nil || ended != retained {
+		return ended, err
 	}
 	err = store.Create(ctx, l.deps.Docs.Store, kindRetained, e.DocKey(),
-		retainedObjects{Engine: l.settings.Engine, Ref: p.Ref(), Until: l.deps.Clock().Add(d)})
+		retainedObjects{Engine: l.settings.Engine, Ref: r.plan.Ref(), Until: l.deps.Clock().Add(d)})
 	if err != nil && !errors.Is(err, store.ErrExists) {
-		return false, fmt.Errorf("keep the objects of %s: %w", p.Job, err)
+		return undecided, fmt.Errorf("keep the objects of %s: %w", r.plan.Job, err)
 	}
-	return true, nil
+	return retained, nil
 }
 
-// terminatePods stops the pods of an attempt that may be retained, and reports whether
+// terminatePods stops the pods of an attempt that may be retained, which it is once
 // none of its pods runs or will run. The slot stays held until then.
-func (l *Launcher) terminatePods(ctx context.Context, e slots.Allocation, p Plan) (bool, error) {
-	until := l.deps.Clock().Add(l.planner.Pods.MaxTermination() + maxTerminationWait)
-	var nextStop time.Time // time of the next call to Stop
-	for wait := l.deletionDelay(); ; wait = min(2*wait, l.settings.Poll) {
-		seen, err := l.deps.Cluster.Observe(ctx, p.Ref())
-		gone := errors.Is(err, cluster.ErrNotFound)
-		if err != nil && !gone {
-			return false, fmt.Errorf("look whether %s has ended: %w", p.Job, err)
-		}
-		now, stopped := l.deps.Clock(), !nextStop.IsZero()
-		switch {
-		case gone || !retainable(seen, p.Jobs) || now.After(until):
-			l.deps.Log.Info("not kept, since it may still run", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
-			return false, nil
-		case terminated(seen) && (stopped || p.Jobs <= 1): // the Job of another role may be about to create a pod
-			return true, nil
-		case !now.Before(nextStop):
-			if err := l.deps.Cluster.Stop(ctx, p.Ref()); err != nil {
-				return false, fmt.Errorf("stop the pods of %s, which are to be kept: %w", p.Job, err)
-			}
-			nextStop = now.Add(l.settings.Reconcile)
-		}
-		if !control.Sleep(ctx, wait) {
-			return false, ctx.Err()
-		}
+func (l *Launcher) terminatePods(ctx context.Context, e slots.Allocation, r *release) (retention, error) {
+	p, now, stopped := r.plan, l.deps.Clock(), !r.nextStop.IsZero()
+	if r.terminateBy.IsZero() {
+		r.terminateBy = now.Add(l.planner.Pods.MaxTermination() + maxTerminationWait)
 	}
+	seen, err := l.deps.Cluster.Observe(ctx, p.Ref())
+	gone := errors.Is(err, cluster.ErrNotFound)
+	if err != nil && !gone {
+		return undecided, fmt.Errorf("look whether %s has ended: %w", p.Job, err)
+	}
+	switch {
+	case gone || !retainable(seen, p.Jobs) || now.After(r.terminateBy):
+		l.deps.Log.Info("not kept, since it may still run", zap.String("run", e.Run), zap.Int("attempt", e.Attempt))
+		return notRetained, nil
+	case terminated(seen) && (stopped || p.Jobs <= 1): // the Job of another role may be about to create a pod
+		return retained, nil
+	case !now.Before(r.nextStop):
+		if err := l.deps.Cluster.Stop(ctx, p.Ref()); err != nil {
+			return undecided, fmt.Errorf("stop the pods of %s, which are to be kept: %w", p.Job, err)
+		}
+		r.nextStop = now.Add(l.settings.Reconcile)
+	}
+	return undecided, nil
 }
 
 // maxTerminationWait is the time beyond the grace period after which a stopped pod
@@ -81,23 +78,20 @@ const maxTerminationWait = 2 * time.Minute
 // maxProjectionLag is the maximum time from the event of a run's end to its projection.
 const maxProjectionLag = 10 * time.Second
 
-// awaitOutcome returns the run once the store has its outcome, if the outcome matters
-// for retention. The event of the end may arrive before its projection.
-func (l *Launcher) awaitOutcome(ctx context.Context, e slots.Allocation, p Plan) (store.Run, error) {
-	end := l.deps.Clock().Add(maxProjectionLag)
-	for {
-		run, err := l.deps.Docs.Run(ctx, e.Run)
-		if err != nil || run.Phase == event.PhaseFinished || run.Attempt > e.Attempt || l.deps.Clock().After(end) {
-			return run, err
-		}
-		failed := store.Run{Phase: event.PhaseFinished, Outcome: event.Failed, Attempt: e.Attempt}
-		if l.retentionFor(p, failed) == 0 {
-			return run, nil
-		}
-		if !control.Sleep(ctx, min(l.settings.Poll, 100*time.Millisecond)) {
-			return run, ctx.Err()
-		}
+// findOutcome returns the run, and whether the store has its outcome, or will not have it,
+// or the outcome does not matter for retention. The event of the end may arrive before its
+// projection.
+func (l *Launcher) findOutcome(ctx context.Context, e slots.Allocation, r *release) (run store.Run, known bool, err error) {
+	run, err = l.deps.Docs.Run(ctx, e.Run)
+	if err != nil || run.Phase == event.PhaseFinished || run.Attempt > e.Attempt {
+		return run, true, err
 	}
+	now := l.deps.Clock()
+	if r.outcomeBy.IsZero() {
+		r.outcomeBy = now.Add(maxProjectionLag)
+	}
+	failed := store.Run{Phase: event.PhaseFinished, Outcome: event.Failed, Attempt: e.Attempt}
+	return run, now.After(r.outcomeBy) || l.retentionFor(*r.plan, failed) == 0, nil
 }
 
 // retentionFor returns how long the objects of an attempt stay after its end.

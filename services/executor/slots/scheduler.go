@@ -40,12 +40,18 @@ type Settings struct {
 	Positions time.Duration // between two reports of positions in the queue
 }
 
+// Progress is how far a task has come.
+type Progress struct {
+	Transition Transition    // the next one of the attempt; 0 for none
+	RetryAfter time.Duration // when to do the task again if there is none; zero means after the next pass
+}
+
 // Tasks does the work for attempts. A task may be repeated at any time, also by another
 // process.
 type Tasks interface {
-	// Do does a task for an attempt, and returns the next transition, or 0 for none.
+	// Do does a task for an attempt as far as it can without waiting for the cluster.
 	// item is the attempt's document in the queue; nil means that Do has to read it.
-	Do(ctx context.Context, t Task, a Allocation, item *Item) (Transition, error)
+	Do(ctx context.Context, t Task, a Allocation, item *Item) (Progress, error)
 	// Discard removes a queued attempt that already has a plan from the queue, and
 	// reports whether it did.
 	Discard(ctx context.Context, item Item) (discarded bool, err error)
@@ -305,11 +311,11 @@ func (a *Scheduler) runTask(ctx context.Context, h AttemptKey) (queue.Result, er
 	if task == NoTask {
 		return queue.Result{}, nil
 	}
-	transition, err := a.deps.Tasks.Do(ctx, task, e, item)
-	if err != nil || transition == 0 {
-		return queue.Result{}, err
+	p, err := a.deps.Tasks.Do(ctx, task, e, item)
+	if err != nil || p.Transition == 0 {
+		return queue.Result{RequeueAfter: p.RetryAfter}, err
 	}
-	a.recordTransition(h, transition)
+	a.recordTransition(h, p.Transition)
 	return queue.Result{}, nil
 }
 
