@@ -114,9 +114,18 @@ func unsupportedPart(spec corev1.PodSpec) string {
 	return ""
 }
 
-// grace returns the seconds that a benchmark has to end.
+// defaultGrace is the seconds that a benchmark has to end unless its Job says otherwise, as on Kubernetes.
+const defaultGrace = 30
+
+// grace returns the seconds that a benchmark has to end: those of the platform's entrypoint, in whose place the program ends it, or else
+// those of its pod.
 func grace(j *batchv1.Job) int64 {
-	all := int64(30)
+	for _, e := range j.Spec.Template.Spec.Containers[0].Env {
+		if g, err := time.ParseDuration(e.Value); e.Name == pod.EnvGrace && err == nil && g >= time.Second {
+			return int64(g / time.Second)
+		}
+	}
+	all := int64(defaultGrace)
 	if g := j.Spec.Template.Spec.TerminationGracePeriodSeconds; g != nil {
 		all = *g
 	}

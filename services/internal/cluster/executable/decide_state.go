@@ -2,7 +2,9 @@ package executable
 
 import (
 	"maps"
+	"math"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,8 +40,9 @@ func (s state) snapshot() cluster.Snapshot {
 		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating", Message: s.Message}
 	}
 	if s.Deleting {
-		now, seconds := metav1.NewTime(s.Record.Created), int64(0)
-		j.DeletionTimestamp, p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &now, &seconds
+		requested, seconds := s.deletionRequestedAt(), s.graceSeconds()
+		at, until := metav1.NewTime(requested), metav1.NewTime(requested.Add(time.Duration(seconds)*time.Second))
+		j.DeletionTimestamp, p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &until, &seconds
 	}
 	switch s.Phase {
 	case phaseSucceeded:
@@ -49,6 +52,42 @@ func (s state) snapshot() cluster.Snapshot {
 	}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{status}
 	return cluster.Snapshot{Ref: s.ref(), Job: j, Pods: []corev1.Pod{p}}
+}
+
+// noteDeletions sets since when the states that are being deleted are seen so, given when those of before were, and returns these times.
+func noteDeletions(all map[attempt]state, before map[attempt]time.Time, now time.Time) map[attempt]time.Time {
+	since := make(map[attempt]time.Time)
+	for at, s := range all {
+		if !s.Deleting {
+			continue
+		}
+		first, known := before[at]
+		if !known {
+			first = now
+		}
+		s.deletingSince, since[at] = first, first
+		all[at] = s
+	}
+	return since
+}
+
+// deletionRequestedAt returns when the deletion of an attempt was requested, which a program does not say: at its first sight, and no later
+// than the end of the attempt, which counts as caused by the deletion.
+func (s state) deletionRequestedAt() time.Time {
+	if !s.Ended.IsZero() && s.Ended.Before(s.deletingSince) {
+		return s.Ended
+	}
+	return s.deletingSince
+}
+
+// graceSeconds returns how long a deleted attempt has to end.
+func (s state) graceSeconds() int64 {
+	const longest = math.MaxInt32 * time.Second
+	g := cluster.BenchmarkGrace(s.Record.Annotations, longest)
+	if g == longest {
+		return defaultGrace
+	}
+	return int64(g / time.Second)
 }
 
 func (s state) succeed(j *batchv1.Job, p *corev1.Pod, status *corev1.ContainerStatus) {

@@ -24,7 +24,7 @@ func exampleJob() *batchv1.Job {
 	}}
 	j.Spec.ActiveDeadlineSeconds = &deadline
 	t := &j.Spec.Template
-	t.Annotations = map[string]string{cluster.AnnotationGrace: "300"}
+	t.Annotations = map[string]string{cluster.AnnotationGrace: "310"}
 	t.Spec = corev1.PodSpec{
 		TerminationGracePeriodSeconds: &grace,
 		InitContainers:                []corev1.Container{{Name: cluster.ContainerInstall}, {Name: cluster.ContainerCollect}},
@@ -32,6 +32,7 @@ func exampleJob() *batchv1.Job {
 			Name: cluster.ContainerBenchmark, Image: "debian:12", Command: []string{"/bai/bin/bai-pod", "exec", "--", "/bin/sh", "-eu", "/bai/script/benchmark"},
 			Env: []corev1.EnvVar{
 				{Name: "BAI_POD_UID", ValueFrom: &corev1.EnvVarSource{}},
+				{Name: "BAI_GRACE", Value: "5m0s"},
 				{Name: "BENCHMARK_AI_FILE", Value: "/bai/run/metrics"},
 				{Name: "BENCHMARK_AI_RUN", Value: "r1"},
 				{Name: "SIZE", Value: "1K"},
@@ -59,11 +60,56 @@ func TestAPlanHasTheBenchmarkWithoutThePlatformsOwnParts(t *testing.T) {
 		Files: []file{{"script/benchmark", "echo $SIZE", 0o555}}, Image: "debian:12", Grace: 300, Deadline: 60, CustomParams: json.RawMessage(`{"region":"eu"}`),
 		Record: record{
 			Scope: "default", Job: "bai-r1-1", UID: "u1", Created: now, Labels: map[string]string{cluster.LabelRun: "r1", cluster.LabelAttempt: "1"},
-			Annotations: map[string]string{cluster.AnnotationGrace: "300"}, Image: "debian:12",
+			Annotations: map[string]string{cluster.AnnotationGrace: "310"}, Image: "debian:12",
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestADeletedAttemptHasItsGraceFromTheFirstSightOfTheDeletion(t *testing.T) {
+	t.Parallel()
+	at := attempt{"r1", 1}
+	second := func(n int) time.Time {
+		return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(n) * time.Second)
+	}
+	runs := state{Run: "r1", Attempt: 1, Phase: phaseRunning, Started: second(1), Record: record{Job: "bai-r1-1", UID: "u1", Created: second(0)}}
+	for name, tt := range map[string]struct {
+		annotations map[string]string
+		ended       time.Time
+		requested   time.Time
+		deadline    time.Time
+	}{
+		"that of its plan":                       {map[string]string{cluster.AnnotationGrace: "310"}, time.Time{}, second(600), second(910)},
+		"30 s where the plan has none":           {nil, time.Time{}, second(600), second(630)},
+		"an end that is seen with the deletion":  {nil, second(590), second(590), second(620)},
+		"an end after the sight of the deletion": {nil, second(620), second(600), second(630)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deletes := runs
+			deletes.Record.Annotations, deletes.Deleting = tt.annotations, true
+			deletions := noteDeletions(map[attempt]state{at: runs}, nil, second(500))
+			deletions = noteDeletions(map[attempt]state{at: deletes}, deletions, second(600))
+			if deletes.Ended = tt.ended; !tt.ended.IsZero() {
+				deletes.Phase = phaseSucceeded
+			}
+			all := map[attempt]state{at: deletes}
+			deletions = noteDeletions(all, deletions, second(700))
+			seen := all[at].snapshot()
+			if got := seen.Job.DeletionTimestamp; got == nil || !got.Time.Equal(tt.requested) {
+				t.Errorf("the deletion was requested at %s, want %s", got, tt.requested)
+			}
+			if got := seen.Pods[0].DeletionTimestamp; got == nil || !got.Time.Equal(tt.deadline) {
+				t.Errorf("the pod has until %s, want %s", got, tt.deadline)
+			}
+			if got := cluster.DeletionDeadline(seen.Pods[0]); !got.Equal(tt.deadline) {
+				t.Errorf("the pod is lost after %s, want %s", got, tt.deadline)
+			}
+			if len(noteDeletions(nil, deletions, second(800))) > 0 {
+				t.Error("the deletion of an attempt that is gone is remembered")
+			}
+		})
 	}
 }
 

@@ -36,8 +36,9 @@ type Cluster struct {
 	settings Settings
 	program  *program
 
-	mu     sync.Mutex
-	values map[attempt]map[string]cluster.Object // ConfigMaps, Secrets and others of attempts, by kind and name
+	mu        sync.Mutex
+	values    map[attempt]map[string]cluster.Object // ConfigMaps, Secrets and others of attempts, by kind and name
+	deletions map[attempt]time.Time                 // when attempts that are being deleted were first seen so
 }
 
 // attempt names an attempt of a run.
@@ -155,6 +156,9 @@ func (c *Cluster) states(ctx context.Context) (map[attempt]state, error) {
 	for _, s := range a.States {
 		all[attempt{s.Run, s.Attempt}] = s
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deletions = noteDeletions(all, c.deletions, time.Now())
 	return all, nil
 }
 

@@ -102,6 +102,8 @@ type state struct {
 	Ended    time.Time `json:"ended"`
 	Deleting bool      `json:"deleting"` // it is gone soon
 	Record   record    `json:"record"`
+
+	deletingSince time.Time // when this process first saw Deleting; zero while it is false
 }
 
 type logLine struct {

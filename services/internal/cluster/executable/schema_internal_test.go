@@ -48,6 +48,9 @@ func TestTheSchemaHasTheKeysOfTheProtocol(t *testing.T) {
 	} {
 		var want []string
 		for f := range reflect.TypeOf(tt.is).Fields() {
+			if !f.IsExported() { // it does not travel
+				continue
+			}
 			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			want = append(want, key)
 		}
