@@ -303,14 +303,8 @@ func TestTheEntrypointKillsABenchmarkAfterItsGraceAndBeforeThePodIsKilled(t *tes
 				in.Images = []cluster.Image{answer}
 			}
 			template := jobOf(t, objects(t, in, s)).Spec.Template
-			for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
-				want := ""
-				if c.Name == cluster.ContainerBenchmark {
-					want = tt.want.String()
-				}
-				if got := variable(c, pod.EnvGrace); got != want {
-					t.Errorf("container %s has the grace %q, want %q", c.Name, got, want)
-				}
+			if diff := cmp.Diff(map[string]string{cluster.ContainerBenchmark: tt.want.String()}, graces(template.Spec)); diff != "" {
+				t.Errorf("the graces of the containers (-want +got):\n%s", diff)
 			}
 			all := time.Duration(*template.Spec.TerminationGracePeriodSeconds) * time.Second
 			if killed := cluster.BenchmarkGrace(template.Annotations, all); killed < tt.want+10*time.Second || all < killed {
@@ -320,11 +314,17 @@ func TestTheEntrypointKillsABenchmarkAfterItsGraceAndBeforeThePodIsKilled(t *tes
 	}
 }
 
-func variable(c corev1.Container, name string) string {
-	if i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name }); i >= 0 {
-		return c.Env[i].Value
+// graces returns the grace of each container that has one for the entrypoint.
+func graces(spec corev1.PodSpec) map[string]string {
+	all := make(map[string]string)
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, e := range c.Env {
+			if e.Name == pod.EnvGrace {
+				all[c.Name] = e.Value
+			}
+		}
 	}
-	return ""
+	return all
 }
 
 func TestThePodsOfARunAreToldTheirShareOfSeries(t *testing.T) {

@@ -97,14 +97,10 @@ func TestADeletedAttemptHasItsGraceFromTheFirstSightOfTheDeletion(t *testing.T) 
 			all := map[attempt]state{at: deletes}
 			deletions = noteDeletions(all, deletions, second(700))
 			seen := all[at].snapshot()
-			if got := seen.Job.DeletionTimestamp; got == nil || !got.Time.Equal(tt.requested) {
-				t.Errorf("the deletion was requested at %s, want %s", got, tt.requested)
-			}
-			if got := seen.Pods[0].DeletionTimestamp; got == nil || !got.Time.Equal(tt.deadline) {
-				t.Errorf("the pod has until %s, want %s", got, tt.deadline)
-			}
-			if got := cluster.DeletionDeadline(seen.Pods[0]); !got.Equal(tt.deadline) {
-				t.Errorf("the pod is lost after %s, want %s", got, tt.deadline)
+			p := seen.Pods[0]
+			got := []time.Time{seen.Job.DeletionTimestamp.Time, p.DeletionTimestamp.Time, cluster.DeletionDeadline(p)}
+			if diff := cmp.Diff([]time.Time{tt.requested, tt.deadline, tt.deadline}, got); diff != "" {
+				t.Errorf("the request, the end of the pod's grace, and when the pod is lost (-want +got):\n%s", diff)
 			}
 			if len(noteDeletions(nil, deletions, second(800))) > 0 {
 				t.Error("the deletion of an attempt that is gone is remembered")
