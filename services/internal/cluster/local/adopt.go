@@ -58,8 +58,8 @@ func (c *controller) adoptPods() error {
 	c.repairIndexedJobs()
 	for _, j := range c.registry.jobs {
 		c.objects.take(disk.Key{Kind: "Job", Scope: j.attempt.Scope, Name: j.record.Job.Name})
-		c.resources.adopt(j)
 	}
+	c.resources.adopt(c.registry.all(), c.folder.IsLocked)
 	return nil
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/lock"
@@ -406,8 +407,7 @@ func TestAGPUBelongsToOnePodAtATime(t *testing.T) {
 	c, file := open(t, s), filepath.Join(t.TempDir(), "go")
 	var js []*batchv1.Job
 	for i := range 3 {
-		j := entrypointJob(fmt.Sprintf("gpu%d", i), "sh", "-c", fmt.Sprintf("echo $CUDA_VISIBLE_DEVICES >> %s.gpus; until test -e %s%d; do sleep 0.01; done", file, file, i))
-		j.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+		j := gpuJob(fmt.Sprintf("gpu%d", i), "sh", "-c", fmt.Sprintf("echo $CUDA_VISIBLE_DEVICES >> %s.gpus; until test -e %s%d; do sleep 0.01; done", file, file, i))
 		create(t, c, j)
 		js = append(js, j)
 	}
@@ -430,6 +430,47 @@ func TestAGPUBelongsToOnePodAtATime(t *testing.T) {
 		t.Errorf("the pods had %q (%v)", lines, err)
 	}
 	wantNothingLeft(t, s.Dir)
+}
+
+// gpuJob returns a Job that needs a GPU.
+func gpuJob(run string, command ...string) *batchv1.Job {
+	j := entrypointJob(run, command...)
+	j.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	return j
+}
+
+func TestAfterARestartAGPUBelongsToThePodThatRuns(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir(), GPUs: 1}
+	c, file := open(t, s), filepath.Join(t.TempDir(), "go")
+	for i := range 4 { // each had the GPU, and stays
+		j := gpuJob(fmt.Sprintf("ended%d", i), "true")
+		create(t, c, j)
+		await(t, c, j, "it ends", hasEnded)
+	}
+	runs, waits := gpuJob("runs", untilFileExists(file, 0)...), gpuJob("waits", "true")
+	create(t, c, runs)
+	await(t, c, runs, "it runs", running)
+	create(t, c, waits)
+	for range 3 {
+		closeCluster(t, c, true)
+		// as if its start had failed after its GPU was written down
+		record, path := disk.Record{}, disk.Folder{Dir: s.Dir}.RecordFile(string(waits.UID))
+		if err := shimapi.Read(path, &record); err != nil {
+			t.Fatal(err)
+		}
+		record.GPUs = []int{0}
+		if err := shimapi.Write(path, record); err != nil {
+			t.Fatal(err)
+		}
+		c = open(t, s)
+		seen := await(t, c, waits, "it waits or runs", func(s cluster.Snapshot) bool { return len(s.Events) > 0 || running(s) || hasEnded(s) })
+		if len(seen.Events) == 0 {
+			t.Fatalf("two pods have the GPU: %+v", seen.Pods)
+		}
+	}
+	touch(t, file)
+	await(t, c, waits, "it ends", hasEnded)
 }
 
 func TestLookingAtAJobIsNoChangeOfIt(t *testing.T) {

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
@@ -28,7 +29,8 @@ func newResources(gpus int) *resources {
 	return &resources{count: gpus, gpus: map[int]string{}, ports: map[int32]port{}}
 }
 
-// claimGPUs allocates the GPUs that a locked job requests, if enough are free. GPUs in its record are allocated to it already.
+// claimGPUs allocates the GPUs that a locked job requests, if enough are free. GPUs in its record are allocated to it already: see adopt and
+// release.
 func (r *resources) claimGPUs(j *job) ([]int, bool) {
 	want := validate.GPUCount(j.record.Job)
 	if want == 0 || len(j.record.GPUs) == want {
@@ -52,14 +54,40 @@ func (r *resources) claimGPUs(j *job) ([]int, bool) {
 	return free, true
 }
 
-// adopt allocates the GPUs and ports that a job had in the previous process.
-func (r *resources) adopt(j *job) {
+// adopt allocates the GPUs and ports that the pods had in the previous process, to those that have not ended. A pod whose shim runs comes
+// before one whose shim was killed: the GPUs of the latter may have been given to another pod before its record was removed.
+func (r *resources) adopt(jobs []*job, isLocked func(id string) bool) {
+	running, others := partition(jobs, func(j *job) bool { return isLocked(j.id) })
+	for _, j := range slices.Concat(running, others) {
+		switch {
+		case !j.launched:
+			j.record.GPUs = nil // its start failed
+		case !j.over():
+			r.adoptGPUs(j)
+			r.claimPorts(j)
+		}
+	}
+}
+
+// adoptGPUs allocates the GPUs in a job's record, as far as no other job has them.
+func (r *resources) adoptGPUs(j *job) {
 	for _, id := range j.record.GPUs {
-		r.gpus[id] = j.id
+		if _, used := r.gpus[id]; !used {
+			r.gpus[id] = j.id
+		}
 	}
-	if j.launched && !j.over() {
-		r.claimPorts(j)
+}
+
+// partition returns the jobs that are in, and the other ones.
+func partition(jobs []*job, in func(*job) bool) (yes, no []*job) {
+	for _, j := range jobs {
+		if in(j) {
+			yes = append(yes, j)
+		} else {
+			no = append(no, j)
+		}
 	}
+	return yes, no
 }
 
 // claimPorts allocates the ports on which a locked job's pod listens, if no other attempt uses them: pods without a network of their own
