@@ -38,8 +38,8 @@ func newHostRecorder(dir, every string) *hostRecorder {
 	return &hostRecorder{dir: dir, every: max(d, 0)}
 }
 
-// start records a command until stop is called. The function end adds the versions of tools.
-func (o *hostRecorder) start(pid int) (stop func(), end func(pod.Exit)) {
+// start records a command until stop is called, with programs that run runs. The function end adds the versions of tools.
+func (o *hostRecorder) start(pid int, run hostinfo.RunFunc) (stop func(), end func(pod.Exit)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -48,7 +48,7 @@ func (o *hostRecorder) start(pid int) (stop func(), end func(pod.Exit)) {
 		o.writeEnvironment()
 	})
 	if o.every > 0 {
-		all.Go(func() { o.recordUsage(ctx, pid) })
+		all.Go(func() { o.recordUsage(ctx, pid, run) })
 	}
 	stop = func() {
 		cancel()
@@ -58,7 +58,7 @@ func (o *hostRecorder) start(pid int) (stop func(), end func(pod.Exit)) {
 		stop()
 		long := end.Ended.Sub(end.Started) >= minRuntime
 		if long {
-			hostinfo.AddTools(context.Background(), &o.environment)
+			hostinfo.AddTools(context.Background(), run, &o.environment)
 		}
 		if len(end.Tools) > 0 && o.environment.Tools == nil {
 			o.environment.Tools = make(map[string]string)
@@ -84,7 +84,7 @@ func (o *hostRecorder) writeEnvironment() {
 
 // recordUsage appends the usage of the command to a file until ctx is done. The first
 // measurement creates the file, so a short command has none.
-func (o *hostRecorder) recordUsage(ctx context.Context, pid int) {
+func (o *hostRecorder) recordUsage(ctx context.Context, pid int, run hostinfo.RunFunc) {
 	var mu sync.Mutex
 	var file *os.File
 	keep := func(line []byte) {
@@ -115,7 +115,7 @@ func (o *hostRecorder) recordUsage(ctx context.Context, pid int) {
 		case <-ticks.C:
 		}
 		if first {
-			gpus.Go(func() { hostinfo.GPUs(ctx, o.every, keep) })
+			gpus.Go(func() { hostinfo.GPUs(ctx, run, o.every, keep) })
 		}
 		if line := meter.Measure(); line != nil {
 			keep(append(line, meter.Energy()...))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/hostinfo"
 	"github.com/benchmark-ai/bai/services/internal/pod/parse"
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
@@ -32,9 +33,10 @@ type Settings struct {
 	Artifacts      []pod.Artifact // files to be kept once the command has ended
 	Parsers        []pod.Parser   // of the command's output and files
 
-	// OnStart, if not nil, is called with the command's process once that has begun. Of the functions that it returns, stop is called when
+	// OnStart, if not nil, is called with the command's process once that has begun, and with a function that runs other programs beside
+	// it: package os/exec cannot be used in this process, see proc.Table. Of the functions that it returns, stop is called when
 	// the command has ended, and end with its exit, before that is written down.
-	OnStart func(pid int) (stop func(), end func(pod.Exit)) `json:"-"`
+	OnStart func(pid int, run hostinfo.RunFunc) (stop func(), end func(pod.Exit)) `json:"-"`
 
 	ReadyFile string // the command is ready when this file exists; empty means that no file tells
 	ReadyLog  string // the command is ready when a line of its output matches this regular expression; empty means that no line tells
@@ -156,7 +158,7 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	}
 	stop, onEnd := func() {}, func(pod.Exit) {}
 	if w.settings.OnStart != nil {
-		stop, onEnd = w.settings.OnStart(pid)
+		stop, onEnd = w.settings.OnStart(pid, w.table.Run)
 	}
 	end := toPodExit(started, w.waitForExit(pid, signals))
 	streams.finish(w.settings.Linger)

@@ -1,7 +1,6 @@
 package hostinfo
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os/exec"
@@ -17,31 +16,24 @@ const dcgmFields = "203,252,155"
 
 // byDCGM is GPUs by dcgmi, for the GPUs that nvidia-smi shows here, limited by only: DCGM
 // may list others of the machine. It returns if dcgmi is missing or gets no answer.
-func byDCGM(ctx context.Context, every time.Duration, only []string, emit func(line []byte)) {
+func byDCGM(ctx context.Context, run RunFunc, every time.Duration, only []string, emit func(line []byte)) {
 	path, err := exec.LookPath("dcgmi")
 	if err != nil {
 		return
 	}
 	asking, stop := context.WithTimeout(ctx, toolTimeout)
-	cards := matchGPUs(runTool(asking, "dcgmi", "discovery", "-l"),
-		runTool(asking, "nvidia-smi", append(only, "--query-gpu=index,uuid", "--format=csv,noheader")...))
+	cards := matchGPUs(run.output(asking, "dcgmi", "discovery", "-l"),
+		run.output(asking, "nvidia-smi", append(only, "--query-gpu=index,uuid", "--format=csv,noheader")...))
 	stop()
 	if len(cards) == 0 {
 		return
 	}
-	cmd := exec.CommandContext(ctx, path, "dmon", "-e", dcgmFields, "-d", strconv.FormatInt(every.Milliseconds(), 10))
-	cmd.WaitDelay = time.Second
-	out, err := cmd.StdoutPipe()
-	if err != nil || cmd.Start() != nil {
-		return
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if l := dcgmLine(lines.Text(), cards, time.Now()); l != nil {
+	emitSamples := func(line string) {
+		if l := dcgmLine(line, cards, time.Now()); l != nil {
 			emit(l)
 		}
 	}
-	_ = cmd.Wait() // it was ended, or has printed its error
+	run.lines(ctx, emitSamples, path, "dmon", "-e", dcgmFields, "-d", strconv.FormatInt(every.Milliseconds(), 10))
 }
 
 // A card is a GPU as its samples name it.

@@ -1,7 +1,6 @@
 package hostinfo
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,13 +23,13 @@ const (
 // done, and hands over lines as Meter.Measure returns them: by DCGM if it answers; else,
 // and once it has ended, by nvidia-smi. Without both, and without GPUs, it returns at
 // once.
-func GPUs(ctx context.Context, every time.Duration, emit func(line []byte)) {
+func GPUs(ctx context.Context, run RunFunc, every time.Duration, emit func(line []byte)) {
 	only, ok := visibleGPUs(os.LookupEnv("CUDA_VISIBLE_DEVICES"))
 	if !ok {
 		return
 	}
-	if byDCGM(ctx, every, only, emit); ctx.Err() == nil {
-		bySMI(ctx, every, only, emit)
+	if byDCGM(ctx, run, every, only, emit); ctx.Err() == nil {
+		bySMI(ctx, run, every, only, emit)
 	}
 }
 
@@ -56,25 +55,18 @@ func visibleGPUs(list string, set bool) (args []string, ok bool) {
 var gpuID = regexp.MustCompile(`^(\d{1,5}|GPU-[0-9A-Fa-f-]{1,64})$`)
 
 // bySMI is GPUs by nvidia-smi.
-func bySMI(ctx context.Context, every time.Duration, only []string, emit func(line []byte)) {
+func bySMI(ctx context.Context, run RunFunc, every time.Duration, only []string, emit func(line []byte)) {
 	path, err := exec.LookPath("nvidia-smi")
 	if err != nil {
 		return
 	}
-	cmd := exec.CommandContext(ctx, path, append(only, "--query-gpu=index,utilization.gpu,memory.used,power.draw",
-		"--format=csv,noheader,nounits", fmt.Sprintf("--loop-ms=%d", every.Milliseconds()))...)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.StdoutPipe()
-	if err != nil || cmd.Start() != nil {
-		return
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if l := gpuLine(lines.Text(), time.Now()); l != nil {
+	emitSamples := func(line string) {
+		if l := gpuLine(line, time.Now()); l != nil {
 			emit(l)
 		}
 	}
-	_ = cmd.Wait() // it was ended, or has printed its error
+	run.lines(ctx, emitSamples, path, append(only, "--query-gpu=index,utilization.gpu,memory.used,power.draw",
+		"--format=csv,noheader,nounits", fmt.Sprintf("--loop-ms=%d", every.Milliseconds()))...)
 }
 
 // gpuLine returns the samples of one line of nvidia-smi, as far as it has

@@ -3,6 +3,7 @@ package hostinfo_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -139,6 +140,13 @@ func programs(t *testing.T, all map[string]string) {
 	t.Setenv("PATH", dir)
 }
 
+// run is a hostinfo.RunFunc of a process without a table of processes.
+func run(ctx context.Context, out io.Writer, path string, args ...string) error {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.WaitDelay = out, 100*time.Millisecond
+	return cmd.Run()
+}
+
 func TestProgramsThatAreThereAreAskedForTheirVersions(t *testing.T) {
 	programs(t, map[string]string{
 		"gcc":        "echo 'gcc (Debian 12.2.0-14) 12.2.0'; echo 'Copyright (C) 2022'",
@@ -148,7 +156,7 @@ func TestProgramsThatAreThereAreAskedForTheirVersions(t *testing.T) {
 		"nvidia-smi": "case $1 in --query*) echo 'NVIDIA H200, 143771, GPU-1, 550.90.07'; echo 'NVIDIA H200, [N/A], GPU-2, 550.90.07';; *) echo '| NVIDIA-SMI 550.90.07   Driver Version: 550.90.07   CUDA Version: 12.4     |';; esac",
 	})
 	var e event.Environment
-	hostinfo.AddTools(t.Context(), &e)
+	hostinfo.AddTools(t.Context(), run, &e)
 	want := event.Environment{
 		Final: true,
 		Tools: map[string]string{"gcc": "gcc (Debian 12.2.0-14) 12.2.0", "nvcc": "Cuda compilation tools, release 12.4, V12.4.131", "python3": "Python 3.11.2", "torch": "2.1.0", "numpy": "1.26"},
@@ -168,7 +176,7 @@ func TestAProgramThatHangsIsNotWaitedFor(t *testing.T) {
 	defer cancel()
 	var e event.Environment
 	begin := time.Now()
-	hostinfo.AddTools(ctx, &e)
+	hostinfo.AddTools(ctx, run, &e)
 	if took := time.Since(begin); took > 50*time.Second || len(e.Tools) > 0 || !e.Final {
 		t.Errorf("after %s: %+v", took, e)
 	}
@@ -259,7 +267,7 @@ func TestAGroupOfItsOwnIsMeasuredAsAWhole(t *testing.T) {
 func TestGPUsAreMeasuredWhereThereIsATool(t *testing.T) {
 	programs(t, map[string]string{"nvidia-smi": "echo '0, 97, 1024, 350.5'; echo '1, [N/A], 2048, [N/A]'; echo 'No devices were found'"})
 	var lines []string
-	hostinfo.GPUs(t.Context(), time.Second, func(l []byte) { lines = append(lines, string(l)) })
+	hostinfo.GPUs(t.Context(), run, time.Second, func(l []byte) { lines = append(lines, string(l)) })
 	if len(lines) != 2 {
 		t.Fatalf("%q", lines)
 	}
@@ -287,9 +295,9 @@ func TestOnlyTheGPUsOfTheBenchmarkAreMeasured(t *testing.T) {
 			asked := filepath.Join(t.TempDir(), "asked")
 			programs(t, map[string]string{"nvidia-smi": "echo $1 > " + asked})
 			t.Setenv("CUDA_VISIBLE_DEVICES", list)
-			hostinfo.GPUs(t.Context(), time.Second, func([]byte) {})
+			hostinfo.GPUs(t.Context(), run, time.Second, func([]byte) {})
 			measured, _ := os.ReadFile(asked) // none where nobody was asked
-			hostinfo.AddTools(t.Context(), &event.Environment{})
+			hostinfo.AddTools(t.Context(), run, &event.Environment{})
 			listed, _ := os.ReadFile(asked)
 			if got := strings.TrimSpace(string(measured)); got != want {
 				t.Errorf("measured %q, want %q", got, want)
@@ -363,7 +371,7 @@ func TestGPUsAreMeasuredByDCGMWhereItAnswers(t *testing.T) {
 			tt.programs["cat"] = "exec /bin/cat"
 			programs(t, tt.programs)
 			var got []string
-			hostinfo.GPUs(t.Context(), time.Second, func(l []byte) {
+			hostinfo.GPUs(t.Context(), run, time.Second, func(l []byte) {
 				_, labels, _ := strings.Cut(string(l), `"@labels": `)
 				got = append(got, strings.TrimSuffix(labels, "}\n"))
 			})

@@ -1,7 +1,10 @@
 package hostinfo
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -28,9 +31,14 @@ for n in sys.argv[1:]:
     except Exception: pass
 `
 
+// RunFunc runs the program at path to its end, or until ctx is done, and writes its
+// standard output to out. It returns an error if the program could not be started or has
+// failed.
+type RunFunc func(ctx context.Context, out io.Writer, path string, args ...string) error
+
 // AddTools adds the versions of tools and the models of GPUs. It runs only installed
 // programs, for 20 seconds at most. After it the environment is final.
-func AddTools(ctx context.Context, e *event.Environment) {
+func AddTools(ctx context.Context, run RunFunc, e *event.Environment) {
 	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -40,7 +48,7 @@ func AddTools(ctx context.Context, e *event.Environment) {
 		"python3": {"--version"}, "gcc": {"--version"}, "nvcc": {"--version"}, "mpirun": {"--version"},
 	} {
 		all.Go(func() {
-			if output := versionLine(runTool(ctx, name, args...)); output != "" {
+			if output := versionLine(run.output(ctx, name, args...)); output != "" {
 				mu.Lock()
 				defer mu.Unlock()
 				e.Tools[name] = output
@@ -48,7 +56,7 @@ func AddTools(ctx context.Context, e *event.Environment) {
 		})
 	}
 	all.Go(func() {
-		output := runTool(ctx, "python3", append([]string{"-c", pythonPackages}, strings.Fields(packages)...)...)
+		output := run.output(ctx, "python3", append([]string{"-c", pythonPackages}, strings.Fields(packages)...)...)
 		mu.Lock()
 		defer mu.Unlock()
 		for line := range strings.Lines(output) {
@@ -57,24 +65,39 @@ func AddTools(ctx context.Context, e *event.Environment) {
 			}
 		}
 	})
-	all.Go(func() { addGPUs(ctx, &e.Machine) })
+	all.Go(func() { addGPUs(ctx, run, &e.Machine) })
 	all.Wait()
 	e.Final = true
 }
 
-// runTool returns a program's output, "" if the program is missing or fails.
-func runTool(ctx context.Context, name string, args ...string) string {
+// output returns a program's output, "" if the program is missing or fails.
+func (run RunFunc) output(ctx context.Context, name string, args ...string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return ""
 	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.WaitDelay = 100 * time.Millisecond
-	out, err := cmd.Output()
-	if err != nil {
+	var out bytes.Buffer
+	if run(ctx, &out, path, args...) != nil {
 		return ""
 	}
-	return string(out[:min(len(out), 64<<10)])
+	return string(out.Bytes()[:min(out.Len(), 64<<10)])
+}
+
+// lines calls each with the lines of a program's output, until the program at path has
+// ended.
+func (run RunFunc) lines(ctx context.Context, each func(line string), path string, args ...string) {
+	from, to := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = to.CloseWithError(run(ctx, to, path, args...)) // it was ended, or has printed its error
+	}()
+	all := bufio.NewScanner(from)
+	for all.Scan() {
+		each(all.Text())
+	}
+	_ = from.Close()
+	<-done
 }
 
 // versionLine returns the line of an answer that has the version.
@@ -92,12 +115,12 @@ func versionLine(output string) string {
 
 // addGPUs asks nvidia-smi, whose answers are those of nvidia-smi(1), for the GPUs that
 // CUDA may use here.
-func addGPUs(ctx context.Context, m *event.Machine) {
+func addGPUs(ctx context.Context, run RunFunc, m *event.Machine) {
 	only, ok := visibleGPUs(os.LookupEnv("CUDA_VISIBLE_DEVICES"))
 	if !ok {
 		return
 	}
-	output := runTool(ctx, "nvidia-smi",
+	output := run.output(ctx, "nvidia-smi",
 		append(only, "--query-gpu=name,memory.total,uuid,driver_version", "--format=csv,noheader,nounits")...)
 	var gpus []event.GPU
 	for line := range strings.Lines(output) {
@@ -116,7 +139,7 @@ func addGPUs(ctx context.Context, m *event.Machine) {
 		return
 	}
 	m.GPUs = gpus
-	if found := regexp.MustCompile(`CUDA Version: *([0-9.]+)`).FindStringSubmatch(runTool(ctx, "nvidia-smi")); found != nil {
+	if found := regexp.MustCompile(`CUDA Version: *([0-9.]+)`).FindStringSubmatch(run.output(ctx, "nvidia-smi")); found != nil {
 		m.CUDA = found[1]
 	}
 }

@@ -42,16 +42,17 @@ type Exit struct {
 }
 
 // Table starts processes and reaps them. There can be one in a process, and
-// nothing else there may wait for children.
+// nothing else there may wait for children: the table takes the exits of all, also of
+// those that package os/exec started. See Run.
 type Table struct {
 	*Starter
 
 	ends chan Exit
 
 	mu          sync.Mutex
-	children    map[int]bool
-	startedCond *sync.Cond // a process was started
-	startCount  int        // how many were
+	children    map[int]chan<- Exit // where the exit of each goes
+	startedCond *sync.Cond          // a process was started
+	startCount  int                 // how many were
 }
 
 // Starter starts the processes of a table from one thread, whose namespaces they
@@ -63,7 +64,8 @@ type Starter struct {
 
 type start struct {
 	command Command
-	do      func() // instead of a command
+	exits   chan<- Exit // where the exit of its process goes
+	do      func()      // instead of a command
 	done    chan<- started
 }
 
@@ -74,7 +76,7 @@ type started struct {
 
 // NewTable returns a table without processes. It lives as long as its process.
 func NewTable() *Table {
-	t := &Table{ends: make(chan Exit, 16), children: make(map[int]bool)}
+	t := &Table{ends: make(chan Exit, 16), children: make(map[int]chan<- Exit)}
 	t.startedCond = sync.NewCond(&t.mu)
 	t.Starter, _ = t.Within(func() error { return nil }) // it does not fail
 	go t.reapAll()
@@ -94,8 +96,13 @@ func (t *Table) Within(enter func() error) (*Starter, error) {
 
 // Start starts c and returns its process ID. The error is the kernel's.
 func (s *Starter) Start(c Command) (int, error) {
+	return s.start(start{command: c, exits: s.table.ends})
+}
+
+func (s *Starter) start(c start) (int, error) {
 	done := make(chan started, 1)
-	s.starts <- start{command: c, done: done}
+	c.done = done
+	s.starts <- c
 	r := <-done
 	return r.pid, r.err
 }
@@ -126,12 +133,12 @@ func (s *Starter) startAll(enter func() error, entered chan<- error) {
 			c.done <- started{}
 			continue
 		}
-		pid, err := s.table.fork(c.command)
+		pid, err := s.table.fork(c.command, c.exits)
 		c.done <- started{pid, err}
 	}
 }
 
-func (t *Table) fork(c Command) (int, error) {
+func (t *Table) fork(c Command, exits chan<- Exit) (int, error) {
 	t.mu.Lock() // or reapAll could see its end before it is known
 	defer t.mu.Unlock()
 	sys := &syscall.SysProcAttr{
@@ -147,7 +154,7 @@ func (t *Table) fork(c Command) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.children[pid] = true
+	t.children[pid] = exits
 	t.startCount++
 	t.startedCond.Broadcast()
 	return pid, nil
@@ -167,8 +174,10 @@ func (t *Table) reapAll() {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			t.awaitStart(begun)
-		case t.forget(pid):
-			t.ends <- exit(pid, status, &usage)
+		default:
+			if exits := t.forget(pid); exits != nil {
+				exits <- exit(pid, status, &usage)
+			}
 		}
 	}
 }
@@ -182,12 +191,13 @@ func (t *Table) awaitStart(startCount int) {
 	}
 }
 
-func (t *Table) forget(pid int) bool {
+// forget returns where the exit of a process goes, nil if Start has not started it.
+func (t *Table) forget(pid int) chan<- Exit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.children[pid]
+	exits := t.children[pid]
 	delete(t.children, pid)
-	return known
+	return exits
 }
 
 func exit(pid int, status unix.WaitStatus, usage *unix.Rusage) Exit {

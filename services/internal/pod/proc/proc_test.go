@@ -3,9 +3,13 @@
 package proc_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -57,8 +61,50 @@ func TestATable(t *testing.T) {
 	out, _ := run(t, table, proc.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "pwd; echo $0 $A"}, Env: []string{"A=b"}, Dir: "/usr", Session: true})
 	elsewhere(t, table)
 	tooLong(t, table)
+	toTheEnd(t, table)
 	if out != "/usr\nsh b\n" {
 		t.Errorf("it wrote %q", out)
+	}
+}
+
+// toTheEnd checks the programs that Run runs: no other reader takes their exits, and they
+// take those of no other process.
+func toTheEnd(t *testing.T, table *proc.Table) {
+	t.Helper()
+	const orphans = "for i in 1 2 3 4 5 6 7 8 9; do sh -c 'exit 5' & done; exit 0"
+	pid, err := table.Start(proc.Command{Path: "/bin/sh", Args: []string{"sh", "-c", orphans}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			var out bytes.Buffer
+			script := fmt.Sprintf("echo %d; exit %d", i, i%2)
+			err := table.Run(t.Context(), &out, "/bin/sh", "-c", script)
+			if (err == nil) != (i%2 == 0) || out.String() != fmt.Sprintf("%d\n", i) {
+				t.Errorf("%q: wrote %q (%v)", script, out.String(), err)
+			}
+		})
+	}
+	all.Wait()
+	if e := <-table.Ends(); e.PID != pid || e.Code != 0 {
+		t.Errorf("the exit of another: %+v, want that of process %d", e, pid)
+	}
+	if err := table.Run(t.Context(), io.Discard, "/no/such/program"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("what does not exist: %v, want ENOENT", err)
+	}
+	for script, end := range map[string]time.Duration{
+		"sleep 600; true":         0,
+		"setsid sleep 9 & exit 0": time.Hour, // its output stays open
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), end)
+		begin := time.Now()
+		err := table.Run(ctx, io.Discard, "/bin/sh", "-c", script)
+		if took := time.Since(begin); err == nil || took > time.Minute {
+			t.Errorf("%q: %v after %s, want an error", script, err, took)
+		}
+		cancel()
 	}
 }
 

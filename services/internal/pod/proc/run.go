@@ -1,0 +1,66 @@
+//go:build linux
+
+package proc
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// outputDelay is how long a program's output may stay open after the program's end.
+const outputDelay = time.Second
+
+// Run runs a program with the environment of this process to its end, or until ctx is done, and writes its standard output to out. It
+// returns an error if the program could not be started, failed, was killed because ctx was done, or if its output was not complete within
+// a second after its end. Ends does not send its exit. Package os/exec cannot be used beside a table, which would take the exits.
+func (t *Table) Run(ctx context.Context, out io.Writer, path string, args ...string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close() //nolint:errcheck // nothing was written
+	from, to, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	exited := make(chan Exit, 1)
+	pid, err := t.start(start{exits: exited, command: Command{
+		Path: path, Args: append([]string{filepath.Base(path)}, args...), Env: os.Environ(), Files: []uintptr{null.Fd(), to.Fd(), null.Fd()},
+	}})
+	_ = to.Close()
+	if err != nil {
+		_ = from.Close()
+		return err
+	}
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(out, from)
+		_ = from.Close() // a program whose output has no reader any more ends
+		copied <- err
+	}()
+	defer context.AfterFunc(ctx, func() { t.killGroup(pid) })()
+	e := <-exited
+	_ = from.SetReadDeadline(time.Now().Add(outputDelay)) // a pipe has deadlines
+	if err := <-copied; err != nil {
+		return fmt.Errorf("read the output of %s: %w", path, err)
+	}
+	if e.Code != 0 {
+		return fmt.Errorf("%s: exit code %d", path, e.Code)
+	}
+	return ctx.Err()
+}
+
+// killGroup kills the process group of a child that was not reaped.
+func (t *Table) killGroup(pid int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.children[pid]; known {
+		_ = unix.Kill(-pid, unix.SIGKILL)
+	}
+}
