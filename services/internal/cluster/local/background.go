@@ -37,9 +37,24 @@ func (b *background) spawn(f func(context.Context)) {
 	}
 }
 
-// after calls f with the job locked after a time, unless the job was removed by then.
-func (b *background) after(j *job, d time.Duration, f func(*job)) {
-	t := time.AfterFunc(d, func() {
+// timerKind is what a job waits for. A job has at most one pending timer of each kind.
+type timerKind int
+
+const (
+	launchTimer   timerKind = iota // its launch is tried again
+	deadlineTimer                  // its deadline passes
+	killTimer                      // its shim is killed
+	frozenTimer                    // its shim is checked for having been stopped by a signal
+	removalTimer                   // it was kept long enough
+)
+
+// after calls f with the locked job locked again after a time, unless the job was removed or a later call of after for the same job and
+// kind came by then.
+func (b *background) after(j *job, kind timerKind, d time.Duration, f func(*job)) {
+	if t := j.timers[kind]; t != nil {
+		t.Stop()
+	}
+	j.timers[kind] = time.AfterFunc(d, func() {
 		b.spawn(func(context.Context) {
 			j.mu.Lock()
 			defer j.mu.Unlock()
@@ -48,7 +63,6 @@ func (b *background) after(j *job, d time.Duration, f func(*job)) {
 			}
 		})
 	})
-	j.timers = append(j.timers, t)
 }
 
 // close starts no more goroutines. The running ones end soon: see wait.

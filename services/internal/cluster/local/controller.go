@@ -158,7 +158,7 @@ func (c *controller) reconcileIndexedJob(uid types.UID) {
 
 // deleteAfterTTL removes a locked job that has ended, after a time.
 func (c *controller) deleteAfterTTL(j *job, d time.Duration) {
-	c.background.after(j, d, func(j *job) {
+	c.background.after(j, removalTimer, d, func(j *job) {
 		if err := c.remove(j, true); err != nil {
 			c.log.Error("cannot remove a job that was kept long enough", zap.String("job", j.record.Job.Name), zap.Error(err))
 		}

@@ -36,19 +36,19 @@ type job struct {
 	shimEnded     bool               // the shim has ended
 	reaping       bool               // a goroutine waits for the shim's end
 	deleting      *disk.DeletionMark
-	termSent      bool // the shim was sent SIGTERM
-	killScheduled bool // it will be killed if it does not end
-	halted        bool // another pod of its Job has failed, or its attempt is over: the pod has to end
-	finalized     bool // see controller.finalize
-	removing      bool // its removal has started
-	removed       bool // it was removed from disk
-	timers        []*time.Timer
+	termSent      bool                      // the shim was sent SIGTERM
+	killScheduled bool                      // it will be killed if it does not end
+	halted        bool                      // another pod of its Job has failed, or its attempt is over: the pod has to end
+	finalized     bool                      // see controller.finalize
+	removing      bool                      // its removal has started
+	removed       bool                      // it was removed from disk
+	timers        map[timerKind]*time.Timer // the last one of each kind
 
 	removingFromDisk bool // the registry's lock protects it
 }
 
 func newJob(node string, r disk.Record) *job {
-	return &job{id: r.ID(), record: r, attempt: disk.AttemptOf(r.Job), node: node}
+	return &job{id: r.ID(), record: r, attempt: disk.AttemptOf(r.Job), node: node, timers: map[timerKind]*time.Timer{}}
 }
 
 // over reports whether the pod of a locked job has ended, by its state.

@@ -64,7 +64,7 @@ func (k *kubelet) launch(j *job) {
 		if err := k.start(j, out); err != nil {
 			k.log.Warn("cannot start a pod, trying again", zap.String("job", j.record.Job.Name), zap.Error(err))
 			wait = &podstatus.Waiting{Container: out.Pod.Containers[0].Name, Reason: "CreateContainerError", Message: err.Error()}
-			k.background.after(j, time.Second, k.launch)
+			k.background.after(j, launchTimer, time.Second, k.launch)
 		}
 	}
 	if wait != nil {
@@ -85,7 +85,7 @@ func (k *kubelet) setWaiting(j *job, w *podstatus.Waiting) {
 	if j.waiting != nil {
 		w.Since = j.waiting.Since
 	} else if at := lower.Deadline(j.record.Job); !at.IsZero() {
-		k.background.after(j, time.Until(at), k.events.deadlinePassed)
+		k.background.after(j, deadlineTimer, time.Until(at), k.events.deadlinePassed)
 	}
 	j.waiting = w
 	j.isWaiting.Store(true)
@@ -120,7 +120,7 @@ func (k *kubelet) lower(j *job) (lower.Output, *podstatus.Waiting) {
 		return out, nil
 	case missing.Container != "":
 		if k.secrets != "" {
-			k.background.after(j, time.Second, k.launch) // the user may add the secret
+			k.background.after(j, launchTimer, time.Second, k.launch) // the user may add the secret
 			missing.Message += env.remedy
 		}
 		return out, &podstatus.Waiting{Container: missing.Container, Reason: "CreateContainerConfigError", Message: missing.Message}
@@ -290,7 +290,7 @@ func (k *kubelet) terminate(j *job) {
 	}
 	if !j.killScheduled {
 		j.killScheduled = true
-		k.background.after(j, grace(j.record.Job)+lastGrace+killTimeout, func(j *job) {
+		k.background.after(j, killTimer, grace(j.record.Job)+lastGrace+killTimeout, func(j *job) {
 			if !j.shimEnded {
 				k.log.Warn("a pod's supervisor does not end, it is killed", zap.String("job", j.record.Job.Name))
 				k.signal(j, unix.SIGKILL)
@@ -308,7 +308,7 @@ func (k *kubelet) terminate(j *job) {
 // killFrozen kills the shim of a locked job that has to end, if a signal has stopped the shim: it cannot use its grace. It checks again
 // every shimapi.FrozenGrace.
 func (k *kubelet) killFrozen(j *job) {
-	k.background.after(j, shimapi.FrozenGrace, func(j *job) {
+	k.background.after(j, frozenTimer, shimapi.FrozenGrace, func(j *job) {
 		switch {
 		case j.shimEnded:
 		case runner.Frozen(j.pid, j.state):

@@ -3,10 +3,13 @@
 package local_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -80,6 +83,29 @@ func TestAFileWithASecretIsMountedByteForByteAndCannotBeWritten(t *testing.T) {
 	}
 	if _, err := os.Stat("/opt/.aws/credentials"); err == nil {
 		t.Error("the machine has the file")
+	}
+	remove(t, c, j)
+}
+
+func TestAPodThatWaitsForASecretIsTriedOnceASecondHoweverManyObjectsAreCreated(t *testing.T) {
+	t.Parallel()
+	c, j := open(t, local.Settings{Dir: t.TempDir(), Secrets: t.TempDir()}), wantsSecret(filepath.Join(t.TempDir(), "out"))
+	create(t, c, j)
+	for i := range 40 {
+		create(t, c, configMap(fmt.Sprintf("other%d", i)))
+	}
+	tries := func(seen cluster.Snapshot) int { // each gives the job another version
+		n, err := strconv.Atoi(seen.Job.ResourceVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	begin := time.Now()
+	first := tries(await(t, c, j, "it waits", func(s cluster.Snapshot) bool { return s.Job != nil }))
+	await(t, c, j, "it was tried three times", func(s cluster.Snapshot) bool { return tries(s) >= first+3 })
+	if took := time.Since(begin); took < 2*time.Second-100*time.Millisecond {
+		t.Errorf("three tries within %s", took)
 	}
 	remove(t, c, j)
 }
