@@ -178,7 +178,7 @@ func (f Folder) addPod(id string, r Record) error {
 		err = os.Rename(dir, f.Pod(id))
 	}
 	if err != nil {
-		_ = os.RemoveAll(dir)
+		_ = RemoveAll(dir)
 	}
 	return err
 }
@@ -266,18 +266,4 @@ func unmountBelow(dir string) error {
 		}
 	}
 	return nil
-}
-
-// RemoveAll removes a tree, even if its directories were made unreadable.
-func RemoveAll(path string) error {
-	if os.RemoveAll(path) == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(path, func(p string, e fs.DirEntry, _ error) error {
-		if e != nil && e.IsDir() {
-			_ = os.Chmod(p, 0o700) //nolint:gosec // a directory that goes
-		}
-		return nil
-	})
-	return os.RemoveAll(path)
 }
