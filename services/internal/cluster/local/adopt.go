@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,9 @@ func (c *controller) adoptPods() error {
 	}
 	for _, e := range entries {
 		j, err := c.load(e.Name())
+		if disk.Unknown(err) {
+			return fmt.Errorf("adopt pod %q: %w", e.Name(), err)
+		}
 		if err != nil {
 			c.log.Error("a pod's directory cannot be read, it is removed", zap.String("id", e.Name()), zap.Error(err))
 			_ = c.folder.RemovePod(e.Name())
@@ -59,11 +63,11 @@ func (c *controller) adoptPods() error {
 	for _, j := range c.registry.jobs {
 		c.objects.take(disk.Key{Kind: "Job", Scope: j.attempt.Scope, Name: j.record.Job.Name})
 	}
-	c.resources.adopt(c.registry.all(), c.folder.IsLocked)
+	c.resources.adopt(c.registry.all())
 	return nil
 }
 
-// load reads a job from disk.
+// load reads a job from disk. An error for which disk.Unknown holds does not mean that its folder is damaged.
 func (c *controller) load(id string) (*job, error) {
 	var r disk.Record
 	if err := shimapi.Read(c.folder.RecordFile(id), &r); err != nil {
@@ -74,15 +78,19 @@ func (c *controller) load(id string) (*job, error) {
 	}
 	j := newJob(c.node, r)
 	var m disk.DeletionMark
-	if shimapi.Read(c.folder.MarkFile(id), &m) == nil {
+	switch err := shimapi.Read(c.folder.MarkFile(id), &m); {
+	case err == nil:
 		j.deleting = &m
+	case disk.Unknown(err):
+		return nil, err
 	}
 	r.Job.CreationTimestamp = metav1.NewTime(r.Created)
 	j.version = c.registry.version
-	var err error
+	var err, errLock error
 	j.state, j.stateText, err = c.folder.ReadState(id)
-	j.launched = j.state != nil || c.folder.IsLocked(id)
-	return j, err
+	j.adoptedAlive, errLock = c.folder.IsLocked(id)
+	j.launched = j.state != nil || j.adoptedAlive
+	return j, errors.Join(errLock, err)
 }
 
 // removeOrphanedStates removes the states of pods that do not exist.
@@ -121,9 +129,7 @@ func (c *controller) resume(j *job) {
 		c.finalize(j)
 	default:
 		c.stateChanged(j)
-		if !c.folder.IsLocked(j.id) {
-			c.kubelet.reap(j)
-		}
+		c.kubelet.check(j)
 	}
 }
 

@@ -46,6 +46,7 @@ const (
 	killTimer                      // its shim is killed
 	frozenTimer                    // its shim is checked for having been stopped by a signal
 	removalTimer                   // it was kept long enough
+	checkTimer                     // its state and its shim are checked again
 )
 
 // after calls f with the locked job locked again after a time, unless the job was removed or a later call of after for the same job and

@@ -21,6 +21,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/cluster/local/disk"
 )
 
 // untilFileExists returns a command that waits for a file and then exits with a code.
@@ -135,6 +136,48 @@ func TestAPodWhoseSupervisorIsKilledWhileThePlatformIsAwayIsGone(t *testing.T) {
 		eventually(t, "it is gone", isGone(t, c, j))
 		wantNothingLeft(t, s.Dir, needle)
 	})
+}
+
+// unreadable makes a file one that exists and cannot be read, until restore is called.
+func unreadable(t *testing.T, path string) (restore func()) {
+	t.Helper()
+	if err := errors.Join(os.Rename(path, path+".aside"), os.Symlink(path, path)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Rename(path+".aside", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAPodWhoseFilesCannotBeReadNowIsNeitherGoneNorStartedAgain(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir(), PodBinary: podBinary}
+	c, file := open(t, s), filepath.Join(t.TempDir(), "go")
+	j := entrypointJob("unreadable", untilFileExists(file, 5)...)
+	create(t, c, j)
+	await(t, c, j, "it runs", running)
+	closeCluster(t, c, true)
+	folder, id := disk.Folder{Dir: s.Dir}, string(j.UID)
+	for _, path := range []string{folder.RecordFile(id), folder.StateFile(id), folder.LockFile(id)} {
+		restore := unreadable(t, path)
+		if c, err := local.New(s); !errors.Is(err, syscall.ELOOP) {
+			t.Errorf("with an unreadable %s: %v, want ELOOP", path, err)
+			if err == nil {
+				closeCluster(t, c, true)
+			}
+		}
+		restore()
+	}
+	c = open(t, s)
+	await(t, c, j, "it still runs", running)
+	touch(t, file)
+	if end := benchmarkOf(await(t, c, j, "it ends", hasEnded)).Terminated; end == nil || end.ExitCode != 5 {
+		t.Errorf("it ended as %+v, want exit code 5", end)
+	}
+	remove(t, c, j)
+	wantNothingLeft(t, s.Dir)
 }
 
 func TestADeletionGoesOnAfterARestart(t *testing.T) {

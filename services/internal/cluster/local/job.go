@@ -38,6 +38,7 @@ type job struct {
 	deleting      *disk.DeletionMark
 	termSent      bool                      // the shim was sent SIGTERM
 	killScheduled bool                      // it will be killed if it does not end
+	adoptedAlive  bool                      // its shim ran when the job was adopted
 	halted        bool                      // another pod of its Job has failed, or its attempt is over: the pod has to end
 	finalized     bool                      // see controller.finalize
 	removing      bool                      // its removal has started

@@ -201,32 +201,49 @@ func (k *kubelet) onFileEvent(ch disk.FileEvent) {
 	k.refresh(j)
 }
 
-// refresh reads a job's state, and checks whether its shim runs.
+// refresh locks a job and checks it.
 func (k *kubelet) refresh(j *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	k.check(j)
+}
+
+// check reads a locked job's state, and checks whether its shim runs.
+func (k *kubelet) check(j *job) {
 	if j.removing || !j.launched {
 		return
 	}
 	k.readState(j)
-	if !k.folder.IsLocked(j.id) {
+	switch locked, err := k.folder.IsLocked(j.id); {
+	case err != nil:
+		k.log.Error("a pod's lock cannot be read, trying again", zap.String("job", j.record.Job.Name), zap.Error(err))
+		k.checkLater(j)
+	case !locked:
 		k.reap(j)
 	}
 }
 
-// readState reads a locked job's state from disk.
-func (k *kubelet) readState(j *job) {
+// checkLater checks a locked job again after a second.
+func (k *kubelet) checkLater(j *job) { k.background.after(j, checkTimer, time.Second, k.check) }
+
+// readState reads a locked job's state from disk. It is false if the state cannot be read now; then it is read again later.
+func (k *kubelet) readState(j *job) bool {
 	state, text, err := k.folder.ReadState(j.id)
 	if err != nil {
 		k.log.Error("a pod's state cannot be read", zap.String("job", j.record.Job.Name), zap.Error(err))
-		return
+		if disk.Unknown(err) {
+			k.checkLater(j)
+			return false
+		}
+		return true
 	}
 	if state == nil || bytes.Equal(text, j.stateText) {
-		return
+		return true
 	}
 	j.state, j.stateText = state, text
 	k.registry.changed(j)
 	k.events.stateChanged(j)
+	return true
 }
 
 // reap waits, in the background, until the shim of a locked job has ended, and all processes of its pod with it.
@@ -242,10 +259,12 @@ func (k *kubelet) reap(j *job) {
 		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if j.reaping = false; ended {
-			j.shimEnded = true
-			k.events.shimEnded(j)
+		if j.reaping = false; !ended {
+			k.checkLater(j)
+			return
 		}
+		j.shimEnded = true
+		k.events.shimEnded(j)
 	})
 }
 
@@ -259,17 +278,19 @@ func killCutOff(j *job) {
 	}
 }
 
-// awaitEnd reports whether the shim has ended. The kernel lets go of its lock shortly
+// awaitEnd reports whether the shim has ended and its last state is known. The kernel lets go of its lock shortly
 // before all processes of its pod have ended.
 func (k *kubelet) awaitEnd(ctx context.Context, j *job) bool {
 	if !k.runner.AwaitUnlocked(ctx, j.id) {
 		return false
 	}
 	j.mu.Lock()
-	k.readState(j)
+	known := k.readState(j)
 	child, state := j.pid, j.state
 	j.mu.Unlock()
 	switch {
+	case !known:
+		return false
 	case child != 0:
 		runner.AwaitChild(child)
 		j.mu.Lock()

@@ -56,8 +56,8 @@ func (r *resources) claimGPUs(j *job) ([]int, bool) {
 
 // adopt allocates the GPUs and ports that the pods had in the previous process, to those that have not ended. A pod whose shim runs comes
 // before one whose shim was killed: the GPUs of the latter may have been given to another pod before its record was removed.
-func (r *resources) adopt(jobs []*job, isLocked func(id string) bool) {
-	running, others := partition(jobs, func(j *job) bool { return isLocked(j.id) })
+func (r *resources) adopt(jobs []*job) {
+	running, others := partition(jobs, func(j *job) bool { return j.adoptedAlive })
 	for _, j := range slices.Concat(running, others) {
 		switch {
 		case !j.launched:

@@ -142,11 +142,11 @@ func isExecutable(path string) cluster.Answer {
 	return cluster.Answer{Yes: true, Detail: path}
 }
 
-// Runs reports whether pods of a cluster in dir run, even if this process has no cluster.
+// Runs reports whether pods of a cluster in dir run, or may run, even if this process has no cluster.
 func Runs(dir string) bool {
 	d := disk.Folder{Dir: dir}
 	for _, path := range disk.Matching(filepath.Join(d.StateDir(), "*.lock")) {
-		if d.IsLocked(strings.TrimSuffix(filepath.Base(path), ".lock")) {
+		if locked, err := d.IsLocked(strings.TrimSuffix(filepath.Base(path), ".lock")); locked || err != nil {
 			return true
 		}
 	}

@@ -238,15 +238,29 @@ func (f Folder) Lock(id string) (*os.File, error) {
 	return file, nil
 }
 
-// IsLocked reports whether a shim of the pod runs. It opens the lock for reading: closing a file that was open for writing is the event
+// Unknown reports whether an error of reading a file leaves open what the file has: it exists, or may exist, and cannot be read now, as
+// while the process has no descriptor left. A file with the wrong content is known.
+func Unknown(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && errno != syscall.ENOENT && errno != syscall.ENOTDIR
+}
+
+// IsLocked reports whether a shim of the pod runs. With an error it is not known. It opens the lock for reading: closing a file that was open for writing is the event
 // that a shim has ended.
-func (f Folder) IsLocked(id string) bool {
+func (f Folder) IsLocked(id string) (bool, error) {
 	file, err := os.Open(f.LockFile(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer file.Close() //nolint:errcheck // only read
-	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
 }
 
 // unmountBelow unmounts the mounts of a benchmark without namespaces below dir, so that their content is not removed with dir.

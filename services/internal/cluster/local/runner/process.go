@@ -25,23 +25,27 @@ func shortWaits() control.Backoff {
 // AwaitUnlocked waits up to 5 s until no shim holds the lock of a pod, and reports whether none does.
 func (r *Runner) AwaitUnlocked(ctx context.Context, id string) bool {
 	pause := shortWaits()
-	for until := time.Now().Add(5 * time.Second); r.folder.IsLocked(id); {
+	for until := time.Now().Add(5 * time.Second); ; {
+		if locked, err := r.folder.IsLocked(id); err == nil && !locked {
+			return true
+		}
 		if time.Now().After(until) || !control.Sleep(ctx, pause.Next()) {
 			return false
 		}
 	}
-	return true
 }
 
 // AwaitGone waits until the shim that wrote a state has ended. It is false if ctx is done before.
 func AwaitGone(ctx context.Context, s *shimapi.State) bool {
 	pause := shortWaits()
-	for alive(s.PID, s.StartTicks) {
+	for {
+		if running, err := alive(s.PID, s.StartTicks); err == nil && !running {
+			return true
+		}
 		if !control.Sleep(ctx, pause.Next()) {
 			return false
 		}
 	}
-	return true
 }
 
 // Signal sends a signal to a shim, and to no other process. The pid is that of a child which was not reaped, zero if the shim is no child;
@@ -62,8 +66,10 @@ func Signal(pid int, state *shimapi.State, s unix.Signal) error {
 
 // Frozen reports whether a signal has stopped a shim; see Signal.
 func Frozen(pid int, state *shimapi.State) bool {
-	if pid == 0 && state != nil && alive(state.PID, state.StartTicks) {
-		pid = state.PID
+	if pid == 0 && state != nil {
+		if running, err := alive(state.PID, state.StartTicks); err == nil && running {
+			pid = state.PID
+		}
 	}
 	p, err := shimapi.ReadProcess(strconv.Itoa(pid))
 	return pid != 0 && err == nil && p.Frozen
@@ -74,8 +80,8 @@ func signalProcess(pid int, startTicks uint64, s unix.Signal) error {
 	if err == nil {
 		defer unix.Close(fd) //nolint:errcheck // only a handle
 	}
-	if !alive(pid, startTicks) {
-		return nil
+	if running, errAlive := alive(pid, startTicks); errAlive != nil || !running {
+		return errAlive
 	}
 	if err != nil {
 		return unix.Kill(pid, s)
@@ -93,16 +99,19 @@ func AwaitChild(pid int) {
 	}
 }
 
-// alive reports whether the process with this ID is still the one that started at startTicks.
-func alive(pid int, startTicks uint64) bool {
+// alive reports whether the process with this ID is still the one that started at startTicks. With an error it is not known.
+func alive(pid int, startTicks uint64) (bool, error) {
 	p, err := shimapi.ReadProcess(strconv.Itoa(pid))
+	if errors.Is(err, shimapi.ErrNoProcess) {
+		return false, nil
+	}
 	if err != nil || p.StartTicks != startTicks {
-		return false
+		return false, err
 	}
 	if p.Zombie { // a child of ours, if an earlier cluster in this process started it
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
-	return !p.Zombie
+	return !p.Zombie, nil
 }
 
 // KillLeftovers kills the processes that a pod without namespaces left behind when its shim was killed.

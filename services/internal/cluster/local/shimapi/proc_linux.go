@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // ErrNoProcess means that the process does not exist.
@@ -21,11 +23,15 @@ type Process struct {
 	Frozen     bool   // a signal or a debugger has stopped it
 }
 
-// ReadProcess reads the data of a process, by its ID or "self". It returns ErrNoProcess if there is none.
+// ReadProcess reads the data of a process, by its ID or "self". It returns ErrNoProcess if there is none; after
+// any other error it may exist.
 func ReadProcess(pid string) (Process, error) {
 	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return Process{}, fmt.Errorf("process %s: %w", pid, ErrNoProcess)
+	}
+	if err != nil {
+		return Process{}, fmt.Errorf("process %s: %w", pid, err)
 	}
 	// The name, in parentheses, may contain any characters.
 	open, end := bytes.IndexByte(b, ' '), bytes.LastIndexByte(b, ')')

@@ -113,6 +113,27 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	}
 }
 
+// envNoDescriptors has a test read a process without a descriptor left.
+const envNoDescriptors = "BAI_TEST_NO_DESCRIPTORS"
+
+func TestAProcessThatCannotBeReadIsNotOneThatDoesNotExist(t *testing.T) {
+	if os.Getenv(envNoDescriptors) != "" {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := shimapi.ReadProcess("self"); !errors.Is(err, unix.EMFILE) || errors.Is(err, shimapi.ErrNoProcess) {
+			t.Errorf("without a descriptor left: %v, want EMFILE", err)
+		}
+		return
+	}
+	t.Parallel()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$") //nolint:gosec // this test
+	child.Env = append(os.Environ(), envNoDescriptors+"=1")
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestProcessesAreToldApartByTheirBirth(t *testing.T) {
 	t.Parallel()
 	self, err := shimapi.ReadProcess("self")
@@ -124,7 +145,7 @@ func TestProcessesAreToldApartByTheirBirth(t *testing.T) {
 		t.Errorf("it is %+v, then %+v (%v)", self, same, err)
 	}
 	if _, err := shimapi.ReadProcess("4194305"); !errors.Is(err, shimapi.ErrNoProcess) { // more than the kernel's highest ID
-		t.Errorf("a process that cannot be: %v, want ErrGone", err)
+		t.Errorf("a process that cannot be: %v, want ErrNoProcess", err)
 	}
 	found := false
 	for _, p := range shimapi.Processes() {
