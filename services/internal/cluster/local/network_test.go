@@ -338,6 +338,21 @@ func TestWithTheHubOrASupervisorGoesTheWholeJob(t *testing.T) {
 	}
 }
 
+func TestAHubThatASignalHasStoppedGoesWithItsRun(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c := networked(t, s)
+	service, j := gangJob("frozen", 2, "sleep", "300")
+	create(t, c, service, j)
+	await(t, c, j, "all run", func(seen cluster.Snapshot) bool { return *seen.Job.Status.Ready == 2 })
+	if err := syscall.Kill(bridgeProcesses(t, s.Dir)[0], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, c, j)
+	eventually(t, "the hub has ended", func() bool { return len(bridgeProcesses(t, s.Dir)) == 0 })
+	wantNothingLeft(t, s.Dir)
+}
+
 // wantNothingLeftAfterKilling kills one process of a gang, and checks that no process, mount or file of the gang remains.
 func wantNothingLeftAfterKilling(t *testing.T, victim func(t *testing.T, dir string, j *batchv1.Job) int, away bool) {
 	t.Helper()

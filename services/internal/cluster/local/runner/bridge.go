@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -183,7 +185,8 @@ func (i isolation) startBridge(binary, dir string, l *os.File) (*os.Process, err
 	})
 }
 
-// RemoveNetwork removes the bridge of an attempt without pods, once the bridge has ended by itself or its time is over.
+// RemoveNetwork removes the bridge of an attempt without pods, once the bridge has ended by itself. A bridge that does not end in its time
+// is killed: a signal may have stopped it.
 func (r *Runner) RemoveNetwork(ctx context.Context, dir string) {
 	pause := shortWaits()
 	for until := time.Now().Add(bridgeTimeout); time.Now().Before(until); {
@@ -196,7 +199,26 @@ func (r *Runner) RemoveNetwork(ctx context.Context, dir string) {
 			return
 		}
 	}
+	if err := killBridges(dir); err != nil {
+		r.log.Error("cannot kill what joined pods", zap.String("dir", dir), zap.Error(err))
+	}
 	if err := disk.RemoveAll(dir); err != nil {
 		r.log.Error("cannot remove what joined pods", zap.String("dir", dir), zap.Error(err))
 	}
+}
+
+// killBridges kills the bridges in dir, which are recognized by their arguments: one that was stopped may have been replaced by another.
+func killBridges(dir string) error {
+	args := []byte("\x00supervise\x00--hub\x00" + dir + "\x00")
+	var failed error
+	for _, p := range shimapi.Processes() {
+		b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline"))
+		if err != nil || p.Zombie || !bytes.HasSuffix(b, args) {
+			continue
+		}
+		if err := signalProcess(p.PID, p.StartTicks, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			failed = err
+		}
+	}
+	return failed
 }
