@@ -130,6 +130,7 @@ func (c *controller) resume(j *job) {
 	default:
 		c.stateChanged(j)
 		c.kubelet.check(j)
+		c.kubelet.awaitDeadline(j)
 	}
 }
 

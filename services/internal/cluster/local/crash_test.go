@@ -253,6 +253,28 @@ func TestWhatASignalHasStoppedIsEndedLongBeforeItsGrace(t *testing.T) {
 	})
 }
 
+func TestADeadlineHoldsForAPodWhoseSupervisorASignalHasStopped(t *testing.T) {
+	t.Parallel()
+	s := local.Settings{Dir: t.TempDir()}
+	c, deadline := open(t, s), int64(4)
+	once, always := entrypointJob("stopped-once", "sleep", "600"), entrypointJob("stopped-always", "sleep", "600")
+	for _, j := range []*batchv1.Job{once, always} {
+		j.Spec.ActiveDeadlineSeconds = &deadline
+		create(t, c, j)
+		await(t, c, j, "it runs", running)
+	}
+	if err := syscall.Kill(shimOf(t, s.Dir, once).PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	thaw := freeze(t, []int{shimOf(t, s.Dir, always).PID})
+	defer thaw()
+	seen := await(t, c, once, "it ends", hasEnded)
+	if last := seen.Job.Status.Conditions[len(seen.Job.Status.Conditions)-1]; last.Reason != batchv1.JobReasonDeadlineExceeded {
+		t.Errorf("it ended as %+v, want %s", last, batchv1.JobReasonDeadlineExceeded)
+	}
+	eventually(t, "the other is killed", isGone(t, c, always))
+}
+
 // freeze stops processes by a signal, again whenever they are continued, until the returned function is called.
 func freeze(t *testing.T, pids []int) (thaw func()) {
 	t.Helper()

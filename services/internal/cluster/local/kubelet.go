@@ -29,7 +29,7 @@ import (
 type jobEvents interface {
 	stateChanged(j *job)   // the state of its pod is another
 	shimEnded(j *job)      // its shim and all processes of its pod have ended
-	deadlinePassed(j *job) // the deadline passed; the pod may not have been launched
+	deadlinePassed(j *job) // the deadline passed before its pod was launched
 }
 
 // kubelet launches pods and observes them, each by its shim.
@@ -73,6 +73,7 @@ func (k *kubelet) launch(j *job) {
 	} else {
 		j.waiting = nil
 		j.isWaiting.Store(false)
+		k.awaitDeadline(j)
 		k.log.Info("a pod begins", zap.String("run", j.attempt.Run), zap.String("job", j.record.Job.Name),
 			zap.String("pod", j.record.PodName))
 	}
@@ -84,11 +85,29 @@ func (k *kubelet) setWaiting(j *job, w *podstatus.Waiting) {
 	w.Since = time.Now()
 	if j.waiting != nil {
 		w.Since = j.waiting.Since
-	} else if at := lower.Deadline(j.record.Job); !at.IsZero() {
-		k.background.after(j, deadlineTimer, time.Until(at), k.events.deadlinePassed)
+	} else {
+		k.awaitDeadline(j)
 	}
 	j.waiting = w
 	j.isWaiting.Store(true)
+}
+
+// awaitDeadline schedules what happens at the deadline of a locked job. A shim ends its pod by itself, unless a signal has stopped the
+// shim: it is continued, and killed if it is stopped again.
+func (k *kubelet) awaitDeadline(j *job) {
+	at := lower.Deadline(j.record.Job)
+	if at.IsZero() {
+		return
+	}
+	k.background.after(j, deadlineTimer, time.Until(at), func(j *job) {
+		switch {
+		case !j.launched:
+			k.events.deadlinePassed(j)
+		case !j.over():
+			k.signal(j, unix.SIGCONT)
+			k.killFrozen(j)
+		}
+	})
 }
 
 // lower returns the specification that the shim runs, or why there is none yet.
@@ -326,7 +345,7 @@ func (k *kubelet) terminate(j *job) {
 	}
 }
 
-// killFrozen kills the shim of a locked job that has to end, if a signal has stopped the shim: it cannot use its grace. It checks again
+// killFrozen kills the shim of a locked job that has to end, or whose deadline has passed, if a signal has stopped the shim: it cannot use its grace. It checks again
 // every shimapi.FrozenGrace.
 func (k *kubelet) killFrozen(j *job) {
 	k.background.after(j, frozenTimer, shimapi.FrozenGrace, func(j *job) {
