@@ -30,7 +30,7 @@ func Find() Groups {
 		return g
 	}
 	dirs, err := g.Create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
-	Remove(dirs)
+	_ = Remove(dirs) // empty ones
 	if err != nil {
 		return Groups{Unavailable: fmt.Sprintf("%v; run the platform as root, or where cgroups are delegated to it", err)}
 	}
@@ -48,7 +48,7 @@ func (g Groups) nearest() Groups {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+cpu +memory"), 0o600) // or they are on already
 		at := Groups{cpu: dir, memory: dir, unified: true}
 		dirs, err := at.Create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
-		Remove(dirs)
+		_ = Remove(dirs) // empty ones
 		if err == nil {
 			return at
 		}
@@ -78,14 +78,35 @@ func (g Groups) Create(name string, cpu, memory int64) (dirs []string, err error
 	return dirs, nil
 }
 
-// Remove removes cgroups without processes. The kernel may notice the end of the last process a moment late.
-func Remove(dirs []string) {
+// Remove removes cgroups without processes, with those that a container has made below them. The kernel may notice the end of the last
+// process a moment late. A missing cgroup is no error.
+func Remove(dirs []string) error {
+	var failed error
 	for _, dir := range dirs {
-		for pause := time.Millisecond; pause < time.Second; pause *= 2 {
-			if err := unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
-				break
+		failed = errors.Join(failed, remove(dir))
+	}
+	return failed
+}
+
+// remove removes a cgroup and those below it.
+func remove(dir string) error {
+	entries, _ := os.ReadDir(dir) // without it, the cgroup's own removal fails
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
 			}
-			time.Sleep(pause)
 		}
 	}
+	var err error
+	for pause := time.Millisecond; pause < time.Second; pause *= 2 {
+		if err = unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		time.Sleep(pause)
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove the cgroup %s: %w", dir, err)
+	}
+	return nil
 }

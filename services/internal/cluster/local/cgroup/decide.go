@@ -4,6 +4,7 @@ package cgroup
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -43,6 +44,17 @@ func (g Groups) limits(cpu, memory int64) []limitFile {
 		all = append(all, limitFile{base: g.memory})
 	}
 	return all
+}
+
+// Folders returns the folders that Create makes, in the same order.
+func (g Groups) Folders(name string, cpu, memory int64) []string {
+	var dirs []string
+	for _, l := range g.limits(cpu, memory) {
+		if dir := filepath.Join(l.base, name); !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // parse finds the cgroups of CPU and memory of a process in the kernel's lists of mounts and of the process's groups.

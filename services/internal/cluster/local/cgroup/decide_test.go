@@ -3,6 +3,7 @@
 package cgroup
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,6 +53,13 @@ func TestWhatIsWrittenForLimits(t *testing.T) {
 		"no less of a core than the kernel takes": {v2, 1, 0, []limitFile{{"/u", "cpu.max", "1000 100000", false}, {base: "/u"}}},
 		"only a group where nothing is limited":   {v1, 0, 0, []limitFile{{base: "/m"}}},
 	} {
+		var dirs []string
+		for _, l := range tt.want {
+			dirs = append(dirs, l.base+"/pod")
+		}
+		if diff := cmp.Diff(slices.Compact(dirs), tt.groups.Folders("pod", tt.cpu, tt.memory)); diff != "" {
+			t.Errorf("%s: folders (-want +got):\n%s", name, diff)
+		}
 		if diff := cmp.Diff(tt.want, tt.groups.limits(tt.cpu, tt.memory), cmp.AllowUnexported(limitFile{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

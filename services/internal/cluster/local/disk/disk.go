@@ -183,30 +183,35 @@ func (f Folder) addPod(id string, r Record) error {
 	return err
 }
 
-// RemovePod removes a Job, its pod's files and its state.
+// RemovePod removes a Job, its pod's files and its state. A cgroup that stays is an error, and everything else is removed.
 func (f Folder) RemovePod(id string) error {
 	if err := unmountBelow(f.Pod(id)); err != nil {
 		return err
 	}
-	f.removeGroups(id)
+	errGroups := f.removeGroups(id)
 	if err := os.Rename(f.Pod(id), f.Trash(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return errors.Join(errGroups, err)
 	}
 	for _, path := range []string{f.StateFile(id), shimapi.TempPath(f.StateFile(id)), f.LockFile(id)} {
 		_ = os.Remove(path)
 	}
-	return RemoveAll(f.Trash(id))
+	return errors.Join(errGroups, RemoveAll(f.Trash(id)))
 }
 
 // removeGroups removes the cgroups of a pod that has ended.
-func (f Folder) removeGroups(id string) {
+func (f Folder) removeGroups(id string) error {
 	var p shimapi.Pod
-	if shimapi.Read(filepath.Join(f.Pod(id), shimapi.PodFile), &p) != nil {
-		return // the pod never began
+	if err := shimapi.Read(filepath.Join(f.Pod(id), shimapi.PodFile), &p); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the pod never began
+		}
+		return err
 	}
+	var failed error
 	for _, o := range p.Containers {
-		cgroup.Remove(o.Groups)
+		failed = errors.Join(failed, cgroup.Remove(o.Groups))
 	}
+	return failed
 }
 
 // ReadState returns the pod's state and its text, nil if there is none.

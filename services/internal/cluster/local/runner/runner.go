@@ -60,8 +60,7 @@ func (r *Runner) Start(id string, out lower.Output, network string) (pid int, er
 	if err := createVolumes(out); err != nil {
 		return 0, err
 	}
-	r.createGroups(&out.Pod)
-	if err := shimapi.Write(filepath.Join(r.folder.Pod(id), shimapi.PodFile), out.Pod); err != nil {
+	if err := r.writePod(id, out.Pod); err != nil {
 		return 0, err
 	}
 	lock, err := r.folder.Lock(id)
@@ -80,24 +79,42 @@ func (r *Runner) Start(id string, out lower.Output, network string) (pid int, er
 	return pid, nil
 }
 
-// createGroups makes cgroups for the containers of a pod: they enforce limits, and count the processes that the kernel kills for lack of
-// memory.
-func (r *Runner) createGroups(p *shimapi.Pod) {
-	if r.NoLimits != "" {
-		return
+// writePod writes the specification of a pod, and makes the cgroups that it names: these are written down first, so that none stays if this
+// process ends in between.
+func (r *Runner) writePod(id string, p shimapi.Pod) error {
+	path := filepath.Join(r.folder.Pod(id), shimapi.PodFile)
+	if r.NoLimits == "" {
+		for i := range p.Containers {
+			o := &p.Containers[i]
+			o.Groups = r.groups.Folders(groupName(p, *o), o.CPU, o.Memory)
+		}
 	}
+	if err := shimapi.Write(path, p); err != nil || r.NoLimits != "" || r.createGroups(p) {
+		return err
+	}
+	return shimapi.Write(path, p)
+}
+
+// createGroups makes the cgroups of the containers of a pod: they enforce limits, and count the processes that the kernel kills for lack of
+// memory. It is false if a container has to run without: it has no Groups then.
+func (r *Runner) createGroups(p shimapi.Pod) bool {
+	all := true
 	for i := range p.Containers {
 		o := &p.Containers[i]
-		dirs, err := r.groups.Create("bai-"+p.ID+"-"+o.Name, o.CPU, o.Memory)
-		if err != nil {
-			cgroup.Remove(dirs)
-			r.log.Warn("a container runs without cgroups, and so without limits", zap.String("pod", p.ID),
-				zap.String("container", o.Name), zap.Error(err))
+		dirs, err := r.groups.Create(groupName(p, *o), o.CPU, o.Memory)
+		if err == nil {
 			continue
 		}
-		o.Groups = dirs
+		err = errors.Join(err, cgroup.Remove(dirs))
+		r.log.Warn("a container runs without cgroups, and so without limits", zap.String("pod", p.ID),
+			zap.String("container", o.Name), zap.Error(err))
+		o.Groups, all = nil, false
 	}
+	return all
 }
+
+// groupName returns the name of the cgroups of a container.
+func groupName(p shimapi.Pod, c shimapi.Container) string { return "bai-" + p.ID + "-" + c.Name }
 
 // createVolumes creates the volumes and their first files. It can be repeated.
 func createVolumes(out lower.Output) error {
