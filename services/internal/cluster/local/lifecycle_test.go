@@ -126,6 +126,9 @@ func TestLimitsOfCPUAndMemoryHold(t *testing.T) {
 		create(t, c, busy)
 		eventually(t, "what needs more CPU is held up", func() bool { return throttled(groupsOf(s, busy)) })
 		groups := groupsOf(s, busy)
+		if !slices.ContainsFunc(groups, limitsProcesses) {
+			t.Errorf("none of %q limits the number of processes", groups)
+		}
 		for _, dir := range groups { // as a benchmark may do
 			if err := os.MkdirAll(filepath.Join(dir, "below", "below"), 0o755); err != nil { //nolint:gosec // as the kernel's own
 				t.Fatal(err)
@@ -158,6 +161,13 @@ func groupsOf(s local.Settings, j *batchv1.Job) []string {
 		return nil
 	}
 	return p.Containers[len(p.Containers)-1].Groups
+}
+
+// limitsProcesses reports whether a group has a limit of the number of its processes, or the machine has no such limits.
+func limitsProcesses(dir string) bool {
+	limit, err := os.ReadFile(filepath.Join(dir, "pids.max"))
+	_, errMachine := os.Stat("/sys/fs/cgroup/pids")
+	return err == nil && strings.TrimSpace(string(limit)) != "max" || errMachine != nil
 }
 
 // throttled reports whether the kernel has throttled a group.

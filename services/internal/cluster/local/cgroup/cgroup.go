@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package cgroup limits the CPU and memory of processes on this machine.
+// Package cgroup limits the CPU, the memory and the number of processes on this machine.
 package cgroup
 
 import (
@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,18 +25,39 @@ func Find() Groups {
 		return Groups{Unavailable: err.Error()}
 	}
 	g := parse(string(mounts), string(own))
+	g.maxPIDs = pidLimit(kernelLimit("pid_max"), kernelLimit("threads-max"))
 	if g.unified {
 		return g.nearest()
 	}
 	if g.Unavailable != "" {
 		return g
 	}
-	dirs, err := g.Create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
-	_ = Remove(dirs) // empty ones
+	err := g.probe()
+	if err != nil && g.pids != "" {
+		g.pids = ""
+		err = g.probe()
+	}
 	if err != nil {
 		return Groups{Unavailable: fmt.Sprintf("%v; run the platform as root, or where cgroups are delegated to it", err)}
 	}
 	return g
+}
+
+// probe returns why a group with limits cannot be created, nil if it can.
+func (g Groups) probe() error {
+	dirs, err := g.Create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
+	_ = Remove(dirs) // empty ones
+	return err
+}
+
+// kernelLimit returns a limit of the kernel's, zero if it is not known.
+func kernelLimit(name string) int64 {
+	b, err := os.ReadFile(filepath.Join("/proc/sys/kernel", name))
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64) // or it is not known
+	return n
 }
 
 // nearest returns the cgroups of version 2 in which a group with both controllers can be created. The cgroup of this process has processes,
@@ -45,10 +68,11 @@ func (g Groups) nearest() Groups {
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
 			break // above the mount
 		}
-		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+cpu +memory"), 0o600) // or they are on already
-		at := Groups{cpu: dir, memory: dir, unified: true}
-		dirs, err := at.Create(fmt.Sprintf("bai-probe-%d", os.Getpid()), 1000, 1<<30)
-		_ = Remove(dirs) // empty ones
+		for _, controllers := range []string{"+cpu +memory", "+pids"} { // or they are on already; the last one may be missing
+			_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controllers), 0o600)
+		}
+		at := Groups{cpu: dir, memory: dir, pids: dir, unified: true, maxPIDs: g.maxPIDs}
+		err := at.probe()
 		if err == nil {
 			return at
 		}

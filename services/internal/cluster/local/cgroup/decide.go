@@ -3,17 +3,20 @@
 package cgroup
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Groups are the cgroups in which groups with limits of CPU and memory are created: below this process's own cgroups in version 1, in
+// Groups are the cgroups in which groups with limits of CPU, memory and processes are created: below this process's own cgroups in version 1, in
 // version 2 below the nearest one that allows groups with these controllers.
 type Groups struct {
 	cpu, memory string // folders; the same in version 2
+	pids        string // the same; empty if processes are not limited
 	unified     bool   // version 2
+	maxPIDs     int64  // how many processes and threads a group may have
 	Unavailable string // why there are none, and the remedy; empty if there are
 }
 
@@ -23,7 +26,8 @@ type limitFile struct {
 	optional          bool // the kernel may lack it
 }
 
-// limits returns the files to write for limits of cpu in thousandths of a core and of memory in bytes. Memory has no swap in addition.
+// limits returns the files to write for limits of cpu in thousandths of a core and of memory in bytes. Memory has no swap in addition. The
+// number of processes is always limited, so that a benchmark that starts more and more leaves the machine usable.
 // There always is a group of memory: it counts the processes that the kernel kills.
 func (g Groups) limits(cpu, memory int64) []limitFile {
 	const period = 100_000 // microseconds
@@ -43,7 +47,22 @@ func (g Groups) limits(cpu, memory int64) []limitFile {
 	} else {
 		all = append(all, limitFile{base: g.memory})
 	}
+	if g.pids != "" {
+		all = append(all, limitFile{g.pids, "pids.max", strconv.FormatInt(g.maxPIDs, 10), g.unified})
+	}
 	return all
+}
+
+// pidLimit returns how many processes and threads a container may have, where the machine may have as many as its limits say: 15 % of the
+// smallest, as systemd lets a service have, and 4096 at least. Limits that are not positive are not known.
+func pidLimit(limits ...int64) int64 {
+	smallest := int64(math.MaxInt64)
+	for _, l := range limits {
+		if l > 0 {
+			smallest = min(smallest, l)
+		}
+	}
+	return max(smallest/100*15, 4096)
 }
 
 // Folders returns the folders that Create makes, in the same order.
@@ -74,9 +93,9 @@ func parse(mounts, self string) Groups {
 	}
 	switch {
 	case at["cpu"] != "" && at["memory"] != "":
-		return Groups{cpu: at["cpu"], memory: at["memory"]}
+		return Groups{cpu: at["cpu"], memory: at["memory"], pids: at["pids"]}
 	case at[""] != "":
-		return Groups{cpu: at[""], memory: at[""], unified: true}
+		return Groups{cpu: at[""], memory: at[""], pids: at[""], unified: true}
 	}
 	return Groups{Unavailable: "no cgroups of CPU and memory are mounted"}
 }

@@ -19,9 +19,10 @@ func TestWhereTheCgroupsOfAProcessAre(t *testing.T) {
 		mounts, own string
 		want        Groups
 	}{
+		"version 1 with that of processes": {v1 + "33 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n", "4:memory:/a/b\n2:pids:/p\n1:cpu,cpuacct:/\n", Groups{cpu: "/sys/fs/cgroup/cpu,cpuacct", memory: "/sys/fs/cgroup/memory/a/b", pids: "/sys/fs/cgroup/pids/p"}},
 		"version 1":                        {v1, "4:memory:/a/b\n1:cpu,cpuacct:/\n0::/\n", Groups{cpu: "/sys/fs/cgroup/cpu,cpuacct", memory: "/sys/fs/cgroup/memory/a/b"}},
-		"version 2":                        {v2, "0::/user.slice/x.scope\n", Groups{cpu: "/sys/fs/cgroup/user.slice/x.scope", memory: "/sys/fs/cgroup/user.slice/x.scope", unified: true}},
-		"version 2 in a namespace":         {"1 2 0:1 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/\n", Groups{cpu: "/sys/fs/cgroup", memory: "/sys/fs/cgroup", unified: true}},
+		"version 2":                        {v2, "0::/user.slice/x.scope\n", Groups{cpu: "/sys/fs/cgroup/user.slice/x.scope", memory: "/sys/fs/cgroup/user.slice/x.scope", pids: "/sys/fs/cgroup/user.slice/x.scope", unified: true}},
+		"version 2 in a namespace":         {"1 2 0:1 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw\n", "0::/\n", Groups{cpu: "/sys/fs/cgroup", memory: "/sys/fs/cgroup", pids: "/sys/fs/cgroup", unified: true}},
 		"version 1 below what is mounted":  {"1 2 0:1 /docker/x /cg/cpu rw - cgroup cgroup rw,cpu\n1 2 0:1 /docker/x /cg/mem rw - cgroup cgroup rw,memory\n", "2:cpu:/docker/x/y\n3:memory:/docker/x\n", Groups{cpu: "/cg/cpu/y", memory: "/cg/mem"}},
 		"version 1 without that of memory": {"1 2 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n", "2:cpu:/\n3:memory:/\n", Groups{Unavailable: "no cgroups of CPU and memory are mounted"}},
 		"none":                             {"", "", Groups{Unavailable: "no cgroups of CPU and memory are mounted"}},
@@ -33,7 +34,7 @@ func TestWhereTheCgroupsOfAProcessAre(t *testing.T) {
 }
 
 func TestWhatIsWrittenForLimits(t *testing.T) {
-	v1, v2 := Groups{cpu: "/c", memory: "/m"}, Groups{cpu: "/u", memory: "/u", unified: true}
+	v1, v2 := Groups{cpu: "/c", memory: "/m", pids: "/p", maxPIDs: 4096}, Groups{cpu: "/u", memory: "/u", pids: "/u", unified: true, maxPIDs: 5000}
 	for name, tt := range map[string]struct {
 		groups      Groups
 		cpu, memory int64
@@ -44,14 +45,21 @@ func TestWhatIsWrittenForLimits(t *testing.T) {
 			{"/c", "cpu.cfs_quota_us", "150000", false},
 			{"/m", "memory.limit_in_bytes", "4096", false},
 			{"/m", "memory.memsw.limit_in_bytes", "4096", true},
+			{"/p", "pids.max", "4096", false},
 		}},
 		"version 2": {v2, 1500, 4096, []limitFile{
 			{"/u", "cpu.max", "150000 100000", false},
 			{"/u", "memory.max", "4096", false},
 			{"/u", "memory.swap.max", "0", true},
+			{"/u", "pids.max", "5000", true},
 		}},
-		"no less of a core than the kernel takes": {v2, 1, 0, []limitFile{{"/u", "cpu.max", "1000 100000", false}, {base: "/u"}}},
-		"only a group where nothing is limited":   {v1, 0, 0, []limitFile{{base: "/m"}}},
+		"no less of a core than the kernel takes": {v2, 1, 0, []limitFile{
+			{"/u", "cpu.max", "1000 100000", false}, {base: "/u"}, {"/u", "pids.max", "5000", true},
+		}},
+		"only the number of processes where nothing else is limited": {v1, 0, 0, []limitFile{
+			{base: "/m"}, {"/p", "pids.max", "4096", false},
+		}},
+		"no number of processes where the kernel does not count them": {Groups{cpu: "/c", memory: "/m"}, 0, 0, []limitFile{{base: "/m"}}},
 	} {
 		var dirs []string
 		for _, l := range tt.want {
@@ -62,6 +70,21 @@ func TestWhatIsWrittenForLimits(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, tt.groups.limits(tt.cpu, tt.memory), cmp.AllowUnexported(limitFile{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestHowManyProcessesAContainerMayHave(t *testing.T) {
+	for name, tt := range map[string]struct {
+		limits []int64
+		want   int64
+	}{
+		"a share of the smallest limit":        {[]int64{4194304, 100_000}, 15_000},
+		"4096 on a small machine":              {[]int64{32768, 8000}, 4096},
+		"no less because a limit is not known": {[]int64{0, 100_000}, 15_000},
+	} {
+		if got := pidLimit(tt.limits...); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
 	}
 }
