@@ -94,7 +94,7 @@ func (c *controller) removeAsync(j *job) {
 	objects := j.deleting != nil && j.deleting.Attempt
 	c.background.spawn(func(ctx context.Context) {
 		if lost {
-			runner.KillLeftovers(j.id)
+			runner.KillLeftovers(ctx, j.id)
 		}
 		c.removeFromDisk(ctx, j, objects)
 		j.mu.Lock()

@@ -274,7 +274,7 @@ func (k *kubelet) reap(j *job) {
 	k.background.spawn(func(ctx context.Context) {
 		ended := k.awaitEnd(ctx, j)
 		if ended {
-			killCutOff(j)
+			killCutOff(ctx, j)
 		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -288,12 +288,12 @@ func (k *kubelet) reap(j *job) {
 }
 
 // killCutOff kills the remaining processes of a pod whose shim was killed when the platform was stopped.
-func killCutOff(j *job) {
+func killCutOff(ctx context.Context, j *job) {
 	j.mu.Lock()
 	cutOff := !j.record.Stopped.IsZero() && !j.over()
 	j.mu.Unlock()
 	if cutOff {
-		runner.KillLeftovers(j.id)
+		runner.KillLeftovers(ctx, j.id)
 	}
 }
 

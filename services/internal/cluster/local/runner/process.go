@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -114,20 +115,18 @@ func alive(pid int, startTicks uint64) (bool, error) {
 	return !p.Zombie, nil
 }
 
-// KillLeftovers kills the processes that a pod without namespaces left behind when its shim was killed.
-func KillLeftovers(id string) {
-	marker := []byte(shimapi.EnvPodID + "=" + id)
-	for pause := time.Millisecond; pause < time.Second; pause *= 2 {
-		killed := false
-		for _, p := range shimapi.Processes() {
-			env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "environ"))
-			if err == nil && !p.Zombie && bytes.Contains(env, marker) {
-				killed = unix.Kill(p.PID, unix.SIGKILL) == nil || killed
-			}
-		}
-		if !killed {
-			return
-		}
-		time.Sleep(pause)
+// KillLeftovers kills the processes that a pod without namespaces left behind when its shim was killed, until none is left or ctx is done.
+func KillLeftovers(ctx context.Context, id string) {
+	pause := shortWaits()
+	for round := 0; shimapi.KillRound(leftovers(id), round) && control.Sleep(ctx, pause.Next()); round++ {
 	}
+}
+
+// leftovers returns the processes that have the ID of a pod in their environment and have not ended.
+func leftovers(id string) []shimapi.Process {
+	marker := []byte(shimapi.EnvPodID + "=" + id)
+	return slices.DeleteFunc(shimapi.Processes(), func(p shimapi.Process) bool {
+		env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "environ"))
+		return err != nil || p.Zombie || !bytes.Contains(env, marker)
+	})
 }

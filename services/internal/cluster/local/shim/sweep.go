@@ -16,36 +16,34 @@ import (
 
 // sweep kills the remaining processes of the containers, until none is left.
 func (s *shim) sweep() {
-	for pause := time.Millisecond; s.killAll(); pause = min(2*pause, 100*time.Millisecond) {
+	pause := time.Millisecond
+	for round := 0; s.killAll(round); round++ {
 		time.Sleep(pause)
+		pause = min(2*pause, 100*time.Millisecond)
 	}
 	s.logs.wait()
 }
 
-// killAll kills the remaining processes, and reports whether there were any.
-func (s *shim) killAll() bool {
+// killAll does a round of killing the remaining processes, and reports whether there were any.
+func (s *shim) killAll(round int) bool {
 	if s.pod.Namespaces {
 		return unix.Kill(-1, unix.SIGKILL) == nil // all but this one, the first of the namespace
 	}
-	some := false
-	for _, pid := range descendants(os.Getpid()) {
-		some = unix.Kill(pid, unix.SIGKILL) == nil || some
-	}
-	return some
+	return shimapi.KillRound(descendants(os.Getpid()), round)
 }
 
 // descendants returns the processes that come from pid and have not ended.
-func descendants(pid int) []int {
+func descendants(pid int) []shimapi.Process {
 	children := make(map[int][]shimapi.Process)
 	for _, p := range shimapi.Processes() {
 		children[p.Parent] = append(children[p.Parent], p)
 	}
-	var found []int
+	var found []shimapi.Process
 	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
 		for _, p := range children[queue[0]] {
 			queue = append(queue, p.PID)
 			if !p.Zombie {
-				found = append(found, p.PID)
+				found = append(found, p)
 			}
 		}
 	}

@@ -69,3 +69,26 @@ func Processes() []Process {
 	}
 	return all
 }
+
+// maxStops is in how many rounds processes are stopped before they are killed as they are.
+const maxStops = 20
+
+// KillRound does a round, counted from 0, of killing processes that may start others. While some of them are not stopped, it stops them:
+// what is stopped starts no others, and takes up the room for them. Once all are stopped, or after 20 rounds, it kills them. It reports
+// whether it reached any process; the caller finds the remaining ones again and does the next round.
+func KillRound(all []Process, round int) bool {
+	stopped := false
+	for _, p := range all {
+		if !p.Frozen && round < maxStops {
+			stopped = syscall.Kill(p.PID, syscall.SIGSTOP) == nil || stopped
+		}
+	}
+	if stopped {
+		return true
+	}
+	killed := false
+	for _, p := range all {
+		killed = syscall.Kill(p.PID, syscall.SIGKILL) == nil || killed
+	}
+	return killed
+}

@@ -134,6 +134,50 @@ func TestAProcessThatCannotBeReadIsNotOneThatDoesNotExist(t *testing.T) {
 	}
 }
 
+func TestProcessesAreStoppedBeforeTheyAreKilled(t *testing.T) {
+	t.Parallel()
+	var pids []string
+	var children []*exec.Cmd
+	for range 2 {
+		c := exec.CommandContext(t.Context(), "sleep", "300")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		children, pids = append(children, c), append(pids, strconv.Itoa(c.Process.Pid))
+	}
+	left := func() (all []shimapi.Process) {
+		for _, pid := range pids {
+			if p, err := shimapi.ReadProcess(pid); err == nil && !p.Zombie {
+				all = append(all, p)
+			}
+		}
+		return all
+	}
+	if !shimapi.KillRound(left(), 0) || len(left()) != 2 {
+		t.Fatalf("after the first round: %+v, want both", left())
+	}
+	for frozen := 0; frozen < 2; { // a signal takes its time
+		frozen = 0
+		for _, p := range left() {
+			if p.Frozen {
+				frozen++
+			}
+		}
+	}
+	if !shimapi.KillRound(left(), 1) {
+		t.Error("the second round reached no process")
+	}
+	for _, c := range children {
+		_ = c.Wait()
+		if got := c.ProcessState.String(); got != "signal: killed" {
+			t.Errorf("a process ended as %q, want killed", got)
+		}
+	}
+	if shimapi.KillRound(left(), 2) {
+		t.Error("a round without processes reached one")
+	}
+}
+
 func TestProcessesAreToldApartByTheirBirth(t *testing.T) {
 	t.Parallel()
 	self, err := shimapi.ReadProcess("self")
