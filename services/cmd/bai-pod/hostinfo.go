@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/entrypoint"
 	"github.com/benchmark-ai/bai/services/internal/pod/hostinfo"
 )
 
@@ -39,7 +40,7 @@ func newHostRecorder(dir, every string) *hostRecorder {
 }
 
 // start records a command until stop is called, with programs that run runs. The function end adds the versions of tools.
-func (o *hostRecorder) start(pid int, run hostinfo.RunFunc) (stop func(), end func(pod.Exit)) {
+func (o *hostRecorder) start(pid int, run entrypoint.RunFunc) (stop func(), end func(pod.Exit)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -48,7 +49,7 @@ func (o *hostRecorder) start(pid int, run hostinfo.RunFunc) (stop func(), end fu
 		o.writeEnvironment()
 	})
 	if o.every > 0 {
-		all.Go(func() { o.recordUsage(ctx, pid, run) })
+		all.Go(func() { o.recordUsage(ctx, pid, hostinfo.RunFunc(run)) })
 	}
 	stop = func() {
 		cancel()
@@ -58,7 +59,7 @@ func (o *hostRecorder) start(pid int, run hostinfo.RunFunc) (stop func(), end fu
 		stop()
 		long := end.Ended.Sub(end.Started) >= minRuntime
 		if long {
-			hostinfo.AddTools(context.Background(), run, &o.environment)
+			hostinfo.AddTools(context.Background(), hostinfo.RunFunc(run), &o.environment)
 		}
 		if len(end.Tools) > 0 && o.environment.Tools == nil {
 			o.environment.Tools = make(map[string]string)

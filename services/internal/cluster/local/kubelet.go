@@ -345,7 +345,8 @@ func (k *kubelet) terminate(j *job) {
 	}
 }
 
-// killFrozen kills the shim of a locked job that has to end, or whose deadline has passed, if a signal has stopped the shim: it cannot use its grace. It checks again
+// killFrozen kills the shim of a locked job that has to end, or whose deadline has passed, if a signal has stopped the shim: it
+// cannot use its grace. It checks again
 // every shimapi.FrozenGrace.
 func (k *kubelet) killFrozen(j *job) {
 	k.background.after(j, frozenTimer, shimapi.FrozenGrace, func(j *job) {

@@ -126,14 +126,8 @@ func TestLimitsOfCPUAndMemoryHold(t *testing.T) {
 		create(t, c, busy)
 		eventually(t, "what needs more CPU is held up", func() bool { return throttled(groupsOf(s, busy)) })
 		groups := groupsOf(s, busy)
-		if !slices.ContainsFunc(groups, limitsProcesses) {
-			t.Errorf("none of %q limits the number of processes", groups)
-		}
-		for _, dir := range groups { // as a benchmark may do
-			if err := os.MkdirAll(filepath.Join(dir, "below", "below"), 0o755); err != nil { //nolint:gosec // as the kernel's own
-				t.Fatal(err)
-			}
-		}
+		wantProcessLimit(t, groups)
+		makeGroupsBelow(t, groups)
 		remove(t, c, hungry)
 		remove(t, c, busy)
 		for _, dir := range groups {
@@ -161,6 +155,23 @@ func groupsOf(s local.Settings, j *batchv1.Job) []string {
 		return nil
 	}
 	return p.Containers[len(p.Containers)-1].Groups
+}
+
+func wantProcessLimit(t *testing.T, groups []string) {
+	t.Helper()
+	if !slices.ContainsFunc(groups, limitsProcesses) {
+		t.Errorf("none of %q limits the number of processes", groups)
+	}
+}
+
+// makeGroupsBelow makes cgroups below others, as a benchmark may do.
+func makeGroupsBelow(t *testing.T, groups []string) {
+	t.Helper()
+	for _, dir := range groups {
+		if err := os.MkdirAll(filepath.Join(dir, "below", "below"), 0o755); err != nil { //nolint:gosec // as the kernel's own
+			t.Fatal(err)
+		}
+	}
 }
 
 // limitsProcesses reports whether a group has a limit of the number of its processes, or the machine has no such limits.

@@ -29,8 +29,8 @@ func newResources(gpus int) *resources {
 	return &resources{count: gpus, gpus: map[int]string{}, ports: map[int32]port{}}
 }
 
-// claimGPUs allocates the GPUs that a locked job requests, if enough are free. GPUs in its record are allocated to it already: see adopt and
-// release.
+// claimGPUs allocates the GPUs that a locked job requests, if enough are free. GPUs in its record are allocated to it already:
+// see adopt and release.
 func (r *resources) claimGPUs(j *job) ([]int, bool) {
 	want := validate.GPUCount(j.record.Job)
 	if want == 0 || len(j.record.GPUs) == want {

@@ -4,17 +4,21 @@ package entrypoint
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
-	"github.com/benchmark-ai/bai/services/internal/pod/hostinfo"
 	"github.com/benchmark-ai/bai/services/internal/pod/parse"
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
+
+// RunFunc runs a program beside the command: see proc.Table.Run.
+type RunFunc func(ctx context.Context, out io.Writer, path string, args ...string) error
 
 // Settings name the command and the files to keep.
 type Settings struct {
@@ -36,7 +40,7 @@ type Settings struct {
 	// OnStart, if not nil, is called with the command's process once that has begun, and with a function that runs other programs beside
 	// it: package os/exec cannot be used in this process, see proc.Table. Of the functions that it returns, stop is called when
 	// the command has ended, and end with its exit, before that is written down.
-	OnStart func(pid int, run hostinfo.RunFunc) (stop func(), end func(pod.Exit)) `json:"-"`
+	OnStart func(pid int, run RunFunc) (stop func(), end func(pod.Exit)) `json:"-"`
 
 	ReadyFile string // the command is ready when this file exists; empty means that no file tells
 	ReadyLog  string // the command is ready when a line of its output matches this regular expression; empty means that no line tells

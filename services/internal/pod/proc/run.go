@@ -31,7 +31,8 @@ func (t *Table) Run(ctx context.Context, out io.Writer, path string, args ...str
 	}
 	exited := make(chan Exit, 1)
 	pid, err := t.start(start{exits: exited, command: Command{
-		Path: path, Args: append([]string{filepath.Base(path)}, args...), Env: os.Environ(), Files: []uintptr{null.Fd(), to.Fd(), null.Fd()},
+		Path: path, Args: append([]string{filepath.Base(path)}, args...), Env: os.Environ(),
+		Files: []uintptr{null.Fd(), to.Fd(), null.Fd()},
 	}})
 	_ = to.Close()
 	if err != nil {

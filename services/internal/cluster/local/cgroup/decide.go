@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Groups are the cgroups in which groups with limits of CPU, memory and processes are created: below this process's own cgroups in version 1, in
-// version 2 below the nearest one that allows groups with these controllers.
+// Groups are the cgroups in which groups with limits of CPU, memory and processes are created: below this process's own cgroups in version
+// 1, in version 2 below the nearest one that allows groups with these controllers.
 type Groups struct {
 	cpu, memory string // folders; the same in version 2
 	pids        string // the same; empty if processes are not limited

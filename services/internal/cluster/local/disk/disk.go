@@ -250,7 +250,8 @@ func Unknown(err error) bool {
 	return errors.As(err, &errno) && errno != syscall.ENOENT && errno != syscall.ENOTDIR
 }
 
-// IsLocked reports whether a shim of the pod runs. With an error it is not known. It opens the lock for reading: closing a file that was open for writing is the event
+// IsLocked reports whether a shim of the pod runs. With an error it is not known. It opens the lock for reading:
+// closing a file that was open for writing is the event
 // that a shim has ended.
 func (f Folder) IsLocked(id string) (bool, error) {
 	file, err := os.Open(f.LockFile(id))

@@ -63,25 +63,27 @@ func (t *tree) empty(dir *os.File, depth int) error {
 			return err
 		}
 		names, err := dir.Readdirnames(1024)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if len(names) == 0 {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
 			return err
 		}
-		var failed error
-		removed := false
-		for _, name := range names {
-			if err := t.remove(int(dir.Fd()), name, depth+1); err != nil {
-				failed = err
-			} else {
-				removed = true
-			}
-		}
-		if !removed {
-			return failed
+		if failed, err := t.removeEach(int(dir.Fd()), names, depth); failed == len(names) {
+			return err
 		}
 	}
+}
+
+// removeEach removes entries of a directory at a depth, and returns how many it could not remove, and why not the last one.
+func (t *tree) removeEach(at int, names []string, depth int) (failed int, last error) {
+	for _, name := range names {
+		if err := t.remove(at, name, depth+1); err != nil {
+			failed++
+			last = err
+		}
+	}
+	return failed, last
 }
 
 // moveUp moves a directory to the root of the tree.

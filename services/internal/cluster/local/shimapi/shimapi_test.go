@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -134,6 +135,17 @@ func TestAProcessThatCannotBeReadIsNotOneThatDoesNotExist(t *testing.T) {
 	}
 }
 
+// notEnded returns the processes that have not ended.
+func notEnded(pids []string) []shimapi.Process {
+	var all []shimapi.Process
+	for _, pid := range pids {
+		if p, err := shimapi.ReadProcess(pid); err == nil && !p.Zombie {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 func TestProcessesAreStoppedBeforeTheyAreKilled(t *testing.T) {
 	t.Parallel()
 	var pids []string
@@ -145,24 +157,12 @@ func TestProcessesAreStoppedBeforeTheyAreKilled(t *testing.T) {
 		}
 		children, pids = append(children, c), append(pids, strconv.Itoa(c.Process.Pid))
 	}
-	left := func() (all []shimapi.Process) {
-		for _, pid := range pids {
-			if p, err := shimapi.ReadProcess(pid); err == nil && !p.Zombie {
-				all = append(all, p)
-			}
-		}
-		return all
-	}
+	left := func() []shimapi.Process { return notEnded(pids) }
 	if !shimapi.KillRound(left(), 0) || len(left()) != 2 {
 		t.Fatalf("after the first round: %+v, want both", left())
 	}
-	for frozen := 0; frozen < 2; { // a signal takes its time
-		frozen = 0
-		for _, p := range left() {
-			if p.Frozen {
-				frozen++
-			}
-		}
+	for slices.ContainsFunc(left(), func(p shimapi.Process) bool { return !p.Frozen }) {
+		runtime.Gosched() // a signal takes its time
 	}
 	if !shimapi.KillRound(left(), 1) {
 		t.Error("the second round reached no process")
