@@ -95,7 +95,7 @@ func TestWhatIsImportedIsTheSameRun(t *testing.T) {
 			other.checkImport(x, true)
 			other.checkImport(x, true)
 			got, err := other.store.Run(t.Context(), runID)
-			run.Overrides[0].Value = got.Overrides[0].Value // without its secret
+			run.Overrides[0].Value, run.Description = got.Overrides[0].Value, got.Description // without their secrets
 			if diff := cmp.Diff(run, got); err != nil || diff != "" {
 				t.Errorf("the run: %v (-want +got):\n%s", err, diff)
 			}

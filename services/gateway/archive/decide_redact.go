@@ -49,5 +49,6 @@ func redactRun(r store.Run) store.Run {
 		r.Data[i].Source = redact(r.Data[i].Source)
 	}
 	r.Message = redact(r.Message)
+	r.Description = redact(r.Description)
 	return r
 }

@@ -104,7 +104,7 @@ func (p *platform) addFinishedRun() store.Run {
 	code := 0
 	ended := at(9)
 	events := []event.Event{
-		event.Submitted{Header: head, Name: "nightly", File: "a.toml", Descriptor: descriptor, Labels: map[string]string{"task_name": "x"}, Overrides: []event.Override{{Path: "env.vars.URL", Value: "https://me:" + secret + "@example.org/x?X-Amz-Signature=" + secret + "&private_token=" + secret}}},
+		event.Submitted{Header: head, Name: "nightly", File: "a.toml", Descriptor: descriptor, Use: event.Use{Description: "see https://me:" + secret + "@example.org"}, Labels: map[string]string{"task_name": "x"}, Overrides: []event.Override{{Path: "env.vars.URL", Value: "https://me:" + secret + "@example.org/x?X-Amz-Signature=" + secret + "&private_token=" + secret}}},
 		event.Status{Header: head.Cause("status", "running"), Phase: event.PhaseRunning, Message: "runs"},
 		event.Finished{Header: head.Cause("finished", ""), Outcome: event.Succeeded, Message: "<done> & \"fine\"", ExitCode: &code, Ended: &ended, Collectors: []string{"pod-a"}},
 	}
