@@ -112,7 +112,7 @@ func TestJSONIsStable(t *testing.T) {
 
 func TestYAMLSaysWhatJSONSays(t *testing.T) {
 	labels := map[string]string{}
-	for _, text := range []string{"true", "no", "null", "~", "1", "1e3", "0x10", "2026-01-02", "", " a ", "a: b", "- a", "#", "a\nb\n", "\ttab", "'", "\"", "{", "ünï", "\x00", ".nan", "<<", "=", "|"} {
+	for _, text := range []string{"true", "no", "null", "~", "1", "1e3", "0x10", "2026-01-02", "", " a ", "a: b", "- a", "#", "a\nb\n", "\ttab", "'", "\"", "{", "ünï", "\x00", ".nan", "<<", "=", "|", "\x7f", "\u0080", "a\u0085b", "\u0099\u009b2J", "\ufeffa", "\ufffe", "\uffff", "\u2028", "\U0001f600"} {
 		labels["k"+text] = text
 	}
 	message := &baiv1.Run{Id: "01", Labels: labels, DescriptorToml: "a = 1\n\n  b = 2\n\tc"}

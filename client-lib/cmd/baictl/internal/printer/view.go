@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
@@ -42,7 +43,7 @@ func Indent(text json.RawMessage) (string, error) {
 // YAML is JSON as YAML, in the same order.
 func YAML(text json.RawMessage) (string, error) {
 	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
+	if err := yaml.Unmarshal(escapeUnprintable(text), &node); err != nil {
 		return "", fmt.Errorf("make YAML of JSON: %w", err)
 	}
 	plain(&node)
@@ -53,6 +54,21 @@ func YAML(text json.RawMessage) (string, error) {
 		return "", fmt.Errorf("make YAML: %w", err)
 	}
 	return b.String(), nil
+}
+
+// escapeUnprintable escapes the characters of JSON strings that may stand in JSON but not
+// in YAML: DEL, the C1 controls, U+FEFF, U+FFFE and U+FFFF.
+func escapeUnprintable(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case r >= 0x7f && r <= 0x9f, r == 0xfeff, r == 0xfffe, r == 0xffff:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 // plain removes the style of JSON from a tree. Strings remain strings.
