@@ -288,9 +288,10 @@ func (s *server) limitTransfers(handle http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveAPI answers a request of the API.
+// serveAPI answers a request of the API. The body of any method is read here: the
+// generated handlers would read any number of bytes and wait for ever.
 func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost && s.isAPICall(r) && !s.readBody(w, r) {
+	if (r.ContentLength != 0 || r.Method == http.MethodPost) && s.isAPICall(r) && !s.readBody(w, r) {
 		return
 	}
 	s.json.ServeHTTP(w, r)

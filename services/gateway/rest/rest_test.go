@@ -289,6 +289,13 @@ func TestWhatIsWrongIsSaidInJSON(t *testing.T) {
 		"text, as a page could send it":        {"POST", "/v1/runs", `{}`, []string{"Content-Type", "text/plain"}, 415, "content type"},
 		"a body without a type":                {"POST", "/v1/runs", `{}`, nil, 415, "content type"},
 		"a body that is too large":             {"POST", "/v1/runs", big, []string{"Content-Type", "application/json"}, 413, "more than"},
+		"a form that is put":                   {"PUT", "/v1/baselines/x", "a=b", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "content type"},
+		"text that is put":                     {"PUT", "/v1/baselines/x", `{}`, []string{"Content-Type", "text/plain"}, 415, "content type"},
+		"a body without a type that is put":    {"PUT", "/v1/baselines/x", `{}`, nil, 415, "content type"},
+		"a body that is put and is too large":  {"PUT", "/v1/baselines/x", big, []string{"Content-Type", "application/json"}, 413, "more than"},
+		"a descriptor as a baseline":           {"PUT", "/v1/baselines/x", valid, []string{"Content-Type", "application/toml"}, 400, "takes no descriptor"},
+		"a deletion with a body":               {"DELETE", "/v1/mutes/x", big, []string{"Content-Type", "application/json"}, 413, "more than"},
+		"a question with a body":               {"GET", "/v1/runs", big, []string{"Content-Type", "application/json"}, 413, "more than"},
 		"a descriptor where none is wanted":    {"POST", "/v1/runs/x:cancel", valid, []string{"Content-Type", "application/toml"}, 400, "takes no descriptor"},
 		"a client that needs a newer server":   {"GET", "/v1/runs", "", []string{"Bai-Revision", "99"}, 400, "needs revision 99"},
 		"a page of another origin":             {"GET", "/v1/runs", "", []string{"Origin", "http://evil.example"}, 403, "evil.example"},
@@ -449,11 +456,12 @@ func TestAClientThatSendsTooSlowlyIsLeft(t *testing.T) {
 	w := newFixture(t, gateway.Settings{REST: rest.Settings{Stall: 100 * time.Millisecond}})
 	id := w.submit()
 	for name, begin := range map[string]string{
-		"a call":   "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
-		"a file":   fmt.Sprintf("PUT /v1/runs/%s/artifacts/1/benchmark-0/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nhello", id, token(id)),
-		"a header": "GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nX: ",
-		"nothing":  "",
-		"a letter": "P",
+		"a call":     "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		"a baseline": "PUT /v1/baselines/x HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		"a file":     fmt.Sprintf("PUT /v1/runs/%s/artifacts/1/benchmark-0/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nhello", id, token(id)),
+		"a header":   "GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nX: ",
+		"nothing":    "",
+		"a letter":   "P",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
