@@ -12,6 +12,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -183,21 +184,38 @@ func (s *server) getArtifact(w http.ResponseWriter, r *http.Request, run, name s
 		s.writeError(w, r, http.StatusRequestedRangeNotSatisfiable, codes.OutOfRange, fmt.Sprintf("the file has %d bytes", file.GetSize()))
 		return
 	}
-	s.writeFileHeader(w, file, offset, partial)
 	if r.Method == http.MethodHead {
+		s.writeFileHeader(w, file, offset, partial)
 		return
 	}
 	stream, err := s.runs.GetArtifact(ctx, &baiv1.GetArtifactRequest{Run: run, Owner: owner, Name: name, Offset: offset})
-	for err == nil {
-		var resp *baiv1.GetArtifactResponse
-		if resp, err = stream.Recv(); err == nil {
-			_, err = w.Write(resp.GetData())
-		}
+	var first *baiv1.GetArtifactResponse
+	if err == nil {
+		first, err = stream.Recv() // before the header: an error has its own status
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.writeAPIError(w, r, err)
+		return
+	}
+	s.writeFileHeader(w, file, offset, partial)
+	if err == nil {
+		err = sendFile(w, first, stream)
 	}
 	if !errors.Is(err, io.EOF) {
 		s.deps.Log.Info("cut", zap.String("run", run), zap.String("artifact", name), zap.Error(err))
 		panic(http.ErrAbortHandler) //nolint:forbidigo // only this tells the client that the response is incomplete
 	}
+}
+
+// sendFile sends the first part of a file and those that follow. The error is io.EOF
+// after the last one.
+func sendFile(w io.Writer, part *baiv1.GetArtifactResponse, stream grpc.ServerStreamingClient[baiv1.GetArtifactResponse]) (err error) {
+	for err == nil {
+		if _, err = w.Write(part.GetData()); err == nil {
+			part, err = stream.Recv()
+		}
+	}
+	return err
 }
 
 // writeFileHeader writes the header of a file.

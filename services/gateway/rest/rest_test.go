@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -386,6 +387,29 @@ func TestAFileIsKeptByItsRunAndReadByAnybody(t *testing.T) {
 	}
 	if code, _, text := w.request(http.MethodGet, odd, nil); code != 200 || text != "odd" {
 		t.Errorf("a name that only Linux allows: %d %s", code, text)
+	}
+}
+
+func TestAFileThatCannotBeReadIsAnsweredWithAnError(t *testing.T) {
+	w := newFixture(t, gateway.Settings{})
+	id := w.submit()
+	path := "/v1/runs/" + id + "/artifacts/1/benchmark-0/a"
+	if code, _, text := w.request(http.MethodPut, path, strings.NewReader("hello"), "Authorization", "Bearer "+token(id)); code != 201 {
+		t.Fatalf("put: %d %s", code, text)
+	}
+	entries, err := os.ReadDir(w.objects)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(w.objects, e.Name())))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, span := range []string{"", "bytes=3-"} {
+		code, header, text := w.request(http.MethodGet, path, nil, "Range", span)
+		var f failure
+		if err := json.Unmarshal([]byte(text), &f); err != nil || code < 400 || f.Code == 0 || header.Get("Content-Range") != "" {
+			t.Errorf("%q: %d %s, %v; want an error", span, code, text, header)
+		}
 	}
 }
 
