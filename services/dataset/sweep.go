@@ -96,14 +96,15 @@ func (c *Cache) pinExpired(ctx context.Context, key string, p store.Pin) (bool, 
 	if err != nil {
 		return false, err
 	}
-	for _, kind := range [...]store.Kind{store.KindOutbox, store.KindSubmission} {
-		_, err := c.store.Doc(ctx, kind, p.Run)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return false, err
-		}
-		referenced = referenced || err == nil
+	_, submitted, err := store.FindSubmission(ctx, c.store, p.Run)
+	if err == nil && !submitted {
+		_, err = c.store.Doc(ctx, store.KindOutbox, p.Run)
+		submitted = err == nil
 	}
-	return pinExpired(p, nil, referenced, time.Now()), nil
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return false, err
+	}
+	return pinExpired(p, nil, referenced || submitted, time.Now()), nil
 }
 
 // pinnedBySchedule reports whether a pin keeps the code that a schedule sends along

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -233,7 +232,8 @@ func (s *Server) find(ctx context.Context, req runRequest) (store.Run, error) {
 }
 
 // run returns the projection of a run. If the projection does not have the submission
-// yet, run adds it.
+// yet, run adds it. The error is NOT_FOUND if the run was never submitted, or if its
+// records were removed.
 func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 	run, err := s.store.Run(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -246,19 +246,14 @@ func (s *Server) run(ctx context.Context, id string) (store.Run, error) {
 	if err != nil {
 		projected = nil
 	}
-	d, err := s.store.Doc(ctx, store.KindSubmission, id)
-	if errors.Is(err, store.ErrNotFound) && projected != nil {
+	sub, found, err := store.FindSubmission(ctx, s.store, id)
+	switch {
+	case err != nil:
+		return store.Run{}, fmt.Errorf("read the submission of run %s: %w", id, err)
+	case !found && projected != nil:
 		return run, nil
-	}
-	if errors.Is(err, store.ErrNotFound) {
+	case !found:
 		return store.Run{}, rpc.NotFound("run " + id)
-	}
-	var sub event.Submitted
-	if err == nil {
-		err = json.Unmarshal(d.Value, &sub)
-	}
-	if err != nil {
-		return store.Run{}, fmt.Errorf("read what was submitted as run %s: %w", id, err)
 	}
 	return projection.WithSubmission(projected, sub), nil
 }

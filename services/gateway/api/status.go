@@ -38,6 +38,7 @@ func statusOf(err error) error {
 		scheduled   *submit.ScheduleError
 		asked       *submit.SetError
 		taken       *submit.NotUniqueError
+		forgotten   *submit.ForgottenError
 		full        *submit.StorageFullError
 		unavailable *submit.UnavailableError
 	)
@@ -52,6 +53,8 @@ func statusOf(err error) error {
 		return status.Error(codes.Unimplemented, err.Error())
 	case errors.As(err, &taken):
 		return rpc.FailureStatus(codes.AlreadyExists, err.Error(), &baiv1.RunFailure{RunId: taken.Run, Reason: "AlreadyExists"})
+	case errors.As(err, &forgotten):
+		return rpc.FailureStatus(codes.AlreadyExists, err.Error(), &baiv1.RunFailure{RunId: forgotten.Run, Reason: "AlreadyExists"})
 	case errors.As(err, &full):
 		return status.Error(codes.ResourceExhausted, full.Error())
 	case errors.As(err, &unavailable) && unavailable.Run != "":

@@ -242,6 +242,19 @@ func TestARunThatGoesOnHereIsNotImported(t *testing.T) {
 	}
 }
 
+func TestARunWhoseRecordsWereRemovedCanBeImported(t *testing.T) {
+	p := newPlatform(t)
+	p.addFinishedRun()
+	x := p.export()
+	other := newPlatform(t)
+	sub := event.Submitted{Header: event.NewHeader("e1", runID, "default", "tester", at(0)), Descriptor: descriptor}
+	other.must(store.Create(t.Context(), other.store, store.KindSubmission, runID, sub))
+	other.must(store.MarkForgotten(t.Context(), other.store, at(1)))
+	if got, err := other.importRun(x); err != nil || got.Already {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func decode[T any](t *testing.T, text string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &v); err != nil {

@@ -15,7 +15,7 @@ import (
 // storedRun is the part of a run that this platform has stored already.
 type storedRun struct {
 	run         *store.Run
-	submitted   bool // submitted here, perhaps without a projection yet
+	submitted   bool // submitted here, perhaps without a projection yet; its records were not removed
 	events      []store.Change
 	streams     []store.Stream
 	files       []artifact.File

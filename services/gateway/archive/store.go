@@ -23,7 +23,7 @@ func (in *importer) loadStored(ctx context.Context) (k storedRun, err error) {
 	case !errors.Is(err, store.ErrNotFound):
 		return k, err
 	}
-	if _, _, k.submitted, err = store.Find[event.Submitted](ctx, st, store.KindSubmission, id); err != nil {
+	if _, k.submitted, err = store.FindSubmission(ctx, st, id); err != nil {
 		return k, err
 	}
 	if k.mark, err = findOptional[importMark](ctx, st, store.KindImport, id); err != nil {

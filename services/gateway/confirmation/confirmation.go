@@ -212,7 +212,7 @@ func (r *Runner) runOf(ctx context.Context, id string) (store.Run, error) {
 	if !errors.Is(err, store.ErrNotFound) {
 		return run, err
 	}
-	sub, _, found, err := store.Find[event.Submitted](ctx, r.deps.Store, store.KindSubmission, id)
+	sub, found, err := store.FindSubmission(ctx, r.deps.Store, id)
 	if err != nil {
 		return store.Run{}, err
 	}

@@ -86,7 +86,7 @@ func (r runs) active(ctx context.Context, id string, l firingLog) (active []acti
 }
 
 // isOver reports whether a run or a set has finished. A run without a projection was just
-// submitted.
+// submitted, unless its records were removed: only those of finished runs are.
 func (r runs) isOver(ctx context.Context, w Execution) (bool, error) {
 	if w.Set != "" {
 		s, found, err := r.findSet(ctx, w.Set)
@@ -94,7 +94,7 @@ func (r runs) isOver(ctx context.Context, w Execution) (bool, error) {
 	}
 	run, err := r.store.Run(ctx, w.Run)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+		return store.RunForgotten(ctx, r.store, w.Run)
 	}
 	return run.Phase == event.PhaseFinished, err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -14,6 +15,7 @@ import (
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
+	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
 func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
@@ -114,6 +116,23 @@ func TestTriggersAndFiringsAtOnceMakeOneRunWhereNoTwoMayGoOn(t *testing.T) {
 		}
 		w.projectAll()
 		want(t, "fired", w.firedRuns(), "10:00 goes on")
+	}
+}
+
+func TestARunWhoseRecordsWereRemovedDoesNotBlockItsSchedule(t *testing.T) {
+	w := newFixture(t)
+	w.noProjection = true
+	g := w.gateway()
+	g.put("n", descriptor("@hourly", `concurrency = "forbid"`))
+	w.setClock("10:07")
+	if _, _, err := g.Trigger(t.Context(), "ann", "n", "k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.MarkForgotten(t.Context(), w.store, w.clock().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := g.Trigger(t.Context(), "ann", "n", "other"); err != nil {
+		t.Error(err)
 	}
 }
 

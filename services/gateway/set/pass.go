@@ -185,11 +185,18 @@ func (o *observer) look(ctx context.Context, a ActiveRun) error {
 	return nil
 }
 
-// submittedRun returns a run that was just submitted and has no projection yet.
+// submittedRun returns a run that was just submitted and has no projection yet. A run
+// whose records were removed has finished, and counts as failed.
 func (o *observer) submittedRun(ctx context.Context, id string) (store.Run, error) {
 	sub, _, err := store.Get[event.Submitted](ctx, o.store, store.KindSubmission, id)
 	if err != nil {
 		return store.Run{}, err
 	}
-	return store.Run{ID: sub.Run, Namespace: sub.Namespace, Owner: sub.Owner, Lineage: sub.Lineage}, nil
+	run := store.Run{ID: sub.Run, Namespace: sub.Namespace, Owner: sub.Owner, Lineage: sub.Lineage}
+	gone, err := store.RunForgotten(ctx, o.store, id)
+	if gone {
+		run.Phase, run.Outcome, run.Class = event.PhaseFinished, event.Failed, event.ClassPlatform
+		run.Message = "the records of the run were removed from the store"
+	}
+	return run, err
 }

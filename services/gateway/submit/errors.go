@@ -73,6 +73,15 @@ func (e *NotUniqueError) Error() string {
 	return fmt.Sprintf("run %s has the %s %q: choose another, or leave it empty", e.Run, e.Field, e.Value)
 }
 
+// ForgottenError refuses a request that was sent before, under the same key: the records of
+// its run were removed.
+type ForgottenError struct{ Run string }
+
+// Error implements error.
+func (e *ForgottenError) Error() string {
+	return fmt.Sprintf("the idempotency key belongs to run %s, whose records were removed: use another key", e.Run)
+}
+
 // StorageFullError refuses a request because the platform has no room for another run.
 type StorageFullError struct{ Reason string }
 

@@ -154,7 +154,7 @@ type claim struct {
 }
 
 // Submit accepts a request. The errors are *InvalidError, *UnsupportedError,
-// *ScheduleError, *SetError, *NotUniqueError, *StorageFullError, *UnavailableError, and one
+// *ScheduleError, *SetError, *NotUniqueError, *ForgottenError, *StorageFullError, *UnavailableError, and one
 // that says so for a run that its set has withdrawn. Equal requests under one key are one run,
 // however often and concurrently they are sent. Once that run is made, it is the answer, even
 // if such a request would be refused by now.
@@ -235,9 +235,10 @@ func (in *Submitter) findMade(ctx context.Context, req Request, digest string, r
 	return Accepted{Run: first.Run, Repeated: true}, err
 }
 
-// publishMade publishes a run if that is left to do, and reports false if there is no such
-// run. It checks the outbox first: a run without an outbox entry and with a submission was
-// published.
+// publishMade publishes a run if that is left to do, and reports false if there
+// is no such run. It checks the outbox first: a run without an outbox entry and with a
+// submission was published. The error is *ForgottenError if the records of the run were
+// removed.
 func (in *Submitter) publishMade(ctx context.Context, run string) (made bool, err error) {
 	entry, _, waits, err := store.Find[event.Submitted](ctx, in.store, store.KindOutbox, run)
 	if err == nil && waits {
@@ -246,10 +247,30 @@ func (in *Submitter) publishMade(ctx context.Context, run string) (made bool, er
 	if err == nil {
 		_, _, made, err = store.Find[event.Submitted](ctx, in.store, store.KindSubmission, run)
 	}
+	gone := false
+	if err == nil && made {
+		gone, err = in.isForgotten(ctx, run)
+	}
 	if err != nil {
 		return false, &UnavailableError{Run: run, Err: err}
 	}
+	if gone {
+		return false, &ForgottenError{Run: run}
+	}
 	return made, nil
+}
+
+// isForgotten reports whether the records of a run were removed.
+func (in *Submitter) isForgotten(ctx context.Context, run string) (bool, error) {
+	gone, err := store.RunForgotten(ctx, in.store, run)
+	if err != nil || !gone {
+		return false, err
+	}
+	_, err = in.store.Doc(ctx, store.KindImport, run) // it may be there again
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
 }
 
 // checkStorage refuses a new request if there is no room. A repeated request already

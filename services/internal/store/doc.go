@@ -59,6 +59,7 @@ const (
 	KindUnsentNotice       Kind = "unsent"        // likewise: receiver, notice → the notice is waiting
 	KindAck                Kind = "ack"           // gateway: namespace, incident → what a user said of it
 	KindMute               Kind = "mute"          // gateway: namespace, mute → whose notices are not sent, and until when
+	KindForgotten          Kind = "forgotten"     // bai admin store forget: "runs" → the records of runs before a time were removed
 	KindLease              Kind = "lease"         // any service: name → its holder
 	KindSignatures         Kind = "seals"         // bai admin seals, and topic creation: from which offsets on messages need a seal
 	KindPeerBroker         Kind = "mark"          // standalone: which broker lies beside the store, and when they last noted each other

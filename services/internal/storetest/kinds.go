@@ -21,7 +21,7 @@ func Kinds() []store.Kind {
 		store.KindRuleSet, store.KindRuleState, store.KindIncident, store.KindOpenIncident, store.KindIncidentIndex,
 		store.KindConfirmation, store.KindConfirmationRuns,
 		store.KindIncidentGroup, store.KindDelivery, store.KindUnsentNotice, store.KindAck, store.KindMute,
-		store.KindLease, store.KindSignatures, store.KindPeerBroker,
+		store.KindForgotten, store.KindLease, store.KindSignatures, store.KindPeerBroker,
 	}
 }
 

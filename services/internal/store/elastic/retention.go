@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/store"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/client"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/names"
 	"github.com/benchmark-ai/bai/services/internal/store/elastic/schema"
@@ -68,8 +69,8 @@ func (s *Store) Expired(ctx context.Context, before time.Time) (p Expired, err e
 var ErrUnfinished = errors.New("has not finished: cancel it, or wait for its end")
 
 // DeleteExpired removes the records of the months that were over at a time: their indices, whole, and the documents of their runs. It
-// returns the names of the indices. If one of these runs has not finished, it removes nothing and returns ErrUnfinished. Records of runs
-// whose IDs have no time stay.
+// returns the names of the indices. It marks the runs as forgotten before: their submissions stay. If one of these runs has not finished,
+// it removes nothing and returns ErrUnfinished. Records of runs whose IDs have no time stay.
 func (s *Store) DeleteExpired(ctx context.Context, before time.Time) ([]string, error) {
 	expired, err := s.Expired(ctx, before)
 	if err != nil {
@@ -78,6 +79,9 @@ func (s *Store) DeleteExpired(ctx context.Context, before time.Time) ([]string, 
 	if len(expired.Unfinished) > 0 {
 		return nil, fmt.Errorf("forget what is before %s: run %s, submitted then, %w", monthOf(before).Format("2006-01"),
 			expired.Unfinished[0], ErrUnfinished)
+	}
+	if err := store.MarkForgotten(ctx, s, monthOf(before)); err != nil {
+		return nil, fmt.Errorf("mark the runs before %s as forgotten: %w", monthOf(before).Format("2006-01"), err)
 	}
 	for n := page; n == page; { // until a page is not full
 		if n, err = s.deleteRuns(ctx, monthOf(before)); err != nil {

@@ -158,6 +158,10 @@ func testForget(t *testing.T, server *elasticsearch.Server) {
 			t.Errorf("time %d: forgot %q, want %d indices", n+1, names, want)
 		}
 	}
+	mark, _, err := store.Get[store.Forgotten](t.Context(), s, store.KindForgotten, store.ForgottenKey)
+	if want := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC); err != nil || !mark.Before.Equal(want) {
+		t.Errorf("marked %s, %v; want %s", mark.Before, err, want)
+	}
 	if _, err := s.Run(t.Context(), "01kdvr00070000000000000007"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a run of a month that is over: %v, want %v", err, store.ErrNotFound)
 	}

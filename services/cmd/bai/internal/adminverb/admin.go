@@ -377,7 +377,8 @@ func (o *adminClient) forgetBefore(ctx context.Context, s *elastic.Store, before
 			return err
 		}
 	}
-	if f.dry || len(past.Indices) == 0 && past.Runs == 0 && len(past.Unfinished) == 0 {
+	nothing := len(past.Indices) == 0 && past.Runs == 0 && len(past.Unfinished) == 0
+	if f.dry || nothing && !f.yes {
 		return nil
 	}
 	if !f.yes {
