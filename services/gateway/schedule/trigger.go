@@ -39,8 +39,8 @@ func (k *Schedules) Trigger(ctx context.Context, owner, ref, key string) (w Exec
 
 // fireNow makes the run or the set of a trigger, unless the trigger has one.
 func (k *Schedules) fireNow(ctx context.Context, s Schedule, key string) (w Execution, repeated bool, err error) {
-	if w, found, err := k.runs.executionOf(ctx, s.ID, key); err == nil && found {
-		return w, true, nil
+	if w, found, err := k.runs.executionOf(ctx, s.ID, key); err != nil || found {
+		return w, found, err
 	}
 	if err := k.cancelActive(ctx, s); err != nil {
 		return Execution{}, false, err

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/benchmark-ai/bai/services/gateway/schedule"
 	"github.com/benchmark-ai/bai/services/internal/crashtest"
 	"github.com/benchmark-ai/bai/services/internal/store"
+	"github.com/benchmark-ai/bai/services/internal/storetest"
 )
 
 func TestATriggerFiresBesideTheTimesOnceForEachKey(t *testing.T) {
@@ -117,6 +119,41 @@ func TestTriggersAndFiringsAtOnceMakeOneRunWhereNoTwoMayGoOn(t *testing.T) {
 		w.projectAll()
 		want(t, "fired", w.firedRuns(), "10:00 goes on")
 	}
+}
+
+// unreadableKeys is a store whose first read of an idempotency key fails.
+type unreadableKeys struct {
+	*storetest.Memory
+
+	failed bool
+}
+
+// Doc implements store.Getter.
+func (s *unreadableKeys) Doc(ctx context.Context, kind store.Kind, key string) (store.Doc, error) {
+	if kind == store.KindIdempotencyKey && !s.failed {
+		s.failed = true
+		return store.Doc{}, errors.New("the store is away")
+	}
+	return s.Memory.Doc(ctx, kind, key)
+}
+
+func TestARepeatedTriggerNeverCancelsItsOwnRun(t *testing.T) {
+	w := newFixture(t)
+	g := w.gateway()
+	g.put("n", descriptor("@hourly", `concurrency = "replace"`))
+	w.setClock("10:07")
+	first, _, err := g.Trigger(t.Context(), "ann", "n", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.newGateway(&unreadableKeys{Memory: w.store}, w).Trigger(t.Context(), "ann", "n", "k"); err == nil {
+		t.Error("the trigger went on though it could not be looked up")
+	}
+	again, repeated, err := g.Trigger(t.Context(), "ann", "n", "k")
+	if err != nil || !repeated || again != first {
+		t.Errorf("%s, %t, %v, want %s again", again, repeated, err, first)
+	}
+	want(t, "fired", w.firedRuns(), "10:07 goes on")
 }
 
 func TestARunWhoseRecordsWereRemovedDoesNotBlockItsSchedule(t *testing.T) {
