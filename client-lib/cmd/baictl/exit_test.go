@@ -188,6 +188,24 @@ func TestASubmissionThatMayStillBeRunSaysHowToRepeatIt(t *testing.T) {
 		"run r1 may still be run: submit again with --idempotency-key k7, or look: baictl get r1")
 }
 
+func TestASubmissionWhoseAnswerWasLostNamesItsKey(t *testing.T) {
+	p := baitest.Start(t)
+	for range 1000 {
+		p.Fail("SubmitRun", baitest.Status(codes.Unavailable, "the gateway stops"))
+	}
+	expect(t, runPiped(t, p.Addr(), "submit", "good.toml", "--idempotency-key", "k7"), 3, "submit again with --idempotency-key k7")
+}
+
+func TestASetThatWasMadeAndCannotBeReadIsNamed(t *testing.T) {
+	for _, verb := range []string{"submit", "run"} {
+		p := baitest.Start(t)
+		p.Fail("GetSet", baitest.Status(codes.Internal, "no disk"))
+		got := runPiped(t, p.Addr(), verb, "sweep.toml")
+		expect(t, got, 3, "was made, but cannot be read")
+		expect(t, got, 3, "look: baictl set get ")
+	}
+}
+
 func TestArgumentsThatAreNotTextAreRefused(t *testing.T) {
 	p := baitest.Start(t)
 	for _, args := range [][]string{{"get", "\xff"}, {"submit", "good.toml", "--label", "a=\xff"}} {

@@ -120,6 +120,9 @@ func remedy(err error) string {
 	if e, ok := errors.AsType[*DetachedError](err); ok {
 		return resumeHint(e)
 	}
+	if e, ok := errors.AsType[*UnreadError](err); ok {
+		return fmt.Sprintf("look: baictl %s get %s", e.Noun, e.ID)
+	}
 	if e, ok := errors.AsType[*UsageError](err); ok && e.Help != "" {
 		return "see " + e.Help
 	}
@@ -177,12 +180,20 @@ func resumeHint(e *DetachedError) string {
 }
 
 func unavailableHint(e *bai.UnavailableError) string {
+	again := ""
+	if e.Key != "" { // the answer may be lost, and not the run
+		again = "submit again with --idempotency-key " + e.Key
+	}
 	switch {
 	case e.RunID != "":
 		return fmt.Sprintf("run %s may still be run: submit again with --idempotency-key %s, or look: baictl get %s", e.RunID, e.Key,
 			e.RunID)
+	case e.Away && again != "":
+		return "is `bai standalone` running? else give --server or BAI_SERVER, and " + again
 	case e.Away:
 		return "is `bai standalone` running? else give --server or BAI_SERVER"
+	case again != "":
+		return "the run may exist: " + again
 	default:
 		return "try again"
 	}

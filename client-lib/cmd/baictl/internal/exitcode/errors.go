@@ -39,6 +39,21 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%s (%s) is %s: %s", e.File, e.Kind, e.State, e.Reason)
 }
 
+// An UnreadError says that a set or a schedule was made and could not be read after that.
+type UnreadError struct {
+	Noun string // set or schedule
+	ID   string
+	Err  error // why
+}
+
+// Error says which, and why.
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("%s %s was made, but cannot be read: %v", e.Noun, e.ID, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *UnreadError) Unwrap() error { return e.Err }
+
 // A RegressionError says that series of a file or a task have changed for the worse. It does
 // not list the changes: they were printed.
 type RegressionError struct {

@@ -40,6 +40,18 @@ func TestCodeAndLine(t *testing.T) {
 			&bai.UnavailableError{Target: "h:1", Message: "x", RunID: "r1", Key: "k"}, exitcode.Platform,
 			"the platform at h:1 is not available: x (run r1 may still be run: submit again with --idempotency-key k, or look: baictl get r1)",
 		},
+		"a submission whose answer was lost": {
+			&bai.UnavailableError{Target: "h:1", Message: "x", Key: "k"}, exitcode.Platform,
+			"the platform at h:1 is not available: x (the run may exist: submit again with --idempotency-key k)",
+		},
+		"a submission to a platform that is away": {
+			&bai.UnavailableError{Target: "h:1", Away: true, Message: "EOF", Key: "k"}, exitcode.Platform,
+			"the platform at h:1 cannot be reached: EOF (is `bai standalone` running? else give --server or BAI_SERVER, and submit again with --idempotency-key k)",
+		},
+		"a set that was made and cannot be read": {
+			&exitcode.UnreadError{Noun: "set", ID: "s1", Err: &bai.UnavailableError{Target: "h:1", Message: "x"}}, exitcode.Platform,
+			"set s1 was made, but cannot be read: the platform at h:1 is not available: x (look: baictl set get s1)",
+		},
 		"an older platform": {&bai.UnsupportedError{Message: "what?"}, exitcode.Platform, "what?"},
 		"anything else":     {io.ErrShortWrite, exitcode.Platform, "short write"},
 		"a timeout":         {&exitcode.TimeoutError{After: 90 * time.Second}, exitcode.Time, "timed out after 1m30s"},

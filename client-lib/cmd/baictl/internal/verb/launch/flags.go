@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
+	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/exitcode"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/input"
 	"github.com/benchmark-ai/bai/client-lib/cmd/baictl/internal/session"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -162,12 +163,21 @@ func submitOne(ctx context.Context, s *session.Session, c *bai.Client, submissio
 	switch {
 	case got.ScheduleID != "":
 		made, err := c.Schedule(ctx, got.ScheduleID)
-		return submitResult{file: submission.File, Submitted: got, schedule: made}, err
+		return submitResult{file: submission.File, Submitted: got, schedule: made}, unreadError("schedule", got.ScheduleID, err)
 	case got.SetID != "":
 		made, err := c.Set(ctx, got.SetID)
-		return submitResult{file: submission.File, Submitted: got, set: made}, err
+		return submitResult{file: submission.File, Submitted: got, set: made}, unreadError("set", got.SetID, err)
 	}
 	return submitResult{file: submission.File, Submitted: got}, nil
+}
+
+// unreadError is the error of a set or a schedule that was made and cannot be read, nil
+// if err is: its ID must not be lost.
+func unreadError(noun, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitcode.UnreadError{Noun: noun, ID: id, Err: err}
 }
 
 // unansweredError adds to an error that the answer to a submission was not awaited.
