@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -51,10 +53,15 @@ type UnavailableError struct {
 	Reason  string // one CamelCase word, where the platform says so
 	Away    bool   // there was no connection
 	Message string // why
+
+	RetryAfter time.Duration // the platform is up and at a limit: it takes the request after this time; else 0
 }
 
 // Error says which platform, and why.
 func (e *UnavailableError) Error() string {
+	if e.RetryAfter > 0 {
+		return e.Message // which names the limit
+	}
 	if e.Away {
 		return fmt.Sprintf("the platform at %s cannot be reached: %s", e.Target, e.Message)
 	}
@@ -112,6 +119,9 @@ func fromStatus(target string, s *status.Status) error {
 	if isWeb(s) {
 		return &UnavailableError{Target: target, Away: true, Message: notPlatform}
 	}
+	if after := retryAfter(s); s.Code() == codes.ResourceExhausted && after > 0 {
+		return &UnavailableError{Target: target, Reason: "ResourceExhausted", Message: s.Message(), RetryAfter: after}
+	}
 	faults, failure := details(s)
 	switch s.Code() { //nolint:exhaustive // every other code is the platform's failure
 	case codes.NotFound:
@@ -142,6 +152,16 @@ func unsupported(target, message string) string {
 	}
 	name, _, _ = strings.Cut(name, " ")
 	return fmt.Sprintf("the platform at %s is older than this client: it has no %s", target, name)
+}
+
+// retryAfter returns the time after which the platform asks to try again, or 0.
+func retryAfter(s *status.Status) time.Duration {
+	for _, d := range s.Details() {
+		if info, ok := d.(*errdetails.RetryInfo); ok {
+			return info.GetRetryDelay().AsDuration()
+		}
+	}
+	return 0
 }
 
 func details(s *status.Status) (faults []*baiv1.Fault, failure *baiv1.RunFailure) {

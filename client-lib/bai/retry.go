@@ -44,14 +44,16 @@ func (t *retryer) onReachable() {
 	t.lastAnswer, t.lost = time.Now(), false
 }
 
-// waitRetry waits before the next try after err. It returns the final error: err itself
+// waitRetry waits before the next try after err, as long as the platform asks for at
+// least. It returns the final error: err itself
 // if a retry cannot help or the time for retries is over, ctx's error and err if ctx
 // ended.
 func (t *retryer) waitRetry(ctx context.Context, err error) error {
-	if _, ok := errors.AsType[*UnavailableError](err); !ok {
+	unavailable, ok := errors.AsType[*UnavailableError](err)
+	if !ok {
 		return err
 	}
-	pause := t.pauses.NextBackOff()
+	pause := max(t.pauses.NextBackOff(), unavailable.RetryAfter)
 	if t.timeout > 0 && time.Since(t.lastAnswer)+pause > t.timeout {
 		return err
 	}

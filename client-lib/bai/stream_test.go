@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/benchmark-ai/bai/client-lib/bai"
 	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
@@ -68,6 +70,47 @@ func TestEveryLineComesOnceThoughConnectionsBreak(t *testing.T) {
 			}
 			wantEachOnce(t, words(events), got, network)
 		})
+	}
+}
+
+// busy is the answer of a platform at a limit, which asks to try again soon.
+func busy() error {
+	return baitest.Status(codes.ResourceExhausted, "too many", &errdetails.RetryInfo{RetryDelay: durationpb.New(20 * time.Millisecond)})
+}
+
+func TestAPlatformAtALimitIsAskedAgainWhenItSays(t *testing.T) {
+	p := baitest.Start(t)
+	id := p.Add(&baiv1.Run{Name: "n", Owner: "ann"})
+	p.Change(id, &baiv1.Change{Phase: baiv1.Phase_PHASE_FINISHED, Outcome: baiv1.Outcome_OUTCOME_SUCCEEDED})
+	p.Log(id, &baiv1.LogLine{Text: "x"})
+	p.SetCompleteness(id, &baiv1.Completeness{Complete: true})
+	for _, method := range []string{"GetRun", "WatchRun", "StreamLogs"} {
+		p.Fail(method, busy(), busy())
+	}
+	c, begin := dial(t, p.Addr(), fastSettings()), time.Now()
+	if _, err := c.Get(testContext(t), id); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took < 40*time.Millisecond {
+		t.Errorf("asked again after %s, want 20 ms each time", took)
+	}
+	if got := collect(t, c.Watch(testContext(t), id, 0)); len(got) != 1 {
+		t.Errorf("%d changes, want 1", len(got))
+	}
+	if got := collect(t, c.Logs(testContext(t), id, bai.LogOptions{Follow: true})); len(got) != 1 {
+		t.Errorf("%d lines, want 1", len(got))
+	}
+}
+
+func TestAPlatformThatStaysAtALimitIsUnavailable(t *testing.T) {
+	p := baitest.Start(t)
+	p.Fail("GetRun", baitest.Status(codes.ResourceExhausted, "the disk is full", &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Minute)}))
+	settings := fastSettings()
+	settings.RetryTimeout = time.Second
+	_, err := dial(t, p.Addr(), settings).Get(testContext(t), "x")
+	want := &bai.UnavailableError{Target: p.Addr(), Reason: "ResourceExhausted", Message: "the disk is full", RetryAfter: time.Minute}
+	if diff := cmp.Diff(want, errors.Unwrap(err)); diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/benchmark-ai/bai/client-lib/internal/baitest"
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
@@ -160,6 +162,8 @@ func TestWhatThePlatformRefusesOfAnImportIsTold(t *testing.T) {
 			t.Errorf("%s: %s, want %d and %q", name, got, tt.code, tt.want)
 		}
 	}
+	p.Fail("ImportRun", baitest.Status(codes.ResourceExhausted, "too many", &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Millisecond)}))
+	expect(t, runPiped(t, p.Addr(), "import", file), 0, "")
 	p.Fail("ImportRun", status.Error(codes.Unavailable, "a moment"))
 	expect(t, runPiped(t, p.Addr(), "import", file), 0, "")
 }

@@ -56,7 +56,7 @@ func statusOf(err error) error {
 	case errors.As(err, &forgotten):
 		return rpc.FailureStatus(codes.AlreadyExists, err.Error(), &baiv1.RunFailure{RunId: forgotten.Run, Reason: "AlreadyExists"})
 	case errors.As(err, &full):
-		return status.Error(codes.ResourceExhausted, full.Error())
+		return rpc.StorageFull(full.Error())
 	case errors.As(err, &unavailable) && unavailable.Run != "":
 		return rpc.FailureStatus(codes.Unavailable, err.Error(), &baiv1.RunFailure{RunId: unavailable.Run, Reason: "NotPublished"})
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -133,7 +133,7 @@ func archiveErrorStatus(err error) error {
 	case errors.As(err, &limit):
 		return status.Error(codes.ResourceExhausted, limit.Message)
 	case errors.As(err, &full):
-		return status.Error(codes.ResourceExhausted, full.Error())
+		return rpc.StorageFull(full.Error())
 	}
 	return nil
 }

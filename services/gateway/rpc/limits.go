@@ -41,10 +41,10 @@ func (l *limiter) acquire(client string) (release func(), err error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.count >= l.limit:
-		return nil, resourceExhausted(fmt.Sprintf("the gateway serves %d %s already, as many as it may (%s)",
+		return nil, tooMany(fmt.Sprintf("the gateway serves %d %s already, as many as it may (%s)",
 			l.count, l.resource, l.setting))
 	case l.perClient[client] >= l.limitPerClient:
-		return nil, resourceExhausted(fmt.Sprintf("the gateway serves %d %s of this client already, as many as one may have (%s)",
+		return nil, tooMany(fmt.Sprintf("the gateway serves %d %s of this client already, as many as one may have (%s)",
 			l.perClient[client], l.resource, l.setting))
 	}
 	l.count++
@@ -61,9 +61,20 @@ func (l *limiter) release(client string) {
 	}
 }
 
-func resourceExhausted(reason string) error {
-	return statusWithDetails(codes.ResourceExhausted, fmt.Sprintf("%s: try again in %.0f s", reason, retryAfter.Seconds()),
-		protoadapt.MessageV1Of(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)}))
+func tooMany(reason string) error {
+	return exhausted(fmt.Sprintf("%s: try again in %.0f s", reason, retryAfter.Seconds()), retryAfter)
+}
+
+// fullRetryAfter is the time after which a client may try again that was refused because
+// the storage is full.
+const fullRetryAfter = time.Minute
+
+// StorageFull refuses a request for which there is no room until someone frees some.
+func StorageFull(reason string) error { return exhausted(reason, fullRetryAfter) }
+
+// exhausted returns RESOURCE_EXHAUSTED for a reason that passes.
+func exhausted(reason string, after time.Duration) error {
+	return statusWithDetails(codes.ResourceExhausted, reason, protoadapt.MessageV1Of(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)}))
 }
 
 // clientHost returns the host that a call comes from. For calls over HTTP, it is the

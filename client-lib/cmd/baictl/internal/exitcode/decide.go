@@ -188,6 +188,8 @@ func unavailableHint(e *bai.UnavailableError) string {
 	case e.RunID != "":
 		return fmt.Sprintf("run %s may still be run: submit again with --idempotency-key %s, or look: baictl get %s", e.RunID, e.Key,
 			e.RunID)
+	case e.RetryAfter > 0:
+		return "" // the message says when
 	case e.Away && again != "":
 		return "is `bai standalone` running? else give --server or BAI_SERVER, and " + again
 	case e.Away:

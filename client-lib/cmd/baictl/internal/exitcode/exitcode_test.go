@@ -40,6 +40,10 @@ func TestCodeAndLine(t *testing.T) {
 			&bai.UnavailableError{Target: "h:1", Message: "x", RunID: "r1", Key: "k"}, exitcode.Platform,
 			"the platform at h:1 is not available: x (run r1 may still be run: submit again with --idempotency-key k, or look: baictl get r1)",
 		},
+		"a platform at a limit": {
+			&bai.UnavailableError{Target: "h:1", Message: "the gateway serves 2 imports already: try again in 5 s", RetryAfter: 5 * time.Second}, exitcode.Platform,
+			"the gateway serves 2 imports already: try again in 5 s",
+		},
 		"a submission whose answer was lost": {
 			&bai.UnavailableError{Target: "h:1", Message: "x", Key: "k"}, exitcode.Platform,
 			"the platform at h:1 is not available: x (the run may exist: submit again with --idempotency-key k)",
