@@ -3,6 +3,7 @@ package main_test
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -203,6 +204,34 @@ func TestAnExportInABucketHasItsManifestLast(t *testing.T) {
 			if strings.HasPrefix(key, "/results/c/") {
 				t.Errorf("%s is left of an export that failed", key)
 			}
+		}
+	})
+}
+
+func TestOnlyAnExportInABucketIsOverwritten(t *testing.T) {
+	p, id := newExportFixture(t, &baiv1.Export{Complete: true})
+	mine := map[string]string{"/results/a/events.jsonl": "mine", "/results/a/mine": "mine"}
+	cloud := &fakeS3{objects: maps.Clone(mine)}
+	server := httptest.NewServer(cloud)
+	t.Cleanup(server.Close)
+	export := func(to string) result {
+		cmd := command(t, p.Addr(), "export", id, to, "--force")
+		cmd.Env = append(cmd.Env, "AWS_ENDPOINT_URL="+server.URL, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_REGION=eu-north-1", "AWS_MAX_ATTEMPTS=1")
+		return finish(t, cmd)
+	}
+	expect(t, export("s3://results/a"), 2, "no bai-export.json of an export")
+	cloud.withLock(func() {
+		if diff := cmp.Diff(mine, cloud.objects); diff != "" {
+			t.Errorf("objects (-before +after):\n%s", diff)
+		}
+	})
+	expect(t, export("s3://results/b"), 0, "")
+	cloud.withLock(func() { cloud.objects["/results/b/mine"], cloud.fail = "mine", "/results/b/logs/lines.jsonl" })
+	expect(t, export("s3://results/b"), 3, "AccessDenied")
+	cloud.withLock(func() {
+		mine["/results/b/mine"] = "mine"
+		if diff := cmp.Diff(mine, cloud.objects); diff != "" {
+			t.Errorf("of an export that failed (-want +got):\n%s", diff)
 		}
 	})
 }

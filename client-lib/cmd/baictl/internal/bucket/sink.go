@@ -32,9 +32,9 @@ type sink struct {
 }
 
 // Sink returns a sink that writes an export to the location. The manifest comes last: an
-// export without it is incomplete. If the location has objects and force is false, Sink
-// returns *archive.ExistsError; with force an export is overwritten, and other objects
-// remain.
+// export without it is incomplete. If the location has objects and force is false, or
+// the objects have no manifest that can be read, Sink returns *archive.ExistsError. With
+// force an export is overwritten, and objects that its manifest does not name remain.
 func (b *Bucket) Sink(ctx context.Context, force bool) (archive.Sink, error) { //nolint:ireturn // as archive has it
 	s := &sink{Bucket: b, ctx: ctx}
 	empty, err := b.empty(ctx)
@@ -46,6 +46,12 @@ func (b *Bucket) Sink(ctx context.Context, force bool) (archive.Sink, error) { /
 	}
 	if s.old, err = archive.Names(b.Source(ctx)); err != nil {
 		return nil, err
+	}
+	if len(s.old) == 0 {
+		return nil, &archive.ExistsError{
+			Path: b.location.String(),
+			Why:  "it has objects, and no " + archive.ManifestName + " of an export: choose another prefix, or delete the objects",
+		}
 	}
 	return s, b.remove(ctx, archive.ManifestName) // from now on it is no export
 }
@@ -133,7 +139,8 @@ func (s *sink) Commit() error {
 	return nil
 }
 
-// Abort implements archive.Sink.
+// Abort implements archive.Sink: it removes the objects that were written, and those of
+// the overwritten export, which has no manifest any more.
 func (s *sink) Abort() {
 	if s.done {
 		return
@@ -141,7 +148,7 @@ func (s *sink) Abort() {
 	ctx, cancel := s.cleanupContext()
 	defer cancel()
 	slices.Reverse(s.written) // the manifest first
-	for _, name := range s.written {
+	for _, name := range append(s.written, s.old...) {
 		if s.remove(ctx, name) != nil {
 			return // it is no export without its manifest
 		}
