@@ -3,6 +3,9 @@ package archive_test
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -122,6 +125,44 @@ func collectSent(t *testing.T, checked *archive.Checked) map[string]string {
 		t.Fatal(err)
 	}
 	return got
+}
+
+func TestOnlyTheWantedFilesAreOpened(t *testing.T) {
+	files := runFiles()
+	contents := make(map[string]string)
+	m := runManifest()
+	for _, f := range files {
+		sum := sha256.Sum256([]byte(f.content))
+		m.Files = append(m.Files, archive.File{Name: f.name, Size: int64(len(f.content)), SHA256: hex.EncodeToString(sum[:])})
+		contents[f.name] = f.content
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents[archive.ManifestName] = string(b)
+	var opened []string
+	checked, err := archive.Check(archive.Loose(func(name string) (io.ReadCloser, error) {
+		opened = append(opened, name)
+		return io.NopCloser(strings.NewReader(contents[name])), nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened = nil
+	var sent []string
+	if err := checked.Content([]string{"logs/lines.jsonl"}, func(name string, _ []byte, _ bool) error {
+		sent = append(sent, name)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{archive.ManifestName, "logs/lines.jsonl"}, opened); diff != "" {
+		t.Errorf("opened (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"logs/lines.jsonl"}, slices.Compact(sent)); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
 }
 
 func TestNothingIsAnArchiveBeforeItIsWhole(t *testing.T) {

@@ -51,6 +51,18 @@ type looseSource struct {
 
 // Each implements Source.
 func (l looseSource) Each(use func(name string, content io.Reader) error) error {
+	return l.eachOf(func(string) bool { return true }, use)
+}
+
+// selectiveSource is a source that opens only the files that are wanted: to open one may
+// take long, and the platform waits.
+type selectiveSource interface {
+	// eachOf does the same as Each for the files that are wanted.
+	eachOf(wanted func(name string) bool, use func(name string, content io.Reader) error) error
+}
+
+// eachOf implements selectiveSource.
+func (l looseSource) eachOf(wanted func(name string) bool, use func(name string, content io.Reader) error) error {
 	opened := func(name string) func() (io.ReadCloser, error) {
 		return func() (io.ReadCloser, error) {
 			r, err := l.open(name)
@@ -64,15 +76,23 @@ func (l looseSource) Each(use func(name string, content io.Reader) error) error 
 	if err != nil {
 		return err
 	}
-	if err := readEntry(opened(ManifestName), ManifestName, use); err != nil {
-		return err
-	}
-	for _, f := range m.Files {
-		if err := readEntry(opened(f.Name), f.Name, use); err != nil {
+	for _, name := range append([]string{ManifestName}, namesOf(m.Files)...) {
+		if !wanted(name) {
+			continue
+		}
+		if err := readEntry(opened(name), name, use); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func namesOf(files []File) []string {
+	names := make([]string, 0, len(files))
+	for _, f := range files {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // manifestIn reads the manifest before all else.
@@ -280,7 +300,13 @@ func (c *Checked) Content(wanted []string, send func(name string, data []byte, l
 	if len(remaining) == 0 {
 		return nil
 	}
-	err := c.source.Each(func(name string, content io.Reader) error {
+	each := c.source.Each
+	if s, ok := c.source.(selectiveSource); ok {
+		each = func(use func(name string, content io.Reader) error) error {
+			return s.eachOf(func(name string) bool { return remaining[name].Name != "" }, use)
+		}
+	}
+	err := each(func(name string, content io.Reader) error {
 		f, ok := remaining[name]
 		if !ok {
 			return nil
