@@ -43,5 +43,5 @@ const Revision = 15
 const RevisionMetadata = "bai-revision"
 
 // UserMetadata is the metadata, over HTTP the header, in which a client says who
-// calls.
+// calls: a name, percent-encoded where it is not printable ASCII.
 const UserMetadata = "bai-user"

@@ -4,6 +4,10 @@ package request
 import (
 	"cmp"
 	"context"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/metadata"
 
@@ -11,10 +15,20 @@ import (
 )
 
 // CallerOf returns the user who makes a call: the first value of baiv1.UserMetadata that
-// is not empty, or anonymous. Over HTTP the values come from a header; gRPC and HTTP
-// handlers both use this rule.
+// is not empty, decoded, or anonymous. Over HTTP the values come from a header; gRPC and
+// HTTP handlers both use this rule.
 func CallerOf(users []string) string {
-	return cmp.Or(cmp.Or(users...), "anonymous")
+	return cmp.Or(decodeUser(cmp.Or(users...)), "anonymous")
+}
+
+// decodeUser returns the name that a client has percent-encoded. A text that is not the
+// encoding of a printable name is the name itself.
+func decodeUser(text string) string {
+	name, err := url.PathUnescape(text)
+	if err != nil || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return text
+	}
+	return name
 }
 
 // Caller returns the user who makes a gRPC call.
