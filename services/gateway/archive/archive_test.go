@@ -80,6 +80,32 @@ func TestAnExportThatIsCutGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
+func TestAnExportDuringWhichLateDataArriveEnds(t *testing.T) {
+	late := func(p *platform) {
+		p.must(p.store.AppendSamples(t.Context(), []store.Samples{{Origin: originOf("system"), Samples: []event.Sample{{Name: "cpu", Special: event.NaN}}}}))
+	}
+	for pieces, rows := 1, false; !rows; pieces++ {
+		p := newPlatform(t)
+		run := p.addFinishedRun()
+		first, place, err := p.exportFrom(run, "", pieces)
+		if err == nil {
+			t.Fatal("the whole was exported")
+		}
+		rows = slices.Contains(first.names, "artifacts/1/benchmark-0/deep/er/füße.bin") // samples and lines come before
+		late(p)
+		rest, _, err := p.exportFrom(run, place, -1)
+		if changed := new(archive.ChangedError); errors.As(err, &changed) == rows {
+			t.Errorf("late data after %q: %v with %q", first.names, err, rest.names)
+		}
+	}
+	p := newPlatform(t)
+	run := p.addFinishedRun()
+	run.Phase = event.PhaseRunning
+	_, place, _ := p.exportFrom(run, "", 5)
+	late(p)
+	p.must(second(p.exportFrom(run, place, -1)))
+}
+
 func second(_ exportedRun, _ string, err error) error { return err }
 
 func TestWhatIsImportedIsTheSameRun(t *testing.T) {

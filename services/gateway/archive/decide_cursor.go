@@ -14,6 +14,7 @@ type exportCursor struct {
 	Revision int64  `json:"r"` // revision of the run
 	File     string `json:"f"`
 	Offset   string `json:"a,omitempty"` // position in the file
+	Data     string `json:"d,omitempty"` // version of the run's data; empty if they may grow
 }
 
 func (p exportCursor) String() string {

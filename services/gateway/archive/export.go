@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/gateway/artifact"
+	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -25,8 +27,8 @@ func (t *Archiver) Head(ctx context.Context, run store.Run) (Header, error) {
 
 // Export sends the files of a run. It starts at the beginning if from is empty, and
 // otherwise at the cursor of a piece. The same run gives the same bytes. The error is
-// *ChangedError if the run changed since the cursor was issued, and store.ErrCursor for
-// a cursor that is not one.
+// *ChangedError if the run changed since the cursor was issued, or late data of a finished
+// run arrived since the export began, and store.ErrCursor for a cursor that is not one.
 func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send func(Piece) error) error {
 	at, err := parseCursor(from)
 	if err != nil {
@@ -34,6 +36,11 @@ func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send 
 	}
 	if at.File != "" && at.Revision != run.Revision {
 		return &ChangedError{Run: run.ID}
+	}
+	if at.Data == "" {
+		if at.Data, err = t.dataVersion(ctx, run); err != nil {
+			return err
+		}
 	}
 	all, err := t.exportFiles(ctx, run)
 	if err != nil {
@@ -46,18 +53,49 @@ func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send 
 			continue
 		}
 		out := func(data []byte, next string, last bool) error {
-			return send(Piece{File: c.file, Data: data, Last: last, Cursor: exportCursor{run.Revision, c.file, next}.String()})
+			return send(Piece{File: c.file, Data: data, Last: last, Cursor: exportCursor{run.Revision, c.file, next, at.Data}.String()})
 		}
 		start := at.Offset
 		at.Offset = ""
 		if err := c.write(ctx, start, out); err != nil {
 			return fmt.Errorf("export %s of run %s: %w", c.file, run.ID, err)
 		}
+		if err := t.checkUnchanged(ctx, run, c.file, at.Data); err != nil {
+			return err
+		}
 	}
 	if !begun {
 		return &ChangedError{Run: run.ID}
 	}
 	return nil
+}
+
+// dataVersion returns a text that changes when more samples or lines of a finished run
+// are stored. It returns "" for another run, whose data may grow while it is exported.
+func (t *Archiver) dataVersion(ctx context.Context, run store.Run) (string, error) {
+	if run.Phase != event.PhaseFinished {
+		return "", nil
+	}
+	streams, err := t.deps.Store.Streams(ctx, run.ID)
+	if err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(sourcesOf(run.ID, streams))
+	return event.Derive("data", string(b)), err
+}
+
+// checkUnchanged returns *ChangedError if the data of a run are not those of the version
+// that the export began with, once the last file with data was sent: fileSources would
+// not agree with the rows.
+func (t *Archiver) checkUnchanged(ctx context.Context, run store.Run, file, version string) error {
+	if file != fileLines || version == "" {
+		return nil
+	}
+	now, err := t.dataVersion(ctx, run)
+	if err == nil && now != version {
+		return &ChangedError{Run: run.ID}
+	}
+	return err
 }
 
 // exportFile is a file of an export.
