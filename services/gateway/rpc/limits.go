@@ -74,7 +74,8 @@ func StorageFull(reason string) error { return exhausted(reason, fullRetryAfter)
 
 // exhausted returns RESOURCE_EXHAUSTED for a reason that passes.
 func exhausted(reason string, after time.Duration) error {
-	return statusWithDetails(codes.ResourceExhausted, reason, protoadapt.MessageV1Of(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)}))
+	info := &errdetails.RetryInfo{RetryDelay: durationpb.New(after)}
+	return statusWithDetails(codes.ResourceExhausted, reason, protoadapt.MessageV1Of(info))
 }
 
 // clientHost returns the host that a call comes from. For calls over HTTP, it is the
