@@ -37,10 +37,8 @@ func (t *Archiver) Export(ctx context.Context, run store.Run, from string, send 
 	if at.File != "" && at.Revision != run.Revision {
 		return &ChangedError{Run: run.ID}
 	}
-	if at.Data == "" {
-		if at.Data, err = t.dataVersion(ctx, run); err != nil {
-			return err
-		}
+	if at.Data, err = t.versionAt(ctx, run, at); err != nil {
+		return err
 	}
 	all, err := t.exportFiles(ctx, run)
 	if err != nil {
@@ -82,6 +80,14 @@ func (t *Archiver) dataVersion(ctx context.Context, run store.Run) (string, erro
 	}
 	b, err := json.Marshal(sourcesOf(run.ID, streams))
 	return event.Derive("data", string(b)), err
+}
+
+// versionAt returns the version of the data with which an export began that is at a cursor.
+func (t *Archiver) versionAt(ctx context.Context, run store.Run, at exportCursor) (string, error) {
+	if at.Data != "" {
+		return at.Data, nil
+	}
+	return t.dataVersion(ctx, run)
 }
 
 // checkUnchanged returns *ChangedError if the data of a run are not those of the version
