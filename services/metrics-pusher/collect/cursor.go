@@ -25,6 +25,9 @@ type shipProgress struct {
 	Untimed   int64               `json:"untimed,omitempty"` // samples whose time cannot be read
 	Damaged   bool                `json:"broken,omitempty"`  // the file is not read further
 	Ended     bool                `json:"ended,omitempty"`
+
+	ExpiredOut []int64 `json:"expired_out,omitempty"` // extract.Blocks.Expired of standard output, or of the only stream
+	ExpiredErr []int64 `json:"expired_err,omitempty"` // and of standard error
 }
 
 // shipCount is how many lines or samples were shipped.

@@ -333,3 +333,33 @@ func TestWhatIsInBlocksOfTheOutputIsShippedOnceWhateverStops(t *testing.T) {
 	})
 	store.complete(t)
 }
+
+func TestABlockThatEndedByTimeIsCountedOnceAfterAKill(t *testing.T) {
+	for name, more := range map[string][]pod.Record{
+		"when nothing follows":   nil,
+		"when a line follows":    {stdoutRecord("loss=2\n")},
+		"when a block follows":   {stdoutRecord("epoch 2\n")},
+		"when its line goes on":  {stderrRecord(" done\n")},
+		"when both streams grow": {stderrRecord(" done\n"), stdoutRecord("epoch 2\nno number\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVolume(t)
+			s := settings(v)
+			s.Metrics = []pod.Metric{{
+				Name: "block", Pattern: `(?s)^epoch.*loss=(\d)`, Parser: extract.ParserBlocks,
+				Block: pod.Block{Begin: "^epoch", Within: time.Second}, // the lines are of 1970: each block is over at once
+			}}
+			v.record(t, stderrRecord("10%"), stdoutRecord("epoch 1\nloss=1\n"))
+			store := newStore(t)
+			collectUntil(t, s, store, func() bool {
+				return len(store.samples()) == 1 && strings.Contains(v.saved(), `"samples":{"count":1,`)
+			})
+			v.record(t, more...)
+			v.exit(t, pod.Exit{})
+			collectAll(t, s, store)
+			want(t, store.samples(), []string{"output 45.0 block=1 at 1"})
+			store.complete(t)
+		})
+	}
+}

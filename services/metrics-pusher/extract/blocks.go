@@ -102,7 +102,7 @@ func (p *Line) cuts() []int {
 //   - before a line that would make it larger than 64 KiB,
 //   - before a line that was written more than Within after the line before it,
 //   - with line number Lines of the block,
-//   - if no line follows in Within: see Expire.
+//   - if no line follows in Within: see Expire, and for a reader that meets the lines again RestoreExpired.
 //
 // Lines between the end of a block and the beginning of the next are in no block. The samples of a block have the sequence number after
 // that of its last line and the time of that line, however the block ended: a second reader of the stream finds them under the same
@@ -118,13 +118,15 @@ type openBlock struct {
 	lines int   // 0 while there is no block
 	from  int64
 	last  Line
+
+	expiredAt int64 // sequence number of the last line of the last block that Expire ended, below 0 if there is none
 }
 
 // Blocks returns a new joiner for the lines of one stream.
 func (p *Patterns) Blocks() *Blocks {
 	r := &Blocks{}
 	for _, rule := range p.blocks {
-		r.open = append(r.open, openBlock{blockRule: rule})
+		r.open = append(r.open, openBlock{blockRule: rule, expiredAt: -1})
 	}
 	return r
 }
@@ -143,7 +145,7 @@ func (r *Blocks) Append(dst []event.Sample, line Line) (samples []event.Sample, 
 		if !begins && o.lines == 0 {
 			continue
 		}
-		if o.take(line); o.lines >= o.Lines {
+		if o.take(line); o.lines >= o.Lines || line.Seq == o.expiredAt {
 			dst = o.end(dst, &missed)
 		}
 	}
@@ -167,7 +169,31 @@ func (o *openBlock) take(line Line) {
 // Expire ends the blocks that no line has followed for their time, with now in ns since 1970. Call it only when all lines written until now
 // are appended.
 func (r *Blocks) Expire(dst []event.Sample, now int64) (samples []event.Sample, missed Misses) {
-	return r.endWhere(dst, func(o *openBlock) bool { return o.expired(now) })
+	return r.endWhere(dst, func(o *openBlock) bool {
+		if !o.expired(now) {
+			return false
+		}
+		o.expiredAt = o.last.Seq
+		return true
+	})
+}
+
+// Expired returns, for each kind of block, the sequence number of the line with which Expire ended a block last, below 0 if Expire ended
+// none. The lines alone do not say this.
+func (r *Blocks) Expired() []int64 {
+	all := make([]int64, len(r.open))
+	for i := range r.open {
+		all[i] = r.open[i].expiredAt
+	}
+	return all
+}
+
+// RestoreExpired takes the result of Expired of another Blocks for the same stream and metrics. A reader that meets the lines again then
+// has the same blocks open behind them.
+func (r *Blocks) RestoreExpired(all []int64) {
+	for i := range min(len(all), len(r.open)) {
+		r.open[i].expiredAt = all[i]
+	}
 }
 
 // End ends all blocks.

@@ -110,6 +110,26 @@ func TestABlockIsDueWhenNoLineHasFollowedItForItsTime(t *testing.T) {
 	}
 }
 
+func TestAReaderThatMeetsLinesAgainEndsBlocksWhereTheyExpired(t *testing.T) {
+	rule := pod.Block{Begin: "^epoch", Within: time.Second}
+	lines := []extract.Line{{Text: "epoch 1", Seq: 10}, {Text: "loss=1", Seq: 20}}
+	first, second := blocks(t, rule, `loss=(\d)`), blocks(t, rule, `loss=(\d)`)
+	for _, line := range lines {
+		_, _ = first.Append(nil, line)
+	}
+	if got, _ := first.Expire(nil, 2e9); len(got) != 1 {
+		t.Fatalf("the first reader found %v", formatSamples(got))
+	}
+	second.RestoreExpired(first.Expired())
+	var again []event.Sample
+	for _, line := range append(lines, extract.Line{Text: "loss=2", Seq: 30, Time: 1}) {
+		again, _ = second.Append(again, line)
+	}
+	if diff := cmp.Diff([]string{"21.0 m0=1"}, formatSamples(again)); diff != "" || second.ResumeOffset(100) != 100 {
+		t.Errorf("a block is open from %d (-want +got):\n%s", second.ResumeOffset(100), diff)
+	}
+}
+
 func TestBlocksThatAreClearedAreForgotten(t *testing.T) {
 	b := blocks(t, pod.Block{Begin: "^epoch"}, `loss=(\d)`)
 	_, _ = b.Append(nil, extract.Line{Text: "epoch loss=1", Seq: 1})
