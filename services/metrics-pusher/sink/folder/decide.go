@@ -2,7 +2,6 @@ package folder
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -58,8 +57,19 @@ func sourcePath(b *event.Metrics) string {
 	return filepath.Join(clean(b.Run), name)
 }
 
-// tail is the end of a file: the sequence number and ordinal of its last sample, and the names of the metrics that the file has at that
-// position.
+// identity tells a sample of a source from all others of it.
+type identity struct {
+	seq  int64
+	sub  int
+	name string // as escapeNewlines writes it
+}
+
+func identityOf(v *event.Sample) identity { return identity{v.Seq, v.Sub, escapeNewlines(v.Name)} }
+
+// tail is the state of a file: its end, the largest sequence number and ordinal of its samples, and the names of the metrics that the file
+// has at that position. The samples of a source do not come in the order of their sequence numbers: those of a block of lines come once the
+// block has ended, with the number of its last line. So a sample behind the largest position is new, and one before it is looked up in the
+// file.
 type tail struct {
 	size        int64 // bytes of whole lines
 	noDirection bool  // it is CSV without columnDirection
@@ -67,36 +77,34 @@ type tail struct {
 	seq         int64
 	sub         int
 	names       map[string]bool
+	samples     map[identity]bool // all samples of the file; nil until one is looked up
 }
 
-// has reports whether the file has a sample, or a later one of its source.
-func (t *tail) has(v *event.Sample) bool {
-	if !t.hasSamples {
-		return false
+// isNew reports whether a sample lies behind all samples of the file. One that does not may be new all the same.
+func (t *tail) isNew(v *event.Sample) bool {
+	if !t.hasSamples || v.Seq != t.seq {
+		return !t.hasSamples || v.Seq > t.seq
 	}
-	if v.Seq != t.seq || v.Sub != t.sub {
-		return v.Seq < t.seq || v.Seq == t.seq && v.Sub < t.sub
-	}
-	return t.names[escapeNewlines(v.Name)]
+	return v.Sub > t.sub || v.Sub == t.sub && !t.names[escapeNewlines(v.Name)]
 }
 
-// add records that a sample is appended.
+// add records that a sample is in the file.
 func (t *tail) add(v *event.Sample) {
-	if !t.hasSamples || v.Seq != t.seq || v.Sub != t.sub {
-		t.hasSamples, t.seq, t.sub, t.names = true, v.Seq, v.Sub, make(map[string]bool, 1)
+	id := identityOf(v)
+	if t.samples != nil {
+		t.samples[id] = true
 	}
-	t.names[escapeNewlines(v.Name)] = true
+	switch {
+	case !t.hasSamples, v.Seq > t.seq, v.Seq == t.seq && v.Sub > t.sub:
+		t.hasSamples, t.seq, t.sub, t.names = true, v.Seq, v.Sub, map[string]bool{id.name: true}
+	case v.Seq == t.seq && v.Sub == t.sub:
+		t.names[id.name] = true
+	}
 }
 
 // escapeNewlines returns text without line feeds: they are written as \n.
 func escapeNewlines(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text)
-}
-
-func (t *tail) clone() tail {
-	c := *t
-	c.names = maps.Clone(t.names)
-	return c
 }
 
 // columns are those of CSV, in order.

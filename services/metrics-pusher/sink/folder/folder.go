@@ -1,8 +1,8 @@
 // Package folder copies samples to files, for notebooks and spreadsheets: one for each source of each run, as
 // FOLDER/RUN/ATTEMPT-ROLE-INDEX-STREAM-ID.jsonl.
 //
-// A file has each sample once, in the order of its source, even if samples come twice or a process is killed in between: new samples are
-// appended after the last whole line. A Parquet file cannot be appended to: it is made from the file of lines when the source has ended,
+// A file has each sample once, in the order in which the samples came, even if samples come twice or a process is killed in between: new
+// samples are appended after the last whole line. A Parquet file cannot be appended to: it is made from the file of lines when the source has ended,
 // and replaces it.
 package folder
 
@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -142,7 +143,7 @@ func (s *Sink) extend(path string, b *event.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
-	text, err := t.appendLines(b, formatOf(path))
+	text, err := t.appendLines(f, b, formatOf(path))
 	if err != nil {
 		return err
 	}
@@ -157,15 +158,17 @@ func (s *Sink) extend(path string, b *event.Metrics) (err error) {
 	return nil
 }
 
-// appendLines returns the lines that follow a tail, and moves the tail behind them.
-func (t *tail) appendLines(b *event.Metrics, format lineFormat) ([]byte, error) {
+// appendLines returns the lines that follow a tail of file, and moves the tail behind them.
+func (t *tail) appendLines(file io.ReaderAt, b *event.Metrics, format lineFormat) ([]byte, error) {
 	var text bytes.Buffer
 	if t.size == 0 {
 		format.head(&text)
 	}
 	for i := range b.Samples {
 		v := &b.Samples[i]
-		if t.has(v) {
+		if has, err := t.has(file, v, format); err != nil {
+			return nil, err
+		} else if has {
 			continue
 		}
 		if err := format.put(&text, rowOf(b, v), !t.noDirection); err != nil {
@@ -176,28 +179,37 @@ func (t *tail) appendLines(b *event.Metrics, format lineFormat) ([]byte, error) 
 	return text.Bytes(), nil
 }
 
-// maxTails is how many tails are cached.
-const maxTails = 4096
+// Bounds of the cache of tails.
+const (
+	maxTails  = 4096
+	maxCached = 1 << 20 // samples in all, about 64 MiB
+)
 
+// cacheTail caches a tail. Over the bounds all others are dropped, and read from their files again.
 func (s *Sink) cacheTail(path string, t tail) {
-	if len(s.tails) >= maxTails {
+	cached := len(t.samples)
+	for _, other := range s.tails {
+		cached += len(other.samples)
+	}
+	if len(s.tails) >= maxTails || cached > maxCached {
 		clear(s.tails)
 	}
 	s.tails[path] = t
 }
 
-// tailOf returns the tail of a file, and cuts off a last line that a killed process did not write whole.
+// tailOf takes the tail of a file out of the cache, or reads it from the file. It cuts off a last line that a killed process did not write
+// whole.
 func (s *Sink) tailOf(f *os.File, path string) (tail, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return tail{}, err
 	}
-	if t, ok := s.tails[path]; ok && t.size == info.Size() {
-		return t.clone(), nil
+	t, ok := s.tails[path]
+	delete(s.tails, path) // until the file has what the caller adds
+	if ok && t.size == info.Size() {
+		return t, nil
 	}
-	delete(s.tails, path)
-	t, err := readTail(f, info.Size(), formatOf(path))
-	if err != nil {
+	if t, err = readTail(f, info.Size(), formatOf(path)); err != nil {
 		return tail{}, err
 	}
 	return t, f.Truncate(t.size)

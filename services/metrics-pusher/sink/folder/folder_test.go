@@ -164,6 +164,39 @@ func TestAFileIsWholeWhereverItsWriterWasKilled(t *testing.T) {
 	}
 }
 
+// TestSamplesThatComeOutOfOrderAreInTheFileOnceWhereverItsWriterWasKilled has samples of blocks of lines: they come after samples with a
+// larger sequence number.
+func TestSamplesThatComeOutOfOrderAreInTheFileOnceWhereverItsWriterWasKilled(t *testing.T) {
+	for _, format := range formats() {
+		t.Run(format, func(t *testing.T) {
+			var batches []event.Metrics
+			for _, seq := range []int{66, 30, 30, 20, 70, 66, 40, 70} {
+				batches = append(batches, sinktest.Metrics("r1", seq, "loss", "odd\nname,\""))
+			}
+			dir := t.TempDir()
+			to := open(t, dir, format)
+			for _, b := range batches {
+				if err := to.Samples(t.Context(), []event.Metrics{b}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := only(t, dir)
+			whole, err := os.ReadFile(path)
+			if n := len(points(t, dir)); err != nil || n != 10 {
+				t.Fatalf("%d samples, %v, want 10:\n%s", n, err, whole)
+			}
+			for cut := 0; cut <= len(whole); cut += 11 {
+				err := os.WriteFile(path, whole[:cut], 0o600)
+				err = errors.Join(err, open(t, dir, format).Samples(t.Context(), batches))
+				got, unread := os.ReadFile(path)
+				if err := errors.Join(err, unread); err != nil || string(got) != string(whole) {
+					t.Fatalf("cut at %d: %v\n%s\nwant\n%s", cut, err, got, whole)
+				}
+			}
+		})
+	}
+}
+
 func only(t *testing.T, dir string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "*", "*.*"))

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -56,7 +55,11 @@ func (f lineFormat) put(to *bytes.Buffer, r row, wide bool) error {
 // read returns which sample a line is, false for the line of names.
 func (f lineFormat) read(line []byte) (v event.Sample, ok bool, err error) {
 	if !f.csv {
-		var r row
+		var r struct {
+			Seq    int64  `json:"seq"`
+			Sub    int    `json:"sub"`
+			Metric string `json:"metric"`
+		}
 		err := json.Unmarshal(line, &r)
 		return event.Sample{Seq: r.Seq, Sub: r.Sub, Name: r.Metric}, err == nil, err
 	}
@@ -72,41 +75,50 @@ func (f lineFormat) read(line []byte) (v event.Sample, ok bool, err error) {
 	return event.Sample{Seq: seq, Sub: sub, Name: fields[3]}, true, errors.Join(err, err2)
 }
 
-// block is how many bytes at the end of a file are read: more than the samples of one position in a source take.
-const block = 4 << 20
-
 // readTail returns the tail of a file of a size.
-func readTail(f io.ReaderAt, size int64, format lineFormat) (tail, error) {
-	from := max(0, size-block)
-	text := make([]byte, size-from)
-	if _, err := f.ReadAt(text, from); err != nil && !errors.Is(err, io.EOF) {
+func readTail(f io.ReaderAt, size int64, format lineFormat) (t tail, err error) {
+	if t.size, err = format.readAll(f, size, t.add); err != nil {
 		return tail{}, err
 	}
-	whole := bytes.LastIndexByte(text, '\n') + 1
-	t := tail{size: from + int64(whole)}
-	text = text[:whole]
-	var err error
-	if t.noDirection, err = format.lacksDirection(f, t.size); err != nil {
-		return tail{}, err
+	t.noDirection, err = format.lacksDirection(f, t.size)
+	return t, err
+}
+
+// has reports whether a file has a sample, or will have it with the lines that are to follow its tail.
+func (t *tail) has(f io.ReaderAt, v *event.Sample, format lineFormat) (bool, error) {
+	if t.isNew(v) {
+		return false, nil
 	}
-	if from > 0 { // the first line of text is not whole
-		text = text[bytes.IndexByte(text, '\n')+1:]
-	}
-	lines := bytes.SplitAfter(text, []byte("\n"))
-	for _, line := range slices.Backward(lines) {
-		if len(line) == 0 {
-			continue
+	if t.samples == nil {
+		all := make(map[identity]bool)
+		if _, err := format.readAll(f, t.size, func(v *event.Sample) { all[identityOf(v)] = true }); err != nil {
+			return false, err
 		}
-		v, ok, err := format.read(line)
+		t.samples = all
+	}
+	return t.samples[identityOf(v)], nil
+}
+
+// readAll calls each with every sample of the whole lines of a file of a size, and returns how many bytes these lines have.
+func (f lineFormat) readAll(file io.ReaderAt, size int64, each func(*event.Sample)) (whole int64, err error) {
+	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, size), 256<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return whole, nil
+		}
 		if err != nil {
-			return tail{}, fmt.Errorf("somebody else has written to it: %w", err)
+			return 0, err
 		}
-		if !ok || t.hasSamples && (v.Seq != t.seq || v.Sub != t.sub) {
-			break
+		v, ok, err := f.read(line)
+		if err != nil {
+			return 0, fmt.Errorf("the line at byte %d was not written by this platform (move the file away): %w", whole, err)
 		}
-		t.add(&v)
+		if ok {
+			each(&v)
+		}
+		whole += int64(len(line))
 	}
-	return t, nil
 }
 
 // lacksDirection reports whether the first line of a file of CSV lacks columnDirection.
