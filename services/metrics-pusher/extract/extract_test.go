@@ -102,11 +102,12 @@ func TestTheCarriageReturnOfALineEndIsNoPartOfTheLine(t *testing.T) {
 
 func TestWhatIsMissedIsSaid(t *testing.T) {
 	var reasons []string
-	extract.Misses{Numbers: 1, Cut: 2, Objects: 3, Times: 4}.Report(7, 100, func(n int64, reason string) { reasons = append(reasons, fmt.Sprint(n, " ", reason)) })
+	extract.Misses{Numbers: 1, Cut: 2, Objects: 3, Times: 4, Members: 5}.Report(7, 100, func(n int64, reason string) { reasons = append(reasons, fmt.Sprint(n, " ", reason)) })
 	want := []string{
 		"1 a metric's pattern matched text that is not a number (first at seq 7 of the log)",
 		"2 a line is longer than 100 bytes, and the rest of it is not searched (write numbers in shorter lines) (first at seq 7 of the log)",
 		"3 a line begins as a JSON object and cannot be read as one (first at seq 7 of the log)",
+		"5 a line's JSON object has more than 1000 samples of a metric, or too large a part of it are names (write several lines) (first at seq 7 of the log)",
 	}
 	if diff := cmp.Diff(want, reasons); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -333,6 +334,31 @@ func TestWhatIsNoObjectHasNoMembers(t *testing.T) {
 	}
 	if _, err := extract.Compile([]pod.Metric{{Name: "x", Parser: "xml", Pattern: "x"}}); err == nil {
 		t.Error("a parser that there is not is taken")
+	}
+}
+
+func TestMembersBehindManyOthersAreFoundOrCounted(t *testing.T) {
+	p, err := extract.Compile([]pod.Metric{{Name: "x", Parser: extract.ParserJSON, Pattern: "^x="}, {Name: "list", Parser: extract.ParserJSON, Pattern: `^list\.\d+=`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := func(n int) string { return strings.TrimSuffix(strings.Repeat("1,", n), ",") }
+	for name, tt := range map[string]struct {
+		line    string
+		samples int
+		missed  extract.Misses
+	}{
+		"one behind an array that no pattern names": {`{"other": [` + numbers(2000) + `], "x": 1}`, 1, extract.Misses{}},
+		"as many samples as a line may have":        {`{"list": [` + numbers(1000) + `], "x": 1}`, 1001, extract.Misses{}},
+		"more samples than that":                    {`{"list": [` + numbers(1003) + `], "x": 1}`, 1001, extract.Misses{Members: 3}},
+		"names that are too long to be repeated":    {`{"x": 1, "` + strings.Repeat("n", 1<<20) + `": [` + numbers(9) + `]}`, 1, extract.Misses{Members: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, missed := p.Append(nil, extract.Line{Text: tt.line})
+			if len(got) != tt.samples || missed != tt.missed {
+				t.Errorf("%d samples, missed %+v, want %d and %+v", len(got), missed, tt.samples, tt.missed)
+			}
+		})
 	}
 }
 

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -9,10 +8,10 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/extract/prefilter"
 )
 
-// Bounds of a line that is a JSON object; the part beyond them is not read.
+// Bounds of a line that is a JSON object.
 const (
 	maxDepth   = 16
-	maxMembers = 1000
+	maxMembers = 8 << 20 // bytes of all members, which repeat the names of the objects around them
 )
 
 // appendMembers appends the samples among the members of line if it is a JSON object. The samples of the line begin at index begin.
@@ -26,6 +25,7 @@ func (p *Patterns) appendMembers(dst []event.Sample, begin int, line Line, misse
 		missed.countUnreadable(text, line.Cut)
 		return dst
 	}
+	missed.Members += o.left
 	first := len(dst)
 	for i := range p.members {
 		dst = p.members[i].appendMembers(dst, o.members, missed)
@@ -57,14 +57,19 @@ func (m *Misses) countUnreadable(text string, cut bool) {
 	m.Objects++
 }
 
-// appendMembers appends the samples that members are.
+// appendMembers appends the samples that members are, maxSamples at most, and counts the others.
 func (p *pattern) appendMembers(dst []event.Sample, members []string, missed *Misses) []event.Sample {
+	first := len(dst)
 	for _, member := range members {
 		if text := (prefilter.Text{Original: member}); !p.filter.MayMatch(&text) {
 			continue
 		}
 		at := p.re.FindStringSubmatchIndex(member)
 		if at == nil {
+			continue
+		}
+		if len(dst)-first == maxSamples {
+			missed.Members++
 			continue
 		}
 		if s, found := p.number(member, at); missed.count(found) {
@@ -93,6 +98,8 @@ func (p *pattern) number(member string, at []int) (s event.Sample, found matchRe
 // object is the content of a line that is a JSON object.
 type object struct {
 	members []string // path=value
+	size    int      // bytes of these
+	left    int      // how many members are left out, since they do not fit
 	step    *int64
 	time    int64
 	badTime bool // its time cannot be read
@@ -180,10 +187,10 @@ func (o *object) addMember(path, value string) {
 		}
 		o.badTime = o.badTime || !ok && value != ""
 	}
-	if len(o.members) < maxMembers && len(path)+len(value) <= maxMember {
-		o.members = append(o.members, fmt.Sprintf("%s=%s", path, value))
+	size := len(path) + len("=") + len(value)
+	if o.size+size > maxMembers {
+		o.left++
+		return
 	}
+	o.members, o.size = append(o.members, path+"="+value), o.size+size
 }
-
-// maxMember is how long a member may be.
-const maxMember = 64 << 10

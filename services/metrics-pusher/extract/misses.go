@@ -7,6 +7,7 @@ type Misses struct {
 	Numbers int // matches of text that is no number
 	Cut     int // matches up to where a line is cut, and objects that are cut: the text behind may belong to them
 	Objects int // lines that begin like JSON objects and cannot be read
+	Members int // members of such objects beyond the bounds of a line
 	Labels  int // matches with a label that is too long
 	Times   int // samples whose time cannot be read, which Report leaves out
 }
@@ -25,6 +26,8 @@ func (m Misses) Report(seq int64, limit int, drop func(n int64, reason string)) 
 		{m.Labels, fmt.Sprintf("a metric's pattern matched a label of more than %d bytes", maxLabel)},
 		{m.Cut, fmt.Sprintf("a line is longer than %d bytes, and the rest of it is not searched (write numbers in shorter lines)", limit)},
 		{m.Objects, "a line begins as a JSON object and cannot be read as one"},
+		{m.Members, fmt.Sprintf("a line's JSON object has more than %d samples of a metric, or too large a part of it are names "+
+			"(write several lines)", maxSamples)},
 	} {
 		if of.n > 0 {
 			drop(int64(of.n), fmt.Sprintf("%s (first at seq %d of the log)", of.why, seq))
