@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -250,13 +249,9 @@ func parseJSONTime(value []byte) (int64, error) {
 		}
 		return inRange(t, value)
 	}
-	whole, fraction, _ := strings.Cut(string(value), ".")
-	if strings.ContainsAny(string(value), "eE") {
-		f, err := strconv.ParseFloat(string(value), 64)
-		if err != nil || math.Abs(f) > 1e10 {
-			return 0, fmt.Errorf("%s is not a time in seconds", short(value))
-		}
-		whole, fraction = strconv.FormatInt(int64(f), 10), ""
+	whole, fraction, ok := decimal(string(value))
+	if !ok {
+		return 0, fmt.Errorf("%s is not a time in seconds", short(value))
 	}
 	seconds, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || seconds < 0 {
@@ -268,6 +263,32 @@ func parseJSONTime(value []byte) (int64, error) {
 		return 0, fmt.Errorf("%s is not a time in seconds since 1970", short(value))
 	}
 	return inRange(time.Unix(seconds, int64(ns)), value) //nolint:gosec // below 1e9
+}
+
+// maxExponent is the largest exponent of a time, without its sign.
+const maxExponent = 400
+
+// decimal returns the digits before and after the point of a number that may have an exponent. It does not check the digits.
+func decimal(number string) (whole, fraction string, ok bool) {
+	mantissa, power := number, ""
+	if i := strings.IndexAny(number, "eE"); i >= 0 {
+		mantissa, power = number[:i], number[i+1:]
+	}
+	whole, fraction, _ = strings.Cut(mantissa, ".")
+	if len(mantissa) == len(number) {
+		return whole, fraction, true
+	}
+	n, err := strconv.Atoi(power)
+	switch {
+	case err != nil || n > maxExponent || n < -maxExponent:
+		return "", "", false
+	case n >= 0:
+		fraction += strings.Repeat("0", max(0, n-len(fraction)))
+		return whole + fraction[:n], fraction[n:], true
+	}
+	whole = strings.Repeat("0", max(0, 1-n-len(whole))) + whole
+	point := len(whole) + n
+	return whole[:point], whole[point:] + fraction, true
 }
 
 // inRange returns t in ns since 1970, if a sample can have that time.
