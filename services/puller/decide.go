@@ -3,6 +3,7 @@ package puller
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -246,6 +247,7 @@ func newGuard(size int64, maxFiles int, maxBytes int64) *guard {
 	if all <= 0 {
 		all = max(size, min(1<<30+200*min(size, defaultMaxBytes), defaultMaxBytes))
 	}
+	all = min(all, math.MaxInt64-1) // a reader reads one byte more, to see that there is more
 	return &guard{size: size, maxFiles: files, files: files, maxBytes: all, bytes: all, links: maxLinkBytes}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,8 +208,9 @@ func TestAnArchiveMayHoldAsMuchAsSettingsSay(t *testing.T) {
 		want  string // empty if it is unpacked
 	}{
 		"by default 1 GiB and 200 times its size": {raw: promise, want: fmt.Sprintf("more than the %d bytes that are allowed in an archive of %d", 1<<30+200*len(promise), len(promise))},
-		"more bytes": {bytes: 1 << 46, raw: promise, want: "unexpected EOF"}, // they are not refused before they come
-		"ten files":  {files: 10, raw: archive(t, tarOf, manyEntries(10)...)},
+		"more bytes":                       {bytes: 1 << 46, raw: promise, want: "unexpected EOF"}, // they are not refused before they come
+		"as many bytes as a number can be": {bytes: math.MaxInt64, raw: promise, want: "unexpected EOF"},
+		"ten files":                        {files: 10, raw: archive(t, tarOf, manyEntries(10)...)},
 		"a name that is as long and as deep as any may be": {files: 121, raw: archive(t, tarOf, archiveEntry{name: strings.Repeat("a/", 99) + "x"}, archiveEntry{name: longName(4000)})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,6 +219,33 @@ func TestAnArchiveMayHoldAsMuchAsSettingsSay(t *testing.T) {
 			err := puller.Run(t.Context(), t.TempDir(), cfg, nil)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Run: %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheLargestLimitOfBytesUnpacksFilesWhole(t *testing.T) {
+	d := newFakeStore(t)
+	for name, raw := range map[string][]byte{
+		"tar": archive(t, tarOf, archiveEntry{name: "a", content: "hello"}),
+		"zip": archive(t, zipOf, archiveEntry{name: "a", content: "hello"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cfg := pod.Pull{Store: d.fileURL(), Data: []event.Data{d.unpack("/data", raw)}, MaxUnpacked: math.MaxInt64}
+			if err := puller.Run(t.Context(), dir, cfg, nil); err != nil {
+				t.Fatal(err)
+			}
+			var texts []string
+			err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+				if err == nil && e.Type().IsRegular() {
+					text, failed := os.ReadFile(path)
+					texts, err = append(texts, string(text)), failed
+				}
+				return err
+			})
+			if err != nil || !slices.Contains(texts, "hello") {
+				t.Errorf("the files hold %q, %v", texts, err)
 			}
 		})
 	}
