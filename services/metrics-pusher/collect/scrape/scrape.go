@@ -58,6 +58,7 @@ type target struct {
 	badAnswer   error // last error other than an unreachable server
 	lastErr     error // error of the last read; nil after a success
 	missedReads int64 // failed reads since the last success
+	missedAlive int64 // of these, the ones up to the last after which there was still a server
 }
 
 // Dial connects to a server in the benchmark's network.
@@ -92,8 +93,8 @@ func Start(ctx context.Context, s pod.Scrape, dial Dial, to Appender, log *zap.L
 	return sc, nil
 }
 
-// Finish stops the reads and reads every page once more. For pages that were never read, and for pages whose server answered the last read
-// with an error, it calls Drop with the reason.
+// Finish stops the reads and reads every page once more. It calls Drop with the reason for pages that were never read, and for reads that
+// failed since the last success while there was a server.
 func (s *Scraper) Finish() {
 	s.stop()
 	s.all.Wait()
@@ -133,14 +134,18 @@ func (p *target) recordResult(err error) {
 	}
 	p.wasRead, p.lastErr, p.missedReads = p.wasRead || err == nil, err, p.missedReads+1
 	if err == nil {
-		p.missedReads = 0
+		p.missedReads, p.missedAlive = 0, 0
 	}
-	if err != nil && !unreachable(err) {
-		p.badAnswer = err
+	if err == nil || unreachable(err) {
+		return
+	}
+	if p.badAnswer = err; !cutOff(err) {
+		p.missedAlive = p.missedReads
 	}
 }
 
-// finish reads the page for the last time. A page that was read before and whose server has ended with the benchmark is complete.
+// finish reads the page for the last time. A page that was read before and whose server has ended with the benchmark is complete, up to the
+// reads that failed before that end.
 func (p *target) finish(ctx context.Context) {
 	defer p.client.CloseIdleConnections()
 	err := p.read(ctx)
@@ -153,6 +158,8 @@ func (p *target) finish(ctx context.Context) {
 		p.appender.Drop(1, p.dropReason(err)+": nothing was ever read there")
 	case !unreachable(err):
 		p.appender.Drop(p.missedReads+1, p.dropReason(err))
+	case p.missedAlive > 0:
+		p.appender.Drop(p.missedAlive, p.dropReason(p.badAnswer))
 	}
 }
 
@@ -160,17 +167,25 @@ func (p *target) dropReason(err error) string {
 	return fmt.Sprintf("output.prometheus: %s could not be read: %v", p.url, rootError(err))
 }
 
-// unreachable reports whether no server answered.
+// unreachable reports whether there is no server. A server that does not answer in time is one.
 func unreachable(err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ECONNRESET)
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET)
 }
+
+// cutOff reports whether an answer is not whole, which may be since the server has ended.
+func cutOff(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+
+var errTimeout = errors.New("the server did not answer in time")
 
 // rootError returns err without the method and the URL that http puts before it.
 func rootError(err error) error {
-	for _, sentinel := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, context.DeadlineExceeded} {
+	for _, sentinel := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET} {
 		if errors.Is(err, sentinel) {
 			return sentinel
 		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errTimeout
 	}
 	return err
 }
