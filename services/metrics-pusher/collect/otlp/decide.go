@@ -49,6 +49,55 @@ func samplesOf(data *metricsv1.MetricsData) (samples []event.Sample, refused int
 	return r.samples, r.refused
 }
 
+// maxSamples is how many samples a request may hold: a bucket takes a few bytes of a request, and as a sample with labels much memory.
+const maxSamples = 60_000
+
+// tooManySamplesError means that a request holds more than maxSamples samples.
+type tooManySamplesError struct{ count int }
+
+// Error implements error.
+func (e *tooManySamplesError) Error() string {
+	return fmt.Sprintf("it holds %d samples, more than %d (send fewer points at once)", e.count, maxSamples)
+}
+
+// checkSamples returns a *tooManySamplesError if samplesOf would return too many, some of which it may refuse.
+func checkSamples(data *metricsv1.MetricsData) error {
+	n := 0
+	for _, of := range data.GetResourceMetrics() {
+		for _, scope := range of.GetScopeMetrics() {
+			for _, m := range scope.GetMetrics() {
+				n += countSamples(m)
+			}
+		}
+	}
+	if n > maxSamples {
+		return &tooManySamplesError{n}
+	}
+	return nil
+}
+
+// countSamples returns how many samples the points of a metric are, at most.
+func countSamples(m *metricsv1.Metric) (n int) {
+	const ofDistribution, ofSummary = 4, 2 // count, sum, min and max; count and sum
+	switch data := m.GetData().(type) {
+	case *metricsv1.Metric_Gauge:
+		return len(data.Gauge.GetDataPoints())
+	case *metricsv1.Metric_Sum:
+		return len(data.Sum.GetDataPoints())
+	case *metricsv1.Metric_Histogram:
+		for _, p := range data.Histogram.GetDataPoints() {
+			n += ofDistribution + len(p.GetBucketCounts())
+		}
+	case *metricsv1.Metric_ExponentialHistogram:
+		return ofDistribution * len(data.ExponentialHistogram.GetDataPoints())
+	case *metricsv1.Metric_Summary:
+		for _, p := range data.Summary.GetDataPoints() {
+			n += ofSummary + len(p.GetQuantileValues())
+		}
+	}
+	return n
+}
+
 // service returns the name that the benchmark gives itself, empty if it gives none.
 func service(attributes []*commonv1.KeyValue) string {
 	for _, a := range attributes {

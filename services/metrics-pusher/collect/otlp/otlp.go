@@ -112,7 +112,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
 	}
 	if code != http.StatusServiceUnavailable { // a client does not send these again: the samples are lost
-		s.appender.Drop(1, "output.otlp: a request was refused: "+err.Error())
+		s.appender.Drop(lost(err), "output.otlp: a request was refused: "+err.Error())
 	}
 	w.WriteHeader(code)
 	_, _ = w.Write(status(kind, rpc, err.Error()))
@@ -123,6 +123,14 @@ var (
 	errEncoding    = errors.New("content-encoding: gzip and identity are known")
 	errUnavailable = errors.New("it cannot be kept now")
 )
+
+// lost returns how many samples are lost with a request that is refused, one if that is not known.
+func lost(err error) int64 {
+	if many, ok := errors.AsType[*tooManySamplesError](err); ok {
+		return int64(many.count)
+	}
+	return 1
+}
 
 // ingest stores the samples of a request, and returns how many of its data points are refused.
 func (s *Server) ingest(r *http.Request, kind string) (refused int64, err error) {
@@ -135,6 +143,9 @@ func (s *Server) ingest(r *http.Request, kind string) (refused int64, err error)
 	data, err := decode(kind, body)
 	if err != nil {
 		return 0, fmt.Errorf("read it: %w", err)
+	}
+	if err := checkSamples(data); err != nil {
+		return 0, err
 	}
 	samples, refused := samplesOf(data)
 	now := time.Now().UnixNano()

@@ -327,6 +327,36 @@ func TestPointsThatAreRefusedAreSaid(t *testing.T) {
 	}
 }
 
+func TestARequestOfTooManySamplesIsRefusedAndTheyAreCounted(t *testing.T) {
+	histograms := func(points int) *metricsv1.MetricsData {
+		p := &metricsv1.HistogramDataPoint{Count: 1, ExplicitBounds: make([]float64, 29_995), BucketCounts: make([]uint64, 29_996)}
+		all := histogram(p)
+		all.GetHistogram().DataPoints = slices.Repeat(all.GetHistogram().GetDataPoints(), points)
+		return message(nil, all)
+	}
+	for name, tt := range map[string]struct {
+		data    *metricsv1.MetricsData
+		code    int
+		dropped int64
+	}{
+		"as many as there may be":  {histograms(2), http.StatusOK, 0},
+		"too many buckets":         {histograms(3), http.StatusBadRequest, 90_000},
+		"too many, of two metrics": {message(nil, histograms(2).GetResourceMetrics()[0].GetScopeMetrics()[0].GetMetrics()[0], gauge("g", "", whole(1))), http.StatusBadRequest, 60_001},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body, err := proto.Marshal(tt.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := &memoryAppender{}
+			got := send(t, http.MethodPost, serve(t, k), asProtobuf, "", body)
+			if got.code != tt.code || k.dropped != tt.dropped || (len(k.samples) > 0) != (tt.code == http.StatusOK) {
+				t.Errorf("%d %q, %d dropped, %d samples; want %d and %d dropped", got.code, got.body, k.dropped, len(k.samples), tt.code, tt.dropped)
+			}
+		})
+	}
+}
+
 func FuzzSamples(f *testing.F) {
 	body, err := proto.Marshal(message([]*commonv1.KeyValue{label("service.name", "a")}, gauge("g", "", double(1, label("x", "1"))), histogram(&metricsv1.HistogramDataPoint{BucketCounts: []uint64{1}})))
 	if err != nil {
