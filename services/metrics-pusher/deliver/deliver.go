@@ -20,10 +20,9 @@ import (
 )
 
 const (
-	page        = 10_000 // samples that are read at once
-	workers     = 2      // runs that are delivered to one destination at once
-	firstPause  = time.Second
-	maxDelivery = 10 * time.Minute // for one run and one destination
+	page       = 10_000 // samples that are read at once
+	workers    = 2      // runs that are delivered to one destination at once
+	firstPause = time.Second
 )
 
 // worker delivers runs. Each destination has a queue of its own, so that one that does not answer holds up no other.
@@ -200,12 +199,13 @@ func (w *worker) try(ctx context.Context, r store.Run, name string) error {
 	}
 	for _, d := range destinationsOf(r) {
 		if d.Name == name {
+			ctx, onRow, stop := withProgress(ctx, maxSilence)
+			defer stop()
 			rows, err := w.delivery(ctx, r, d)
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(ctx, maxDelivery)
-			defer cancel()
+			rows.Rows = counted(rows.Rows, onRow)
 			return to.Deliver(ctx, rows)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -243,6 +244,73 @@ func TestADestinationThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
 		defer lake.mu.Unlock()
 		return len(lake.rows) == runs
 	})
+}
+
+// slow is a destination that takes a while for each row, and for what follows the rows.
+type slow struct {
+	pause time.Duration
+	done  chan error // the result of each delivery
+}
+
+func (s slow) Deliver(ctx context.Context, d deliver.Delivery) error {
+	err := s.deliver(ctx, d)
+	select {
+	case s.done <- err:
+	default:
+	}
+	return err
+}
+
+func (s slow) deliver(ctx context.Context, d deliver.Delivery) error {
+	for _, err := range d.Rows {
+		if err := errors.Join(err, s.wait(ctx)); err != nil {
+			return err
+		}
+	}
+	return s.wait(ctx)
+}
+
+func (s slow) wait(ctx context.Context) error {
+	select {
+	case <-time.After(s.pause):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestADeliveryMayLastAsLongAsItsRowsAreTaken(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pause time.Duration
+		want  error
+	}{
+		"each row within the time":     {9 * time.Minute, nil},
+		"a row that takes too long":    {11 * time.Minute, context.Canceled},
+		"no pause between rows at all": {0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, r := newStore(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				to := slow{tt.pause, make(chan error, 1)}
+				d := deliver.New(deliver.Deps{
+					Store: s, Destinations: map[string]deliver.Destination{"warehouse": newMemory(), "lake": to}, Poll: time.Hour, Now: time.Now, Log: zap.NewNop(),
+				})
+				if err := d.Owe(ctx, r); err != nil {
+					t.Fatal(err)
+				}
+				var all sync.WaitGroup
+				for _, part := range d.Runnables() {
+					all.Go(func() { _ = part(ctx) })
+				}
+				if err := <-to.done; !errors.Is(err, tt.want) {
+					t.Errorf("the delivery of two rows ended with %v, want %v", err, tt.want)
+				}
+				cancel()
+				all.Wait()
+			})
+		})
+	}
 }
 
 func TestNothingIsOwedOfARunThatWasDeleted(t *testing.T) {
