@@ -89,13 +89,17 @@ func (s expectedStream) unit() string {
 }
 
 // dropNote returns how much of a stream was dropped, and why. Of a log lines are dropped; of other streams lines, samples or requests, as
-// the reason says.
+// the reason says. It is the reason alone if data may be missing and no number is known.
 func dropNote(s Stream) string {
+	of := fmt.Sprintf("%s-%d, %s: ", s.Origin.Role, s.Origin.Index, s.Origin.Kind)
+	if s.End.Dropped == 0 {
+		return of + s.End.Reason
+	}
 	dropped := fmt.Sprintf("%d dropped", s.End.Dropped)
 	if s.Topic == event.TopicLogs {
 		dropped = expectedStream{topic: s.Topic}.plural(s.End.Dropped) + " dropped"
 	}
-	return fmt.Sprintf("%s-%d, %s: %s: %s", s.Origin.Role, s.Origin.Index, s.Origin.Kind, dropped, s.End.Reason)
+	return of + dropped + ": " + s.End.Reason
 }
 
 // count adds the missing data of a source that has ended.
@@ -106,7 +110,7 @@ func (c *Completeness) count(s Stream) {
 	if s.Topic == event.TopicLogs {
 		c.Dropped += s.End.Dropped
 	}
-	if s.End.Dropped > 0 && s.End.Reason != "" {
+	if s.End.Reason != "" {
 		c.Notes = append(c.Notes, dropNote(s))
 	}
 	if missing := s.End.Count - s.Stored; missing > 0 {

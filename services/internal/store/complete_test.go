@@ -61,6 +61,10 @@ func TestComplete(t *testing.T) {
 			collectors: []string{"p"}, streams: change(endedStreams("p", 5, 3), 1, func(s *store.Stream) { s.Origin.Role, s.End.Dropped, s.End.Reason = "worker", 7, "no number" }),
 			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Notes: []string{"worker-0, output: 7 dropped: no number"}},
 		},
+		"data that may be missing are named without a number": {
+			collectors: []string{"p"}, streams: change(endedStreams("p", 5, 3), 0, func(s *store.Stream) { s.Origin.Role, s.End.Reason = "worker", "the pod was gone" }),
+			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Notes: []string{"worker-0, output: the pod was gone"}},
+		},
 		"lines that a limit kept out are not missing": {
 			collectors: []string{"p"}, streams: change(endedStreams("p", 5, 3), 0, func(s *store.Stream) { s.End.Dropped = 7 }),
 			want: store.Completeness{Complete: true, Lines: 5, Samples: 3, Dropped: 7},
