@@ -26,8 +26,8 @@ type shipProgress struct {
 	Damaged   bool                `json:"broken,omitempty"`  // the file is not read further
 	Ended     bool                `json:"ended,omitempty"`
 
-	ExpiredOut []int64 `json:"expired_out,omitempty"` // extract.Blocks.Expired of standard output, or of the only stream
-	ExpiredErr []int64 `json:"expired_err,omitempty"` // and of standard error
+	ClosedOut []int64 `json:"closed_out,omitempty"` // extract.Blocks.Closed of standard output, or of the only stream
+	ClosedErr []int64 `json:"closed_err,omitempty"` // and of standard error
 }
 
 // shipCount is how many lines or samples were shipped.

@@ -113,8 +113,8 @@ func (c *Collector) newShipper(stream string) *shipper {
 // resume continues from the progress of an earlier run.
 func (s *shipper) resume(p shipProgress) {
 	s.committed, s.pending, s.skipSeq = p, p, p.Done
-	s.outBlocks.RestoreExpired(p.ExpiredOut)
-	s.errBlocks.RestoreExpired(p.ExpiredErr)
+	s.outBlocks.RestoreClosed(p.ClosedOut)
+	s.errBlocks.RestoreClosed(p.ClosedErr)
 	s.tail.seek(p.Base, p.Resume)
 }
 
@@ -421,7 +421,7 @@ func (s *shipper) commit(ctx context.Context) error {
 	}
 	s.pending.Done = s.tail.offset()
 	s.pending.Resume = s.errBlocks.ResumeOffset(s.outBlocks.ResumeOffset(s.errLines.resumeOffset(s.outLines.resumeOffset(s.pending.Done))))
-	s.pending.ExpiredOut, s.pending.ExpiredErr = s.outBlocks.Expired(), s.errBlocks.Expired()
+	s.pending.ClosedOut, s.pending.ClosedErr = s.outBlocks.Closed(), s.errBlocks.Closed()
 	s.committed, s.dirty, s.uncommitted = s.pending, true, 0
 	return nil
 }

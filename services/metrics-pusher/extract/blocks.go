@@ -102,7 +102,7 @@ func (p *Line) cuts() []int {
 //   - before a line that would make it larger than 64 KiB,
 //   - before a line that was written more than Within after the line before it,
 //   - with line number Lines of the block,
-//   - if no line follows in Within: see Expire, and for a reader that meets the lines again RestoreExpired.
+//   - if no line follows in Within: see Expire, and for a reader that meets the lines again RestoreClosed.
 //
 // Lines between the end of a block and the beginning of the next are in no block. The samples of a block have the sequence number after
 // that of its last line and the time of that line, however the block ended: a second reader of the stream finds them under the same
@@ -119,14 +119,14 @@ type openBlock struct {
 	from  int64
 	last  Line
 
-	expiredAt int64 // sequence number of the last line of the last block that Expire ended, below 0 if there is none
+	closedAt int64 // sequence number of the last line of the last block that Expire or End ended, below 0 if there is none
 }
 
 // Blocks returns a new joiner for the lines of one stream.
 func (p *Patterns) Blocks() *Blocks {
 	r := &Blocks{}
 	for _, rule := range p.blocks {
-		r.open = append(r.open, openBlock{blockRule: rule, expiredAt: -1})
+		r.open = append(r.open, openBlock{blockRule: rule, closedAt: -1})
 	}
 	return r
 }
@@ -145,7 +145,7 @@ func (r *Blocks) Append(dst []event.Sample, line Line) (samples []event.Sample, 
 		if !begins && o.lines == 0 {
 			continue
 		}
-		if o.take(line); o.lines >= o.Lines || line.Seq == o.expiredAt {
+		if o.take(line); o.lines >= o.Lines || line.Seq == o.closedAt {
 			dst = o.end(dst, &missed)
 		}
 	}
@@ -169,30 +169,24 @@ func (o *openBlock) take(line Line) {
 // Expire ends the blocks that no line has followed for their time, with now in ns since 1970. Call it only when all lines written until now
 // are appended.
 func (r *Blocks) Expire(dst []event.Sample, now int64) (samples []event.Sample, missed Misses) {
-	return r.endWhere(dst, func(o *openBlock) bool {
-		if !o.expired(now) {
-			return false
-		}
-		o.expiredAt = o.last.Seq
-		return true
-	})
+	return r.endWhere(dst, func(o *openBlock) bool { return o.expired(now) })
 }
 
-// Expired returns, for each kind of block, the sequence number of the line with which Expire ended a block last, below 0 if Expire ended
-// none. The lines alone do not say this.
-func (r *Blocks) Expired() []int64 {
+// Closed returns, for each kind of block, the sequence number of the line with which Expire or End ended a block last, below 0 if they
+// ended none. The lines alone do not say this.
+func (r *Blocks) Closed() []int64 {
 	all := make([]int64, len(r.open))
 	for i := range r.open {
-		all[i] = r.open[i].expiredAt
+		all[i] = r.open[i].closedAt
 	}
 	return all
 }
 
-// RestoreExpired takes the result of Expired of another Blocks for the same stream and metrics. A reader that meets the lines again then
-// has the same blocks open behind them.
-func (r *Blocks) RestoreExpired(all []int64) {
+// RestoreClosed takes the result of Closed of another Blocks for the same stream and metrics. A reader that meets the lines again then has
+// the same blocks open behind them.
+func (r *Blocks) RestoreClosed(all []int64) {
 	for i := range min(len(all), len(r.open)) {
-		r.open[i].expiredAt = all[i]
+		r.open[i].closedAt = all[i]
 	}
 }
 
@@ -204,6 +198,7 @@ func (r *Blocks) End(dst []event.Sample) (samples []event.Sample, missed Misses)
 func (r *Blocks) endWhere(dst []event.Sample, over func(*openBlock) bool) (samples []event.Sample, missed Misses) {
 	for i := range r.open {
 		if o := &r.open[i]; o.lines > 0 && over(o) {
+			o.closedAt = o.last.Seq
 			dst = o.end(dst, &missed)
 		}
 	}

@@ -120,7 +120,7 @@ func TestAReaderThatMeetsLinesAgainEndsBlocksWhereTheyExpired(t *testing.T) {
 	if got, _ := first.Expire(nil, 2e9); len(got) != 1 {
 		t.Fatalf("the first reader found %v", formatSamples(got))
 	}
-	second.RestoreExpired(first.Expired())
+	second.RestoreClosed(first.Closed())
 	var again []event.Sample
 	for _, line := range append(lines, extract.Line{Text: "loss=2", Seq: 30, Time: 1}) {
 		again, _ = second.Append(again, line)

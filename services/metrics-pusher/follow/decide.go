@@ -3,6 +3,7 @@ package follow
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -85,6 +86,20 @@ type progress struct {
 	Untimed   int64     `json:"untimed,omitempty"` // samples whose time cannot be read
 
 	Cut extract.LogOverflow `json:"cut,omitzero"` // of the lines behind the beginning of a log over its limit
+
+	Block  int64   `json:"block,omitempty"`  // ns since 1970 of the first line of a block that has not ended; 0 for none
+	Closed []int64 `json:"closed,omitempty"` // extract.Blocks.Closed
+}
+
+// lostBlock is the reason for missing samples of a block.
+const lostBlock = "the pod was gone before a block of its log was read to the end"
+
+// noteBlocks stores how to meet the blocks again that have not ended.
+func (p *progress) noteBlocks(b *extract.Blocks) {
+	if p.Block = b.ResumeOffset(math.MaxInt64); p.Block == math.MaxInt64 {
+		p.Block = 0
+	}
+	p.Closed = b.Closed()
 }
 
 // shipCount is how many lines or samples were shipped.
@@ -111,13 +126,16 @@ func (c shipCount) end() *event.End {
 	return e
 }
 
-// since returns the time from which the log is read: the beginning of the second of the last line, so that the lines of that second get the
-// same numbers again. For a log over its limit it is the time of the first mark, because only the reader that was interrupted had the end
+// since returns the time from which the log is read: the beginning of the second of the last line, or of the first line of a block that has
+// not ended, so that the lines of that second get the same numbers again. For a log over its limit it is the time of the first mark, because only the reader that was interrupted had the end
 // of the log in memory.
 func (p progress) since() time.Time {
 	from := p.Time
 	if len(p.Cut.Marks) > 0 {
 		from = p.Cut.Marks[0].From
+	}
+	if p.Block != 0 {
+		from = min(from, p.Block)
 	}
 	if from == 0 {
 		return time.Time{}

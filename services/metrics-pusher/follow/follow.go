@@ -178,6 +178,9 @@ func (f *follower) followOnce(ctx context.Context, t *followedLog) (shipped bool
 	switch {
 	case errors.Is(err, cluster.ErrNotFound):
 		r.pending.Lines.drop(0, "the pod was gone before its log was read to the end")
+		if r.pending.Block != 0 {
+			r.pending.Samples.drop(1, lostBlock)
+		}
 	case err != nil || !ended:
 		return false, errors.Join(err, r.save(ctx))
 	}

@@ -65,6 +65,7 @@ type fakeCluster struct {
 	ended   bool
 	deleted bool
 	wrapped bool
+	broken  bool // connections break at once
 	opened  int
 	changed chan struct{} // closed and made anew at each change
 }
@@ -142,8 +143,12 @@ func (s *fakeCluster) Log(ctx context.Context, l cluster.Log) (io.ReadCloser, er
 func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Time) {
 	for i := 0; ; {
 		s.mu.Lock()
-		lines, ended, changed := s.log, s.ended || s.deleted, s.changed
+		lines, ended, broken, changed := s.log, s.ended || s.deleted, s.broken, s.changed
 		s.mu.Unlock()
+		if broken {
+			_ = w.CloseWithError(io.ErrUnexpectedEOF)
+			return
+		}
 		for ; i < len(lines); i++ {
 			stamp, _, _ := strings.Cut(lines[i], " ")
 			if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil && at.Before(since) {
@@ -352,6 +357,54 @@ func TestMembersAndBlocksOfWhatAnEntrypointWritesAreSamples(t *testing.T) {
 	until(t, "the end", w.shipped(t))
 	if diff := cmp.Diff([]string{"3000000000 member=7", "3000000001 block=5", "5000000001 block=6"}, w.stored().Samples); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestABlockIsReadToItsEndWhoeverReadsIt stops the reader within a block, by a kill, a broken connection or the end of the log, and checks
+// that the samples of each block are shipped and counted once.
+func TestABlockIsReadToItsEndWhoeverReadsIt(t *testing.T) {
+	for name, interrupt := range map[string]func(t *testing.T, w fixture, kill func()){
+		"a kill": func(_ *testing.T, _ fixture, kill func()) { kill() },
+		"a broken connection": func(t *testing.T, w fixture, _ func()) {
+			t.Helper()
+			opened := func() (n int) { w.change(func() { n = w.opened }); return n }
+			before := opened()
+			w.change(func() { w.broken = true })
+			until(t, "another connection", func() bool { return opened() > before })
+			w.change(func() { w.broken = false })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, newFakeCluster(
+				logLine(time.Second, "epoch 1"), logLine(2*time.Second, "loss=5"), logLine(3*time.Second, "epoch 2"), logLine(4*time.Second, "x"),
+			))
+			kill := w.process(t, "a")
+			until(t, "progress", func() bool { return w.progress(t).Seq == 4e9 })
+			interrupt(t, w, kill)
+			w.process(t, "b")
+			w.change(func() {
+				w.log = append(w.log, logLine(5*time.Second, "loss=6"), logLine(6*time.Second, "epoch 3 loss=7"))
+			})
+			w.change(func() { w.ended = true })
+			until(t, "the end", w.shipped(t))
+			got := w.stored()
+			if diff := cmp.Diff([]string{"2000000001 block=5", "5000000001 block=6", "6000000001 block=7"}, got.Samples); diff != "" || got.End.Count != 3 {
+				t.Errorf("%d counted (-want +got):\n%s", got.End.Count, diff)
+			}
+		})
+	}
+}
+
+func TestABlockOfAPodThatIsGoneIsNamed(t *testing.T) {
+	w := newFixture(t, newFakeCluster(logLine(time.Second, "epoch 1"), logLine(2*time.Second, "loss=5")))
+	kill := w.process(t, "a")
+	until(t, "progress", func() bool { return w.progress(t).Seq == 2e9 })
+	kill()
+	w.change(func() { w.deleted = true })
+	w.process(t, "b")
+	until(t, "the end", w.shipped(t))
+	if got := w.stored(); got.End.Dropped != 1 || got.End.Reason != "the pod was gone before a block of its log was read to the end" {
+		t.Errorf("%+v", got.End)
 	}
 }
 

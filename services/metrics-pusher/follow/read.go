@@ -27,7 +27,7 @@ type logReader struct {
 	deps     Deps
 	header   event.Header
 	patterns *extract.Patterns
-	blocks   *extract.Blocks       // of lines of this connection: the end of the connection ends a block
+	blocks   *extract.Blocks       // the end of the log ends a block, a broken connection does not
 	series   extract.SeriesLimiter // series whose samples are shipped; another follower starts to count anew
 	limit    int64                 // bytes that are stored; 0 is no limit
 	tail     tailBuffer            // end of a log over the limit
@@ -64,8 +64,10 @@ func (f *follower) newLogReader(ctx context.Context, t *followedLog, p progress,
 	if err != nil {
 		return nil, err
 	}
+	blocks := patterns.Blocks()
+	blocks.RestoreClosed(p.Closed)
 	return &logReader{
-		deps: f.deps, header: h, patterns: patterns, blocks: patterns.Blocks(),
+		deps: f.deps, header: h, patterns: patterns, blocks: blocks,
 		series: extract.SeriesLimiter{Max: seriesOf(d, p.Role)}, limit: limit, tail: tailBuffer{maxBytes: extract.TailOf(limit, maxTail)},
 		version: version, committed: p, pending: p, savedAt: f.deps.Clock(),
 	}, nil
@@ -162,6 +164,7 @@ func (r *logReader) add(ctx context.Context, p rawLine, before int64) (int64, er
 	length := int64(p.length - (len(p.text) - len(text)))
 	l := lineOf(text, length, seq, at, p.open)
 	if seq <= r.pending.Seq { // it is shipped, or in the end of a log over its limit
+		_, _ = r.blocks.Append(nil, pieceOf(l)) // which had these samples too
 		if c := r.pending.Cut; len(c.Marks) > 0 && seq > c.Marks[0].After {
 			r.tail.add(l)
 		}
@@ -177,9 +180,14 @@ func (r *logReader) add(ctx context.Context, p rawLine, before int64) (int64, er
 	return seq, nil
 }
 
+// pieceOf returns a line in the form that is searched.
+func pieceOf(l event.Line) extract.Line {
+	return extract.Line{Text: l.Text, Cut: l.Truncated, Seq: l.Seq, Time: l.Time, From: l.Time}
+}
+
 // addLine ships a line and its samples. A line behind the stored beginning of the log goes to the tail instead.
 func (r *logReader) addLine(l event.Line) {
-	first, piece := len(r.samples), extract.Line{Text: l.Text, Cut: l.Truncated, Seq: l.Seq, Time: l.Time}
+	first, piece := len(r.samples), pieceOf(l)
 	samples, missed := r.blocks.Append(r.samples, piece)
 	r.addSamples(samples, missed, l)
 	samples, missed = r.patterns.Append(r.samples, piece)
@@ -258,7 +266,8 @@ func (r *logReader) flush(ctx context.Context) error {
 		}
 		r.lines, r.samples, r.size = nil, nil, 0 // the bus may keep the slices
 	}
-	r.dirty = r.dirty || r.committed.Seq != r.pending.Seq
+	r.dirty = r.dirty || len(evs) > 0 || r.committed.Seq != r.pending.Seq
+	r.pending.noteBlocks(r.blocks)
 	r.committed = r.pending
 	return nil
 }
