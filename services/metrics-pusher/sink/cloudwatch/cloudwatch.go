@@ -1,7 +1,8 @@
 // Package cloudwatch copies samples to Amazon CloudWatch, as custom metrics: for each series and second, how often each value came.
 //
-// CloudWatch has no IDs: samples that are passed twice, after a process was killed or consumers were rebalanced, count twice there. Its
-// statistics of extremes stay right, those of sums and counts do not.
+// CloudWatch has no IDs: samples that are passed twice, after a process was killed or consumers were rebalanced, count twice there, as do
+// those of a request whose answer was lost. Its statistics of extremes stay right, those of sums and counts do not. Samples that are passed
+// again since another request failed count once.
 package cloudwatch
 
 import (
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -78,7 +80,13 @@ type Sink struct {
 	settings Settings
 	client   *cloudwatch.Client
 	now      func() time.Time
+
+	mu  sync.Mutex
+	has map[sampleID]bool // samples that CloudWatch has, of calls that failed and are to be repeated
 }
+
+// maxHas is how many samples of failed calls are remembered, about 128 MiB.
+const maxHas = 1 << 20
 
 // New returns a Sink. It does not wait for CloudWatch.
 func New(ctx context.Context, s Settings, now func() time.Time) (*Sink, error) {
@@ -90,7 +98,7 @@ func New(ctx context.Context, s Settings, now func() time.Time) (*Sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to speak to CloudWatch: %w", err)
 	}
-	return &Sink{settings: s, now: now, client: cloudwatch.NewFromConfig(c, func(o *cloudwatch.Options) {
+	return &Sink{settings: s, now: now, has: make(map[sampleID]bool), client: cloudwatch.NewFromConfig(c, func(o *cloudwatch.Options) {
 		if s.Endpoint != "" {
 			o.BaseEndpoint = aws.String(s.Endpoint)
 		}
@@ -103,21 +111,52 @@ func (s *Sink) Samples(ctx context.Context, batches []event.Metrics) error {
 	if s.settings.Minutes {
 		step, resolution = 60, 60
 	}
-	all, refused := gather(batches, s.settings.Dimensions, step, s.now())
+	s.mu.Lock()
+	all, refused := gather(batches, s.has, s.settings.Dimensions, step, s.now())
+	s.mu.Unlock()
 	why := errors.New("it is no number, too large, older than two weeks or of the future")
 	rest, samples := data(all, resolution)
+	var taken []sampleID
 	for _, n := range pieces(rest) {
-		some, err := s.put(ctx, rest[:n], samples[:n])
+		some, err := s.put(ctx, rest[:n], samples[:n], &taken)
 		var no *permanentError
 		switch {
 		case errors.As(err, &no):
 			refused, why = refused+some, no
 		case err != nil:
+			s.remember(taken)
 			return err
 		}
 		rest, samples = rest[n:], samples[n:]
 	}
+	s.forget(batches)
 	return sink.Rejected(refused, why)
+}
+
+// remember adds samples that CloudWatch has, and that are passed again since others of their call failed.
+func (s *Sink) remember(taken []sampleID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.has)+len(taken) > maxHas { // of calls that another process repeats
+		clear(s.has)
+	}
+	for _, id := range taken {
+		s.has[id] = true
+	}
+}
+
+// forget drops the samples of batches, which are not passed again.
+func (s *Sink) forget(batches []event.Metrics) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.has) == 0 {
+		return
+	}
+	for i := range batches {
+		for _, id := range sampleIDs(&batches[i]) {
+			delete(s.has, id)
+		}
+	}
 }
 
 // permanentError means that CloudWatch will never take data.
@@ -126,20 +165,23 @@ type permanentError struct{ cause error }
 // Error implements error.
 func (e *permanentError) Error() string { return e.cause.Error() }
 
-// put sends data, and returns how many samples are refused, and why. CloudWatch refuses a whole request for one datum: put halves a refused
-// request to find the valid data.
-func (s *Sink) put(ctx context.Context, some []types.MetricDatum, samples []int) (refused int, err error) {
+// put sends data, adds their samples to taken, and returns how many samples are refused, and why. CloudWatch refuses a whole request for
+// one datum: put halves a refused request to find the valid data.
+func (s *Sink) put(ctx context.Context, some []types.MetricDatum, samples [][]sampleID, taken *[]sampleID) (refused int, err error) {
 	err = s.putOnce(ctx, some)
 	var no *permanentError
 	if !errors.As(err, &no) {
+		if err == nil {
+			*taken = append(*taken, slices.Concat(samples...)...)
+		}
 		return 0, err
 	}
 	if len(some) == 1 {
-		return samples[0], no
+		return len(samples[0]), no
 	}
 	half := len(some) / 2
 	for _, part := range [][2]int{{0, half}, {half, len(some)}} {
-		n, err := s.put(ctx, some[part[0]:part[1]], samples[part[0]:part[1]])
+		n, err := s.put(ctx, some[part[0]:part[1]], samples[part[0]:part[1]], taken)
 		if err != nil && !errors.As(err, &no) {
 			return 0, err
 		}

@@ -3,6 +3,7 @@ package cloudwatch_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -25,6 +26,7 @@ import (
 // fakeCloudWatch takes the requests that CloudWatch would take, in the protocol of the client: CBOR over HTTP.
 type fakeCloudWatch struct {
 	unavailable atomic.Bool
+	failing     atomic.Int64 // number of the request that fails, from 1; counted down
 
 	mu   sync.Mutex
 	data []datum
@@ -53,7 +55,7 @@ func (r *fakeCloudWatch) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Smithy-Protocol", "rpc-v2-cbor")
 	some, ok := read(body)
 	switch {
-	case r.unavailable.Load():
+	case r.unavailable.Load(), r.failing.Add(-1) == 0:
 		fail(w, http.StatusServiceUnavailable, "ServiceUnavailable", "later")
 	case !strings.HasSuffix(req.URL.Path, "/operation/PutMetricData") || !strings.Contains(req.Header.Get("Authorization"), "/eu-central-1/monitoring/"):
 		fail(w, http.StatusForbidden, "AccessDenied", req.URL.Path)
@@ -200,6 +202,50 @@ func TestRequestsAreNoLargerThanMayBe(t *testing.T) {
 	}
 	if total != 5000 || r.most > 1000 {
 		t.Errorf("%v samples are there, %d data in one request", total, r.most)
+	}
+}
+
+func TestSamplesCountOnceAlsoIfALaterRequestFails(t *testing.T) {
+	for name, tt := range map[string]struct {
+		failing int64
+		rejects bool
+	}{
+		"the first of three":                           {1, false},
+		"the second of three":                          {2, false},
+		"the third of three":                           {3, false},
+		"one of the halves of a request with bad data": {5, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, to := open(t, cloudwatch.Settings{}, time.Now())
+			b := sinktest.Metrics("r1", 0)
+			for i := range 2500 { // three requests
+				v := event.Sample{Seq: int64(i), Name: fmt.Sprint("m", i), Time: sinktest.Start().UnixNano()}
+				v.Set(float64(i))
+				b.Samples = append(b.Samples, v)
+			}
+			if tt.rejects {
+				b.Samples[1500].Name = "forbidden"
+			}
+			r.failing.Store(tt.failing)
+			if err := to.Samples(t.Context(), []event.Metrics{b}); err == nil || strings.Contains(err.Error(), "refused") {
+				t.Fatalf("Samples: %v, want an error for now", err)
+			}
+			other := sinktest.Metrics("r2", 7, "m7")
+			err := to.Samples(t.Context(), []event.Metrics{b, other})
+			if (err != nil) != tt.rejects || err != nil && !strings.Contains(err.Error(), "1 are refused") {
+				t.Errorf("Samples again: %v", err)
+			}
+			want := 2501
+			if tt.rejects {
+				want--
+			}
+			if len(r.data) != want {
+				t.Errorf("%d data, want %d", len(r.data), want)
+			}
+			if err := to.Samples(t.Context(), []event.Metrics{other}); err != nil || len(r.data) != want+1 {
+				t.Errorf("samples of a call that succeeded are remembered: %d data, %v", len(r.data), err)
+			}
+		})
 	}
 }
 

@@ -31,16 +31,34 @@ type datum struct {
 	dimensions [][2]string
 	unit       types.StandardUnit
 	at         int64 // s since 1970
-	values     map[float64]float64
+	values     map[float64][]sampleID
 }
 
-// gather returns the samples of batches that CloudWatch can take, by series and period, in the order of time, and the number of samples
-// that it cannot take: those that are no number, too large, too old, or too far in the future.
-func gather(batches []event.Metrics, names []string, step int64, now time.Time) (all []*datum, refused int) {
+// sampleID tells a sample from all others.
+type sampleID struct {
+	stream string
+	seq    int64
+	sub    int
+	name   string
+}
+
+// sampleIDs returns the IDs of all samples of a batch.
+func sampleIDs(b *event.Metrics) []sampleID {
+	stream, all := b.Stream.ID(b.Run, b.Attempt), make([]sampleID, len(b.Samples))
+	for i := range b.Samples {
+		v := &b.Samples[i]
+		all[i] = sampleID{stream, v.Seq, v.Sub, v.Name}
+	}
+	return all
+}
+
+// gather returns the samples of batches that CloudWatch can take and that are not in has, by series and period, in the order of time, and
+// the number of samples that it cannot take: those that are no number, too large, too old, or too far in the future.
+func gather(batches []event.Metrics, has map[sampleID]bool, names []string, step int64, now time.Time) (all []*datum, refused int) {
 	byKey := make(map[string]*datum)
 	for i := range batches {
 		b := &batches[i]
-		for j := range b.Samples {
+		for j, id := range sampleIDs(b) {
 			v := &b.Samples[j]
 			at := time.Unix(0, v.Time)
 			if x := v.Float(); math.IsNaN(x) || math.Abs(x) > math.Ldexp(1, 360) || at.Before(now.Add(-maxAge)) ||
@@ -48,15 +66,18 @@ func gather(batches []event.Metrics, names []string, step int64, now time.Time) 
 				refused++
 				continue
 			}
+			if has[id] {
+				continue
+			}
 			d := datum{name: ascii(v.Name, maxText), dimensions: dimensions(b, v, names), unit: unit(v.Unit), at: at.Unix() / step * step}
 			key := d.key()
 			existing := byKey[key]
 			if existing == nil {
-				d.values = make(map[float64]float64)
+				d.values = make(map[float64][]sampleID)
 				existing = &d
 				byKey[key], all = existing, append(all, existing)
 			}
-			existing.values[v.Float()]++
+			existing.values[v.Float()] = append(existing.values[v.Float()], id)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *datum) int { return cmp.Compare(a.at, b.at) })
@@ -131,8 +152,8 @@ func unit(text string) types.StandardUnit {
 	return cmp.Or(words[text], types.StandardUnitNone)
 }
 
-// data returns the data in CloudWatch's form, and for each the number of its samples.
-func data(all []*datum, resolution int32) (out []types.MetricDatum, samples []int) {
+// data returns the data in CloudWatch's form, and for each its samples.
+func data(all []*datum, resolution int32) (out []types.MetricDatum, samples [][]sampleID) {
 	for _, d := range all {
 		values := make([]float64, 0, len(d.values))
 		for v := range d.values {
@@ -140,18 +161,18 @@ func data(all []*datum, resolution int32) (out []types.MetricDatum, samples []in
 		}
 		slices.Sort(values)
 		for some := range slices.Chunk(values, maxValues) {
-			one, n := types.MetricDatum{
+			one, ids := types.MetricDatum{
 				MetricName: aws.String(d.name), Timestamp: aws.Time(time.Unix(d.at, 0).UTC()), Unit: d.unit,
 				StorageResolution: aws.Int32(resolution), Values: some,
-			}, 0.0
+			}, []sampleID(nil)
 			for _, v := range some {
-				one.Counts = append(one.Counts, d.values[v])
-				n += d.values[v]
+				one.Counts = append(one.Counts, float64(len(d.values[v])))
+				ids = append(ids, d.values[v]...)
 			}
 			for _, p := range d.dimensions {
 				one.Dimensions = append(one.Dimensions, types.Dimension{Name: aws.String(p[0]), Value: aws.String(p[1])})
 			}
-			out, samples = append(out, one), append(samples, int(n))
+			out, samples = append(out, one), append(samples, ids)
 		}
 	}
 	return out, samples
