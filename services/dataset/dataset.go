@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -127,6 +128,9 @@ type Cache struct {
 	store    Store
 	objects  Objects
 	log      *zap.Logger
+
+	mu      sync.Mutex
+	orphans map[string]bool // objects without a document, by key, as of the last sweep
 }
 
 // New returns the cache with these settings and deps.

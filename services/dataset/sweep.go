@@ -120,7 +120,9 @@ func (c *Cache) pinnedBySet(ctx context.Context, p store.Pin) (bool, error) {
 	return found && set.Ended.IsZero(), err
 }
 
-// deleteOrphans removes objects without a document, and documents without an object.
+// deleteOrphans removes objects without a document, and documents without an object. An
+// object without a document is removed in the second sweep that finds it so: the time of
+// an object may be that at which its upload began, and its document follows the object.
 func (c *Cache) deleteOrphans(ctx context.Context) error {
 	present, known := make(map[string]bool), make(map[string]Stored)
 	for d, err := range store.All[store.Object](ctx, c.store, store.KindObject, "") {
@@ -129,23 +131,40 @@ func (c *Cache) deleteOrphans(ctx context.Context) error {
 		}
 		known[d.Value.Key] = Stored{Object: d.Value, version: d.Version}
 	}
+	before, orphans := c.lastOrphans(), make(map[string]bool)
 	var errs []error
 	for it, err := range c.objects.Items(ctx) {
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
 		present[it.Key] = true
-		if _, ok := known[it.Key]; isOrphan(it, ok, time.Now()) {
+		if _, ok := known[it.Key]; !isOrphan(it, ok, time.Now()) {
+			continue
+		}
+		if orphans[it.Key] = true; before[it.Key] {
 			c.log.Info("object is nobody's", zap.String("key", it.Key), zap.Int64("size", it.Size))
 			errs = append(errs, c.objects.Delete(ctx, it.Key))
 		}
 	}
+	c.rememberOrphans(orphans)
 	for key, o := range known {
 		if !present[key] && !o.inUse(time.Now()) {
 			errs = append(errs, ignoreInUse(c.remove(ctx, o)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Cache) lastOrphans() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.orphans
+}
+
+func (c *Cache) rememberOrphans(keys map[string]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.orphans = keys
 }
 
 // MakeRoom evicts objects that no run needs, by the rules of victims, so that bytes are
