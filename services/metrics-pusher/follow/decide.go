@@ -127,8 +127,8 @@ func (c shipCount) end() *event.End {
 }
 
 // since returns the time from which the log is read: the beginning of the second of the last line, or of the first line of a block that has
-// not ended, so that the lines of that second get the same numbers again. For a log over its limit it is the time of the first mark, because only the reader that was interrupted had the end
-// of the log in memory.
+// not ended, so that the lines of that second get the same numbers again. For a log over its limit it is the time of the first mark:
+// only the reader that was interrupted had the end of the log in memory.
 func (p progress) since() time.Time {
 	from := p.Time
 	if len(p.Cut.Marks) > 0 {

@@ -2,8 +2,8 @@
 // FOLDER/RUN/ATTEMPT-ROLE-INDEX-STREAM-ID.jsonl.
 //
 // A file has each sample once, in the order in which the samples came, even if samples come twice or a process is killed in between: new
-// samples are appended after the last whole line. A Parquet file cannot be appended to: it is made from the file of lines when the source has ended,
-// and replaces it.
+// samples are appended after the last whole line. A Parquet file cannot be appended to: it is made from the file of lines when the source
+// has ended, and replaces it.
 package folder
 
 import (
