@@ -150,8 +150,7 @@ func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Ti
 			return
 		}
 		for ; i < len(lines); i++ {
-			stamp, _, _ := strings.Cut(lines[i], " ")
-			if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil && at.Before(since) {
+			if isBefore(lines[i], since) {
 				continue
 			}
 			if _, err := io.WriteString(w, lines[i]); err != nil {
@@ -169,6 +168,13 @@ func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Ti
 		case <-changed:
 		}
 	}
+}
+
+// isBefore reports whether a line of the log was written before a time.
+func isBefore(line string, since time.Time) bool {
+	stamp, _, _ := strings.Cut(line, " ")
+	at, err := time.Parse(time.RFC3339Nano, stamp)
+	return err == nil && at.Before(since)
 }
 
 // fakeBus records published events.

@@ -185,15 +185,20 @@ func TestSamplesThatComeOutOfOrderAreInTheFileOnceWhereverItsWriterWasKilled(t *
 			if n := len(points(t, dir)); err != nil || n != 10 {
 				t.Fatalf("%d samples, %v, want 10:\n%s", n, err, whole)
 			}
-			for cut := 0; cut <= len(whole); cut += 11 {
-				err := os.WriteFile(path, whole[:cut], 0o600)
-				err = errors.Join(err, open(t, dir, format).Samples(t.Context(), batches))
-				got, unread := os.ReadFile(path)
-				if err := errors.Join(err, unread); err != nil || string(got) != string(whole) {
-					t.Fatalf("cut at %d: %v\n%s\nwant\n%s", cut, err, got, whole)
-				}
-			}
+			checkCuts(t, path, whole, func() error { return open(t, dir, format).Samples(t.Context(), batches) })
 		})
+	}
+}
+
+// checkCuts cuts a file at many places, and checks that write makes it whole.
+func checkCuts(t *testing.T, path string, whole []byte, write func() error) {
+	t.Helper()
+	for cut := 0; cut <= len(whole); cut += 11 {
+		err := errors.Join(os.WriteFile(path, whole[:cut], 0o600), write())
+		got, unread := os.ReadFile(path)
+		if err := errors.Join(err, unread); err != nil || string(got) != string(whole) {
+			t.Fatalf("cut at %d: %v\n%s\nwant\n%s", cut, err, got, whole)
+		}
 	}
 }
 
