@@ -149,14 +149,10 @@ func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Ti
 			_ = w.CloseWithError(io.ErrUnexpectedEOF)
 			return
 		}
-		for ; i < len(lines); i++ {
-			if isBefore(lines[i], since) {
-				continue
-			}
-			if _, err := io.WriteString(w, lines[i]); err != nil {
-				return
-			}
+		if writeSince(w, lines[i:], since) != nil {
+			return
 		}
+		i = len(lines)
 		if ended {
 			_ = w.Close()
 			return
@@ -168,6 +164,19 @@ func (s *fakeCluster) write(ctx context.Context, w *io.PipeWriter, since time.Ti
 		case <-changed:
 		}
 	}
+}
+
+// writeSince writes the lines since a time.
+func writeSince(w io.Writer, lines []string, since time.Time) error {
+	for _, line := range lines {
+		if isBefore(line, since) {
+			continue
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isBefore reports whether a line of the log was written before a time.
