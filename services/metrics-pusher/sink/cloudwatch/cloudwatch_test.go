@@ -205,47 +205,55 @@ func TestRequestsAreNoLargerThanMayBe(t *testing.T) {
 	}
 }
 
+// threeRequests are samples that three requests take.
+func threeRequests() event.Metrics {
+	b := sinktest.Metrics("r1", 0)
+	for i := range 2500 {
+		v := event.Sample{Seq: int64(i), Name: fmt.Sprint("m", i), Time: sinktest.Start().UnixNano()}
+		v.Set(float64(i))
+		b.Samples = append(b.Samples, v)
+	}
+	return b
+}
+
 func TestSamplesCountOnceAlsoIfALaterRequestFails(t *testing.T) {
-	for name, tt := range map[string]struct {
-		failing int64
-		rejects bool
-	}{
-		"the first of three":                           {1, false},
-		"the second of three":                          {2, false},
-		"the third of three":                           {3, false},
-		"one of the halves of a request with bad data": {5, true},
+	for name, tt := range map[string]retried{
+		"the first of three":                           {1, false, 2501},
+		"the second of three":                          {2, false, 2501},
+		"the third of three":                           {3, false, 2501},
+		"one of the halves of a request with bad data": {5, true, 2500},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r, to := open(t, cloudwatch.Settings{}, time.Now())
-			b := sinktest.Metrics("r1", 0)
-			for i := range 2500 { // three requests
-				v := event.Sample{Seq: int64(i), Name: fmt.Sprint("m", i), Time: sinktest.Start().UnixNano()}
-				v.Set(float64(i))
-				b.Samples = append(b.Samples, v)
-			}
-			if tt.rejects {
-				b.Samples[1500].Name = "forbidden"
-			}
-			r.failing.Store(tt.failing)
-			if err := to.Samples(t.Context(), []event.Metrics{b}); err == nil || strings.Contains(err.Error(), "refused") {
-				t.Fatalf("Samples: %v, want an error for now", err)
-			}
-			other := sinktest.Metrics("r2", 7, "m7")
-			err := to.Samples(t.Context(), []event.Metrics{b, other})
-			if (err != nil) != tt.rejects || err != nil && !strings.Contains(err.Error(), "1 are refused") {
-				t.Errorf("Samples again: %v", err)
-			}
-			want := 2501
-			if tt.rejects {
-				want--
-			}
-			if len(r.data) != want {
-				t.Errorf("%d data, want %d", len(r.data), want)
-			}
-			if err := to.Samples(t.Context(), []event.Metrics{other}); err != nil || len(r.data) != want+1 {
-				t.Errorf("samples of a call that succeeded are remembered: %d data, %v", len(r.data), err)
-			}
-		})
+		t.Run(name, tt.check)
+	}
+}
+
+// retried is a call of which a request fails, and which comes again.
+type retried struct {
+	failing int64 // number of the request
+	rejects bool  // one of the samples is bad
+	data    int   // that are there after the second call, which has one sample more
+}
+
+func (tt retried) check(t *testing.T) {
+	r, to := open(t, cloudwatch.Settings{}, time.Now())
+	b := threeRequests()
+	if tt.rejects {
+		b.Samples[1500].Name = "forbidden"
+	}
+	r.failing.Store(tt.failing)
+	if err := to.Samples(t.Context(), []event.Metrics{b}); err == nil || strings.Contains(err.Error(), "refused") {
+		t.Fatalf("Samples: %v, want an error for now", err)
+	}
+	other := sinktest.Metrics("r2", 7, "m7")
+	err := to.Samples(t.Context(), []event.Metrics{b, other})
+	if (err != nil) != tt.rejects || err != nil && !strings.Contains(err.Error(), "1 are refused") {
+		t.Errorf("Samples again: %v", err)
+	}
+	if len(r.data) != tt.data {
+		t.Errorf("%d data, want %d", len(r.data), tt.data)
+	}
+	if err := to.Samples(t.Context(), []event.Metrics{other}); err != nil || len(r.data) != tt.data+1 {
+		t.Errorf("samples of a call that succeeded are remembered: %d data, %v", len(r.data), err)
 	}
 }
 
