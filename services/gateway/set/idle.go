@@ -13,15 +13,14 @@ func (p pass) advance(ctx context.Context, id string) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !found || s.Fence > p.lease.Fence || !s.isIdle() {
-		return p.reconcile(ctx, id)
+	if found && s.Fence <= p.lease.Fence && s.isIdle() {
+		ended := p.endedRuns(ctx, s)
+		if len(ended) == 0 {
+			return false, nil
+		}
+		p.all, p.noted = false, ended
 	}
-	ended := p.endedRuns(ctx, s)
-	if len(ended) == 0 {
-		return false, nil
-	}
-	p.all, p.noted = false, ended
-	return p.reconcile(ctx, id)
+	return p.reconcile(ctx, id, s, found)
 }
 
 // endedRuns returns the active runs of a set that have ended or cannot be read, as far as the pass reads them.

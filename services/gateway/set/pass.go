@@ -25,13 +25,9 @@ type pass struct {
 	noted map[string]bool // runs to read in any case
 }
 
-// reconcile brings one set forward, and reports whether it has more to do at once. What it
-// has found out before an error is written all the same.
-func (p pass) reconcile(ctx context.Context, id string) (more bool, err error) {
-	s, found, err := p.docs.load(ctx, id)
-	if err != nil {
-		return false, err
-	}
+// reconcile brings one set forward, as it was found in the store, and reports whether it has
+// more to do at once. What it has found out before an error is written all the same.
+func (p pass) reconcile(ctx context.Context, id string, s Set, found bool) (more bool, err error) {
 	if !found || s.State == StateFinished {
 		if err := p.notify(ctx, s); err != nil {
 			return false, err
