@@ -18,8 +18,7 @@ import (
 const forgetEvery = 24 * time.Hour
 
 // forget deletes the incidents that nobody looks at any more, with their groups and acknowledgements, and then the states of rules that are
-// gone, once a day. A group is deleted after
-// its members, so that a kill leaves nothing that is not found again.
+// gone, once a day. A group is deleted after its members, so that a kill leaves nothing that is not found again.
 func (t *ticker) forget(ctx context.Context) error {
 	if t.now().Before(t.forgot.Add(forgetEvery)) {
 		return nil
