@@ -44,3 +44,18 @@ func TestAFullDiskRefusesNewRunsAndKnowsThoseItHas(t *testing.T) {
 	}
 	h.checkConsistent(t)
 }
+
+func TestAFullDiskRefusesARunThatWasWithdrawnAlsoOnceItsSetIsResumed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(storetest.NewMemory())
+	in := submit.New(submit.Settings{}, submit.Deps{
+		Store: h.store, Bus: h.bus, IDs: h.ids, StorageFull: func() string { return "full" }, Now: func() time.Time { return h.clock }, Log: zap.NewNop(),
+	})
+	if _, err := in.Withdraw(t.Context(), runID, "7", 0); err != nil {
+		t.Fatal(err)
+	}
+	var full *submit.StorageFullError
+	if acc, err := in.Submit(t.Context(), cellRequest(1)); !errors.As(err, &full) {
+		t.Errorf("run %q, %v, want a StorageFullError", acc.Run, err)
+	}
+}
