@@ -367,6 +367,8 @@ func (f purge) month(now time.Time) (time.Time, error) {
 	return before, nil
 }
 
+// forgetBefore forgets what was submitted before a time. With --yes it marks that time also where nothing is left to remove: an earlier version
+// removed runs without a mark.
 func (o *adminClient) forgetBefore(ctx context.Context, s *elastic.Store, before time.Time, f purge) error {
 	past, err := s.Expired(ctx, before)
 	if err != nil {
@@ -384,7 +386,7 @@ func (o *adminClient) forgetBefore(ctx context.Context, s *elastic.Store, before
 	if !f.yes {
 		return errors.New("nothing was removed: give --yes to remove this for ever")
 	}
-	if _, err := s.DeleteExpired(ctx, before); err != nil {
+	if _, err := s.DeleteExpired(ctx, before); err != nil || nothing {
 		return err
 	}
 	_, err = fmt.Fprintln(o.out, "done")
