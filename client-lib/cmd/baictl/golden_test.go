@@ -643,6 +643,11 @@ func addRun(s *baiv1.Set, n int32) {
 	}
 }
 
+// showsNewSet reports whether a test shows a set as it is after its submission: how far its runs are by then is not known.
+func showsNewSet(name string) bool {
+	return strings.HasPrefix(name, "submit-set-") && name != "submit-set-wait" || strings.HasPrefix(name, "notify-")
+}
+
 // submitTime is when a run was submitted whose age is shown in minutes.
 func submitTime(name string) time.Time {
 	if strings.HasPrefix(name, "list-table") || strings.HasPrefix(name, "list-wide") || name == "sets-table" || name == "sets-wide" || name == "set-list-all" {
@@ -664,7 +669,7 @@ func TestOutputInAPipe(t *testing.T) {
 			t.Parallel()
 			p := newFixture(t, submitTime(name))
 			addGridFor(p, name)
-			if !strings.HasPrefix(name, "submit-set-") || name == "submit-set-wait" { // the set is shown as it is after the submission
+			if !showsNewSet(name) {
 				finishSubmitted(p)
 			}
 			cmd := command(t, p.Addr(), strings.Fields(line)...)
