@@ -1,9 +1,11 @@
 package transpile_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,6 +15,7 @@ import (
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/services/internal/cluster"
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
 )
 
@@ -82,6 +85,36 @@ func TestAnEntrypointThatIsKnownIsRunAsACommandIs(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAnImageWithAKnownEntrypointHasTheSeriesAndTheTimeOfACommand(t *testing.T) {
+	t.Parallel()
+	type share struct {
+		Series int
+		Drain  time.Duration
+		Pod    int64 // seconds that the pod has to end
+	}
+	all, half := share{0, time.Hour - 15*time.Second, 3600}, share{7500, 5*time.Minute - 15*time.Second, 300}
+	for name, tt := range map[string]struct {
+		more   string
+		images []cluster.Image
+		want   share
+	}{
+		"a command":             {more: "[ml]\nbenchmark_code = \"true\"\n", want: all},
+		"a known entrypoint":    {images: []cluster.Image{registryAnswer()}, want: all},
+		"an unknown entrypoint": {want: half},
+	} {
+		text := entrypointDescriptor + tt.more
+		in := transpile.Input{Run: event.Fetched{Header: event.Header{Run: runID, Attempt: 1}, Descriptor: text}, Descriptor: parseDescriptor(t, text), Images: tt.images}
+		var collect pod.Collect
+		if err := json.Unmarshal(secrets(t, in, settings).Data[pod.CollectFile], &collect); err != nil {
+			t.Fatal(err)
+		}
+		got := share{collect.Series, collect.Drain, *podOf(t, objects(t, in, settings)).TerminationGracePeriodSeconds}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -209,11 +209,11 @@ func (b builder) filledSecret(token string) (*corev1.Secret, error) {
 }
 
 // maxSeries returns the maximum number of series of the collector of a pod, or zero if
-// it is the maximum of the run. If the output is read from outside the pod, the
-// follower has the other half.
+// it is the maximum of the run. If the output is read from outside the pod, since the
+// platform's entrypoint does not run the benchmark, the follower has the other half.
 func (b builder) maxSeries() int {
 	n := pod.SeriesLimit(b.role.EndsRun && !b.role.Indexed, b.role.OtherPods)
-	if len(b.role.Command) == 0 {
+	if !b.hasEntrypoint() {
 		n /= 2
 	}
 	if n == pod.MaxSeries {

@@ -118,10 +118,11 @@ func (b builder) benchmarkGrace() time.Duration {
 // hasEntrypoint reports whether the platform's entrypoint runs the benchmark.
 func (b builder) hasEntrypoint() bool { return len(b.role.Command) > 0 || b.role.Image.Digest != "" }
 
-// podGrace returns the grace period of a pod with its collector. Without a command,
-// Kubernetes has to end the benchmark, and it has only one grace period for the pod.
+// podGrace returns the grace period of a pod with its collector. Where the platform's
+// entrypoint does not run the benchmark, Kubernetes has to end it, and Kubernetes has only
+// one grace period for the pod.
 func (b builder) podGrace() time.Duration {
-	if len(b.role.Command) == 0 {
+	if !b.hasEntrypoint() {
 		return b.benchmarkGrace()
 	}
 	return max(b.benchmarkGrace(), b.settings.shippingGrace()+b.role.AlwaysTime())
