@@ -232,29 +232,32 @@ func mountPaths(mounts []corev1.VolumeMount) []string {
 }
 
 // artifacts returns the artifacts for the program in the benchmark's container, as
-// JSON. It is empty if there are none, or no gateway to store them.
+// JSON in a text whose dollars Kubernetes keeps. It is empty if there are none, or no gateway
+// to store them.
 func (b builder) artifacts() string {
 	if len(b.role.Artifacts) == 0 || b.settings.Gateway == "" {
 		return ""
 	}
-	text, err := json.Marshal(b.role.Artifacts)
-	if err != nil {
-		return ""
-	}
-	return string(text)
+	return escapedJSON(b.role.Artifacts)
 }
 
-// parsers returns the parsers for the program in the benchmark's container, as JSON. It is
-// empty if there are none.
+// parsers returns the parsers for the program in the benchmark's container, as JSON in a text
+// whose dollars Kubernetes keeps. It is empty if there are none.
 func (b builder) parsers() string {
 	if len(b.role.Parsers) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(b.role.Parsers)
+	return escapedJSON(b.role.Parsers)
+}
+
+// escapedJSON returns v as JSON in the text of a variable, in which Kubernetes would expand
+// $(NAME) and turn $$ into $.
+func escapedJSON(v any) string {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return ""
 	}
-	return strings.Join(escapeDollars([]string{string(text)}), "")
+	return escapeDollars([]string{string(text)})[0]
 }
 
 func (b builder) maxLog() int64 {

@@ -187,7 +187,7 @@ func (b builder) collectorContainer() corev1.Container {
 // waitContainer returns the container that waits until another role is ready.
 func (b builder) waitContainer() corev1.Container {
 	c := b.platformContainer(cluster.ContainerWait, pod.PathIn("", pod.ShipBinary), "await")
-	c.Args, c.VolumeMounts = b.role.AwaitArgs, b.withHosts(c.VolumeMounts)
+	c.Args, c.VolumeMounts = escapeDollars(b.role.AwaitArgs), b.withHosts(c.VolumeMounts)
 	return c
 }
 

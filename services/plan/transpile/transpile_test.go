@@ -367,6 +367,34 @@ func sharesOf(t *testing.T, in transpile.Input) (shares []int) {
 	return shares
 }
 
+func TestKubernetesChangesNoDollarsInTextsForThePlatformsPrograms(t *testing.T) {
+	s := settings
+	s.Gateway = "http://gateway:8080"
+	in := replaceInDescriptor(t, input(t, examples+"/inference.toml"), `path = "/ping"`, `path = "/$$ping/$(BAI_RUN)"`)
+	text := in.Run.Descriptor + "\n[[output.artifacts]]\npath = \"/out/$$1/$(BAI_RUN)\"\n"
+	in.Run.Descriptor, in.Descriptor = text, parseDescriptor(t, text)
+	spec := podOf(t, objects(t, in, s))
+	expanded := func(text string) string {
+		return cluster.Expand(text, func(string) (string, bool) { return "expanded", true })
+	}
+	var artifacts []pod.Artifact
+	for _, e := range spec.Containers[0].Env {
+		if e.Name != pod.EnvArtifacts {
+			continue
+		}
+		if err := json.Unmarshal([]byte(expanded(e.Value)), &artifacts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(artifacts) != 1 || artifacts[0].Path != "/out/$$1/$(BAI_RUN)" {
+		t.Errorf("artifacts %+v", artifacts)
+	}
+	wait := containerOf(spec.InitContainers, cluster.ContainerWait)
+	if got := expanded(wait.Args[len(wait.Args)-1]); !strings.HasSuffix(got, ":8080/$$ping/$(BAI_RUN)") {
+		t.Errorf("the client waits for %s", got)
+	}
+}
+
 func TestWhatAUserWritesIntoLabels(t *testing.T) {
 	in := input(t, examples+"/minimal.toml")
 	in.Run.Owner = "Ünal Müller <unal@example.org> of the team with the very long name in the house"
