@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -34,6 +35,9 @@ func (s Settings) Validate() error {
 	var errs []error
 	if _, err := parse(s.URL); err != nil {
 		errs = append(errs, fmt.Errorf("objects.url: %w", err))
+	}
+	if u, err := url.Parse(s.PodURL); s.PodURL != "" && (err != nil || !slices.Contains([]string{"file", "http", "https"}, u.Scheme)) {
+		errs = append(errs, fmt.Errorf("objects.pod_url: %q is no URL that pods read: use file, http or https", s.PodURL))
 	}
 	if s.Reserve < 0 {
 		errs = append(errs, errors.New("objects.reserve: must not be negative"))

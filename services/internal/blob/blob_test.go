@@ -244,6 +244,7 @@ func TestSettings(t *testing.T) {
 		"no bucket":          {blob.Settings{URL: "s3:///x"}, `objects.url: "s3:///x" does not name a bucket and nothing else: s3://bucket/prefix does`},
 		"a way out":          {blob.Settings{URL: "s3://x/a/.."}, `objects.url: "s3://x/a/.." has a prefix that not every bucket keeps as it is: s3://bucket/prefix`},
 		"a secret in a URL":  {blob.Settings{URL: "s3://u:p@x"}, `objects.url: "s3://u:xxxxx@x" does not name a bucket and nothing else: s3://bucket/prefix does`},
+		"a bucket for pods":  {blob.Settings{URL: "file:///data", PodURL: "s3://x"}, `objects.pod_url: "s3://x" is no URL that pods read: use file, http or https`},
 		"all faults at once": {blob.Settings{URL: "x", Reserve: -1}, "objects.url: \"x\" is not a URL: file:///folder is one\nobjects.reserve: must not be negative"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +57,7 @@ type Settings struct {
 	Image       string                `toml:"image"`        // image with bai-pod; empty means bai-pod:latest
 	Brokers     []string              `toml:"brokers"`      // addresses of the Kafka brokers for pods
 	Access      pod.Access            `toml:"-"`            // to the brokers; it is written into Secrets only
-	ObjectStore string                `toml:"object_store"` // URL of the object store for pods
+	ObjectStore string                `toml:"object_store"` // URL of the object store for pods (file, http, https); {run} is the run
 	Zones       map[string]string     `toml:"zones"`        // ID of a zone → its name
 	Instances   descriptors.Instances `toml:"instances"`    // more instance types, one per line: name and GPUs, as "z9.huge 3"
 	Deadline    time.Duration         `toml:"deadline"`     // deadline of runs without one; zero means none
@@ -70,7 +72,7 @@ type Settings struct {
 	Owner         bool          `toml:"-"`         // the first object is a ConfigMap that can own all others
 	MaxLog        int64         `toml:"max_log"`   // stored bytes of output of a run without a limit; zero means no limit
 	Reserve       int64         `toml:"-"`         // bytes of a pod's disk that its output leaves free; zero means none
-	Gateway       string        `toml:"gateway"`   // URL of the gateway for pods; empty means that no artifacts are stored
+	Gateway       string        `toml:"gateway"`   // URL of the gateway for pods (http, https); empty means that no artifacts are stored
 
 	// exclusive: no other run on the nodes; spread: elsewhere if possible; pack: beside others if possible; anywhere; empty means spread
 	Placement  string   `toml:"placement"`
@@ -133,7 +135,8 @@ func (s Settings) Validate(name string) error {
 	if err := descriptors.Allowlists(s.Allow).Check(); err != nil {
 		errs = append(errs, fmt.Errorf("%s.allow: %w", name, err))
 	}
-	errs = append(errs, s.checkRights(name), inject.CheckKinds(name, s.Manifests), placement.Check(name, s.NodeSelector, s.Tolerations))
+	errs = append(errs, s.checkAddresses(name), s.checkRights(name), inject.CheckKinds(name, s.Manifests))
+	errs = append(errs, placement.Check(name, s.NodeSelector, s.Tolerations))
 	for i, p := range s.Placements {
 		if !slices.Contains(placement.All(), p) {
 			errs = append(errs, fmt.Errorf("%s.placements[%d]: %q: use %s", name, i, p, strings.Join(placement.All(), ", ")))
@@ -156,6 +159,25 @@ func (s Settings) Validate(name string) error {
 	} {
 		if !slices.Contains(choice.of, choice.value) {
 			errs = append(errs, fmt.Errorf("%s.%s: %q: use %s", name, choice.key, choice.value, strings.Join(choice.of[1:], ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkAddresses names the addresses that no program of a pod could read.
+func (s Settings) checkAddresses(name string) error {
+	var errs []error
+	for _, a := range []struct{ key, value, schemes, example string }{
+		{"object_store", s.ObjectStore, "file, http or https", "https://bai.example/v1/runs/{run}"},
+		{"gateway", s.Gateway, "http or https", "https://bai.example"},
+	} {
+		u, err := url.Parse(a.value)
+		switch {
+		case a.value == "":
+		case err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"):
+		case err == nil && u.Host == "" && u.Scheme == "file" && path.IsAbs(u.Path) && a.key == "object_store":
+		default:
+			errs = append(errs, fmt.Errorf("%s.%s: %q is no URL that pods read: use %s, as %s", name, a.key, a.value, a.schemes, a.example))
 		}
 	}
 	return errors.Join(errs...)

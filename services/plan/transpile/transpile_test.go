@@ -35,7 +35,7 @@ var settings = transpile.Settings{
 	Scope:       "benchmarks",
 	Image:       "example.org/bai-pod:1",
 	Brokers:     []string{"kafka:9092"},
-	ObjectStore: "s3://data",
+	ObjectStore: "http://gateway:8080/v1/runs/{run}",
 	Zones:       map[string]string{"use1-az1": "us-east-1a"},
 }
 
@@ -438,6 +438,25 @@ func TestSettings(t *testing.T) {
 	for _, want := range []string{"executor.pods.deadline: must not be negative", "executor.pods.max_log: must not be negative", "executor.pods.instances: ", "executor.pods.unpack: max_files"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+}
+
+func TestSettingsHaveAddressesThatPodsCanRead(t *testing.T) {
+	for name, tt := range map[string]struct{ objects, gateway, want string }{
+		"none":                       {},
+		"by way of the gateway":      {objects: "https://bai.example/v1/runs/{run}", gateway: "https://bai.example"},
+		"a folder, and an address":   {objects: "file:///srv/objects", gateway: "http://10.0.0.1:7070/bai"},
+		"a bucket":                   {objects: "s3://bai/objects", want: `engines.gpu.pods.object_store: "s3://bai/objects" is no URL that pods read: use file, http or https, as https://bai.example/v1/runs/{run}`},
+		"a path":                     {objects: "/srv/objects", want: "engines.gpu.pods.object_store: "},
+		"a relative folder":          {objects: "file://srv/objects", want: "engines.gpu.pods.object_store: "},
+		"an address without a host":  {objects: "https:///objects", want: "engines.gpu.pods.object_store: "},
+		"a gateway without a scheme": {gateway: "bai.example:7070", want: `engines.gpu.pods.gateway: "bai.example:7070" is no URL that pods read: use http or https, as https://bai.example`},
+		"a gateway in a folder":      {gateway: "file:///srv", want: "engines.gpu.pods.gateway: "},
+	} {
+		err := transpile.Settings{ObjectStore: tt.objects, Gateway: tt.gateway}.Validate("engines.gpu.pods")
+		if (err == nil) != (tt.want == "") || err != nil && !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
 }
