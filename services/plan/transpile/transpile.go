@@ -84,7 +84,8 @@ type Settings struct {
 	PullPolicy    string   `toml:"pull_policy"`
 	PullSecrets   []string `toml:"pull_secrets"`   // pull secrets, besides that of the descriptor
 	PriorityClass string   `toml:"priority_class"` // priority class of the pods of runs that name none; empty means none
-	Scheduler     string   `toml:"scheduler"`      // scheduler of all pods; empty means the cluster's own; volcano also gets the gangs
+	// scheduler of all pods; empty means the cluster's own; volcano also gets the gangs: deploy/kubernetes/volcano has the rights for that
+	Scheduler string `toml:"scheduler"`
 	// queue of runs that name none: of volcano if that is the scheduler, otherwise of Kueue; empty means none
 	Queue string `toml:"queue"`
 

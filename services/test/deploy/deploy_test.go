@@ -78,7 +78,7 @@ func settings(t *testing.T, path string) map[string]any {
 // A component's settings file has the name of the base's file that it replaces, or both
 // would be read; and every file is in its kustomization.
 func TestEveryFileOfSettingsIsMounted(t *testing.T) {
-	for _, dir := range []string{"base/config", "elasticsearch", "s3", "fetch-jobs", "mpi-operator", "pull-secrets", "networks", "manifests"} {
+	for _, dir := range []string{"base/config", "elasticsearch", "s3", "fetch-jobs", "mpi-operator", "pull-secrets", "networks", "manifests", "volcano"} {
 		dir = base + "/../" + dir
 		files, err := filepath.Glob(dir + "/*.toml")
 		if err != nil || len(files) == 0 {

@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	kinds "github.com/benchmark-ai/bai/descriptors/manifest"
+	"github.com/benchmark-ai/bai/descriptors/parser"
+	"github.com/benchmark-ai/bai/services/gateway/preflight"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/plan/inject"
 	"github.com/benchmark-ai/bai/services/plan/transpile"
@@ -91,4 +93,44 @@ func grantedBy(t *testing.T, file string) map[string]map[string]bool {
 		}
 	}
 	return granted
+}
+
+// The executor makes a PodGroup of each run for volcano: the component gives it the rights that
+// preflight asks for, and settings with which it finds the group again.
+func TestTheRightsForVolcanoAreThoseThatPreflightAsksFor(t *testing.T) {
+	var component struct {
+		Executor struct {
+			Pods transpile.Settings `toml:"pods"`
+		} `toml:"executor"`
+		Kubernetes kube.Settings `toml:"kubernetes"`
+	}
+	if _, err := toml.DecodeFile(base+"/../volcano/volcano.toml", &component); err != nil {
+		t.Fatal(err)
+	}
+	const text = "spec_version = \"1.0\"\n[info]\ndescription = \"x\"\n[hardware]\ncpus = 1\n[env]\ndocker_image = \"x:1\"\n"
+	d, faults := parser.Parse("d.toml", []byte(text))
+	if d == nil {
+		t.Fatal(faults)
+	}
+	w, err := transpile.Preview(d, []byte(text), false, component.Executor.Pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const group = "scheduling.volcano.sh"
+	var verbs []string
+	for _, p := range preflight.NewInquiry(preflight.Requirements{Objects: w.Objects}, preflight.Settings{Executor: "executor", Watcher: "watcher"}).Permissions {
+		if p.Group == group {
+			verbs = append(verbs, p.Account+" "+p.Verb+" "+p.Resource)
+		}
+	}
+	if diff := cmp.Diff([]string{"executor create podgroups", "executor delete podgroups", "executor list podgroups"}, verbs); diff != "" {
+		t.Errorf("what preflight asks for (-want +got):\n%s", diff)
+	}
+	want := map[string]map[string]bool{"executor-volcano: create delete list": {group + "/podgroups": true}}
+	if diff := cmp.Diff(want, grantedBy(t, base+"/../volcano/rbac.yaml")); diff != "" {
+		t.Errorf("what the role grants (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"podgroups.v1beta1." + group}, component.Kubernetes.Kinds); diff != "" {
+		t.Errorf("kinds that are found again (-want +got):\n%s", diff)
+	}
 }

@@ -28,7 +28,7 @@ func TestTheBaseIsWhatTheAPIServerAccepts(t *testing.T) {
 	})
 	testCluster.Run(t, "apply", "-f", base+"/namespaces.yaml")
 	folders := map[string]string{"base": base, "production": overlay(t, base+"/../production", base+"/../fetch-jobs")}
-	for _, c := range []string{"fetch-jobs", "s3", "elasticsearch", "mpi-operator", "networks", "manifests"} {
+	for _, c := range []string{"fetch-jobs", "s3", "elasticsearch", "mpi-operator", "networks", "manifests", "volcano"} {
 		folders[c] = overlay(t, base, base+"/../"+c)
 	}
 	var all sync.WaitGroup

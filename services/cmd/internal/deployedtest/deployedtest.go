@@ -21,6 +21,7 @@ func WantLoaded(t *testing.T, empty func() config.Validator) {
 		"with Jobs that fetch":       {"fetch-jobs"},
 		"with Kubeflow's operator":   {"mpi-operator"},
 		"with objects of operators":  {"manifests"},
+		"with volcano":               {"volcano"},
 		"with all that can be added": {"elasticsearch", "s3", "fetch-jobs", "mpi-operator"},
 	} {
 		if err := config.Load(Folder(t, components...), empty()); err != nil {
