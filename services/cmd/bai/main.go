@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	_ "golang.org/x/crypto/x509roots/fallback" // the authorities of the web, for a machine without certificates: a small image has none
 
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/adminverb"
 	"github.com/benchmark-ai/bai/services/cmd/bai/internal/datadir"
