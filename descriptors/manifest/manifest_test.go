@@ -249,6 +249,50 @@ func TestAWorkflowMakesNoObjectsBesideItsPods(t *testing.T) {
 	}
 }
 
+func TestAWorkflowNamesNoObjectByAParameter(t *testing.T) {
+	const head = "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: a}\n"
+	const parameter = `"{{workflow.parameters.x}}"`
+	for name, text := range map[string]string{
+		"a Secret of a variable":         "spec: {templates: [{name: main, container: {env: [{name: A, valueFrom: {secretKeyRef: {name: %, key: k}}}]}}]}",
+		"a Secret of all variables":      "spec: {templates: [{name: main, container: {envFrom: [{secretRef: {name: %}}]}}]}",
+		"a Secret of a volume":           "spec: {volumes: [{name: a, secret: {secretName: %}}]}",
+		"a Secret of a volume of many":   "spec: {volumes: [{name: a, projected: {sources: [{secret: {name: %}}]}}]}",
+		"a Secret of an artifact":        "spec: {templates: [{name: main, inputs: {artifacts: [{name: a, s3: {accessKeySecret: {name: %, key: k}}}]}}]}",
+		"a Secret of images":             "spec: {imagePullSecrets: [{name: %}]}",
+		"a ConfigMap of a variable":      "spec: {templates: [{name: main, container: {env: [{name: A, valueFrom: {configMapKeyRef: {name: %, key: k}}}]}}]}",
+		"a ConfigMap of a volume":        "spec: {volumes: [{name: a, configMap: {name: %}}]}",
+		"a ConfigMap of a parameter":     "spec: {arguments: {parameters: [{name: a, valueFrom: {configMapKeyRef: {name: %, key: k}}}]}}",
+		"a ConfigMap of artifacts":       "spec: {artifactRepositoryRef: {configMap: %}}",
+		"a claim":                        "spec: {volumes: [{name: a, persistentVolumeClaim: {claimName: %}}]}",
+		"a claim with the data of a new": "spec: {volumeClaimTemplates: [{metadata: {name: d}, spec: {dataSource: {kind: PersistentVolumeClaim, name: %}}}]}",
+		"a new claim":                    "spec: {volumeClaimTemplates: [{metadata: {name: %}}]}",
+		"a priority class":               "spec: {podPriorityClassName: %}",
+		"a storage class":                "spec: {volumeClaimTemplates: [{metadata: {name: d}, spec: {storageClassName: %}}]}",
+		"a part of a name":               `spec: {volumes: [{name: a, secret: {secretName: "ba{{=sprig.lower('I')}}-x"}}]}`,
+		"a label":                        "spec: {podMetadata: {labels: {%: other}}}",
+		"a key of a map":                 "spec: {nodeSelector: {%: other}}",
+	} {
+		text = strings.ReplaceAll(text, "%", parameter)
+		if _, problems := manifest.Read(head + text); len(problems) != 1 || !strings.Contains(problems[0].Message, "parameter") {
+			t.Errorf("%s: %v", name, problems)
+		}
+	}
+	for name, text := range map[string]string{
+		"an image":              "spec: {templates: [{name: main, container: {image: %, args: [%], env: [{name: A, value: %}]}}]}",
+		"a key of a ConfigMap":  "spec: {arguments: {parameters: [{name: a, valueFrom: {configMapKeyRef: {name: mine, key: %}}}]}}",
+		"a step":                "spec: {templates: [{name: main, steps: [[{name: a, template: %, when: %, withParam: %}]]}]}",
+		"an object of any kind": "spec: {volumes: [{name: a, secret: {secretName: %}}]}",
+	} {
+		text = head + strings.ReplaceAll(text, "%", parameter)
+		if name == "an object of any kind" {
+			text = strings.Replace(text, "argoproj.io", "example.com", 1)
+		}
+		if _, problems := manifest.Read(text); len(problems) > 0 {
+			t.Errorf("%s: %v", name, problems)
+		}
+	}
+}
+
 func TestConditionsHoldAsTheyDoForKubectl(t *testing.T) {
 	const text = `{"status": {"phase": "Error", "message": "exit 1", "finishedAt": "2026-01-02T03:04:05Z", "n": 3, "items": [{"ok": true}],
 		"conditions": [{"type": "Ready", "status": "False"}, {"type": "Complete", "status": "True", "reason": "AllDone", "lastTransitionTime": "2026-01-02T03:04:06Z"}]}}`

@@ -174,6 +174,7 @@ func (w *walker) entry(n *node, i int, parent string) {
 		w.argo(key, value)
 	}
 	w.claim(n, i)
+	w.parameter(n, i, parent)
 }
 
 func (w *walker) refuse(at *node, message, remedy string) {
@@ -212,6 +213,35 @@ func (w *walker) argo(key, value *node) {
 		w.refuse(key, fmt.Sprintf("%s names a template of the cluster, and no rule of runs holds for it", name),
 			"write the template into the manifest")
 	}
+}
+
+// parameter looks at entry i of a map that is the value of parent in an object of Argo. Argo puts
+// the values of parameters in for {{…}} after the rules were held, in keys, too.
+func (w *walker) parameter(n *node, i int, parent string) {
+	const begin = "{{"
+	switch key, value := n.keys[i], n.values[i]; {
+	case !w.ofArgo():
+	case strings.Contains(key.text(), begin):
+		w.refuse(key, fmt.Sprintf("%q is a key with a parameter, whose value no rule has seen", key.text()), "write the key itself")
+	case strings.Contains(value.text(), begin) && namesObject(parent, key.text()):
+		w.refuse(value, fmt.Sprintf("%q names an object by a parameter, whose value no rule has seen", value.text()), "write the name itself")
+	}
+}
+
+// namesObject reports whether the text of a key, in a map that is the value of parent, names an
+// object of the cluster.
+func namesObject(parent, key string) bool {
+	parent, key = strings.ToLower(parent), strings.ToLower(key)
+	if key == "name" || key == "generatename" {
+		return parent == "metadata" || strings.HasPrefix(parent, "datasource") || ofObjects(parent)
+	}
+	ends := func(suffix string) bool { return strings.HasSuffix(key, suffix) }
+	return ofObjects(key) || slices.ContainsFunc([]string{"claimname", "templatename", "classname"}, ends)
+}
+
+// ofObjects reports whether a key in small letters is about Secrets or ConfigMaps, as imagepullsecrets.
+func ofObjects(key string) bool {
+	return strings.Contains(key, "secret") || strings.Contains(key, "configmap")
 }
 
 func (w *walker) ofArgo() bool { return strings.HasPrefix(w.document.APIVersion(), "argoproj.io/") }
