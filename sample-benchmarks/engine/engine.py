@@ -5,7 +5,7 @@
     engine.py [--dir DIR] -- sh -s                  # this machine, to try it
 
 The command gets a script of POSIX sh on its standard input, and runs it there. The other
-machine needs sh, date of GNU, tail, head, setsid and base64. All state is in DIR there, below
+machine needs Linux, sh, date of GNU, tail, head, setsid and base64. All state is in DIR there, below
 the home directory unless it is absolute: one folder for each attempt. So any number of
 copies of this program may run and end at any time. See docs/engines.md for the protocol.
 """
@@ -18,10 +18,26 @@ import sys
 
 PAGE = 256 << 10  # bytes of a log that one answer has
 
+# Functions of the other scripts. A process is known by its ID, the boot of its machine and its start, since another one may have its ID
+# later, at the latest after the next boot.
+FUNCTIONS = r"""
+# Prints the boot of this machine, and when a process started, in ticks of that boot.
+identity() (
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || exit 1
+  set -- ${stat##*) } # the name, which comes before, may have spaces
+  echo "$(cat /proc/sys/kernel/random/boot_id) ${20}"
+)
+# Whether the runner of an attempt is alive, whose ID, which is that of its process group, is in $pid then. Earlier versions wrote no file born.
+alive() {
+  pid=$(cat "$1/pid" 2>/dev/null) && now=$(identity "$pid") && [ "$now" = "$(cat "$1/born" 2>/dev/null || echo "$now")" ]
+}
+"""
+
 # Runs the benchmark once, whoever starts it how often: who makes the folder "began" does it.
-RUNNER = r"""#!/bin/sh
+RUNNER = FUNCTIONS + r"""
 cd "$(dirname "$0")" || exit 1
 mkdir began 2>/dev/null || exit 0
+identity $$ > born
 echo $$ > pid.new && mv pid.new pid
 date -u +%FT%T.%NZ > started.new && mv started.new started
 trap : TERM
@@ -40,12 +56,12 @@ echo $code > exit.new && mv exit.new exit
 """
 
 # Prints a line for each attempt: its name, and what the files in its folder say.
-STATES = r"""
+STATES = FUNCTIONS + r"""
 for d in */; do
   d=${d%/}
   [ -e "$d/record" ] || continue
   alive=no
-  [ -e "$d/pid" ] && kill -0 "$(cat "$d/pid")" 2>/dev/null && alive=yes
+  alive "$d" && alive=yes
   if [ -e "$d/deleting" ] && [ $alive = no ]; then rm -rf "$d"; continue; fi
   began=no; [ -d "$d/began" ] && began=yes
   stopped=no; [ -e "$d/stopped" ] && stopped=yes
@@ -61,15 +77,22 @@ done
 
 # Ends the processes of an attempt, and kills them after their time. An attempt that has not
 # begun never does.
-STOP = r"""
+STOP = FUNCTIONS + r"""
 [ -d "$name" ] || exit 0
 mkdir "$name/began" 2>/dev/null
 : > "$name/stopped"
-if [ -e "$name/pid" ] && kill -0 "$(cat "$name/pid")" 2>/dev/null; then
-  pid=$(cat "$name/pid")
+if alive "$name"; then
   kill -s TERM -- "-$pid" 2>/dev/null
-  setsid sh -c "sleep $grace; kill -s KILL -- -$pid" > /dev/null 2>&1 < /dev/null &
+  setsid sh -c "$functions"'sleep "$2"; alive "$1" && kill -s KILL -- "-$pid"' sh "$name" "$grace" > /dev/null 2>&1 < /dev/null &
 fi
+"""
+
+# Prints whether the log of an attempt has all its lines, and a page of it.
+LOG = FUNCTIONS + r"""
+end=no
+if [ -e "$name/exit" ] || { [ -e "$name/pid" ] && ! alive "$name"; }; then end=yes; fi
+echo $end
+[ -e "$name/log" ] && tail -c +$((at + 1)) "$name/log" | head -c $page || true
 """
 
 
@@ -159,19 +182,17 @@ class Engine:
 
     def stop(self, request):
         name = name_of(request)
-        self.remote(STOP, name=name, grace=self.grace_of(name))
+        self.remote(STOP, name=name, grace=self.grace_of(name), functions=FUNCTIONS)
         return {}
 
     def delete(self, request):
         name = name_of(request)
-        self.remote('[ -d "$name" ] && : > "$name/deleting"\n' + STOP, name=name, grace=self.grace_of(name))
+        self.remote('[ -d "$name" ] && : > "$name/deleting"\n' + STOP, name=name, grace=self.grace_of(name), functions=FUNCTIONS)
         return {}
 
     def log(self, request):
         name, at = name_of(request), int(request.get("cursor") or 0)
-        text = self.remote(
-            'end=no; [ -e "$name/exit" ] && end=yes; echo $end; [ -e "$name/log" ] && tail -c +$((at + 1)) "$name/log" | head -c $page || true',
-            name=name, at=at, page=PAGE)
+        text = self.remote(LOG, name=name, at=at, page=PAGE)
         end, _, text = text.partition(b"\n")
         whole = text[: text.rfind(b"\n") + 1]
         if len(text) == PAGE and not whole:  # a line that is longer than a page

@@ -5,7 +5,11 @@ package executable_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,6 +96,87 @@ func TestACopyThatIsKilledLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitGone(t, one, r)
+}
+
+// groupOf returns the ID of the process group of the attempt r1-1 of an engine.
+func groupOf(t *testing.T, command []string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(command[3], "r1-1", "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// awaitNoGroup waits until no process of a group runs. One that was killed may wait for who adopted it.
+func awaitNoGroup(t *testing.T, id int) {
+	t.Helper()
+	var left []string
+	for late := time.Now().Add(30 * time.Second); time.Now().Before(late); time.Sleep(10 * time.Millisecond) {
+		left = nil
+		all, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, file := range all {
+			text, _ := os.ReadFile(file) // it may have ended
+			_, rest, _ := strings.Cut(string(text), ") ")
+			if f := strings.Fields(rest); len(f) > 2 && f[0] != "Z" && f[2] == strconv.Itoa(id) {
+				left = append(left, string(text))
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("processes are left: %q", left)
+}
+
+// The ID of an attempt's process may be that of another process later, after a restart of the machine for example.
+func TestTheSampleEngineSignalsNoProcessThatHasTheIDLater(t *testing.T) {
+	t.Parallel()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		tooltest.Missing(t, "a process is known by its boot on Linux alone")
+	}
+	for name, born := range map[string]func(start string) string{
+		"after another boot":    func(start string) string { return "00000000-0000-4000-8000-000000000000 " + start },
+		"later in the same one": func(string) string { return strings.TrimSpace(string(boot)) + " 1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := sample(t)
+			c := open(t, executable.Settings{Command: command, Poll: 10 * time.Millisecond})
+			j := job("r1", "exit 0")
+			if err := c.Create(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+			r := cluster.Ref{Run: "r1", Attempt: 1, Scope: "default", Job: j.Name}
+			await(t, c, r, func(s cluster.Snapshot) bool { return s.Pods[0].Status.Phase == corev1.PodSucceeded })
+			awaitNoGroup(t, groupOf(t, command))
+			other := exec.CommandContext(t.Context(), "sleep", "600")
+			other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if err := other.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+			folder, id := filepath.Join(command[3], "r1-1"), strconv.Itoa(other.Process.Pid)
+			stat, err := os.ReadFile("/proc/" + id + "/stat")
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			text := born(strings.Fields(rest)[19]) + "\n"
+			if err := errors.Join(err, os.WriteFile(folder+"/pid", []byte(id), 0o600), os.WriteFile(folder+"/born", []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Delete(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			awaitGone(t, c, r)
+			if ended, err := syscall.Wait4(other.Process.Pid, nil, syscall.WNOHANG, nil); ended != 0 || err != nil {
+				t.Errorf("the other process has ended: %d, %v", ended, err)
+			}
+		})
+	}
 }
 
 // awaitGone observes until an attempt is gone.
