@@ -33,7 +33,8 @@ alive() {
 }
 """
 
-# Runs the benchmark once, whoever starts it how often: who makes the folder "began" does it.
+# Runs the benchmark once, whoever starts it how often: who makes the folder "began" does it. In the end it kills what is left of its
+# process group. At the deadline a process of the same group ends the group.
 RUNNER = FUNCTIONS + r"""
 cd "$(dirname "$0")" || exit 1
 mkdir began 2>/dev/null || exit 0
@@ -41,6 +42,17 @@ identity $$ > born
 echo $$ > pid.new && mv pid.new pid
 date -u +%FT%T.%NZ > started.new && mv started.new started
 trap : TERM
+if [ "$deadline" -gt 0 ]; then
+  (
+    trap '' TERM
+    sleep "$deadline"
+    [ -e ended ] && exit
+    [ -e stopped ] || { date -u +%FT%T.%NZ > late.new && mv late.new late; }
+    kill -s TERM -- -$$
+    sleep "$grace"
+    kill -s KILL -- -$$
+  ) > /dev/null 2>&1 < /dev/null &
+fi
 rm -f out && mkfifo out
 (
   trap '' TERM
@@ -53,6 +65,7 @@ wait $stamps
 while kill -0 $stamps 2>/dev/null; do wait $stamps; done
 date -u +%FT%T.%NZ > ended.new && mv ended.new ended
 echo $code > exit.new && mv exit.new exit
+kill -s KILL -- -$$
 """
 
 # Prints a line for each attempt: its name, and what the files in its folder say.
@@ -67,11 +80,12 @@ for d in */; do
   stopped=no; [ -e "$d/stopped" ] && stopped=yes
   deleting=no; [ -e "$d/deleting" ] && deleting=yes
   old=no; [ -n "$(find "$d/began" -maxdepth 0 -mmin +1 2>/dev/null)" ] && old=yes
-  # The runner writes started, ended, exit: read the other way round, each has those before it.
+  # The runner writes started, late, ended, exit: read the other way round, each has those before it.
   code=$(cat "$d/exit" 2>/dev/null || echo -)
   ended=$(cat "$d/ended" 2>/dev/null || echo -)
+  late=$(cat "$d/late" 2>/dev/null || echo -)
   started=$(cat "$d/started" 2>/dev/null || echo -)
-  echo "$d $began $alive $stopped $deleting $old $started $ended $code $(date -u +%FT%T.%NZ) $(cat "$d/record")"
+  echo "$d $began $alive $stopped $deleting $old $started $late $ended $code $(date -u +%FT%T.%NZ) $(cat "$d/record")"
 done
 """
 
@@ -129,7 +143,7 @@ class Engine:
             path = '"$new"/files/' + shlex.quote(f["name"])
             script.append('mkdir -p "$(dirname %s)"' % path)
             script.append("echo %s | base64 -d > %s; chmod %o %s" % (base64.b64encode(f["text"].encode()).decode(), path, f["mode"], path))
-        for file, text in (("run", RUNNER), ("command", self.command_of(plan)), ("record", self.pack(plan))):
+        for file, text in (("run", self.runner_of(plan)), ("command", self.command_of(plan)), ("record", self.pack(plan))):
             script.append('echo %s | base64 -d > "$new/%s"' % (base64.b64encode(text.encode()).decode(), file))
         # Whoever renames first has started it; a folder is not renamed over one that has files.
         script.append('if [ ! -e "$name" ] && mv -T "$new" "$name" 2>/dev/null; then echo new; else rm -rf "$new"; echo exists; fi')
@@ -146,11 +160,12 @@ class Engine:
         for e in plan["env"]:
             lines.append("export %s=%s" % (e["name"], quote(e["value"])))
         command = " ".join(quote(a) for a in plan["command"])
-        if plan.get("deadline"):
-            command = "timeout --foreground -k %d %d %s; code=$?; [ $code = 124 ] && : > ../deadline; exit $code" % (plan["grace"], plan["deadline"], command)
-        else:
-            command = "exec " + command
-        return "\n".join(lines + [command, ""])
+        return "\n".join(lines + ["exec " + command, ""])
+
+    @staticmethod
+    def runner_of(plan):
+        """The script that runs the benchmark, within its deadline."""
+        return "deadline=%d grace=%d\n%s" % (plan.get("deadline", 0), plan["grace"], RUNNER)
 
     @staticmethod
     def pack(plan):
@@ -160,12 +175,15 @@ class Engine:
     def states(self, _request):
         states = []
         for line in self.remote(STATES).decode().splitlines():
-            name, began, alive, stopped, deleting, old, started, ended, code, now, record = line.split(" ")
+            name, began, alive, stopped, deleting, old, started, late, ended, code, now, record = line.split(" ")
             run, _, attempt = name.rpartition("-")
             s = {"run": run, "attempt": int(attempt), "phase": "pending", "record": json.loads(base64.b64decode(record))["record"]}
             if started != "-":
                 s.update(phase="running", started=started)
-            if ended != "-" and code != "-":
+            over = ended != "-" and code != "-"
+            if late != "-" and (over or alive == "no"):
+                s.update(phase="failed", reason="DeadlineExceeded", message="ran longer than its deadline", ended=ended if over else late)
+            elif over:
                 s.update(phase="failed" if int(code) else "succeeded", exit_code=int(code), ended=ended)
             elif stopped == "yes" and alive == "no":
                 s.update(phase="failed", reason="Stopped", message="stopped before it began, or killed after its grace period", ended=now)

@@ -98,6 +98,47 @@ func TestACopyThatIsKilledLosesNothing(t *testing.T) {
 	awaitGone(t, one, r)
 }
 
+// At its deadline an attempt ends with all its processes, those that its command started and those that ignore SIGTERM, too.
+func TestTheSampleEngineEndsAllProcessesAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		script   string
+		deadline int64
+		reason   string
+		code     int32
+	}{
+		"a command that ends by SIGTERM":       {"exec sleep 600", 1, "DeadlineExceeded", 0},
+		"a command that ignores SIGTERM":       {"trap '' TERM; while :; do sleep 600; done", 1, "DeadlineExceeded", 0},
+		"a command with its own exit code":     {"trap 'exit 7' TERM; sleep 600 & wait", 1, "DeadlineExceeded", 0},
+		"a child that holds the output":        {"(trap '' TERM; exec sleep 600) & exit 0", 1, "DeadlineExceeded", 0},
+		"a command that ends before, with 124": {"exit 124", 600, "BackoffLimitExceeded", 124},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := sample(t)
+			c := open(t, executable.Settings{Command: command, Poll: 10 * time.Millisecond})
+			j := job("r1", tt.script)
+			j.Spec.ActiveDeadlineSeconds = &tt.deadline
+			if err := c.Create(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+			r := cluster.Ref{Run: "r1", Attempt: 1, Scope: "default", Job: j.Name}
+			seen := await(t, c, r, func(s cluster.Snapshot) bool { return s.Pods[0].Status.Phase == corev1.PodFailed })
+			if got := seen.Job.Status.Conditions[0].Reason; got != tt.reason {
+				t.Errorf("the job failed with %s, want %s", got, tt.reason)
+			}
+			if end := seen.Pods[0].Status.ContainerStatuses[0].State.Terminated; (end != nil) != (tt.code != 0) || end != nil && end.ExitCode != tt.code {
+				t.Errorf("the benchmark ended with %+v, want exit code %d", end, tt.code)
+			}
+			awaitNoGroup(t, groupOf(t, command))
+			if err := c.Delete(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			awaitGone(t, c, r)
+		})
+	}
+}
+
 // groupOf returns the ID of the process group of the attempt r1-1 of an engine.
 func groupOf(t *testing.T, command []string) int {
 	t.Helper()
