@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,13 @@ func (s *settings) Parts(ctx context.Context, c *program.Common) (map[string]ser
 	return fetcher.New(s.Fetcher, deps)
 }
 
+// imageVar is the variable with the image of this process, which its Jobs run if their
+// template names none.
+const imageVar = "BAI_FETCHER_IMAGE"
+
 // openJobs opens the cluster for download Jobs.
 func (s *settings) openJobs(c *program.Common, deps *fetcher.Deps) error {
-	job, err := readJob(s.Jobs.Template)
+	job, err := readJob(s.Jobs.Template, os.Getenv(imageVar))
 	if err != nil {
 		return fmt.Errorf("jobs.template %s: %w", s.Jobs.Template, err)
 	}
@@ -131,7 +136,8 @@ func (s *settings) openJobs(c *program.Common, deps *fetcher.Deps) error {
 	return nil
 }
 
-func readJob(path string) (*batchv1.Job, error) {
+// readJob reads the template of the Jobs, whose container runs image if it names none.
+func readJob(path, image string) (*batchv1.Job, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -139,6 +145,9 @@ func readJob(path string) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
 	if err := yaml.UnmarshalStrict(text, job); err != nil {
 		return nil, err
+	}
+	for i, c := range job.Spec.Template.Spec.Containers {
+		job.Spec.Template.Spec.Containers[i].Image = cmp.Or(c.Image, image)
 	}
 	return job, download.CheckJob(*job)
 }

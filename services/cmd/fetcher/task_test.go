@@ -68,19 +68,42 @@ func TestWhichTaskIsToBeDone(t *testing.T) {
 }
 
 func TestTheTemplateOfJobsIsCheckedAtTheStart(t *testing.T) {
-	const good = "apiVersion: batch/v1\nkind: Job\nmetadata: {namespace: a}\nspec: {template: {spec: {containers: [{name: fetcher}]}}}\n"
+	const good = "apiVersion: batch/v1\nkind: Job\nmetadata: {namespace: a}\nspec: {template: {spec: {containers: [{name: fetcher, image: x:1}]}}}\n"
 	for name, tt := range map[string]struct{ text, want string }{
 		"it is good":        {good, ""},
 		"it is no Job":      {"spec: {templat: {}}\n", "unknown field"},
 		"it has no place":   {"spec: {}\n", "metadata.namespace: is needed"},
 		"it has no program": {"metadata: {namespace: a}\n", "has 0, want the fetcher alone"},
+		"it has no image":   {strings.Replace(good, ", image: x:1", "", 1), "containers[0].image: is needed: write it, or set " + imageVar},
 	} {
-		_, err := readJob(writeFile(t, tt.text))
+		_, err := readJob(writeFile(t, tt.text), "")
 		if got := fmt.Sprint(err); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
-	if _, err := readJob("/nowhere.yaml"); err == nil {
+	if _, err := readJob("/nowhere.yaml", "x:1"); err == nil {
 		t.Error("it need not be there")
+	}
+}
+
+func TestJobsRunTheImageOfTheFetcherUnlessTheirTemplateNamesOne(t *testing.T) {
+	const shipped = "../../../deploy/kubernetes/fetch-jobs/"
+	text, err := os.ReadFile(shipped + "job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := strings.Replace(string(text), "- name: fetcher\n", "- name: fetcher\n        image: mine:2\n", 1)
+	for want, text := range map[string]string{"registry.example.org/fetcher:1": string(text), "mine:2": named} {
+		job, err := readJob(writeFile(t, text), "registry.example.org/fetcher:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := job.Spec.Template.Spec.Containers[0].Image; got != want {
+			t.Errorf("jobs run %q, want %q", got, want)
+		}
+	}
+	deployment, err := os.ReadFile(shipped + "fetcher.yaml")
+	if err != nil || !strings.Contains(string(deployment), "{name: "+imageVar+", ") {
+		t.Errorf("the deployment does not set %s: %v", imageVar, err)
 	}
 }

@@ -76,6 +76,8 @@ func CheckJob(j batchv1.Job) error {
 		return fmt.Errorf("metadata.namespace: is needed")
 	case len(j.Spec.Template.Spec.Containers) != 1:
 		return fmt.Errorf("spec.template.spec.containers: has %d, want the fetcher alone", len(j.Spec.Template.Spec.Containers))
+	case j.Spec.Template.Spec.Containers[0].Image == "":
+		return fmt.Errorf("spec.template.spec.containers[0].image: is needed: write it, or set BAI_FETCHER_IMAGE to the image of the fetcher")
 	}
 	return nil
 }

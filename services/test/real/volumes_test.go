@@ -61,6 +61,7 @@ func TestAFetchJobIsWhatTheAPIServerAccepts(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &template); err != nil {
 		t.Fatal(err)
 	}
+	template.Spec.Template.Spec.Containers[0].Image = fetcherImage
 	if err := download.CheckJob(template); err != nil {
 		t.Fatal(err)
 	}
