@@ -24,7 +24,7 @@ export GOFLAGS := -buildvcs=false -tags=disable_grpc_modules -trimpath
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build man install demo test test-real images suite-images locks bench scoreboard observe sizes names fuzz format lint fmt generate generated check ci flaky flags clean
+.PHONY: help build man install demo test test-real images push suite-images locks bench scoreboard observe sizes names fuzz format lint fmt generate generated check ci flaky flags clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,8 +60,12 @@ flaky: bin/check ## all suites N=10 times, also on a busy machine and on one cor
 bin/images-tool: FORCE
 	@mkdir -p bin && cd deploy/images && GOWORK=off go build -o ../../bin/images-tool .
 
-images: build suite-images ## OCI images of the services and of what runs in pods, in bin/images, and of the suites
-	bin/images-tool all -bin bin -out bin/images -version $(VERSION)
+images: build suite-images ## OCI images of the services and of what runs in pods, in bin/images, and of the suites; REGISTRY names them
+	bin/images-tool all -bin bin -out bin/images -version $(VERSION) $(if $(REGISTRY),-prefix $(REGISTRY))
+
+push: bin/images-tool ## push the images of bin/images and bin/suite-images to REGISTRY=registry.example.org/benchmark-ai
+	@test -n '$(REGISTRY)' || { echo 'say where to push to: REGISTRY=registry.example.org/benchmark-ai' >&2; exit 1; }
+	for layout in bin/images bin/suite-images; do bin/images-tool push -from $$layout -to $(REGISTRY) || exit; done
 
 suite-images: bin/images-tool ## OCI images of the suites, in bin/suite-images; ONLY=iperf,fio some of them, SUITE_PREFIX and SUITE_TAG name them
 	bin/images-tool suite -dir deploy/images/suite -out bin/suite-images $(if $(ONLY),-only $(ONLY)) $(if $(SUITE_PREFIX),-prefix $(SUITE_PREFIX)) $(if $(SUITE_TAG),-tag $(SUITE_TAG))

@@ -29,7 +29,11 @@ type output struct {
 	dir  string
 }
 
-const sbomType = "application/vnd.cyclonedx+json"
+const (
+	sbomType  = "application/vnd.cyclonedx+json"
+	bomSuffix = ".cdx.json"                // of the file with the list of an image's parts, after the image's name
+	imageName = "io.containerd.image.name" // annotation of an image in the index: its whole name
+)
 
 // newLayout makes an empty layout, in place of the one that was there. A folder
 // of anything else is refused.
@@ -69,7 +73,7 @@ func (o *output) addWith(im image, list func(name, version string) ([]byte, erro
 	if !ok {
 		return fmt.Errorf("%q has no tag", im.ref)
 	}
-	annotations := map[string]string{"io.containerd.image.name": im.ref, "org.opencontainers.image.ref.name": tag}
+	annotations := map[string]string{imageName: im.ref, "org.opencontainers.image.ref.name": tag}
 	if err := o.path.AppendImage(img, layout.WithAnnotations(annotations)); err != nil || list == nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func (o *output) addWith(im image, list func(name, version string) ([]byte, erro
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(o.dir, name+".cdx.json"), text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(o.dir, name+bomSuffix), text, 0o644); err != nil {
 		return err
 	}
 	return o.refer(img, text)
@@ -85,22 +89,29 @@ func (o *output) addWith(im image, list func(name, version string) ([]byte, erro
 
 // refer adds what an image is made of, as an artifact that refers to it.
 func (o *output) refer(img v1.Image, text []byte) error {
-	subject, err := partial.Descriptor(img)
+	a, err := artifact(img, text)
 	if err != nil {
 		return err
 	}
+	return o.path.WriteImage(a)
+}
+
+// artifact returns the list of the parts of an image as an artifact that refers to it. The same
+// image and list give the same artifact.
+func artifact(img v1.Image, text []byte) (v1.Image, error) {
+	subject, err := partial.Descriptor(img)
+	if err != nil {
+		return nil, err
+	}
 	a := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), sbomType)
 	if a, err = mutate.AppendLayers(a, static.NewLayer(text, sbomType)); err != nil {
-		return err
+		return nil, err
 	}
 	referrer, ok := mutate.Subject(a, v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest}).(v1.Image)
 	if !ok {
-		return errors.New("the artifact is no image")
+		return nil, errors.New("the artifact is no image")
 	}
-	if err := o.path.WriteImage(referrer); err != nil {
-		return err
-	}
-	return nil
+	return referrer, nil
 }
 
 // bom lists the modules that Go programs are made of.

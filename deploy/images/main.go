@@ -5,12 +5,17 @@
 //	images one -ref NAME:TAG -out DIR [-rootfs TAR] [-entrypoint PATH] [-user UID:GID] [FILE=/PATH…]
 //	images suite -out DIR [-dir suite] [-only NAME,…] [-prefix TEXT] [-tag TAG] [-mirror URL]
 //	images rootfs -only NAME -out TAR
+//	images push -from DIR [-to REGISTRY]
 //	images locks [-only NAME,…]
 //
 // All makes the images of the platform's services, each with the one program
 // that it runs, and the one that brings our programs into a benchmark's pod.
 // What is written is an OCI image layout; beside each of our images lies, in the
 // layout as its referrer and in a file, what it is made of (CycloneDX).
+//
+// Push sends the images of a layout to a registry, with the credentials of docker login or
+// podman login, and by http only to this machine and private networks. What the registry has
+// is not sent again.
 //
 // Suite makes the images of the suites, of Debian packages with the versions and digests of
 // their locks. Rootfs writes the files of one of them. Locks asks apt for the versions of
@@ -35,7 +40,7 @@ func main() {
 
 func dispatch(args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: images all …, or one, suite, rootfs, locks")
+		return errors.New("usage: images all …, or one, suite, rootfs, push, locks")
 	}
 	switch args[0] {
 	case "all":
@@ -46,10 +51,12 @@ func dispatch(args []string) error {
 		return suites(args[1:])
 	case "rootfs":
 		return rootfs(args[1:])
+	case "push":
+		return push(args[1:])
 	case "locks":
 		return locks(args[1:])
 	}
-	return fmt.Errorf("no command %q: there are all, one, suite, rootfs and locks", args[0])
+	return fmt.Errorf("no command %q: there are all, one, suite, rootfs, push and locks", args[0])
 }
 
 // nobody is who our programs run as.
