@@ -123,6 +123,27 @@ func TestSeriesThatBothFilesHaveAreCompared(t *testing.T) {
 	}
 }
 
+func TestPairsOfSeriesWhoseLabelsReadAlikeAreTwo(t *testing.T) {
+	labels := []map[string]string{{"a": "1,b=2"}, {"a": "1", "b": "2"}}
+	var series, values []*baiv1.SeriesComparison
+	for i, l := range labels {
+		series = append(series, &baiv1.SeriesComparison{Metric: "rate", Labels: l})
+		values = append(values, &baiv1.SeriesComparison{
+			Metric: "rate", Labels: l, Old: &baiv1.SideValues{N: 1, Median: float64(i)}, New: &baiv1.SideValues{N: 1, Median: float64(i)},
+		})
+	}
+	pairs, err := comparison.NewPairs(series, 0, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs.Add(&baiv1.CompareRunsResponse{Series: values})
+	for i, s := range pairs.Series() {
+		if got := s.GetOld().GetValues(); len(got) != 1 || got[0] != float64(i) {
+			t.Errorf("series %d has the values %v", i, got)
+		}
+	}
+}
+
 func TestTextsOfUsersDoNothingInReports(t *testing.T) {
 	c := &baiv1.CompareRunsResponse{
 		Old: &baiv1.ComparedSide{Operand: "`a`"}, New: &baiv1.ComparedSide{Operand: "<b>"},

@@ -3,7 +3,6 @@ package comparison
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ func (e *MismatchError) Error() string { return e.Message }
 func Compare(c compare.Comparer, base, other Side, metrics []string) (*baiv1.CompareRunsResponse, error) {
 	withoutCommonPackage(base, other)
 	res := &baiv1.CompareRunsResponse{Old: &baiv1.ComparedSide{Operand: base.Operand}, New: &baiv1.ComparedSide{Operand: other.Operand}}
-	before := make(map[string]FileSeries)
+	before := make(map[seriesKey]FileSeries)
 	for _, s := range base.wanted(metrics) {
 		before[s.key()] = s
 	}
@@ -89,16 +88,19 @@ func (s Side) wanted(metrics []string) []FileSeries {
 }
 
 // key is the same for two parts of one series.
-func (s FileSeries) key() string {
-	parts := []string{s.Metric, s.Unit}
-	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
-		parts = append(parts, name, s.Labels[name])
-	}
-	return strings.Join(parts, "\x00")
+func (s FileSeries) key() seriesKey { return keyOf(s.identity()) }
+
+func (s FileSeries) name() string { return Name(s.identity()) }
+
+func (s FileSeries) identity() *baiv1.SeriesComparison {
+	return &baiv1.SeriesComparison{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels}
 }
 
-func (s FileSeries) name() string {
-	return Name(&baiv1.SeriesComparison{Metric: s.Metric, Unit: s.Unit, Labels: s.Labels})
+// seriesKey is the same for two parts of one series, and for no others: the names of two series may be equal.
+type seriesKey struct{ metric, unit, labels, cell string }
+
+func keyOf(s *baiv1.SeriesComparison) seriesKey {
+	return seriesKey{s.GetMetric(), s.GetUnit(), printer.LabelsKey(s.GetLabels()), s.GetCell()}
 }
 
 // mostNames is how many series a sentence names.

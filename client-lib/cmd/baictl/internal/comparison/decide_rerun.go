@@ -137,12 +137,12 @@ func (p *Pairs) Metrics() []string {
 // Add adds the values of a pair, from the comparison of its two runs. A series that one of the two
 // lacks has no value there.
 func (p *Pairs) Add(c *baiv1.CompareRunsResponse) {
-	values := make(map[string]*baiv1.SeriesComparison)
+	values := make(map[seriesKey]*baiv1.SeriesComparison)
 	for _, s := range c.GetSeries() {
-		values[Name(s)+"\x00"+s.GetUnit()] = s
+		values[keyOf(s)] = s
 	}
 	for _, s := range p.series {
-		one := values[Name(s)+"\x00"+s.GetUnit()]
+		one := values[keyOf(s)]
 		add(s.GetOld(), one.GetOld())
 		add(s.GetNew(), one.GetNew())
 	}

@@ -241,6 +241,20 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
+func TestSummariesWhoseLabelsReadAlikeAreTwo(t *testing.T) {
+	var s printer.Samples
+	for i, labels := range []map[string]string{{"a": "1,b=2"}, {"a": "1", "b": "2"}, {"b": "2", "a": "1"}, {`a"="1","b`: "2"}, {"a": ""}, nil} {
+		s.Add("", &baiv1.Sample{Metric: "rate", Value: float64(i), Labels: labels})
+	}
+	var got []int
+	for _, one := range s.Summaries() {
+		got = append(got, one.N)
+	}
+	if diff := cmp.Diff([]int{1, 2, 1, 1, 1}, got); diff != "" {
+		t.Errorf("samples of each (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatThePlatformMeasuredIsShownApart(t *testing.T) {
 	all := []*baiv1.MetricSummary{{Metric: "loss"}, {Metric: "system.cpu"}, {Metric: "systematic"}, {Metric: "system.memory"}}
 	own, system := printer.SplitSystem(all)

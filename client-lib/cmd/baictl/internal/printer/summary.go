@@ -34,6 +34,7 @@ type key struct{ run, metric, unit, labels string }
 
 type group struct {
 	key
+	labels     string // for people
 	values     []float64
 	notNumbers int
 	direction  string
@@ -44,13 +45,13 @@ func (s *Samples) Add(run string, sample *baiv1.Sample) {
 	if !s.ByRun {
 		run = ""
 	}
-	k := key{run, sample.GetMetric(), sample.GetUnit(), Labels(sample.GetLabels())}
+	k := key{run, sample.GetMetric(), sample.GetUnit(), LabelsKey(sample.GetLabels())}
 	g := s.byKey[k]
 	if g == nil {
 		if s.byKey == nil {
 			s.byKey = map[key]*group{}
 		}
-		g = &group{key: k}
+		g = &group{key: k, labels: Labels(sample.GetLabels())}
 		s.byKey[k] = g
 		s.groups = append(s.groups, g)
 	}

@@ -193,6 +193,15 @@ func Labels(labels map[string]string) string {
 	return strings.Join(all, ",")
 }
 
+// LabelsKey is the same for equal labels, and for no others: two sets of labels may read alike.
+func LabelsKey(labels map[string]string) string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		b.WriteString(strconv.Quote(k) + "=" + strconv.Quote(labels[k]) + ",")
+	}
+	return b.String()
+}
+
 // Exact is a value that is read back as the same: "1234567.25".
 func Exact(x float64) string {
 	if size := math.Abs(x); size != 0 && (size < 1e-6 || size >= 1e21) {

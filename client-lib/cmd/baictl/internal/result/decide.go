@@ -51,20 +51,17 @@ func ByMetric(cells []*baiv1.CellResult) ([]*Metric, error) {
 	var all []*Metric
 	for i, cell := range cells {
 		for _, r := range cell.GetMetrics() {
-			k := key{metric: r.GetMetric(), unit: r.GetUnit()}
-			if len(r.GetLabels()) > 0 {
-				k.labels = printer.Labels(r.GetLabels())
-			}
+			k := key{r.GetMetric(), r.GetUnit(), printer.LabelsKey(r.GetLabels())}
 			m, ok := byKey[k]
 			if !ok {
-				m = newMetric(k.metric, k.unit, k.labels, cells)
+				m = newMetric(k.metric, k.unit, printer.Labels(r.GetLabels()), cells)
 				byKey[k], all = m, append(all, m)
 			}
 			m.Direction = cmp.Or(m.Direction, judge.Direction(r.GetDirection()))
 			m.Cells[i].Result = r
 		}
 	}
-	slices.SortFunc(all, func(a, b *Metric) int {
+	slices.SortStableFunc(all, func(a, b *Metric) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Labels, b.Labels))
 	})
 	for _, m := range all {

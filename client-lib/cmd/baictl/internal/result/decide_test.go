@@ -110,6 +110,23 @@ func TestCellsOfWhichTheSetMakesNoRunsLackNothing(t *testing.T) {
 	}
 }
 
+func TestResultsWhoseLabelsReadAlikeAreTwo(t *testing.T) {
+	one, two := cellWith(t, judge.Lower, 1), cellWith(t, judge.Lower, 2)
+	one.Metrics[0].Labels = map[string]string{"a": "1,b=2"}
+	two.Metrics[0].Labels = map[string]string{"a": "1", "b": "2"}
+	all, err := ByMetric([]*baiv1.CellResult{{Metrics: append(one.GetMetrics(), two.GetMetrics()...)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range all {
+		got = append(got, m.Label()+" "+m.Cells[0].Text())
+	}
+	if diff := cmp.Diff([]string{"m {a=1,b=2} 1 n=1", "m {a=1,b=2} 2 n=1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // single returns the results of the only metric.
 func single(t *testing.T, cells []*baiv1.CellResult) *Metric {
 	t.Helper()
