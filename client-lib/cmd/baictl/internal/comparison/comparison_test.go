@@ -123,6 +123,43 @@ func TestSeriesThatBothFilesHaveAreCompared(t *testing.T) {
 	}
 }
 
+// pairOf returns the comparison of two runs: a rate with values that differ by a factor, and a
+// delay with the given ones.
+func pairOf(n int, factor, before, after float64) *baiv1.CompareRunsResponse {
+	one := func(metric string, base, other float64) *baiv1.SeriesComparison {
+		return &baiv1.SeriesComparison{Metric: metric, Old: &baiv1.SideValues{N: 1, Median: base}, New: &baiv1.SideValues{N: 1, Median: other}}
+	}
+	rate := 100 + float64(n%3)
+	return &baiv1.CompareRunsResponse{Series: []*baiv1.SeriesComparison{one("rate", rate, rate*factor), one("delay", before, after)}}
+}
+
+func TestAVerdictOfPairsStandsWhileAnotherSeriesIsWaitedFor(t *testing.T) {
+	pairs, err := comparison.NewPairs([]*baiv1.SeriesComparison{{Metric: "rate", Direction: "higher"}, {Metric: "delay", Direction: "lower"}}, 0, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func() (all []string) {
+		for _, s := range pairs.Series() {
+			all = append(all, fmt.Sprintf("%s %s %d", s.GetMetric(), s.GetVerdict(), s.GetNew().GetN()))
+		}
+		return all
+	}
+	for n := range pairs.Fewest() {
+		pairs.Add(pairOf(n, 0.9, 5, 2+float64(n)*float64(n)))
+	}
+	if diff := cmp.Diff([]string{"rate worse 8", "delay unclear 8"}, state()); diff != "" || pairs.Stand() {
+		t.Fatalf("stand %t (-want +got):\n%s", pairs.Stand(), diff)
+	}
+	for n := range 10 { // by all of them together the rate may be as it was
+		if !pairs.Stand() {
+			pairs.Add(pairOf(n, 1.2, 5, 90+float64(n)))
+		}
+	}
+	if diff := cmp.Diff([]string{"rate worse 8", "delay worse 13"}, state()); diff != "" || !pairs.Stand() {
+		t.Errorf("stand %t (-want +got):\n%s", pairs.Stand(), diff)
+	}
+}
+
 func TestPairsOfSeriesWhoseLabelsReadAlikeAreTwo(t *testing.T) {
 	labels := []map[string]string{{"a": "1,b=2"}, {"a": "1", "b": "2"}}
 	var series, values []*baiv1.SeriesComparison

@@ -89,7 +89,8 @@ func ofPlatform(metric string) bool {
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
-// Pairs are the values of repeated runs, and what they say.
+// Pairs are the values of repeated runs, and what they say. A verdict on a series stands: it is that
+// of the pairs until then, however many more are made for the other series.
 type Pairs struct {
 	comparer sequential.Comparer
 	series   []*baiv1.SeriesComparison
@@ -114,7 +115,7 @@ func NewPairs(series []*baiv1.SeriesComparison, minChange float64, maxRuns int) 
 	for _, s := range series {
 		p.series = append(p.series, &baiv1.SeriesComparison{
 			Metric: s.GetMetric(), Unit: s.GetUnit(), Labels: s.GetLabels(), Direction: s.GetDirection(),
-			Old: &baiv1.SideValues{}, New: &baiv1.SideValues{},
+			Verdict: Unclear, Old: &baiv1.SideValues{}, New: &baiv1.SideValues{},
 		})
 	}
 	p.judge()
@@ -134,14 +135,17 @@ func (p *Pairs) Metrics() []string {
 	return slices.Compact(names)
 }
 
-// Add adds the values of a pair, from the comparison of its two runs. A series that one of the two
-// lacks has no value there.
+// Add adds the values of a pair, from the comparison of its two runs, to the series without a
+// verdict. A series that one of the two lacks has no value there.
 func (p *Pairs) Add(c *baiv1.CompareRunsResponse) {
 	values := make(map[seriesKey]*baiv1.SeriesComparison)
 	for _, s := range c.GetSeries() {
 		values[keyOf(s)] = s
 	}
 	for _, s := range p.series {
+		if s.GetVerdict() != Unclear {
+			continue
+		}
 		one := values[keyOf(s)]
 		add(s.GetOld(), one.GetOld())
 		add(s.GetNew(), one.GetNew())
@@ -159,8 +163,12 @@ func add(side, run *baiv1.SideValues) {
 	side.Samples += run.GetSamples()
 }
 
+// judge judges the series without a verdict.
 func (p *Pairs) judge() {
 	for _, s := range p.series {
+		if s.GetVerdict() != Unclear {
+			continue
+		}
 		fill(s, p.comparer.Compare(judge.Direction(s.GetDirection()), s.GetOld().GetValues(), s.GetNew().GetValues()))
 	}
 }
