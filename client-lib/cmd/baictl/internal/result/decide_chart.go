@@ -246,12 +246,14 @@ func isNumeric(cells []InCell, name string) bool {
 	})
 }
 
-// numeric is the number that a value in TOML is, or that a string has.
+// numeric is the number that a value in TOML is, or that a string has. Zeros before a number
+// make it no octal one: "016" is 16.
 func numeric(text string) (float64, bool) {
-	text = Content(text)
-	if n, err := strconv.ParseInt(text, 0, 64); err == nil {
-		return float64(n), true
+	text = strings.ReplaceAll(Content(text), "_", "")
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil { // 0x10, 0o17 or 0b11
+		n, err := strconv.ParseInt(text, 0, 64)
+		return float64(n), err == nil
 	}
-	x, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
-	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+	return x, !math.IsInf(x, 0) && !math.IsNaN(x)
 }

@@ -36,6 +36,7 @@ func TestChartByParameters(t *testing.T) {
 			[]string{`n=1 a="x"`, `n=1 a="y"`, `n=2 a="x"`, `n=2 a="y"`}, "n", "a", "n | a=x: 1 2 | a=y: 1 2",
 		},
 		"strings make bars in the order of the sweep": {[]string{`a="b"`, `a="a"`}, "a", "", "a [b a] | : 0 1"},
+		"zeros before a number make it no octal one":  {[]string{`a="008"`, `a="016"`, `a=0o17`, `a="-0x10"`, `a=0b11`}, "a", "", "a | : 8 16 15 -16 3"},
 		"strings that are numbers make lines":         {[]string{`a="2"`, `a="0x10"`, `a=1_000`, `a=2.5e0`}, "a", "", "a | : 2 16 1000 2.5"},
 		"one value that is no number makes bars":      {[]string{`a=2`, `a="x"`}, "a", "", "a [2 x] | : 0 1"},
 		"infinity makes bars":                         {[]string{`a=2`, `a=inf`}, "a", "", "a [2 inf] | : 0 1"},
