@@ -34,6 +34,8 @@ func TestWords(t *testing.T) {
 		"0": printer.Number(0), "1": printer.Number(1), "-0.25": printer.Number(-0.25), "0.333333": printer.Number(1.0 / 3), "1234.57": printer.Number(1234.567),
 		"1234568": printer.Number(1234567.8), "1e-09": printer.Number(1e-9), "1.5e+20": printer.Number(1.5e20), "NaN": printer.Number(math.NaN()),
 		"+Inf": printer.Number(math.Inf(1)), "100": printer.Number(100), "1000000": printer.Number(1e6), "0.0001": printer.Number(1e-4),
+		"0.000123457": printer.Number(1.23456789e-4), "0.0123457": printer.Number(0.0123456789), "-0.0999999": printer.Number(-0.09999989),
+		"0.1 ": printer.Number(0.09999999999) + " ", "1000": printer.Number(1000.001), "100000 ": printer.Number(99999.97) + " ",
 
 		"1234567.25": printer.Exact(1234567.25), "0.1": printer.Exact(0.1), "1e-07": printer.Exact(1e-7),
 

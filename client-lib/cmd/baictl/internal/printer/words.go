@@ -216,11 +216,9 @@ func Number(x float64) string {
 	if size != 0 && (size < 1e-4 || size >= 1e15) || math.IsNaN(x) || math.IsInf(x, 0) {
 		return strconv.FormatFloat(x, 'g', 6, 64)
 	}
-	digits := 6
-	if size >= 1 {
-		digits = max(0, 5-int(math.Log10(size)))
-	}
-	text := strconv.FormatFloat(x, 'f', digits, 64)
+	_, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', 5, 64), "e") // of the six digits
+	power, _ := strconv.Atoi(exponent)
+	text := strconv.FormatFloat(x, 'f', max(0, 5-power), 64)
 	if strings.Contains(text, ".") {
 		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 	}
