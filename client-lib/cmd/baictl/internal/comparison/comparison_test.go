@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -178,6 +179,22 @@ func TestPairsOfSeriesWhoseLabelsReadAlikeAreTwo(t *testing.T) {
 		if got := s.GetOld().GetValues(); len(got) != 1 || got[0] != float64(i) {
 			t.Errorf("series %d has the values %v", i, got)
 		}
+	}
+}
+
+func TestCSVHasNoValueWhereThereIsNone(t *testing.T) {
+	c := &baiv1.CompareRunsResponse{Series: []*baiv1.SeriesComparison{
+		{Metric: "pairs", Test: "signed_ranks", P: math.NaN(), AdjustedP: math.NaN()},
+		{Metric: "untested", P: 1, AdjustedP: 1},
+		{Metric: "tested", Test: "mann_whitney", P: 0.5, AdjustedP: 1, Needed: 12, Shows: 0.02},
+	}}
+	var got []string
+	for _, row := range comparison.CSV(c) {
+		got = append(got, row[0]+": "+strings.Join(row[20:], " "))
+	}
+	want := []string{"metric: p adjusted_p needed shows", "pairs:    ", "untested: 1 1  ", "tested: 0.5 1 12 0.02"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -33,8 +33,8 @@ func CSV(c *baiv1.CompareRunsResponse) [][]string {
 			}
 			relative = strconv.FormatBool(d.GetRelative())
 		}
-		row = append(append(row, change...), relative, s.GetTest(), printer.Exact(s.GetP()), printer.Exact(s.GetAdjustedP()))
-		rows = append(rows, append(row, positive(s.GetNeeded()), strings.TrimPrefix(printer.Exact(s.GetShows()), "0")))
+		row = append(append(row, change...), relative, s.GetTest(), probability(s.GetP()), probability(s.GetAdjustedP()))
+		rows = append(rows, append(row, neededColumns(s)...))
 	}
 	return rows
 }
@@ -50,12 +50,20 @@ func sideColumns(v *baiv1.SideValues) []string {
 	return columns
 }
 
-// positive is a number, or nothing for 0.
-func positive(n int32) string {
-	if n == 0 {
+// probability is a probability, or nothing for NaN: the test has none.
+func probability(p float64) string {
+	if math.IsNaN(p) {
 		return ""
 	}
-	return strconv.Itoa(int(n))
+	return printer.Exact(p)
+}
+
+// neededColumns are how many runs would show which change, if that is known.
+func neededColumns(s *baiv1.SeriesComparison) []string {
+	if s.GetNeeded() == 0 {
+		return []string{"", ""}
+	}
+	return []string{strconv.Itoa(int(s.GetNeeded())), printer.Exact(s.GetShows())}
 }
 
 // Markdown is the comparison as a comment of a review.
