@@ -65,7 +65,7 @@ func (s Settings) Validate() error {
 		}
 		errs = append(errs, s[name].validate("destinations."+name))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.clashes()...)...)
 }
 
 func (d DestinationSettings) validate(at string) error {

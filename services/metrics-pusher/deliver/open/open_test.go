@@ -3,6 +3,7 @@ package open_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,6 +87,36 @@ func TestSettingsThatCannotWorkAreNamed(t *testing.T) {
 			s, _ := load(t, "[destinations.d]\n"+tt.text)
 			if err := s.Validate(); err == nil || err.Error() != tt.want {
 				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestTwoDestinationsThatWriteTheSameObjectsAreRefused(t *testing.T) {
+	const a, b = "[destinations.a]\nkind = \"objects\"\n", "[destinations.b]\nkind = \"objects\"\n"
+	const clash = "destinations.b.url: destinations.a writes objects with the same names there, and a name is written once: " +
+		"take another URL or format"
+	for name, tt := range map[string]struct{ text, want string }{
+		"one folder":                  {a + "url = \"file:///srv\"\n" + b + "url = \"file:///srv\"", clash},
+		"one folder, with a slash":    {a + "url = \"file:///srv/lake/\"\n" + b + "url = \"file:///srv//lake\"\nformat = \"csv\"", clash},
+		"one prefix":                  {a + "url = \"s3://x/y\"\nformat = \"jsonl\"\n" + b + "url = \"s3://x/y/\"\nformat = \"jsonl\"", clash},
+		"one namespace of both":       {a + "url = \"s3://x\"\nnamespaces = [\"p\", \"q\"]\n" + b + "url = \"s3://x/\"\nnamespaces = [\"r\", \"q\"]", clash},
+		"namespaces that are others":  {a + "url = \"s3://x\"\nnamespaces = [\"p\"]\n" + b + "url = \"s3://x\"\nnamespaces = [\"q\"]", ""},
+		"formats that are others":     {a + "url = \"s3://x\"\n" + b + "url = \"s3://x\"\nformat = \"jsonl\"", ""},
+		"prefixes that are others":    {a + "url = \"s3://x/y\"\n" + b + "url = \"s3://x/z\"", ""},
+		"buckets that are others":     {a + "url = \"s3://x/y\"\n" + b + "url = \"s3://z/y\"", ""},
+		"a bucket, and a folder":      {a + "url = \"s3://srv/x\"\n" + b + "url = \"file:///srv/x\"", ""},
+		"URLs that cannot be read":    {a + "url = \"x\"\n" + b + "url = \"x\"", "destinations.a.url: \"x\" is not a URL: file:///folder is one\ndestinations.b.url: \"x\" is not a URL: file:///folder is one"},
+		"one server for two projects": {strings.ReplaceAll(a+"experiment = \"e\"\nurl = \"https://x\"\n"+b+"experiment = \"e\"\nurl = \"https://x\"", "objects", "mlflow"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := load(t, tt.text)
+			got := ""
+			if err := s.Validate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
