@@ -41,6 +41,8 @@ type accumulator struct {
 	valueCount int64 // values
 	text       int
 	skipped    map[string]int64 // samples that are not summarised, by why
+	partial    map[string]bool  // by the name of a metric that has series: it has samples that are not summarised, too
+	closed     bool             // the run has more series: no further one is summarised
 	labels     labelTexts
 	meter      cost.Meter
 }
@@ -60,7 +62,9 @@ type timedValue struct {
 }
 
 func newAccumulator(attempt int) *accumulator {
-	return &accumulator{attempt: attempt, byKey: make(map[string]*seriesValues), skipped: make(map[string]int64)}
+	return &accumulator{
+		attempt: attempt, byKey: make(map[string]*seriesValues), skipped: make(map[string]int64), partial: make(map[string]bool),
+	}
 }
 
 // add adds samples, in the order of the store.
@@ -88,7 +92,7 @@ func (t *accumulator) addSample(s *event.Sample) {
 		return
 	}
 	if t.valueCount == maxSamples {
-		t.skipped[fmt.Sprintf("a run's first %d samples are summarised", maxSamples)]++
+		t.skip(s.Name, fmt.Sprintf("a run's first %d samples are summarised", maxSamples))
 		return
 	}
 	if len(of.values) == 0 || s.Time < of.first.time {
@@ -111,14 +115,25 @@ func (t *accumulator) seriesOf(s *event.Sample) *seriesValues {
 	if of, ok := t.byKey[key]; ok {
 		return of
 	}
-	if len(t.series) == maxSeries || t.text+len(key) > maxText {
-		t.skipped[fmt.Sprintf("the first %d series of a run are summarised (one for each metric, unit and set of labels; %d KiB of names)",
-			maxSeries, maxText>>10)]++
+	if t.closed = t.closed || len(t.series) == maxSeries || t.text+len(key) > maxText; t.closed {
+		t.skip(s.Name, fmt.Sprintf("the first %d series of a run are summarised (one for each metric, unit and set of labels; %d KiB of names)",
+			maxSeries, maxText>>10))
 		return nil
 	}
 	of := &seriesValues{sample: *s}
 	t.series, t.byKey[key], t.text = append(t.series, of), of, t.text+len(key)
+	if !t.partial[s.Name] {
+		t.partial[s.Name] = false // it has a series
+	}
 	return of
+}
+
+// skip notes that a sample is not summarised. Names are held of those metrics alone that have a series, of which there are not too many.
+func (t *accumulator) skip(metric, why string) {
+	t.skipped[why]++
+	if _, ok := t.partial[metric]; ok {
+		t.partial[metric] = true
+	}
 }
 
 // labelTexts writes labels as texts, the same for the same labels.

@@ -30,6 +30,10 @@ func (t *accumulator) count(metric string, how descriptors.Count) (n float64, re
 		}
 	}
 	switch {
+	case t.partial[metric]:
+		return 0, fmt.Sprintf("not all samples of %s are summarised: emit fewer series or samples", metric)
+	case !found && t.closed:
+		return 0, fmt.Sprintf("no series of %s is among the first ones of the run, which are summarised: emit fewer series", metric)
 	case !found:
 		return 0, fmt.Sprintf("the run has no values of %s", metric)
 	case units.IsRate(unit):

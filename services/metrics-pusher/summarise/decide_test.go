@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
 
@@ -116,4 +117,48 @@ func TestAnySummaryIsInOrderAndSurvivesJSON(t *testing.T) {
 
 func closeTo(a, b store.Float) bool {
 	return math.Abs(float64(a-b)) <= 1e-9*math.Max(math.Abs(float64(a)), math.Abs(float64(b)))
+}
+
+// emitted returns samples of a metric, each with the label i and the value of its number.
+func emitted(metric string, n int) []store.Sample {
+	all := make([]store.Sample, n)
+	for i := range all {
+		all[i].Name, all[i].Labels = metric, map[string]string{"i": fmt.Sprint(i)}
+		all[i].Set(float64(i))
+	}
+	return all
+}
+
+func TestACountOfAPartOfTheSamplesIsNotKnown(t *testing.T) {
+	const part = "not all samples of images are summarised: emit fewer series or samples"
+	for name, tt := range map[string]struct {
+		samples []store.Sample
+		full    bool // no further number is held
+		want    string
+	}{
+		"all samples":                         {emitted("images", 3), false, "3"},
+		"all, and a part of another metric":   {append(emitted("images", 3), emitted("loss", maxSeries)...), false, "3"},
+		"more series than are summarised":     {emitted("images", maxSeries+1), false, part},
+		"more samples than are summarised":    {append(emitted("images", 3), emitted("images", 3)...), true, part},
+		"no samples, as there are too many":   {append(emitted("loss", 3), emitted("images", 3)...), true, part},
+		"series after all that are":           {append(emitted("loss", maxSeries), emitted("images", 1)...), false, "no series of images is among the first ones of the run, which are summarised: emit fewer series"},
+		"a metric that the run does not emit": {emitted("loss", 3), false, "the run has no values of images"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := newAccumulator(0)
+			all.add(tt.samples[:3])
+			if tt.full {
+				all.valueCount = maxSamples
+			}
+			all.add(tt.samples[3:])
+			n, reason := all.count("images", descriptors.SumOfSamples)
+			got := reason
+			if reason == "" {
+				got = fmt.Sprint(n)
+			}
+			if got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
 }
