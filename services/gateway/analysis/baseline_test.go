@@ -69,6 +69,21 @@ func TestABaselineOfASetIsComparedCellByCell(t *testing.T) {
 	}
 }
 
+func TestABaselineOfARangeIsComparedCellByCell(t *testing.T) {
+	w := newFixture(t)
+	for i, cell := range []string{"n=1", "n=2"} {
+		w.addAll("a"+cell, around(float64(100+800*i), 5), spec{set: "s", cell: cell})
+	}
+	w.setBaseline("main", "rates@2026-03-01", "")
+	for i, cell := range []string{"n=1", "n=2"} {
+		w.addAll("b"+cell, around(float64(100+850*i), 5), spec{set: "t", cell: cell})
+	}
+	want := "10 runs, 10 runs\nrate of n=1: unclear n=5 n=5 +0.0 % noise lacking 0 0\nrate of n=2: changed n=5 n=5 +5.6 %"
+	if diff := cmp.Diff(want, w.compareText("baseline:main", "rates@2026-03-11")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestBaselinesAreListedByTeamAndDeleted(t *testing.T) {
 	w := newFixture(t)
 	w.add(spec{name: "a", values: []float64{1}})

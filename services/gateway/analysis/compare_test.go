@@ -138,6 +138,55 @@ func TestSidesAreCompared(t *testing.T) {
 			},
 			base: "s", other: "r1", want: "4 runs, 1 runs\nrate: unclear n=4 n=1 few_runs lacking 0 3",
 		},
+		"the cells of a sweep are compared each in ranges of time, too": {
+			store: func(w *fixture) {
+				for _, level := range []float64{1, 0.9} {
+					w.addAll("small", around(100*level, 5), spec{set: "s", cell: "n=1", direction: event.Higher})
+					w.addAll("large", around(900/level, 5), spec{set: "s", cell: "n=2", direction: event.Higher})
+				}
+			},
+			base: "rates@2026-03-01..2026-03-11", other: "rates@2026-03-11", want: "10 runs, 10 runs\nrate of n=1: worse n=5 n=5 -10.0 %\nrate of n=2: better n=5 n=5 +11.1 %",
+		},
+		"runs of no cell are compared with such runs": {
+			store: func(w *fixture) {
+				w.addAll("a", around(100, 5), spec{set: "s", cell: "n=1"})
+				w.addAll("b", around(500, 5), spec{})
+				w.addAll("c", around(200, 5), spec{set: "t", cell: "n=1"})
+			},
+			base: "rates@2026-03-01..2026-03-11", other: "rates@2026-03-11", want: "10 runs, 5 runs\nrate of n=1: changed n=5 n=5 +100.0 %\nonly rates@2026-03-01..2026-03-11 has runs of no cell",
+		},
+		"a run of a cell is compared with that cell of a set": {
+			store: func(w *fixture) {
+				w.addAll("a", around(100, 5), spec{set: "s", cell: "n=1"})
+				w.addAll("b", around(500, 5), spec{set: "s", cell: "n=2"})
+				w.addAll("r", []float64{1}, spec{set: "t", cell: "n=2"})
+			},
+			base: "s", other: "r1", want: "10 runs, 1 runs\nrate of n=2: unclear n=5 n=1 few_runs lacking 0 3\nonly s has cell n=1",
+		},
+		"two runs of two cells are compared, as they are named": {
+			store: func(w *fixture) {
+				w.addAll("r", []float64{1}, spec{set: "s", cell: "n=1"})
+				w.addAll("q", []float64{1}, spec{set: "s", cell: "n=2"})
+			},
+			base: "r1", other: "q1", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3",
+		},
+		"two ranges of two cells have nothing in common": {
+			store: func(w *fixture) {
+				w.addAll("a", around(100, 5), spec{set: "s", cell: "n=1"})
+				w.addAll("b", around(500, 5), spec{set: "t", cell: "n=2"})
+			},
+			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06",
+			want: "state: rates@2026-03-01..2026-03-06 and rates@2026-03-06 have no metric in common: only rates@2026-03-01..2026-03-06 has cell n=1; only rates@2026-03-06 has cell n=2",
+		},
+		"a range of several cells is no side of a run of none": {
+			store: func(w *fixture) {
+				w.add(spec{set: "s", cell: "n=1", values: []float64{1}})
+				w.add(spec{set: "s", cell: "n=2", values: []float64{1}})
+				w.add(spec{name: "r", values: []float64{1}})
+			},
+			base: "rates@2026-03-01..2026-03-03", other: "r",
+			want: "state: rates@2026-03-01..2026-03-03 has 2 cells, and r is no set (compare it with a set, or name runs of one cell)",
+		},
 		"labels and units make series of their own": {
 			store: func(w *fixture) {
 				w.add(spec{name: "a", values: []float64{1, 2}, unit: "s"})

@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,23 +47,11 @@ func (r results) has(id string) bool {
 	return slices.ContainsFunc(r.members, func(m member) bool { return m.run.ID == id })
 }
 
-// cells returns the names of the side's cells. A side that is no set has one without a name.
-func (r results) cells() []string {
-	if r.set == "" {
-		return []string{""}
-	}
-	names := make(map[string]bool)
-	for _, m := range r.members {
-		names[m.run.Cell] = true
-	}
-	return sortedKeys(names)
-}
-
-// series returns the series of a cell, of all runs without one.
+// series returns the series of the runs of a cell.
 func (r results) series(cell string, metrics []string) []series.Series {
 	b := series.Builder{Metrics: metrics}
 	for i, m := range r.members {
-		if cell == "" || m.run.Cell == cell {
+		if m.run.Cell == cell {
 			b.AddValues(i, m.points.Points)
 		}
 	}
@@ -92,18 +79,7 @@ func checkComparable(base, other results) error {
 		}
 		return &StateError{Message: fmt.Sprintf("%s has no results to compare: %s (name runs that succeeded)", r.operand, reason)}
 	}
-	if (base.set == "") == (other.set == "") {
-		return nil
-	}
-	set, other := base, other
-	if set.set == "" {
-		set, other = other, base
-	}
-	if n := len(set.cells()); n > 1 {
-		return &StateError{Message: fmt.Sprintf("%s has %d cells, and %s is no set (compare it with a set, or name runs of one cell)",
-			set.operand, n, other.operand)}
-	}
-	return nil
+	return checkCells(base, other)
 }
 
 // Comparison is how two sides differ.
@@ -125,7 +101,7 @@ type ComparedSide struct {
 type SeriesComparison struct {
 	series.Series // without points
 
-	Cell                 string    // its name; empty unless both sides are sets
+	Cell                 string    // its name; empty where each side has one cell, unless both are sets
 	OldValues, NewValues []float64 // of the runs, the oldest first
 	compare.Comparison
 }
@@ -134,16 +110,16 @@ type SeriesComparison struct {
 // error is *StateError if they have no series in common.
 func compareSides(c compare.Comparer, base, other results, past History, metrics []string) (Comparison, error) {
 	out := Comparison{Old: base.describe(), New: other.describe(), Differences: differences(base.attributes(), other.attributes())}
-	cells, onlyOld, onlyNew := sharedCells(base, other)
-	out.Notes = append(aloneNotes("cell", base.operand, onlyOld), aloneNotes("cell", other.operand, onlyNew)...)
+	cells, onlyOld, onlyNew := pairCells(base, other)
+	out.Notes = append(cellNotes(base.operand, onlyOld), cellNotes(other.operand, onlyNew)...)
 	var inputs []compare.Metric
 	for _, cell := range cells {
 		pairs, notes := pairSeries(base, other, cell, metrics)
 		out.Notes = append(out.Notes, notes...)
 		for _, p := range pairs {
 			out.Series = append(out.Series,
-				SeriesComparison{Series: p.series(), Cell: cell, OldValues: p.base.Values(), NewValues: p.other.Values()})
-			inputs = append(inputs, p.metric(past.level(p.base, cmp.Or(cell, base.members[0].run.Cell))))
+				SeriesComparison{Series: p.series(), Cell: cell.name, OldValues: p.base.Values(), NewValues: p.other.Values()})
+			inputs = append(inputs, p.metric(past.level(p.base, cell.base)))
 		}
 	}
 	if len(out.Series) == 0 {
@@ -185,23 +161,6 @@ func (r results) describe() ComparedSide {
 		s.Runs = append(s.Runs, m.run.ID)
 	}
 	return s
-}
-
-// sharedCells returns the cells that both sides have, and those that one of them has. Unless
-// both are sets, all runs of a side are one cell without a name.
-func sharedCells(base, other results) (both, onlyOld, onlyNew []string) {
-	if base.set == "" || other.set == "" {
-		return []string{""}, nil, nil
-	}
-	before, after := base.cells(), other.cells()
-	for _, cell := range before {
-		if slices.Contains(after, cell) {
-			both = append(both, cell)
-		} else {
-			onlyOld = append(onlyOld, cell)
-		}
-	}
-	return both, onlyOld, slices.DeleteFunc(after, func(cell string) bool { return slices.Contains(before, cell) })
 }
 
 // maxNamed is how many names a note has.

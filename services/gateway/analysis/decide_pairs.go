@@ -16,13 +16,13 @@ type pair struct{ base, other series.Series }
 
 // pairSeries returns the series of a cell that both sides have, and notes about the others. A
 // series whose unit has changed is converted to the newer one.
-func pairSeries(base, other results, cell string, metrics []string) (pairs []pair, notes []string) {
-	before, after := base.series(cell, metrics), other.series(cell, metrics)
+func pairSeries(base, other results, cell cellPair, metrics []string) (pairs []pair, notes []string) {
+	before, after := base.series(cell.base, metrics), other.series(cell.other, metrics)
 	var onlyNew []string
 	for _, s := range after {
 		i := indexOf(before, s)
 		if i < 0 {
-			onlyNew = append(onlyNew, nameOf(s, cell))
+			onlyNew = append(onlyNew, nameOf(s, cell.name))
 			continue
 		}
 		pairs = append(pairs, pair{converted(before[i], s.Unit), s})
@@ -30,7 +30,7 @@ func pairSeries(base, other results, cell string, metrics []string) (pairs []pai
 	}
 	var onlyOld []string
 	for _, s := range before {
-		onlyOld = append(onlyOld, nameOf(s, cell))
+		onlyOld = append(onlyOld, nameOf(s, cell.name))
 	}
 	return pairs, append(aloneNotes("metric", base.operand, onlyOld), aloneNotes("metric", other.operand, onlyNew)...)
 }

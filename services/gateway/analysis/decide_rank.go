@@ -84,7 +84,7 @@ func rankGroups(j judge.Judge, r results, req RankRequest, valueOf func(m member
 	if without > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("%d of %d runs left out: their %s is not known", without, len(values), req.By))
 	}
-	for _, s := range r.series("", req.Metrics) {
+	for _, s := range r.allSeries(req.Metrics) {
 		if s.Direction == "" {
 			s.Direction = judge.Direction(descriptors.PlatformDirection(s.Metric))
 		}
@@ -105,6 +105,15 @@ func rankGroups(j judge.Judge, r results, req RankRequest, valueOf func(m member
 		return Ranking{}, &StateError{Message: fmt.Sprintf("%s has nothing to rank by %s%s", r.operand, req.By, because(out.Notes))}
 	}
 	return out, nil
+}
+
+// allSeries returns the series of all runs, whatever their cells.
+func (r results) allSeries(metrics []string) []series.Series {
+	b := series.Builder{Metrics: metrics}
+	for i, m := range r.members {
+		b.AddValues(i, m.points.Points)
+	}
+	return b.Series()
 }
 
 // rankSeries ranks the groups in one series; attributes are those of the runs, by the index of points.
