@@ -79,6 +79,7 @@ func (a *Analyses) past(ctx context.Context, r rules, base, other results, req C
 	if err != nil {
 		return History{}, err
 	}
+	r.oneUnit = true
 	return r.history(all, req.Metrics), nil
 }
 

@@ -43,6 +43,9 @@ func describe(s analysis.SeriesComparison) string {
 	if len(s.Labels) > 0 {
 		text += fmt.Sprint(s.Labels)
 	}
+	if s.Unit != "" {
+		text += " in " + s.Unit
+	}
 	if s.Cell != "" {
 		text += " of " + s.Cell
 	}
@@ -192,7 +195,7 @@ func TestSidesAreCompared(t *testing.T) {
 				w.add(spec{name: "a", values: []float64{1, 2}, unit: "s"})
 				w.add(spec{name: "b", values: []float64{1, 2, 3}, unit: "s"})
 			},
-			base: "a", other: "b", want: "1 runs, 1 runs\nratemap[i:0]: unclear n=1 n=1 few_runs lacking 3 3\nratemap[i:1]: unclear n=1 n=1 few_runs lacking 3 3\nonly b has metric rate in s with i=2",
+			base: "a", other: "b", want: "1 runs, 1 runs\nratemap[i:0] in s: unclear n=1 n=1 few_runs lacking 3 3\nratemap[i:1] in s: unclear n=1 n=1 few_runs lacking 3 3\nonly b has metric rate in s with i=2",
 		},
 		"without a common series there is no comparison": {
 			store: func(w *fixture) {
@@ -206,7 +209,7 @@ func TestSidesAreCompared(t *testing.T) {
 				w.addAll("a", around(0.1, 5), spec{unit: "s", direction: event.Lower})
 				w.addAll("b", around(120, 5), spec{unit: "ms", direction: event.Lower})
 			},
-			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate: worse n=5 n=5 +20.0 %",
+			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate in ms: worse n=5 n=5 +20.0 %",
 		},
 		"the history is converted, too": {
 			store: func(w *fixture) {
@@ -214,7 +217,34 @@ func TestSidesAreCompared(t *testing.T) {
 				w.addAll("r", []float64{0.1}, spec{unit: "s"})
 				w.addAll("n", []float64{130}, spec{unit: "ms", direction: event.Lower})
 			},
-			base: "r1", other: "n1", want: "1 runs, 1 runs\nrate: worse n=1 n=1 +30.0 % history 20",
+			base: "r1", other: "n1", want: "1 runs, 1 runs\nrate in ms: worse n=1 n=1 +30.0 % history 20",
+		},
+		"a unit that has changed within a side is converted, too": {
+			store: func(w *fixture) {
+				w.addAll("a", around(0.1, 5), spec{unit: "s"})
+				w.addAll("b", around(100, 5), spec{unit: "ms", direction: event.Lower})
+				w.addAll("c", around(120, 5), spec{unit: "ms", direction: event.Lower})
+				w.addAll("d", around(120000, 5), spec{unit: "us", direction: event.Lower})
+			},
+			base: "rates@2026-03-01..2026-03-11", other: "rates@2026-03-11", want: "10 runs, 10 runs\nrate in us: worse n=10 n=10 +20.0 %",
+		},
+		"units that one run has both of are two series, and the same ones are compared": {
+			store: func(w *fixture) {
+				both := func(all *store.Summaries) {
+					all.Summaries = append(all.Summaries, store.Summary{Metric: "rate", Unit: "ms", Median: all.Summaries[0].Median * 7})
+				}
+				w.addAll("a", around(100, 5), spec{unit: "s"})
+				w.addAll("b", around(200, 5), spec{unit: "s", summaries: both})
+			},
+			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate in s: changed n=5 n=5 +100.0 %\nonly rates@2026-03-06 has metric rate in ms",
+		},
+		"the history is converted where its unit has changed": {
+			store: func(w *fixture) {
+				w.addAll("a", around(0.1, 20), spec{unit: "s"})
+				w.addAll("b", around(100, 4), spec{unit: "ms"})
+				w.addAll("r", []float64{100, 130}, spec{unit: "ms", direction: event.Lower})
+			},
+			base: "r1", other: "r2", want: "1 runs, 1 runs\nrate in ms: worse n=1 n=1 +30.0 % history 24",
 		},
 		"a metric that no side has is named": {
 			store: func(w *fixture) { w.addAll("r", []float64{1, 2}, spec{}) },
@@ -283,7 +313,7 @@ func TestWhatThePlatformMeasuresMakesNoMetricLessClear(t *testing.T) {
 	}
 	w.addAll("a", around(100, 4), spec{change: took(5 * time.Second)})
 	w.addAll("b", around(200, 4), spec{change: took(6 * time.Second)})
-	want := "4 runs, 4 runs\nrate: changed n=4 n=4 +100.0 %\nrun.duration: unclear n=4 n=4 +25.0 % many_metrics lacking 0 0\nrun.queued: same n=4 n=4 +0.0 %"
+	want := "4 runs, 4 runs\nrate: changed n=4 n=4 +100.0 %\nrun.duration in s: unclear n=4 n=4 +25.0 % many_metrics lacking 0 0\nrun.queued in s: same n=4 n=4 +0.0 %"
 	if diff := cmp.Diff(want, w.compareText("rates@2026-03-01..2026-03-05", "rates@2026-03-05..2026-03-09")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

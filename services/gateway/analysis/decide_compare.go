@@ -47,7 +47,7 @@ func (r results) has(id string) bool {
 	return slices.ContainsFunc(r.members, func(m member) bool { return m.run.ID == id })
 }
 
-// series returns the series of the runs of a cell.
+// series returns the series of the runs of a cell, each in one unit.
 func (r results) series(cell string, metrics []string) []series.Series {
 	b := series.Builder{Metrics: metrics}
 	for i, m := range r.members {
@@ -55,7 +55,7 @@ func (r results) series(cell string, metrics []string) []series.Series {
 			b.AddValues(i, m.points.Points)
 		}
 	}
-	return b.Series()
+	return joinUnits(b.Series())
 }
 
 // attributes returns the attributes of the runs.
@@ -189,7 +189,7 @@ func (h History) level(s series.Series, cell string) []float64 {
 			all, newest = append(all, one.Series), append(newest, one.lastLevel())
 		}
 	}
-	i := indexOf(all, s)
+	i := matches(all, []series.Series{s})[0]
 	if i < 0 {
 		return nil
 	}

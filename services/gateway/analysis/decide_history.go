@@ -85,6 +85,7 @@ func (c HistoryChange) Verdict(d judge.Direction) string {
 type rules struct {
 	judge    judge.Judge
 	detector changepoint.Detector
+	oneUnit  bool // a series whose unit has changed is one
 }
 
 // newRules returns the rules, with their defaults.
@@ -120,7 +121,11 @@ func (r rules) history(all []member, metrics []string) History {
 		b.AddValues(i, m.points.Points)
 	}
 	for _, cell := range sortedKeys(builders) {
-		for _, s := range builders[cell].Series() {
+		all := builders[cell].Series()
+		if r.oneUnit {
+			all = joinUnits(all)
+		}
+		for _, s := range all {
 			h.Series = append(h.Series, r.analyse(h, s, cell))
 		}
 	}

@@ -1,11 +1,9 @@
 package analysis
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
-	"github.com/benchmark-ai/bai/descriptors/units"
 	"github.com/benchmark-ai/bai/services/analyst/judge/compare"
 	"github.com/benchmark-ai/bai/services/gateway/series"
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -15,59 +13,40 @@ import (
 type pair struct{ base, other series.Series }
 
 // pairSeries returns the series of a cell that both sides have, and notes about the others. A
-// series whose unit has changed is converted to the newer one.
+// series whose unit has changed is converted to the newer one, if the other side has none of that unit.
 func pairSeries(base, other results, cell cellPair, metrics []string) (pairs []pair, notes []string) {
 	before, after := base.series(cell.base, metrics), other.series(cell.other, metrics)
-	var onlyNew []string
-	for _, s := range after {
-		i := indexOf(before, s)
-		if i < 0 {
+	of := matches(before, after)
+	var onlyOld, onlyNew []string
+	for i, s := range after {
+		if of[i] < 0 {
 			onlyNew = append(onlyNew, nameOf(s, cell.name))
 			continue
 		}
-		pairs = append(pairs, pair{converted(before[i], s.Unit), s})
-		before = slices.Delete(before, i, i+1)
+		pairs = append(pairs, pair{converted(before[of[i]], s.Unit), s})
 	}
-	var onlyOld []string
-	for _, s := range before {
-		onlyOld = append(onlyOld, nameOf(s, cell.name))
+	for i, s := range before {
+		if !slices.Contains(of, i) {
+			onlyOld = append(onlyOld, nameOf(s, cell.name))
+		}
 	}
 	return pairs, append(aloneNotes("metric", base.operand, onlyOld), aloneNotes("metric", other.operand, onlyNew)...)
 }
 
-// indexOf returns the place of a series among those of the other side, or else of one whose unit
-// can be converted; -1 if there is none.
-func indexOf(all []series.Series, s series.Series) int {
-	if i := slices.IndexFunc(all, func(one series.Series) bool { return series.Compare(one, s) == 0 }); i >= 0 {
-		return i
-	}
-	return slices.IndexFunc(all, func(one series.Series) bool {
-		return one.Metric == s.Metric && maps.Equal(one.Labels, s.Labels) && units.Convertible(one.Unit, s.Unit)
-	})
-}
-
-// converted returns a series in a unit that it can be converted to.
-func converted(s series.Series, unit string) series.Series {
-	if s.Unit == unit {
-		return s
-	}
-	convert := func(v float64) float64 {
-		v, _ = units.Convert(v, s.Unit, unit)
-		return v
-	}
-	points := make([]series.Point, len(s.Points))
-	for i, p := range s.Points {
-		p.Value = convert(p.Value)
-		if p.Interval != nil {
-			p.Interval = &store.Interval{
-				Low:  store.Float(convert(float64(p.Interval.Low))),
-				High: store.Float(convert(float64(p.Interval.High))), Level: p.Interval.Level,
+// matches returns, for each series, the place of its match among others, or -1. Each of these matches
+// one: first the same series, and then one whose unit can be converted.
+func matches(all, of []series.Series) []int {
+	found, taken := slices.Repeat([]int{-1}, len(of)), make([]bool, len(all))
+	for _, match := range []func(a, b series.Series) bool{isSame, isConvertible} {
+		for i, s := range of {
+			for at := 0; at < len(all) && found[i] < 0; at++ {
+				if !taken[at] && match(all[at], s) {
+					found[i], taken[at] = at, true
+				}
 			}
 		}
-		points[i] = p
 	}
-	s.Points, s.Unit = points, unit
-	return s
+	return found
 }
 
 // nameOf returns a series for people.

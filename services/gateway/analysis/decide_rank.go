@@ -107,13 +107,13 @@ func rankGroups(j judge.Judge, r results, req RankRequest, valueOf func(m member
 	return out, nil
 }
 
-// allSeries returns the series of all runs, whatever their cells.
+// allSeries returns the series of all runs, whatever their cells, each in one unit.
 func (r results) allSeries(metrics []string) []series.Series {
 	b := series.Builder{Metrics: metrics}
 	for i, m := range r.members {
 		b.AddValues(i, m.points.Points)
 	}
-	return b.Series()
+	return joinUnits(b.Series())
 }
 
 // rankSeries ranks the groups in one series; attributes are those of the runs, by the index of points.
@@ -165,13 +165,10 @@ func (h History) cost() *RunCost {
 	if len(of) == 0 {
 		return nil
 	}
-	newest := slices.MaxFunc(of, func(a, b SeriesHistory) int { return cmp.Compare(lastIndex(a), lastIndex(b)) })
+	newest := slices.MaxFunc(of, func(a, b SeriesHistory) int { return cmp.Compare(lastRun(a.Series), lastRun(b.Series)) })
 	if slices.ContainsFunc(of, func(s SeriesHistory) bool { return s.Cell != newest.Cell }) {
 		return nil
 	}
 	level := newest.lastLevel()
 	return &RunCost{Amount: level.Median, Currency: newest.Unit, Runs: level.Last - level.First + 1}
 }
-
-// lastIndex returns the place of the newest run of a series.
-func lastIndex(s SeriesHistory) int { return s.Points[len(s.Points)-1].Index }

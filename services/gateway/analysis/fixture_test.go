@@ -103,6 +103,7 @@ type spec struct {
 	direction string
 	costs     float64 // USD; 0 is unknown
 	change    func(*store.Run)
+	summaries func(*store.Summaries) // changes those of values
 
 	unsummarised bool
 	incomplete   bool
@@ -157,6 +158,9 @@ func (w *fixture) addResults(run store.Run, s spec) {
 	}
 	if s.costs > 0 {
 		all.Summaries = append(all.Summaries, store.Summary{Metric: "cost.amount", Unit: "USD", Median: store.Float(s.costs), Direction: event.Lower})
+	}
+	if s.summaries != nil {
+		s.summaries(&all)
 	}
 	var err error
 	if !s.unsummarised {

@@ -142,9 +142,6 @@ func (b *Builder) Series() []Series {
 	return all
 }
 
-// Compare orders series by metric, unit and labels. It is 0 for two parts of one series.
-func Compare(a, b Series) int { return a.key().compare(b.key()) }
-
 // key identifies a series.
 type key struct{ metric, unit, labels string }
 
