@@ -42,11 +42,12 @@ func (a *Analyses) Compare(ctx context.Context, req CompareRequest) (Comparison,
 	if err := checkComparable(base, other); err != nil {
 		return Comparison{}, err
 	}
-	past, err := a.past(ctx, r, base, other, req)
+	all := pairSides(base, other, req.Metrics)
+	before, err := a.past(ctx, r, base, other, all)
 	if err != nil {
 		return Comparison{}, err
 	}
-	return compareSides(comparer, base, other, past, req.Metrics)
+	return compareSides(comparer, base, other, all, before)
 }
 
 // side resolves an operand and reads its results.
@@ -59,29 +60,32 @@ func (a *Analyses) side(ctx context.Context, field, operand string, req CompareR
 	return newResults(s, all), err
 }
 
-// past returns the history of the task of the old side, from before the first run of both. It is
-// empty where each side has enough runs of its own, or is a set.
-func (a *Analyses) past(ctx context.Context, r rules, base, other results, req CompareRequest) (History, error) {
+// past returns the history of the task of the old side, from before the first run of both: of the
+// cells and the metrics in which a side has too few runs of its own.
+func (a *Analyses) past(ctx context.Context, r rules, base, other results, all paired) (past, error) {
+	cells, metrics := all.wantsOfPast()
 	first := base.members[0].run
 	task, until := first.Labels[store.LabelTask], first.Created
 	if created := other.members[0].run.Created; created.Before(until) {
 		until = created
 	}
-	if task == "" || !base.needsPast() && !other.needsPast() {
-		return History{}, nil
+	if task == "" || len(cells) == 0 {
+		return past{}, nil
 	}
-	found, err := a.newest(ctx, HistoryRequest{Task: task, Namespace: first.Namespace, Until: until, Limit: maxPast})
+	found, err := a.newest(ctx, HistoryRequest{
+		Task: task, Namespace: first.Namespace, Until: until, Limit: min(maxPast*len(cells), maxPoints), cells: cells,
+	})
 	if err != nil {
-		return History{}, err
+		return past{}, err
 	}
 	runs := slices.DeleteFunc(found.runs, func(r store.Run) bool { return other.has(r.ID) || base.has(r.ID) })
-	all, err := a.historyMembers(ctx, runs, req.Metrics)
+	members, err := a.historyMembers(ctx, runs, metrics)
 	if err != nil {
-		return History{}, err
+		return past{}, err
 	}
 	r.oneUnit = true
-	return r.history(all, req.Metrics), nil
+	return past{History: r.history(members, metrics), known: true}, nil
 }
 
-// maxPast is how many runs before a comparison are looked at for the spread between runs.
+// maxPast is how many runs of a cell before a comparison are looked at for the spread between runs.
 const maxPast = 60

@@ -56,6 +56,9 @@ func describe(s analysis.SeriesComparison) string {
 	if s.Reason != "" {
 		text += fmt.Sprintf(" %s lacking %d %d", s.Reason, s.LackingBase, s.LackingOther)
 	}
+	if s.LackingHistory > 0 {
+		text += fmt.Sprintf(" or %d", s.LackingHistory)
+	}
 	if s.History > 0 {
 		text += fmt.Sprintf(" history %d", s.History)
 	}
@@ -90,7 +93,7 @@ func TestSidesAreCompared(t *testing.T) {
 	}{
 		"two runs without a history say what is lacking": {
 			store: func(w *fixture) { w.addAll("r", []float64{100, 120}, spec{direction: event.Higher}) },
-			base:  "r1", other: "r2", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3",
+			base:  "r1", other: "r2", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10",
 		},
 		"two runs of a task with a history are compared by its spread": {
 			store: func(w *fixture) { w.addAll("r", append(around(100, 20), 100, 120), spec{direction: event.Lower}) },
@@ -139,7 +142,7 @@ func TestSidesAreCompared(t *testing.T) {
 				w.addAll("r", []float64{1}, spec{})
 				w.addAll("s", []float64{1, 1, 1, 1}, spec{set: "s", cell: "n=1"})
 			},
-			base: "s", other: "r1", want: "4 runs, 1 runs\nrate: unclear n=4 n=1 few_runs lacking 0 3",
+			base: "s", other: "r1", want: "4 runs, 1 runs\nrate: unclear n=4 n=1 few_runs lacking 0 3 or 10",
 		},
 		"the cells of a sweep are compared each in ranges of time, too": {
 			store: func(w *fixture) {
@@ -164,14 +167,14 @@ func TestSidesAreCompared(t *testing.T) {
 				w.addAll("b", around(500, 5), spec{set: "s", cell: "n=2"})
 				w.addAll("r", []float64{1}, spec{set: "t", cell: "n=2"})
 			},
-			base: "s", other: "r1", want: "10 runs, 1 runs\nrate of n=2: unclear n=5 n=1 few_runs lacking 0 3\nonly s has cell n=1",
+			base: "s", other: "r1", want: "10 runs, 1 runs\nrate of n=2: unclear n=5 n=1 few_runs lacking 0 3 or 10\nonly s has cell n=1",
 		},
 		"two runs of two cells are compared, as they are named": {
 			store: func(w *fixture) {
 				w.addAll("r", []float64{1}, spec{set: "s", cell: "n=1"})
 				w.addAll("q", []float64{1}, spec{set: "s", cell: "n=2"})
 			},
-			base: "r1", other: "q1", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3",
+			base: "r1", other: "q1", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10",
 		},
 		"two ranges of two cells have nothing in common": {
 			store: func(w *fixture) {
@@ -190,12 +193,59 @@ func TestSidesAreCompared(t *testing.T) {
 			base: "rates@2026-03-01..2026-03-03", other: "r",
 			want: "state: rates@2026-03-01..2026-03-03 has 2 cells, and r is no set (compare it with a set, or name runs of one cell)",
 		},
+		"sets of few repetitions are compared by the history of their cells": {
+			store: func(w *fixture) {
+				w.addAll("a", around(100, 12), spec{set: "past", cell: "n=1", direction: event.Lower})
+				w.addAll("b", around(900, 12), spec{set: "past", cell: "n=2", direction: event.Lower})
+				w.addAll("c", around(500, 4), spec{set: "past", cell: "n=3", direction: event.Lower})
+				for i, level := range []float64{1, 1.3} {
+					w.addAll("a", around(100*level, 2), spec{set: fmt.Sprint(i), cell: "n=1", direction: event.Lower})
+					w.addAll("b", around(900, 2), spec{set: fmt.Sprint(i), cell: "n=2", direction: event.Lower})
+					w.addAll("c", around(500, 2), spec{set: fmt.Sprint(i), cell: "n=3", direction: event.Lower})
+				}
+			},
+			base: "0", other: "1", want: "6 runs, 6 runs\nrate of n=1: worse n=2 n=2 +30.0 % history 12\nrate of n=2: unclear n=2 n=2 +0.0 % noise lacking 0 0 history 12\nrate of n=3: unclear n=2 n=2 few_runs lacking 2 2 or 6",
+		},
+		"a metric that few runs have is compared by the history": {
+			store: func(w *fixture) {
+				loss := func(v float64) func(*store.Summaries) {
+					return func(all *store.Summaries) {
+						all.Summaries = append(all.Summaries, store.Summary{Metric: "loss", Direction: event.Lower, Median: store.Float(v)})
+					}
+				}
+				for _, v := range around(1, 20) {
+					w.addAll("past", []float64{100}, spec{summaries: loss(v)})
+				}
+				for _, v := range []float64{1, 1.5} {
+					w.addAll("r", around(100, 5), spec{})
+					w.addAll("l", []float64{100}, spec{summaries: loss(v)})
+				}
+			},
+			base: "rates@2026-03-21..2026-03-27", other: "rates@2026-03-27", want: "6 runs, 6 runs\nloss: worse n=1 n=1 +50.0 % history 20\nrate: unclear n=6 n=6 +0.0 % noise lacking 0 0",
+		},
+		"a run of a cell is compared by the history of that cell, however many others there are": {
+			store: func(w *fixture) {
+				for _, v := range around(100, 12) {
+					for cell := range 7 {
+						w.addAll("past", []float64{v * float64(1+cell)}, spec{set: "s", cell: fmt.Sprint("n=", cell), direction: event.Lower})
+					}
+				}
+				w.addAll("r", []float64{500, 600}, spec{set: "t", cell: "n=4", direction: event.Lower})
+			},
+			base: "r1", other: "r2", want: "1 runs, 1 runs\nrate: worse n=1 n=1 +20.0 % history 12",
+		},
+		"runs of no task have no history that could be longer": {
+			store: func(w *fixture) {
+				w.addAll("r", []float64{1, 1}, spec{change: func(r *store.Run) { delete(r.Labels, store.LabelTask) }})
+			},
+			base: "r1", other: "r2", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3",
+		},
 		"labels and units make series of their own": {
 			store: func(w *fixture) {
 				w.add(spec{name: "a", values: []float64{1, 2}, unit: "s"})
 				w.add(spec{name: "b", values: []float64{1, 2, 3}, unit: "s"})
 			},
-			base: "a", other: "b", want: "1 runs, 1 runs\nratemap[i:0] in s: unclear n=1 n=1 few_runs lacking 3 3\nratemap[i:1] in s: unclear n=1 n=1 few_runs lacking 3 3\nonly b has metric rate in s with i=2",
+			base: "a", other: "b", want: "1 runs, 1 runs\nratemap[i:0] in s: unclear n=1 n=1 few_runs lacking 3 3 or 10\nratemap[i:1] in s: unclear n=1 n=1 few_runs lacking 3 3 or 10\nonly b has metric rate in s with i=2",
 		},
 		"without a common series there is no comparison": {
 			store: func(w *fixture) {
@@ -256,7 +306,7 @@ func TestSidesAreCompared(t *testing.T) {
 				w.add(spec{name: "a", values: []float64{1}, machine: "EPYC", image: "img:1"})
 				w.add(spec{name: "b", values: []float64{1}, machine: "Xeon", image: "img:1"})
 			},
-			base: "a", other: "b", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3\nmachine: [EPYC, 8 CPUs, 32 GiB (c999daeb)], [Xeon, 8 CPUs, 32 GiB (157d729c)], incomparable true",
+			base: "a", other: "b", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10\nmachine: [EPYC, 8 CPUs, 32 GiB (c999daeb)], [Xeon, 8 CPUs, 32 GiB (157d729c)], incomparable true",
 		},
 		"runs that do not count are named with the reason": {
 			store: func(w *fixture) {
@@ -267,7 +317,7 @@ func TestSidesAreCompared(t *testing.T) {
 				w.add(spec{name: "e", values: []float64{1}, set: "s"})
 				w.add(spec{name: "f", values: []float64{1}})
 			},
-			base: "s", other: "f", want: "1 runs, 1 runs\nexcluded: it is a warm-up\nexcluded: it failed (NonZeroExit)\nexcluded: it has not ended\nexcluded: its samples are not summarised yet\nrate: unclear n=1 n=1 few_runs lacking 3 3",
+			base: "s", other: "f", want: "1 runs, 1 runs\nexcluded: it is a warm-up\nexcluded: it failed (NonZeroExit)\nexcluded: it has not ended\nexcluded: its samples are not summarised yet\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10",
 		},
 		"a run that failed has nothing to compare": {
 			store: func(w *fixture) {

@@ -36,12 +36,6 @@ func newResults(s side, all []member) results {
 	return r
 }
 
-// fewestRuns is from how many runs on a side needs no history.
-const fewestRuns = 4
-
-// needsPast reports whether the spread between runs may have to come from a history.
-func (r results) needsPast() bool { return r.set == "" && len(r.members) < fewestRuns }
-
 // has reports whether a run is one of the side's.
 func (r results) has(id string) bool {
 	return slices.ContainsFunc(r.members, func(m member) bool { return m.run.ID == id })
@@ -106,28 +100,29 @@ type SeriesComparison struct {
 	compare.Comparison
 }
 
-// compareSides compares two sides that are comparable; past is the history before them. The
-// error is *StateError if they have no series in common.
-func compareSides(c compare.Comparer, base, other results, past History, metrics []string) (Comparison, error) {
-	out := Comparison{Old: base.describe(), New: other.describe(), Differences: differences(base.attributes(), other.attributes())}
-	cells, onlyOld, onlyNew := pairCells(base, other)
-	out.Notes = append(cellNotes(base.operand, onlyOld), cellNotes(other.operand, onlyNew)...)
-	var inputs []compare.Metric
-	for _, cell := range cells {
-		pairs, notes := pairSeries(base, other, cell, metrics)
-		out.Notes = append(out.Notes, notes...)
-		for _, p := range pairs {
-			out.Series = append(out.Series,
-				SeriesComparison{Series: p.series(), Cell: cell.name, OldValues: p.base.Values(), NewValues: p.other.Values()})
-			inputs = append(inputs, p.metric(past.level(p.base, cell.base)))
-		}
+// compareSides compares the series of two sides; before is the history before them. The error is
+// *StateError if they have no series in common.
+func compareSides(c compare.Comparer, base, other results, all paired, before past) (Comparison, error) {
+	out := Comparison{
+		Old: base.describe(), New: other.describe(), Differences: differences(base.attributes(), other.attributes()), Notes: all.notes,
 	}
-	if len(out.Series) == 0 {
+	if len(all.pairs) == 0 {
 		return Comparison{}, &StateError{Message: fmt.Sprintf("%s and %s have no metric in common%s", base.operand,
 			other.operand, because(out.Notes))}
 	}
+	inputs := make([]compare.Metric, len(all.pairs))
+	for i, p := range all.pairs {
+		out.Series = append(out.Series,
+			SeriesComparison{Series: p.series(), Cell: p.cell.name, OldValues: p.base.Values(), NewValues: p.other.Values()})
+		inputs[i] = p.metric(before.level(p.base, p.cell.base))
+	}
 	for _, platform := range []bool{false, true} {
 		out.compareFamily(c, inputs, platform)
+	}
+	if !before.known {
+		for i := range out.Series {
+			out.Series[i].LackingHistory = 0 // no run would make one
+		}
 	}
 	return out, nil
 }
@@ -178,6 +173,13 @@ func aloneNotes(kind, operand string, names []string) []string {
 	default:
 		return []string{fmt.Sprintf("only %s has %ss %s", operand, kind, strings.Join(names, ", "))}
 	}
+}
+
+// past is the history before a comparison.
+type past struct {
+	History
+
+	known bool // it is that of a task, and was read
 }
 
 // level returns the values of the newest level of a series in the history, in the unit of s.

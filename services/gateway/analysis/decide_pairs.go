@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -10,7 +11,55 @@ import (
 )
 
 // pair is one series of both sides, in one unit.
-type pair struct{ base, other series.Series }
+type pair struct {
+	base, other series.Series
+	cell        cellPair
+}
+
+// paired are the series that both sides have, by cell, metric, unit and labels.
+type paired struct {
+	pairs []pair
+	notes []string // what only one side has
+}
+
+// pairSides returns the series that both sides have.
+func pairSides(base, other results, metrics []string) paired {
+	cells, onlyOld, onlyNew := pairCells(base, other)
+	all := paired{notes: append(cellNotes(base.operand, onlyOld), cellNotes(other.operand, onlyNew)...)}
+	for _, cell := range cells {
+		pairs, notes := pairSeries(base, other, cell, metrics)
+		all.pairs, all.notes = append(all.pairs, pairs...), append(all.notes, notes...)
+	}
+	return all
+}
+
+// fewestRuns is from how many values on a side needs no history.
+const fewestRuns = 4
+
+// needsPast reports whether the spread between runs may have to come from a history.
+func (p pair) needsPast() bool { return finite(p.base) < fewestRuns || finite(p.other) < fewestRuns }
+
+// finite returns the number of values that count.
+func finite(s series.Series) (n int) {
+	for _, p := range s.Points {
+		if !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) {
+			n++
+		}
+	}
+	return n
+}
+
+// wantsOfPast returns the cells and the metrics whose history is needed, each once.
+func (p paired) wantsOfPast() (cells, metrics []string) {
+	for _, one := range p.pairs {
+		if one.needsPast() {
+			cells, metrics = append(cells, one.cell.base), append(metrics, one.base.Metric)
+		}
+	}
+	slices.Sort(cells)
+	slices.Sort(metrics)
+	return slices.Compact(cells), slices.Compact(metrics)
+}
 
 // pairSeries returns the series of a cell that both sides have, and notes about the others. A
 // series whose unit has changed is converted to the newer one, if the other side has none of that unit.
@@ -23,7 +72,7 @@ func pairSeries(base, other results, cell cellPair, metrics []string) (pairs []p
 			onlyNew = append(onlyNew, nameOf(s, cell.name))
 			continue
 		}
-		pairs = append(pairs, pair{converted(before[of[i]], s.Unit), s})
+		pairs = append(pairs, pair{converted(before[of[i]], s.Unit), s, cell})
 	}
 	for i, s := range before {
 		if !slices.Contains(of, i) {

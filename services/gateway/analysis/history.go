@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
@@ -24,6 +25,8 @@ type HistoryRequest struct {
 	Since, Until time.Time
 	Limit        int // newest runs; 0 means 200
 	Labels       map[string]string
+
+	cells []string // names; none means all
 }
 
 // History returns the series of a task. The error is *OperandError for a request that cannot
@@ -81,7 +84,7 @@ func (a *Analyses) newest(ctx context.Context, req HistoryRequest) (found newest
 			return newestRuns{}, fmt.Errorf("list the runs of task %.100q: %w", req.Task, err)
 		}
 		looked += len(page)
-		if found.add(page, req.Limit); found.more {
+		if found.add(page, req); found.more {
 			return found, nil
 		}
 		if found.more = token != "" && looked >= maxLooked; found.more || token == "" {
@@ -93,14 +96,14 @@ func (a *Analyses) newest(ctx context.Context, req HistoryRequest) (found newest
 // maxLooked is how many runs are looked at for a history.
 const maxLooked = 10_000
 
-// add adds the runs of a page that may be points, up to a limit.
-func (n *newestRuns) add(page []store.Run, limit int) {
+// add adds the runs of a page that may be points, up to the limit of the request.
+func (n *newestRuns) add(page []store.Run, req HistoryRequest) {
 	for _, r := range page {
 		switch {
-		case points.OutsideHistory(r):
+		case points.OutsideHistory(r), len(req.cells) > 0 && !slices.Contains(req.cells, r.Cell):
 		case exclusion(r) != "":
 			n.excluded++
-		case len(n.runs) == limit:
+		case len(n.runs) == req.Limit:
 			n.more = true
 			return
 		default:
