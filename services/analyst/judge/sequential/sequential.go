@@ -73,7 +73,8 @@ func (c Comparer) Fewest() int {
 // Compare says how the other side differs from the base, by the pairs so far: both sides have
 // the value of each pair at the same index. A pair with a value that is NaN or infinite, and
 // pairs beyond those that the Comparer looks at, do not count. The Test is "signed_ranks", which
-// has no P: it is NaN. A verdict that is not compare.Unclear stands.
+// has no P: it is NaN. A verdict that is not compare.Unclear stands: who asks again with further pairs,
+// such as those that another series needs, may get another one, and errs more often than the level.
 func (c Comparer) Compare(direction judge.Direction, base, other []float64) compare.Comparison {
 	base, other = c.finite(base, other)
 	out := compare.Comparison{
