@@ -161,6 +161,30 @@ func TestAVerdictOfPairsStandsWhileAnotherSeriesIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestWhatLacksRunsNamesTheCellWhoseHistoryWouldHelp(t *testing.T) {
+	one := func(cell string, history int32) *baiv1.SeriesComparison {
+		return &baiv1.SeriesComparison{Metric: "rate", Cell: cell, Verdict: "unclear", Reason: "few_runs", LackingNew: 2, LackingHistory: history}
+	}
+	c := &baiv1.CompareRunsResponse{Series: []*baiv1.SeriesComparison{one("n=1", 1), one("", 3), one("n=2", 0)}}
+	want := []string{
+		"rate, cell n=1: unclear, the new side lacks 2 runs; or the task needs 1 run of the cell before them",
+		"rate: unclear, the new side lacks 2 runs; or the task needs 3 runs before them",
+		"rate, cell n=2: unclear, the new side lacks 2 runs",
+	}
+	if diff := cmp.Diff(want, comparison.Sentences(c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSidesOfSeveralCellsAreNotRepeated(t *testing.T) {
+	c := &baiv1.CompareRunsResponse{Series: []*baiv1.SeriesComparison{{Metric: "rate"}, {Metric: "rate", Cell: "n=1"}}}
+	_, err := comparison.ToJudge(c, nil)
+	want := "the sides are compared cell by cell, and --rerun repeats single runs: name a run of each"
+	if mismatch, ok := errors.AsType[*comparison.MismatchError](err); !ok || mismatch.Message != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestPairsOfSeriesWhoseLabelsReadAlikeAreTwo(t *testing.T) {
 	labels := []map[string]string{{"a": "1,b=2"}, {"a": "1", "b": "2"}}
 	var series, values []*baiv1.SeriesComparison

@@ -70,7 +70,7 @@ func ToJudge(c *baiv1.CompareRunsResponse, metrics []string) ([]*baiv1.SeriesCom
 	var all []*baiv1.SeriesComparison
 	for _, s := range c.GetSeries() {
 		if s.GetCell() != "" {
-			return nil, &MismatchError{Message: "both sides are sets, and --rerun repeats single runs: name a run of each"}
+			return nil, &MismatchError{Message: "the sides are compared cell by cell, and --rerun repeats single runs: name a run of each"}
 		}
 		if len(metrics) == 0 && !ofPlatform(s.GetMetric()) || slices.Contains(metrics, s.GetMetric()) {
 			all = append(all, s)

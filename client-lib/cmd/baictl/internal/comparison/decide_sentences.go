@@ -114,7 +114,11 @@ func lacking(s *baiv1.SeriesComparison) string {
 	}
 	text := strings.Join(parts, " and ")
 	if n := s.GetLackingHistory(); n > 0 {
-		text += fmt.Sprintf("; or the task needs %s before them", printer.Plural(n, "run"))
+		of := ""
+		if s.GetCell() != "" {
+			of = " of the cell"
+		}
+		text += fmt.Sprintf("; or the task needs %s%s before them", printer.Plural(n, "run"), of)
 	}
 	return text
 }
