@@ -163,16 +163,21 @@ const maxNamed = 5
 
 // aloneNotes returns the note about cells or metrics that only one side has, if there are any.
 func aloneNotes(kind, operand string, names []string) []string {
-	switch n := len(names); {
-	case n == 0:
+	if len(names) == 0 {
 		return nil
-	case n == 1:
-		return []string{fmt.Sprintf("only %s has %s %s", operand, kind, names[0])}
-	case n > maxNamed:
-		return []string{fmt.Sprintf("only %s has %ss %s and %d more", operand, kind, strings.Join(names[:maxNamed], ", "), n-maxNamed)}
-	default:
-		return []string{fmt.Sprintf("only %s has %ss %s", operand, kind, strings.Join(names, ", "))}
 	}
+	if len(names) > 1 {
+		kind += "s"
+	}
+	return []string{fmt.Sprintf("only %s has %s %s", operand, kind, listed(names))}
+}
+
+// listed returns the first names, and how many more there are.
+func listed(names []string) string {
+	if n := len(names); n > maxNamed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), n-maxNamed)
+	}
+	return strings.Join(names, ", ")
 }
 
 // past is the history before a comparison.

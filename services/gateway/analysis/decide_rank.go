@@ -37,6 +37,9 @@ type RankedGroup struct {
 	Samples int64     // of which these are medians
 }
 
+// byCell is the attribute that is the cell of a run.
+const byCell = "cell"
+
 // labelAttribute begins the name of the attribute that is a label of runs.
 const labelAttribute = "label."
 
@@ -52,7 +55,7 @@ func runAttributes() map[string]func(m member) string {
 		"code":                   func(m member) string { _, code := dataTexts(m.run.Data); return code },
 		"descriptor":             func(m member) string { return points.DigestText("sha256", m.points.Descriptor) },
 		"platform":               func(m member) string { return m.points.Platform },
-		"cell":                   func(m member) string { return m.run.Cell },
+		byCell:                   func(m member) string { return m.run.Cell },
 	}
 }
 
@@ -84,6 +87,7 @@ func rankGroups(j judge.Judge, r results, req RankRequest, valueOf func(m member
 	if without > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("%d of %d runs left out: their %s is not known", without, len(values), req.By))
 	}
+	cells := r.cellsBeside(req.By, values)
 	for _, s := range r.allSeries(req.Metrics) {
 		if s.Direction == "" {
 			s.Direction = judge.Direction(descriptors.PlatformDirection(s.Metric))
@@ -99,12 +103,32 @@ func rankGroups(j judge.Judge, r results, req RankRequest, valueOf func(m member
 		}
 		if len(ranking.Groups) > 0 {
 			out.Series = append(out.Series, ranking)
+			out.note(cellsNote(s, values, cells))
 		}
 	}
 	if len(out.Series) == 0 {
 		return Ranking{}, &StateError{Message: fmt.Sprintf("%s has nothing to rank by %s%s", r.operand, req.By, because(out.Notes))}
 	}
 	return out, nil
+}
+
+// note adds a note once.
+func (r *Ranking) note(text string) {
+	if text != "" && !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
+	}
+}
+
+// cellsBeside returns, for each run, its cell without the attribute, whose value is the run's group.
+func (r results) cellsBeside(attribute string, groups []string) []string {
+	if attribute == byCell {
+		return make([]string, len(r.members))
+	}
+	runs := make([]groupedRun, len(r.members))
+	for i, m := range r.members {
+		runs[i] = groupedRun{groups[i], settingsOf(m.run.Cell)}
+	}
+	return otherCells(runs)
 }
 
 // allSeries returns the series of all runs, whatever their cells, each in one unit.

@@ -76,6 +76,80 @@ func TestRunsAreGroupedByWhatTheyHave(t *testing.T) {
 	}
 }
 
+func TestGroupsWithRunsOfDifferentCellsAreRankedWithANote(t *testing.T) {
+	const lacking = "not all groups have values of the same cells, so that their medians do not compare: "
+	type cells map[string][]string // of the runs with a label, by its value
+	for name, tt := range map[string]struct {
+		by    string
+		cells cells
+		want  string
+	}{
+		"the same cells beside what is ranked": {"label.type", cells{
+			"small": {"type=small,batch=1", "type=small,batch=64"}, "large": {"type=large,batch=1", "type=large,batch=64"},
+		}, ""},
+		"a cell that failed on one machine": {"label.type", cells{
+			"small": {"type=small,batch=1"}, "large": {"type=large,batch=1", "type=large,batch=64"},
+		}, lacking + "small lacks batch=64"},
+		"cells that each machine has alone": {"label.type", cells{
+			"small": {"batch=1,type=small"}, "large": {"batch=64,type=large"},
+		}, lacking + "large lacks batch=1; 1 more group lacks some"},
+		"many cells": {"label.type", cells{
+			"a": {"n=1"}, "b": {"n=1", "n=2", "n=3", "n=4", "n=5", "n=6", "n=7"}, "c": {"n=1"}, "d": {"n=2"},
+		}, lacking + "a lacks n=2, n=3, n=4, n=5, n=6 and 1 more; 2 more groups lack some"},
+		"a parameter that the attribute is made of": {"label.type", cells{
+			"t-1": {"n=1,size=1", "n=1,size=2"}, "t-2": {"n=2,size=1", "n=2,size=2"},
+		}, ""},
+		"entries of a suite": {"label.type", cells{
+			"a": {"plain", "swept/path=x/y,n=1"}, "b": {"plain", "swept/path=x/y,n=2"},
+		}, lacking + "a lacks swept/path=x/y,n=2; 1 more group lacks some"},
+		"lists as values":             {"label.type", cells{"a": {`l=["x", "y"],type=a`}, "b": {`l=["x", "y"],type=b`}}, ""},
+		"runs of cells, and of none":  {"label.type", cells{"a": {"", "n=1"}, "b": {"n=1"}}, lacking + "b lacks runs of no cell"},
+		"cells themselves are ranked": {"cell", cells{"a": {"n=1,m=1"}, "b": {"n=2,m=1", "n=2,m=3"}}, ""},
+		"runs without a value":        {"label.type", cells{"": {"n=9"}, "b": {"n=1"}, "c": {"n=1"}}, "5 of 15 runs left out: their label.type is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			for value, all := range tt.cells {
+				for i, cell := range all {
+					w.addAll(fmt.Sprint(value, i), around(10, 5), spec{direction: "higher", set: "s", cell: cell, labels: map[string]string{"type": value}})
+				}
+			}
+			r, err := w.Rank(t.Context(), rankRequest("task:rates", tt.by))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(r.Notes, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestGroupsWithoutAMetricInACellAreRankedWithOneNote(t *testing.T) {
+	w := newFixture(t)
+	rate := func(names ...string) func(*store.Summaries) {
+		return func(all *store.Summaries) {
+			for _, name := range names {
+				all.Summaries = append(all.Summaries, store.Summary{Metric: name, Direction: event.Lower, Median: 1})
+			}
+		}
+	}
+	for _, value := range []string{"a", "b"} {
+		w.addAll(value, around(10, 5), spec{direction: "higher", set: "s", cell: "n=1", labels: map[string]string{"type": value}, summaries: rate("loss", "time")})
+	}
+	w.addAll("c", around(10, 5), spec{direction: "higher", set: "s", cell: "n=2", labels: map[string]string{"type": "a"}, summaries: rate("loss", "time")})
+	w.addAll("d", around(10, 5), spec{direction: "higher", set: "s", cell: "n=2", labels: map[string]string{"type": "b"}})
+	req := rankRequest("task:rates", "label.type")
+	req.Metrics = nil
+	r, err := w.Rank(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"not all groups have values of the same cells, so that their medians do not compare: b lacks n=2"}, r.Notes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatCannotBeRankedSaysWhy(t *testing.T) {
 	w := newFixture(t)
 	w.addAll("a", around(10, 5), spec{change: onType("t3.small")})
