@@ -86,3 +86,30 @@ func TestCompareSaysWhatCannotBeRead(t *testing.T) {
 	piped.Stdin = folder
 	expect(t, finish(t, piped), 2, "read standard input: is a directory"+namesAFile)
 }
+
+func TestAFolderTakesNotThePlaceOfARun(t *testing.T) {
+	t.Parallel()
+	p, old, now := startWithTwoRuns(t, succeeds, 0.9)
+	base, other := "baseline:"+old, "nightly"
+	p.SetComparison(rateComparison(base, other, 100, 90))
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, other), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{base, "task:" + now} { // of a program that writes a file for each side
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for args, want := range map[string]string{
+		base + " " + other:                "rate (MB/s)",
+		"task:" + now + " " + other:       "rate (MB/s)",
+		"old=nowhere.txt new=nowhere.txt": "read nowhere.txt: no such file or directory" + namesAFile,
+	} {
+		cmd := command(t, p.Addr(), append([]string{"compare"}, strings.Fields(args)...)...)
+		cmd.Dir = folder
+		if got := finish(t, cmd); !strings.Contains(got.out+got.err, want) {
+			t.Errorf("%s: want %s, got\n%v", args, want, got)
+		}
+	}
+}

@@ -150,10 +150,16 @@ func (f compareFlags) run(cmd *cobra.Command, s *session.Session, args []string)
 }
 
 // isFile reports whether an argument names a file: it is -, LABEL=PATH, which no other side is, or
-// one that exists.
+// one that exists. A folder is none: it may have the name of a run.
 func isFile(arg string) bool {
-	_, err := os.Stat(arg)
-	return arg == "-" || strings.Contains(arg, "=") || err == nil
+	switch {
+	case strings.HasPrefix(arg, "baseline:") || strings.HasPrefix(arg, "task:"):
+		return false
+	case arg == "-" || strings.Contains(arg, "="): // no name has one
+		return true
+	}
+	info, err := os.Stat(arg)
+	return err == nil && !info.IsDir()
 }
 
 // splitLabel returns the path of a file, and the label that stands for it: LABEL, or the path.
