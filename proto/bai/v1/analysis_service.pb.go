@@ -342,7 +342,7 @@ type SeriesComparison struct {
 	Labels map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// "higher", "lower", or empty where the descriptor says nothing.
 	Direction string `protobuf:"bytes,4,opt,name=direction,proto3" json:"direction,omitempty"`
-	// Name of the cell, where both sides are sets.
+	// Name of the cell, where both sides are sets or a side has several cells.
 	Cell string `protobuf:"bytes,5,opt,name=cell,proto3" json:"cell,omitempty"`
 	// "worse", "better", "same", "unclear", or "changed": a change whose direction
 	// nothing says.
@@ -358,7 +358,7 @@ type SeriesComparison struct {
 	// in the unit of the metric if relative is false. Absent where too few runs say.
 	Change *Difference `protobuf:"bytes,10,opt,name=change,proto3" json:"change,omitempty"`
 	// "mann_whitney", or "prediction": by the spread of the history of the task, where a
-	// side has few runs. "signed_ranks" is that of pairs that a client makes, and looks at
+	// side has few values. "signed_ranks" is that of pairs that a client makes, and looks at
 	// after each. Empty where too few runs say.
 	Test string `protobuf:"bytes,11,opt,name=test,proto3" json:"test,omitempty"`
 	// Probability of such a difference if nothing changed; 1 without a test, and NaN for
@@ -371,7 +371,7 @@ type SeriesComparison struct {
 	LackingOld int32 `protobuf:"varint,14,opt,name=lacking_old,json=lackingOld,proto3" json:"lacking_old,omitempty"`
 	// Runs that the new side lacks for a test.
 	LackingNew int32 `protobuf:"varint,15,opt,name=lacking_new,json=lackingNew,proto3" json:"lacking_new,omitempty"`
-	// Points that the history lacks to take their place.
+	// Points that the history lacks to take their place; 0 for runs of no task.
 	LackingHistory int32 `protobuf:"varint,16,opt,name=lacking_history,json=lackingHistory,proto3" json:"lacking_history,omitempty"`
 	// Points of the history that a prediction is made by.
 	History int32 `protobuf:"varint,17,opt,name=history,proto3" json:"history,omitempty"`

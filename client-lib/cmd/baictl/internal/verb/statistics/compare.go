@@ -44,10 +44,12 @@ func Compare(s *session.Session) *cobra.Command {
 		Long: `Compares the results of two sides, metric by metric. A side is one of
 
   RUN                ID or name of a run
-  SET                ID or name of a set: its cells are compared each
+  SET                ID or name of a set
   baseline:NAME      a baseline (see baictl baseline)
   TASK@RANGE         runs of a task: resnet@-14d, or @2026-03-01..2026-03-08
   FILE, LABEL=FILE   results in a file; - is standard input
+
+The cells of a sweep are compared each, in sets, baselines and ranges.
 
 For each metric there are the medians, the change with its interval, and a
 verdict: worse, better, same, or unclear; changed if the metric has no
