@@ -84,13 +84,34 @@ func withMinChange(c float64) func(*analysis.CompareRequest) {
 	return func(r *analysis.CompareRequest) { r.MinChange = c }
 }
 
+// sidesCase is a comparison of runs that store stores.
+type sidesCase struct {
+	store       func(w *fixture)
+	base, other string
+	change      func(*analysis.CompareRequest)
+	want        string
+}
+
+func checkComparisons(t *testing.T, cases map[string]sidesCase) {
+	t.Helper()
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tt.change == nil {
+				tt.change = func(*analysis.CompareRequest) {}
+			}
+			bothWays(t, func(t *testing.T, w *fixture) {
+				t.Helper()
+				tt.store(w)
+				if diff := cmp.Diff(tt.want, w.compareText(tt.base, tt.other, tt.change)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 func TestSidesAreCompared(t *testing.T) {
-	for name, tt := range map[string]struct {
-		store       func(w *fixture)
-		base, other string
-		change      func(*analysis.CompareRequest)
-		want        string
-	}{
+	checkComparisons(t, map[string]sidesCase{
 		"two runs without a history say what is lacking": {
 			store: func(w *fixture) { w.addAll("r", []float64{100, 120}, spec{direction: event.Higher}) },
 			base:  "r1", other: "r2", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10",
@@ -118,6 +139,66 @@ func TestSidesAreCompared(t *testing.T) {
 			base:  "rates@2026-03-01..2026-03-13", other: "rates@2026-03-13..2026-03-25", change: withMinChange(0.02),
 			want: "12 runs, 12 runs\nrate: same n=12 n=12 +0.1 %",
 		},
+		"labels and units make series of their own": {
+			store: func(w *fixture) {
+				w.add(spec{name: "a", values: []float64{1, 2}, unit: "s"})
+				w.add(spec{name: "b", values: []float64{1, 2, 3}, unit: "s"})
+			},
+			base: "a", other: "b", want: "1 runs, 1 runs\nratemap[i:0] in s: unclear n=1 n=1 few_runs lacking 3 3 or 10\nratemap[i:1] in s: unclear n=1 n=1 few_runs lacking 3 3 or 10\nonly b has metric rate in s with i=2",
+		},
+		"without a common series there is no comparison": {
+			store: func(w *fixture) {
+				w.add(spec{name: "a", values: []float64{1}, unit: "s"})
+				w.add(spec{name: "b", values: []float64{1}, unit: "B"})
+			},
+			base: "a", other: "b", want: "state: a and b have no metric in common: only a has metric rate in s; only b has metric rate in B",
+		},
+		"a metric that no side has is named": {
+			store: func(w *fixture) { w.addAll("r", []float64{1, 2}, spec{}) },
+			base:  "r1", other: "r2", change: func(r *analysis.CompareRequest) { r.Metrics = []string{"loss"} },
+			want: "state: r1 and r2 have no metric in common (leave out --metric for all)",
+		},
+		"what else differs is listed": {
+			store: func(w *fixture) {
+				w.add(spec{name: "a", values: []float64{1}, machine: "EPYC", image: "img:1"})
+				w.add(spec{name: "b", values: []float64{1}, machine: "Xeon", image: "img:1"})
+			},
+			base: "a", other: "b", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10\nmachine: [EPYC, 8 CPUs, 32 GiB (c999daeb)], [Xeon, 8 CPUs, 32 GiB (157d729c)], incomparable true",
+		},
+		"runs that do not count are named with the reason": {
+			store: func(w *fixture) {
+				w.add(spec{name: "a", values: []float64{1}, set: "s", change: func(r *store.Run) { r.Warmup = true }})
+				w.add(spec{name: "b", values: []float64{1}, set: "s", change: func(r *store.Run) { r.Outcome, r.Reason = event.Failed, event.NonZeroExit }})
+				w.add(spec{name: "c", values: []float64{1}, set: "s", change: func(r *store.Run) { r.Phase, r.Outcome = event.PhaseRunning, "" }})
+				w.add(spec{name: "d", values: []float64{1}, set: "s", unsummarised: true, change: func(r *store.Run) { r.Collectors = []string{"p"} }})
+				w.add(spec{name: "e", values: []float64{1}, set: "s"})
+				w.add(spec{name: "f", values: []float64{1}})
+			},
+			base: "s", other: "f", want: "1 runs, 1 runs\nexcluded: it is a warm-up\nexcluded: it failed (NonZeroExit)\nexcluded: it has not ended\nexcluded: its samples are not summarised yet\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10",
+		},
+		"a run that failed has nothing to compare": {
+			store: func(w *fixture) {
+				w.add(spec{name: "a", change: func(r *store.Run) { r.Outcome = event.Failed }})
+				w.add(spec{name: "b", values: []float64{1}})
+			},
+			base: "a", other: "b", want: "state: a has no results to compare: it failed (name runs that succeeded)",
+		},
+		"a run that does not exist is missing": {
+			store: func(w *fixture) { w.add(spec{name: "b", values: []float64{1}}) },
+			base:  "a", other: "b", want: `missing: run or set "a" of owner "" does not exist`,
+		},
+		"a task without runs in the range has none": {
+			store: func(w *fixture) { w.add(spec{name: "b", values: []float64{1}}) },
+			base:  "rates@-1h", other: "b", want: "state: rates@-1h has no runs (name another)",
+		},
+		"a smallest change of 100 % and more is refused": {
+			store: func(*fixture) {}, base: "a", other: "b", change: withMinChange(1), want: "operand: min_change is 1: give at least 0, and less than 1: 0.02 is 2 %",
+		},
+	})
+}
+
+func TestTheCellsOfSidesAreComparedEach(t *testing.T) {
+	checkComparisons(t, map[string]sidesCase{
 		"the cells of two sets are compared each": {
 			store: func(w *fixture) {
 				for _, cell := range []string{"n=1", "n=2", "n=3"} {
@@ -193,6 +274,58 @@ func TestSidesAreCompared(t *testing.T) {
 			base: "rates@2026-03-01..2026-03-03", other: "r",
 			want: "state: rates@2026-03-01..2026-03-03 has 2 cells, and r is no set (compare it with a set, or name runs of one cell)",
 		},
+	})
+}
+
+func TestUnitsThatHaveChangedAreConverted(t *testing.T) {
+	checkComparisons(t, map[string]sidesCase{
+		"a unit that has changed is converted to the newer one": {
+			store: func(w *fixture) {
+				w.addAll("a", around(0.1, 5), spec{unit: "s", direction: event.Lower})
+				w.addAll("b", around(120, 5), spec{unit: "ms", direction: event.Lower})
+			},
+			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate in ms: worse n=5 n=5 +20.0 %",
+		},
+		"the history is converted, too": {
+			store: func(w *fixture) {
+				w.addAll("a", around(0.1, 20), spec{unit: "s", direction: event.Lower})
+				w.addAll("r", []float64{0.1}, spec{unit: "s"})
+				w.addAll("n", []float64{130}, spec{unit: "ms", direction: event.Lower})
+			},
+			base: "r1", other: "n1", want: "1 runs, 1 runs\nrate in ms: worse n=1 n=1 +30.0 % history 20",
+		},
+		"a unit that has changed within a side is converted, too": {
+			store: func(w *fixture) {
+				w.addAll("a", around(0.1, 5), spec{unit: "s"})
+				w.addAll("b", around(100, 5), spec{unit: "ms", direction: event.Lower})
+				w.addAll("c", around(120, 5), spec{unit: "ms", direction: event.Lower})
+				w.addAll("d", around(120000, 5), spec{unit: "us", direction: event.Lower})
+			},
+			base: "rates@2026-03-01..2026-03-11", other: "rates@2026-03-11", want: "10 runs, 10 runs\nrate in us: worse n=10 n=10 +20.0 %",
+		},
+		"units that one run has both of are two series, and the same ones are compared": {
+			store: func(w *fixture) {
+				both := func(all *store.Summaries) {
+					all.Summaries = append(all.Summaries, store.Summary{Metric: "rate", Unit: "ms", Median: all.Summaries[0].Median * 7})
+				}
+				w.addAll("a", around(100, 5), spec{unit: "s"})
+				w.addAll("b", around(200, 5), spec{unit: "s", summaries: both})
+			},
+			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate in s: changed n=5 n=5 +100.0 %\nonly rates@2026-03-06 has metric rate in ms",
+		},
+		"the history is converted where its unit has changed": {
+			store: func(w *fixture) {
+				w.addAll("a", around(0.1, 20), spec{unit: "s"})
+				w.addAll("b", around(100, 4), spec{unit: "ms"})
+				w.addAll("r", []float64{100, 130}, spec{unit: "ms", direction: event.Lower})
+			},
+			base: "r1", other: "r2", want: "1 runs, 1 runs\nrate in ms: worse n=1 n=1 +30.0 % history 24",
+		},
+	})
+}
+
+func TestWhatFewRunsHaveIsComparedByTheHistory(t *testing.T) {
+	checkComparisons(t, map[string]sidesCase{
 		"sets of few repetitions are compared by the history of their cells": {
 			store: func(w *fixture) {
 				w.addAll("a", around(100, 12), spec{set: "past", cell: "n=1", direction: event.Lower})
@@ -240,117 +373,7 @@ func TestSidesAreCompared(t *testing.T) {
 			},
 			base: "r1", other: "r2", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3",
 		},
-		"labels and units make series of their own": {
-			store: func(w *fixture) {
-				w.add(spec{name: "a", values: []float64{1, 2}, unit: "s"})
-				w.add(spec{name: "b", values: []float64{1, 2, 3}, unit: "s"})
-			},
-			base: "a", other: "b", want: "1 runs, 1 runs\nratemap[i:0] in s: unclear n=1 n=1 few_runs lacking 3 3 or 10\nratemap[i:1] in s: unclear n=1 n=1 few_runs lacking 3 3 or 10\nonly b has metric rate in s with i=2",
-		},
-		"without a common series there is no comparison": {
-			store: func(w *fixture) {
-				w.add(spec{name: "a", values: []float64{1}, unit: "s"})
-				w.add(spec{name: "b", values: []float64{1}, unit: "B"})
-			},
-			base: "a", other: "b", want: "state: a and b have no metric in common: only a has metric rate in s; only b has metric rate in B",
-		},
-		"a unit that has changed is converted to the newer one": {
-			store: func(w *fixture) {
-				w.addAll("a", around(0.1, 5), spec{unit: "s", direction: event.Lower})
-				w.addAll("b", around(120, 5), spec{unit: "ms", direction: event.Lower})
-			},
-			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate in ms: worse n=5 n=5 +20.0 %",
-		},
-		"the history is converted, too": {
-			store: func(w *fixture) {
-				w.addAll("a", around(0.1, 20), spec{unit: "s", direction: event.Lower})
-				w.addAll("r", []float64{0.1}, spec{unit: "s"})
-				w.addAll("n", []float64{130}, spec{unit: "ms", direction: event.Lower})
-			},
-			base: "r1", other: "n1", want: "1 runs, 1 runs\nrate in ms: worse n=1 n=1 +30.0 % history 20",
-		},
-		"a unit that has changed within a side is converted, too": {
-			store: func(w *fixture) {
-				w.addAll("a", around(0.1, 5), spec{unit: "s"})
-				w.addAll("b", around(100, 5), spec{unit: "ms", direction: event.Lower})
-				w.addAll("c", around(120, 5), spec{unit: "ms", direction: event.Lower})
-				w.addAll("d", around(120000, 5), spec{unit: "us", direction: event.Lower})
-			},
-			base: "rates@2026-03-01..2026-03-11", other: "rates@2026-03-11", want: "10 runs, 10 runs\nrate in us: worse n=10 n=10 +20.0 %",
-		},
-		"units that one run has both of are two series, and the same ones are compared": {
-			store: func(w *fixture) {
-				both := func(all *store.Summaries) {
-					all.Summaries = append(all.Summaries, store.Summary{Metric: "rate", Unit: "ms", Median: all.Summaries[0].Median * 7})
-				}
-				w.addAll("a", around(100, 5), spec{unit: "s"})
-				w.addAll("b", around(200, 5), spec{unit: "s", summaries: both})
-			},
-			base: "rates@2026-03-01..2026-03-06", other: "rates@2026-03-06", want: "5 runs, 5 runs\nrate in s: changed n=5 n=5 +100.0 %\nonly rates@2026-03-06 has metric rate in ms",
-		},
-		"the history is converted where its unit has changed": {
-			store: func(w *fixture) {
-				w.addAll("a", around(0.1, 20), spec{unit: "s"})
-				w.addAll("b", around(100, 4), spec{unit: "ms"})
-				w.addAll("r", []float64{100, 130}, spec{unit: "ms", direction: event.Lower})
-			},
-			base: "r1", other: "r2", want: "1 runs, 1 runs\nrate in ms: worse n=1 n=1 +30.0 % history 24",
-		},
-		"a metric that no side has is named": {
-			store: func(w *fixture) { w.addAll("r", []float64{1, 2}, spec{}) },
-			base:  "r1", other: "r2", change: func(r *analysis.CompareRequest) { r.Metrics = []string{"loss"} },
-			want: "state: r1 and r2 have no metric in common (leave out --metric for all)",
-		},
-		"what else differs is listed": {
-			store: func(w *fixture) {
-				w.add(spec{name: "a", values: []float64{1}, machine: "EPYC", image: "img:1"})
-				w.add(spec{name: "b", values: []float64{1}, machine: "Xeon", image: "img:1"})
-			},
-			base: "a", other: "b", want: "1 runs, 1 runs\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10\nmachine: [EPYC, 8 CPUs, 32 GiB (c999daeb)], [Xeon, 8 CPUs, 32 GiB (157d729c)], incomparable true",
-		},
-		"runs that do not count are named with the reason": {
-			store: func(w *fixture) {
-				w.add(spec{name: "a", values: []float64{1}, set: "s", change: func(r *store.Run) { r.Warmup = true }})
-				w.add(spec{name: "b", values: []float64{1}, set: "s", change: func(r *store.Run) { r.Outcome, r.Reason = event.Failed, event.NonZeroExit }})
-				w.add(spec{name: "c", values: []float64{1}, set: "s", change: func(r *store.Run) { r.Phase, r.Outcome = event.PhaseRunning, "" }})
-				w.add(spec{name: "d", values: []float64{1}, set: "s", unsummarised: true, change: func(r *store.Run) { r.Collectors = []string{"p"} }})
-				w.add(spec{name: "e", values: []float64{1}, set: "s"})
-				w.add(spec{name: "f", values: []float64{1}})
-			},
-			base: "s", other: "f", want: "1 runs, 1 runs\nexcluded: it is a warm-up\nexcluded: it failed (NonZeroExit)\nexcluded: it has not ended\nexcluded: its samples are not summarised yet\nrate: unclear n=1 n=1 few_runs lacking 3 3 or 10",
-		},
-		"a run that failed has nothing to compare": {
-			store: func(w *fixture) {
-				w.add(spec{name: "a", change: func(r *store.Run) { r.Outcome = event.Failed }})
-				w.add(spec{name: "b", values: []float64{1}})
-			},
-			base: "a", other: "b", want: "state: a has no results to compare: it failed (name runs that succeeded)",
-		},
-		"a run that does not exist is missing": {
-			store: func(w *fixture) { w.add(spec{name: "b", values: []float64{1}}) },
-			base:  "a", other: "b", want: `missing: run or set "a" of owner "" does not exist`,
-		},
-		"a task without runs in the range has none": {
-			store: func(w *fixture) { w.add(spec{name: "b", values: []float64{1}}) },
-			base:  "rates@-1h", other: "b", want: "state: rates@-1h has no runs (name another)",
-		},
-		"a smallest change of 100 % and more is refused": {
-			store: func(*fixture) {}, base: "a", other: "b", change: withMinChange(1), want: "operand: min_change is 1: give at least 0, and less than 1: 0.02 is 2 %",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if tt.change == nil {
-				tt.change = func(*analysis.CompareRequest) {}
-			}
-			bothWays(t, func(t *testing.T, w *fixture) {
-				t.Helper()
-				tt.store(w)
-				if diff := cmp.Diff(tt.want, w.compareText(tt.base, tt.other, tt.change)); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
-			})
-		})
-	}
+	})
 }
 
 func TestWhatThePlatformMeasuresMakesNoMetricLessClear(t *testing.T) {
