@@ -114,3 +114,10 @@ func tooMany(name string, limit int) *Error {
 		Message: fmt.Sprintf("source %s has more than the %d files that the platform's settings allow (sources.max_files)", name, limit),
 	}
 }
+
+func unreadablyLarge(name string, err error) *Error {
+	return &Error{
+		Reason: event.DataTooLarge, Class: event.ClassUser,
+		Message: fmt.Sprintf("source %s cannot be read: %v", name, err),
+	}
+}

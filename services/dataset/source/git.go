@@ -14,15 +14,17 @@ import (
 )
 
 // Repository is a git repository at a resolved reference. Its errors are those of
-// Bucket, and errors.ErrUnsupported if it has content that cannot be read.
+// Bucket, store.ErrTooLarge if it has more than can be read, and errors.ErrUnsupported if
+// it has content that cannot be read. After any other error, another try may succeed.
 type Repository interface {
 	// Commit returns the commit of the reference.
 	Commit() string
-	// Fetch fetches the commit, and reports the number of bytes of each step to came.
-	// An error of came ends it.
+	// Fetch fetches the commit, and reports the number of bytes of each step to came,
+	// which is 0 for a step of checking them. An error of came ends it.
 	Fetch(ctx context.Context, came func(n int) error) error
 	// Walk visits the files and links below path, sorted by name in byte order. If path
-	// is a file, it visits only that file, with an empty name.
+	// is a file, it visits only that file, with an empty name. An error of file or link
+	// ends it, and is returned as it is or wrapped.
 	Walk(path string, file func(name string, size int64, executable bool, content io.Reader) error, link func(name, to string) error) error
 	// Close removes the fetched files.
 	Close() error
@@ -56,11 +58,11 @@ func (r *Reader) git(ctx context.Context, of revision, req Request, put Sink) (R
 	var a Result
 	err = g.retry(ctx, func(ctx context.Context) (err error) {
 		a, err = g.get(ctx, put)
+		if errors.Is(err, store.ErrNotFound) && !isSinkError(err) {
+			return failed(event.ClassUser, "source %s cannot be read: %v", d.name, err)
+		}
 		return err
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return Result{}, failed(event.ClassUser, "source %s cannot be read: %v", d.name, err)
-	}
 	return a, err
 }
 
@@ -101,10 +103,14 @@ func (g *gitDownload) get(ctx context.Context, put Sink) (Result, error) {
 		return Result{}, err
 	}
 	g.body.watch.Stop() // nothing more is requested
-	err = put(ctx, -1, func(w io.Writer) (err error) {
-		a.Tree, err = g.pack(repo, w)
-		return asSinkError(err)
+	var filled error
+	err = put(ctx, -1, func(w io.Writer) error {
+		a.Tree, filled = g.pack(repo, sinkWriter{w})
+		return filled
 	})
+	if filled != nil && !isSinkError(filled) {
+		return Result{}, filled
+	}
 	return a, asSinkError(err)
 }
 
@@ -114,15 +120,28 @@ type sinkError struct{ error }
 // Unwrap returns the error of the sink.
 func (e sinkError) Unwrap() error { return e.error }
 
-// asSinkError marks an error of writing the content, for which another request would
-// not help.
+// asSinkError marks an error of the sink, for which another request would not help.
 func asSinkError(err error) error {
-	_, own := errors.AsType[*Error](err)
-	_, marked := errors.AsType[sinkError](err)
-	if err == nil || own || marked || errors.Is(err, store.ErrNotFound) {
-		return err
+	if err == nil {
+		return nil
 	}
 	return sinkError{err}
+}
+
+// isSinkError reports whether an error is marked as one of the sink.
+func isSinkError(err error) bool {
+	_, ok := errors.AsType[sinkError](err)
+	return ok
+}
+
+// sinkWriter marks the errors of writing to the sink. So they differ from those of reading
+// the repository meanwhile.
+type sinkWriter struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (w sinkWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	return n, asSinkError(err)
 }
 
 // pack writes the archive of a folder, or the bytes of a single file.

@@ -17,14 +17,18 @@ func (d *download) retry(ctx context.Context, ask func(context.Context) error) e
 	for {
 		err := d.attemptOnce(ctx, ask)
 		_, own := errors.AsType[*Error](err)
-		_, ofSink := errors.AsType[sinkError](err)
+		sink, ofSink := errors.AsType[sinkError](err)
 		switch {
-		case err == nil, own, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
+		case err == nil, own:
 			return err
-		case ofSink:
-			return errors.Unwrap(err)
+		case ofSink && !errors.Is(context.Cause(ctx), errDeadline):
+			return sink.error
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict):
+			return err
 		case errors.Is(err, store.ErrRefused):
 			return failed(event.ClassUser, "source %s: the platform is not let in: %v", d.name, err)
+		case errors.Is(err, store.ErrTooLarge):
+			return unreadablyLarge(d.name, err)
 		case errors.Is(err, errors.ErrUnsupported):
 			return failed(event.ClassUser, "source %s cannot be read: %v", d.name, err)
 		}

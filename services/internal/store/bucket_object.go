@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -13,6 +14,9 @@ type BucketObject struct {
 	InvalidKey bool   // the object cannot be requested by its key
 	ContentTag string // opaque tag of the content; for S3 the ETag, of one part or several; empty if there is none
 }
+
+// ErrTooLarge means that a user's repository has more than the platform can read, now or later.
+var ErrTooLarge = errors.New("too large")
 
 // RetryableStatus reports whether a server of HTTP that answers so may answer otherwise
 // later.
