@@ -10,18 +10,13 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/benchmark-ai/bai/services/internal/store"
 )
@@ -29,17 +24,18 @@ import (
 // Repository is an opened repository with a resolved reference.
 //
 // Errors are store.ErrNotFound for a missing repository, reference or path;
-// store.ErrRefused for refused access; errors.ErrUnsupported for more references than are
-// read; *store.BusyError for a server that asks to retry later; syscall.ENOSPC for a full
-// disk of temporary files. Any other error may be temporary. Errors of refusals do not
-// quote the server.
+// store.ErrRefused for refused access; store.ErrTooLarge for an object or a pack over the
+// limits of this package; errors.ErrUnsupported for more references than are read, and for
+// a tree that cannot be read; *store.UnavailableError for a server that asks to retry later;
+// syscall.ENOSPC for a full disk of temporary files. Any other error may be temporary.
+// Errors of refusals do not quote the server.
 type Repository struct {
 	session    transport.UploadPackSession
 	advertised *packp.AdvRefs
 	want       plumbing.Hash // the object that the reference names
 	commit     plumbing.Hash
-	files      *filesystem.Storage // that were fetched
-	removeDir  func() error        // gives their folder back; nil until there is one
+	pack       *pack        // what was fetched; nil until then
+	removeDir  func() error // gives its folder back; nil until there is one
 }
 
 // Opener opens repositories.
@@ -132,14 +128,13 @@ const minShortHash = 4
 func (r *Repository) Commit() string { return r.commit.String() }
 
 // Fetch downloads the commit into a folder of its own, and calls onBytes with the size of
-// each piece. An error of onBytes ends it.
+// each piece, and with 0 for each object that it then checks. An error of onBytes ends it.
 func (r *Repository) Fetch(ctx context.Context, onBytes func(n int) error) error {
 	dir, removeDir, err := temp()
 	if err != nil {
 		return err
 	}
 	r.removeDir = removeDir
-	r.files = filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRU(8*cache.MiByte))
 	ask := packp.NewUploadPackRequestFromCapabilities(r.advertised.Capabilities)
 	ask.Wants = []plumbing.Hash{r.want}
 	if r.advertised.Capabilities.Supports(capability.Shallow) {
@@ -154,12 +149,16 @@ func (r *Repository) Fetch(ctx context.Context, onBytes func(n int) error) error
 	}
 	defer func() { _ = answer.Close() }() // it was only read
 	space := &tempSpace{dir: dir}
-	return explain(packfile.UpdateObjectStorage(r.files, &counter{from: plain(ask.Capabilities, answer), onBytes: func(n int) error {
+	r.pack, err = writePack(dir, &counter{from: plain(ask.Capabilities, answer), onBytes: func(n int) error {
 		if err := space.reserve(n); err != nil {
 			return err
 		}
 		return onBytes(n)
-	}}))
+	}})
+	if err != nil {
+		return explain(err)
+	}
+	return explain(r.pack.check(func() error { return errors.Join(ctx.Err(), onBytes(0)) }))
 }
 
 // plain removes the framing around a pack.
@@ -188,78 +187,16 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Walk visits the files and links below path, in the byte order of their names;
-// where path is a file, that one alone, under the empty name. Fetch comes first.
-func (r *Repository) Walk(path string, file func(name string, size int64, executable bool, content io.Reader) error,
-	link func(name, to string) error,
-) error {
-	commit, err := object.GetCommit(r.files, r.commit)
-	if err != nil {
-		return fmt.Errorf("commit %s: %w", r.commit, explain(err))
-	}
-	tree, err := commit.Tree()
-	if err != nil {
-		return err
-	}
-	if path != "" {
-		if f, err := tree.File(path); err == nil {
-			return visit("", f, file, link)
-		}
-		if tree, err = tree.Tree(path); err != nil {
-			return fmt.Errorf("commit %s has no %q: %w", r.commit, path, store.ErrNotFound)
-		}
-	}
-	return walk(tree, file, link)
-}
-
-// walk visits the files and links of a tree.
-func walk(tree *object.Tree, file func(string, int64, bool, io.Reader) error, link func(name, to string) error) error {
-	w := object.NewTreeWalker(tree, true, nil)
-	defer w.Close()
-	for {
-		name, entry, err := w.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if entry.Mode == filemode.Dir || entry.Mode == filemode.Submodule {
-			continue
-		}
-		f, err := tree.TreeEntryFile(&entry)
-		if err != nil {
-			return err
-		}
-		if err := visit(name, f, file, link); err != nil {
-			return err
-		}
-	}
-}
-
-func visit(name string, f *object.File, file func(string, int64, bool, io.Reader) error, link func(name, to string) error) error {
-	r, err := f.Reader()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }() // it was only read
-	if f.Mode != filemode.Symlink {
-		return file(name, f.Size, f.Mode == filemode.Executable, r)
-	}
-	const longest = 4096
-	to, err := io.ReadAll(io.LimitReader(r, longest))
-	if err != nil {
-		return err
-	}
-	return link(name, string(to))
-}
-
 // Close removes the downloaded files.
 func (r *Repository) Close() error {
-	if r.removeDir == nil {
-		return r.session.Close()
+	err := r.session.Close()
+	if r.pack != nil {
+		err = errors.Join(err, r.pack.file.Close())
 	}
-	return errors.Join(r.session.Close(), r.removeDir())
+	if r.removeDir != nil {
+		err = errors.Join(err, r.removeDir())
+	}
+	return err
 }
 
 // explain converts an error to one that callers can distinguish.
@@ -278,6 +215,8 @@ func explain(err error) error {
 		return fmt.Errorf("there is no such repository: %w", store.ErrNotFound)
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return fmt.Errorf("the repository is empty: %w", store.ErrNotFound)
+	case errors.Is(err, object.ErrMalformedTree):
+		return unreadableError{err}
 	case errors.Is(err, plumbing.ErrObjectNotFound):
 		return fmt.Errorf("%w: it is not in what the repository gave", store.ErrNotFound)
 	case errors.Is(err, transport.ErrAuthenticationRequired):
