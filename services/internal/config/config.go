@@ -22,11 +22,12 @@ type Validator interface {
 }
 
 // Load reads the TOML file at path, or all files *.toml of the folder there, over the
-// defaults already in into, and validates the result. A key that two files of a folder
-// set is an error, as they have no order. So is a key that into lacks: a misspelt setting
-// must not be ignored. Only a whole table of Sections that into lacks is skipped, so that
-// one file can serve all services. The error lists all faults of files that are TOML.
-// Without a path, Load validates the defaults.
+// defaults already in into, and validates the result. The files of a folder are read as
+// one: a table may have some of its keys in one file and some in another. A key that two
+// files of a folder set is an error, as they have no order. So is a key that into lacks: a
+// misspelt setting must not be ignored. Only a whole table of Sections that into lacks is
+// skipped, so that one file can serve all services. The error lists all faults of files
+// that are TOML. Without a path, Load validates the defaults.
 func Load(path string, into Validator) error {
 	if path == "" {
 		if err := into.Validate(); err != nil {
@@ -39,9 +40,9 @@ func Load(path string, into Validator) error {
 		return fmt.Errorf("read settings of %s: %w", path, err)
 	}
 	var errs []error
-	setBy := map[string]string{} // the file by the key
+	all := merged{setBy: make(map[string]string), sections: make(map[string]string), tables: make(map[string]any)}
 	for _, file := range files {
-		faults, err := load(file, into, setBy)
+		faults, err := all.load(file, into)
 		if err != nil {
 			return fmt.Errorf("read settings of %s: %w", file, err)
 		}
@@ -52,31 +53,13 @@ func Load(path string, into Validator) error {
 			errs = append(errs, errors.New(fault))
 		}
 	}
+	if err := all.decode(into); err != nil {
+		return fmt.Errorf("read settings of %s: %w", path, err)
+	}
 	if err := errors.Join(append(errs, into.Validate())...); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
-}
-
-// load reads one file, and returns its faults and conflicts with the files before it.
-func load(file string, into any, setBy map[string]string) (faults []string, err error) {
-	meta, err := toml.DecodeFile(file, into)
-	if err != nil {
-		return nil, err
-	}
-	if names := unknownKeys(meta, into); len(names) > 0 {
-		faults = append(faults, "unknown settings: "+strings.Join(names, ", "))
-	}
-	for _, k := range meta.Keys() {
-		if meta.Type(k...) == "Hash" {
-			continue
-		}
-		if other, twice := setBy[k.String()]; twice && other != file {
-			faults = append(faults, fmt.Sprintf("%s: %s sets it too: leave it in one of them", k, filepath.Base(other)))
-		}
-		setBy[k.String()] = file
-	}
-	return faults, nil
 }
 
 // filesAt returns path where it is a file, else the settings in the folder.
