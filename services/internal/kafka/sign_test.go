@@ -280,6 +280,80 @@ func TestNothingIsBelievedWhileNobodyKnowsWhatIsDemanded(t *testing.T) {
 	wantLogged(t, logs, "read from where on seals are demanded", "waits", "goes on")
 }
 
+// dyingPolicySource ends the process that updates the policy, before or after it is stored.
+type dyingPolicySource struct {
+	kafka.SignaturePolicySource
+
+	before, after func() error
+}
+
+func (d dyingPolicySource) Update(
+	ctx context.Context, change func(kafka.SignaturePolicy) kafka.SignaturePolicy,
+) (kafka.SignaturePolicy, error) {
+	if err := d.before(); err != nil {
+		return kafka.SignaturePolicy{}, err
+	}
+	p, err := d.SignaturePolicySource.Update(ctx, change)
+	return p, errors.Join(err, d.after())
+}
+
+func TestNoTopicIsMadeWithoutSealsWhereverItsMakerDies(t *testing.T) {
+	t.Parallel()
+	died, lives := func() error { return errors.New("died") }, func() error { return nil }
+	for name, dying := range map[string]dyingPolicySource{
+		"before the policy is stored": {before: died, after: lives}, "after the policy is stored": {before: lives, after: died},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker, docs := kafkatest.Start(t, event.TopicFinished), storetest.NewMemory()
+			s := signingSettings(broker, docs, signingKey)
+			s.Topics = kafka.TopicSettings{Partitions: 1, Replication: 1}
+			dying.SignaturePolicySource = s.SignaturePolicy
+			first := s
+			first.SignaturePolicy = dying
+			if err := kafka.CreateTopics(t.Context(), first); err == nil || !strings.Contains(err.Error(), "died") {
+				t.Fatalf("CreateTopics: %v", err)
+			}
+			if n := missingTopics(t, s); n != len(event.Topics())-1 {
+				t.Errorf("%d topics are missing, want all but one", n)
+			}
+			for range 2 { // the second time changes nothing
+				createSealed(t, s)
+			}
+		})
+	}
+}
+
+// createSealed creates topics, beside one that was there, and wants seals on all but that.
+func createSealed(t *testing.T, s kafka.Settings) {
+	t.Helper()
+	if err := kafka.CreateTopics(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := s.SignaturePolicy.Policy(t.Context())
+	if open := policy.UnsignedTopics(); err != nil || len(open) != 1 || open[0] != event.TopicFinished {
+		t.Errorf("without seals: %q, %v, want the topic that was there alone", open, err)
+	}
+	if n := missingTopics(t, s); n != 0 {
+		t.Errorf("%d topics are missing", n)
+	}
+}
+
+// missingTopics returns how many topics of the settings brokers lack.
+func missingTopics(t *testing.T, s kafka.Settings) int {
+	t.Helper()
+	c, done, err := kafka.NewClient(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	missing, err := kafka.Missing(t.Context(), c, s.Topics.Topics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(missing)
+}
+
 func TestTheFirstKeySealsAndAllAreAccepted(t *testing.T) {
 	t.Parallel()
 	broker, docs := kafkatest.Start(t, event.Topics()...), storetest.NewMemory()

@@ -95,18 +95,40 @@ func Forbidden(err error) bool {
 }
 
 // CreateTopics creates the missing topics of settings. An existing topic is left unchanged. If s has a signing key, messages of the created
-// topics need a signature. If the brokers do not answer, CreateTopics fails, and can be repeated.
+// topics need a signature, also when a call ends early and the next one creates them. If the brokers do not answer, CreateTopics fails, and
+// can be repeated.
 func CreateTopics(ctx context.Context, s Settings) error {
 	c, done, err := NewClient(s)
 	if err != nil {
 		return err
 	}
 	defer done()
-	created, err := Create(ctx, c, s.Topics.Topics())
-	if s.SignaturePolicy != nil && (s.SigningKeyFile != "" || len(s.SigningKeys) > 0) && len(created) > 0 {
-		_, policyErr := s.SignaturePolicy.Update(ctx, func(was SignaturePolicy) SignaturePolicy { return was.RequireAll(created...) })
-		err = errors.Join(err, policyErr)
+	var policy SignaturePolicySource
+	if s.SigningKeyFile != "" || len(s.SigningKeys) > 0 {
+		policy = s.SignaturePolicy
 	}
+	missing, refused := Missing(ctx, c, s.Topics.Topics())
+	if err := RequireSignaturesOfNew(ctx, policy, missing); err != nil {
+		return errors.Join(refused, err)
+	}
+	if len(missing) == 0 {
+		return refused
+	}
+	_, err = Create(ctx, c, missing)
+	return errors.Join(refused, err)
+}
+
+// RequireSignaturesOfNew stores in a policy that all messages of topics need a signature. The caller creates them afterwards: a topic that
+// was created first would take messages without a signature for ever, where the creator dies between. Without a policy it does nothing.
+func RequireSignaturesOfNew(ctx context.Context, in SignaturePolicySource, topics []Topic) error {
+	var names []string
+	for _, t := range topics {
+		names = append(names, t.Name)
+	}
+	if in == nil || len(SignaturePolicy{}.RequireAll(names...).Topics) == 0 {
+		return nil
+	}
+	_, err := in.Update(ctx, func(was SignaturePolicy) SignaturePolicy { return was.RequireAll(names...) })
 	return err
 }
 
@@ -132,7 +154,44 @@ func (b *Bus) AwaitTopics(ctx context.Context) error {
 
 // Create creates missing topics, and returns the names of the created ones.
 func Create(ctx context.Context, c *kafka.Client, topics []Topic) (created []string, err error) {
-	req := &kafka.CreateTopicsRequest{}
+	return createTopics(ctx, c, topics, false)
+}
+
+// Missing returns the topics that Create would create. The brokers' controller decides that, as other brokers do not show topics that they
+// do not know of yet, or that this user may not see. The error has the topics that it refuses to create, which may exist.
+func Missing(ctx context.Context, c *kafka.Client, topics []Topic) ([]Topic, error) {
+	const first, last = time.Second, 16 * time.Second // the library waits to the end of a try for topics that nobody creates
+	var names []string
+	var err error
+	for wait := first; wait <= last; wait *= 4 {
+		if names, err = validateTopics(ctx, c, topics, wait); ctx.Err() != nil || !isLate(err) {
+			break
+		}
+	}
+	var missing []Topic
+	for _, t := range topics {
+		if slices.Contains(names, t.Name) {
+			missing = append(missing, t)
+		}
+	}
+	return missing, err
+}
+
+// isLate reports whether a try may succeed with more time.
+func isLate(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kafka.RequestTimedOut)
+}
+
+// validateTopics returns the names of the topics that would be created.
+func validateTopics(ctx context.Context, c *kafka.Client, topics []Topic, wait time.Duration) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return createTopics(ctx, c, topics, true)
+}
+
+// createTopics creates missing topics, or only validates the request, and returns the names of those that are created with success.
+func createTopics(ctx context.Context, c *kafka.Client, topics []Topic, validateOnly bool) (created []string, err error) {
+	req := &kafka.CreateTopicsRequest{ValidateOnly: validateOnly}
 	for _, topic := range topics {
 		req.Topics = append(req.Topics, topic.config())
 	}

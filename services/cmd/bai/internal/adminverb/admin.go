@@ -96,10 +96,10 @@ func (o *adminClient) topics() *cobra.Command {
 			if err != nil || p.Empty() {
 				return err
 			}
-			if err := admin.Apply(c.Context(), s, p, grow); err != nil {
+			if err := o.requireSealsOfNewTopics(c.Context(), s, p); err != nil {
 				return err
 			}
-			if err := o.requireSealsOfNewTopics(c.Context(), s, p); err != nil {
+			if err := admin.Apply(c.Context(), s, p, grow); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(o.out, "done")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 
@@ -124,15 +125,26 @@ func (o *adminClient) requireSeals(ctx context.Context, s kafka.Settings, in kaf
 	return err
 }
 
-// requireSealsOfNewTopics requires signatures of all messages on new topics, if the
-// settings have the signing key and the store.
+// requireSealsOfNewTopics requires signatures of all messages on the topics that the plan
+// creates, if the settings have the signing key and the store. It comes before they are
+// created.
 func (o *adminClient) requireSealsOfNewTopics(ctx context.Context, s kafka.Settings, p admin.Changes) (err error) {
-	var made []string
-	for _, t := range p.Create {
-		made = append(made, t.Name)
-	}
-	if s.SigningKeyFile == "" || len(kafka.SignaturePolicy{}.RequireAll(made...).Topics) == 0 {
+	isSigned := func(t kafka.Topic) bool { return slices.Contains(kafka.SignedTopics(), t.Name) }
+	if s.SigningKeyFile == "" || !slices.ContainsFunc(p.Create, isSigned) {
 		return nil // services report that signatures are not required
+	}
+	c, done, err := kafka.NewClient(s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var missing []kafka.Topic
+	err = kafka.RetryTransient(ctx, func(ctx context.Context) (err error) {
+		missing, err = kafka.Missing(ctx, c, p.Create)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	var a adminSettings
 	if err := config.Load(o.config, &a); err != nil {
@@ -148,7 +160,5 @@ func (o *adminClient) requireSealsOfNewTopics(ctx context.Context, s kafka.Setti
 		return err
 	}
 	defer func() { err = errors.Join(err, docs.Close()) }()
-	_, err = kafka.SignaturePolicyStore{Docs: docs}.Update(ctx,
-		func(was kafka.SignaturePolicy) kafka.SignaturePolicy { return was.RequireAll(made...) })
-	return err
+	return kafka.RequireSignaturesOfNew(ctx, kafka.SignaturePolicyStore{Docs: docs}, missing)
 }
