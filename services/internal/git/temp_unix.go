@@ -22,14 +22,20 @@ func temp() (dir string, removeDir func() error, err error) {
 	if dir, err = os.MkdirTemp("", "bai-git-"); err != nil {
 		return "", nil, err
 	}
-	f, err := os.Open(dir)
-	if err == nil {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a file descriptor
-	}
+	f, err := openDir(dir)
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a file descriptor
+		return "", nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close(), os.RemoveAll(dir))
+	}
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), f.Close()) }, nil
+}
+
+// openDir opens a folder, and neither a link nor a pipe that somebody put in its stead
+// among the temporary files, which are everybody's.
+func openDir(dir string) (*os.File, error) {
+	return os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }
 
 // clean removes unlocked folders that are older. The next call retries those that it
@@ -37,12 +43,12 @@ func temp() (dir string, removeDir func() error, err error) {
 func clean(older time.Time) {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "bai-git-*")) // the pattern is a good one
 	for _, dir := range dirs {
-		f, err := os.Open(dir)
+		f, err := openDir(dir)
 		if err != nil {
 			continue
 		}
 		info, err := f.Stat()
-		if err == nil && info.IsDir() && info.ModTime().Before(older) &&
+		if err == nil && info.ModTime().Before(older) &&
 			syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { //nolint:gosec // a file descriptor
 			_ = os.RemoveAll(dir) // another's, perhaps
 		}
