@@ -107,6 +107,26 @@ func TestTheAddressStaysTheSame(t *testing.T) {
 	}
 }
 
+func TestTheAddressOfANameStaysTheSame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "door")
+	var first string
+	for _, host := range []string{"localhost", "localhost", "127.0.0.1", "::ffff:127.0.0.1", "localhost"} {
+		l, err := broker.Listen(host, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = l.Addr().String()
+		}
+		if now := l.Addr().String(); now != first || l.Close() != nil {
+			t.Errorf("Listen(%q): first at %s, then at %s", host, first, now)
+		}
+	}
+	if _, err := broker.Listen("no name", path); err == nil || !strings.Contains(err.Error(), "no name") {
+		t.Errorf("Listen: %v, want the name", err)
+	}
+}
+
 func TestAPortThatIsTakenIsNamedWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

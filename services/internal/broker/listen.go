@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,11 +46,18 @@ func listen(addr, host, path string) (net.Listener, error) {
 		return l, nil
 	}
 	stored, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && !isAddrOf(host, string(stored)) {
+	if errors.Is(err, os.ErrNotExist) {
 		return listenFree(host)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the broker's port: %w", err)
+	}
+	addresses, err := resolve(host)
+	if err != nil {
+		return nil, err
+	}
+	if !isAddrOf(addresses, string(stored)) {
+		return listenFree(host)
 	}
 	addr = strings.TrimSpace(string(stored))
 	l, err := listenAt(addr)
@@ -58,11 +67,26 @@ func listen(addr, host, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// isAddrOf reports whether a stored text is a port of host. After a crash of the machine during a write it may be any text.
-func isAddrOf(host, addr string) bool {
-	storedHost, port, err := net.SplitHostPort(strings.TrimSpace(addr))
+// resolve returns the addresses of a host, in the form that listeners have them.
+func resolve(host string) ([]string, error) {
+	addresses, err := net.DefaultResolver.LookupHost(context.Background(), host)
+	if err != nil {
+		return nil, fmt.Errorf("find the address of %q: %w: choose a name or an address of this machine", host, err)
+	}
+	for i, address := range addresses {
+		if ip, err := netip.ParseAddr(address); err == nil {
+			addresses[i] = ip.Unmap().String()
+		}
+	}
+	return addresses, nil
+}
+
+// isAddrOf reports whether a stored text is a port of one of a host's addresses. After a crash of the machine during a write it may be any
+// text.
+func isAddrOf(addresses []string, addr string) bool {
+	stored, port, err := net.SplitHostPort(strings.TrimSpace(addr))
 	n, err2 := strconv.ParseUint(port, 10, 16)
-	return err == nil && err2 == nil && storedHost == host && n > 0
+	return err == nil && err2 == nil && slices.Contains(addresses, stored) && n > 0
 }
 
 func listenAt(addr string) (net.Listener, error) {
