@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (have *State) configs(ctx context.Context, c *kafkago.Client) error {
 func (have *State) readACLs(ctx context.Context, c *kafkago.Client) error {
 	resp, err := c.DescribeACLs(ctx, &kafkago.DescribeACLsRequest{Filter: kafkago.ACLFilter{
 		ResourceTypeFilter: kafkago.ResourceTypeAny, ResourcePatternTypeFilter: kafkago.PatternTypeAny,
-		Operation: kafkago.ACLOperationTypeAny, PermissionType: kafkago.ACLPermissionTypeAllow,
+		Operation: kafkago.ACLOperationTypeAny, PermissionType: kafkago.ACLPermissionTypeAny,
 	}})
 	if err == nil {
 		err = resp.Error
@@ -102,13 +103,17 @@ func (have *State) readACLs(ctx context.Context, c *kafkago.Client) error {
 			continue
 		}
 		for _, acl := range r.ACLs {
-			have.ACLs = append(have.ACLs, access.ACL{
+			rule := Rule{Host: acl.Host, Deny: acl.PermissionType == kafkago.ACLPermissionTypeDeny, ACL: access.ACL{
 				Principal: acl.Principal, Resource: kind, Name: r.ResourceName,
 				Prefixed: r.PatternType == kafkago.PatternTypePrefixed, Operation: acl.Operation.String(),
-			})
+			}}
+			if rule.Host == "*" {
+				rule.Host = ""
+			}
+			have.ACLs = append(have.ACLs, rule)
 		}
 	}
-	slices.SortFunc(have.ACLs, access.ACL.Compare)
+	slices.SortFunc(have.ACLs, func(a, b Rule) int { return cmp.Or(a.Compare(b.ACL), cmp.Compare(a.String(), b.String())) })
 	return nil
 }
 

@@ -80,6 +80,31 @@ func apply(t *testing.T, g securedBroker) {
 
 func TestWhatIsAppliedIsPlannedNoMore(t *testing.T) { onBoth(t, apply) }
 
+func TestRightsOfOneHostAndDenialsAreReadAsSuch(t *testing.T) {
+	onBoth(t, func(t *testing.T, g securedBroker) {
+		t.Helper()
+		s := g.settings(kafkatest.Operator)
+		c, done, err := kafka.NewClient(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done()
+		entry := kafkago.ACLEntry{
+			ResourceType: kafkago.ResourceTypeTopic, ResourceName: event.TopicLogs, ResourcePatternType: kafkago.PatternTypeLiteral,
+			Principal: "User:" + kafkatest.Pods, Host: "10.0.0.1", Operation: kafkago.ACLOperationTypeWrite, PermissionType: kafkago.ACLPermissionTypeAllow,
+		}
+		denied := entry
+		denied.Host, denied.PermissionType = "*", kafkago.ACLPermissionTypeDeny
+		resp, err := c.CreateACLs(t.Context(), &kafkago.CreateACLsRequest{ACLs: []kafkago.ACLEntry{entry, denied}})
+		if err != nil || errors.Join(resp.Errors...) != nil {
+			t.Fatal(err, resp)
+		}
+		right := access.ACL{Principal: "User:" + kafkatest.Pods, Resource: "topic", Name: event.TopicLogs, Operation: "Write"}
+		want := []admin.Rule{{ACL: right, Deny: true}, {ACL: right, Host: "10.0.0.1"}}
+		waitState(t, s, func(have admin.State) bool { return cmp.Diff(want, have.ACLs) == "" })
+	})
+}
+
 func TestTopicsAreChangedAsSettingsChange(t *testing.T) {
 	onBoth(t, func(t *testing.T, g securedBroker) {
 		t.Helper()

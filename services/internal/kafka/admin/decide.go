@@ -14,8 +14,28 @@ import (
 // State is the state of the brokers.
 type State struct {
 	Topics       map[string]kafka.Topic // by name
-	ACLs         []access.ACL           // of any principal, to topics and groups
+	ACLs         []Rule                 // of any principal, to topics and groups
 	ACLsDisabled bool                   // the brokers check no rights
+}
+
+// Rule is a right that the brokers have, or a denial of it.
+type Rule struct {
+	access.ACL
+
+	Host string // the clients at this address alone; empty means all
+	Deny bool   // outweighs every right
+}
+
+// String describes the rule.
+func (r Rule) String() string {
+	text := r.ACL.String()
+	if r.Deny {
+		text = strings.Replace(text, " may ", " may not ", 1)
+	}
+	if r.Host != "" {
+		text += " from host " + r.Host
+	}
+	return text
 }
 
 // Growth is a topic that gets more partitions.
@@ -58,11 +78,12 @@ func Decide(topics []kafka.Topic, rights []access.ACL, have State) Changes {
 		return p
 	}
 	for _, r := range rights {
-		if !slices.ContainsFunc(have.ACLs, func(is access.ACL) bool { return covers(is, r) }) {
+		if !slices.ContainsFunc(have.ACLs, func(is Rule) bool { return covers(is, r) }) {
 			p.Grant = append(p.Grant, r)
 		}
 	}
 	p.Notes = append(p.Notes, excessACLs(rights, have.ACLs)...)
+	p.Notes = append(p.Notes, denials(rights, have.ACLs)...)
 	return p
 }
 
@@ -86,27 +107,51 @@ func (p *Changes) compare(want, is kafka.Topic) {
 	}
 }
 
-// covers reports whether the right is includes the right r.
-func covers(is, r access.ACL) bool {
-	if is.Principal != r.Principal && is.Principal != "User:*" || is.Resource != r.Resource ||
-		is.Operation != r.Operation && is.Operation != "All" {
+// covers reports whether the rule gives the right r to clients at all addresses.
+func covers(is Rule, r access.ACL) bool {
+	if is.Deny || is.Host != "" || !concerns(is, r) || is.Operation != r.Operation && is.Operation != "All" {
 		return false
 	}
 	if is.Prefixed {
-		return len(r.Name) >= len(is.Name) && r.Name[:len(is.Name)] == is.Name
+		return strings.HasPrefix(r.Name, is.Name)
 	}
 	return is.Name == "*" || is.Name == r.Name && !r.Prefixed
 }
 
+// concerns reports whether the rule is about the principal and the kind of resource of the right r.
+func concerns(is Rule, r access.ACL) bool {
+	return (is.Principal == r.Principal || is.Principal == "User:*") && is.Resource == r.Resource
+}
+
+// denies reports whether the rule takes the right r away, or a part of it.
+func denies(is Rule, r access.ACL) bool {
+	if !is.Deny || !concerns(is, r) || is.Operation != r.Operation && is.Operation != "All" && is.Operation != "Describe" {
+		return false
+	}
+	return is.Name == r.Name || !is.Prefixed && is.Name == "*" ||
+		is.Prefixed && strings.HasPrefix(r.Name, is.Name) || r.Prefixed && strings.HasPrefix(is.Name, r.Name)
+}
+
 // excessACLs lists the rights of the wanted principals that they do not need.
-func excessACLs(wanted, have []access.ACL) []string {
+func excessACLs(wanted []access.ACL, have []Rule) []string {
 	var notes []string
 	for _, is := range have {
 		relevant := is.Principal == "User:*" || slices.ContainsFunc(wanted, func(r access.ACL) bool { return r.Principal == is.Principal })
-		if !relevant || len(wanted) == 0 || is.Operation == "Describe" || slices.Contains(wanted, is) {
+		if is.Deny || !relevant || len(wanted) == 0 || is.Operation == "Describe" || slices.Contains(wanted, is.ACL) {
 			continue
 		}
 		notes = append(notes, fmt.Sprintf("%s, which it does not need: kafka-acls.sh --remove takes that away", is))
+	}
+	return notes
+}
+
+// denials lists the denials of wanted rights.
+func denials(wanted []access.ACL, have []Rule) []string {
+	var notes []string
+	for _, is := range have {
+		if slices.ContainsFunc(wanted, func(r access.ACL) bool { return denies(is, r) }) {
+			notes = append(notes, fmt.Sprintf("%s, and a denial outweighs the rights that are needed: kafka-acls.sh --remove takes it away", is))
+		}
 	}
 	return notes
 }

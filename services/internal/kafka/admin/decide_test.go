@@ -1,7 +1,6 @@
 package admin_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,10 +19,23 @@ func TestAPlanIsWhatLiesBetweenWhatIsAndWhatIsToBe(t *testing.T) {
 		return admin.State{Topics: map[string]kafka.Topic{is.Name: is}}
 	}
 	rights := access.Principals{"pods": {"User:p"}}.ACLs()
-	guarded := func(more ...access.ACL) admin.State {
+	guarded := func(more ...admin.Rule) admin.State {
 		s := with(func(*kafka.Topic) {})
-		s.ACLs = append(slices.Clip(rights), more...)
+		for _, r := range rights {
+			s.ACLs = append(s.ACLs, admin.Rule{ACL: r})
+		}
+		s.ACLs = append(s.ACLs, more...)
 		return s
+	}
+	rule := func(principal, name, operation string) admin.Rule {
+		return admin.Rule{ACL: access.ACL{Principal: principal, Resource: "topic", Name: name, Operation: operation}}
+	}
+	denied := func(r admin.Rule) admin.Rule { r.Deny = true; return r }
+	fromHost := func(r admin.Rule) admin.Rule { r.Host = "10.0.0.1"; return r }
+	prefixed := func(r admin.Rule) admin.Rule { r.Prefixed = true; return r }
+	onlyOneHost := guarded()
+	for i := range onlyOneHost.ACLs {
+		onlyOneHost.ACLs[i] = fromHost(onlyOneHost.ACLs[i])
 	}
 	for name, tt := range map[string]struct {
 		have   admin.State
@@ -58,15 +70,33 @@ func TestAPlanIsWhatLiesBetweenWhatIsAndWhatIsToBe(t *testing.T) {
 		},
 		"rights that are there are not given again": {have: guarded(), rights: rights, empty: true},
 		"a right to everything is a right to one": {
-			have: guarded(access.ACL{Principal: "User:p", Resource: "topic", Name: "bai.", Prefixed: true, Operation: "All"}), rights: rights, empty: true,
+			have: guarded(prefixed(rule("User:p", "bai.", "All"))), rights: rights, empty: true,
 			want: []string{"! User:p may all topic bai.*, which it does not need: kafka-acls.sh --remove takes that away"},
 		},
 		"pods that may end runs are told of": {
-			have: guarded(access.ACL{Principal: "User:p", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
+			have: guarded(rule("User:p", "bai.finished", "Write")), rights: rights, empty: true,
 			want: []string{"! User:p may write topic bai.finished, which it does not need: kafka-acls.sh --remove takes that away"},
 		},
 		"rights of others are theirs": {
-			have: guarded(access.ACL{Principal: "User:q", Resource: "topic", Name: "bai.finished", Operation: "Write"}), rights: rights, empty: true,
+			have: guarded(rule("User:q", "bai.finished", "Write")), rights: rights, empty: true,
+		},
+		"rights of one host are given to all": {
+			have: onlyOneHost, rights: rights,
+			want: []string{"+ User:p may write topic bai.logs", "+ User:p may write topic bai.metrics", "+ User:p may write topic bai.status"},
+		},
+		"pods of one host that may end runs are told of": {
+			have: guarded(fromHost(rule("User:p", "bai.finished", "Write"))), rights: rights, empty: true,
+			want: []string{"! User:p may write topic bai.finished from host 10.0.0.1, which it does not need: kafka-acls.sh --remove takes that away"},
+		},
+		"a denial of what is needed is told of": {
+			have: guarded(denied(rule("User:p", "bai.logs", "Write")), denied(fromHost(rule("User:*", "*", "All"))),
+				denied(prefixed(rule("User:p", "bai.", "Describe"))), denied(rule("User:p", "bai.finished", "Write")),
+				denied(rule("User:p", "bai.logs", "Read")), denied(rule("User:q", "bai.logs", "Write"))), rights: rights, empty: true,
+			want: []string{
+				"! User:p may not write topic bai.logs, and a denial outweighs the rights that are needed: kafka-acls.sh --remove takes it away",
+				"! User:* may not all topic * from host 10.0.0.1, and a denial outweighs the rights that are needed: kafka-acls.sh --remove takes it away",
+				"! User:p may not describe topic bai.*, and a denial outweighs the rights that are needed: kafka-acls.sh --remove takes it away",
+			},
 		},
 		"brokers that check nothing are told of": {
 			have: admin.State{Topics: with(func(*kafka.Topic) {}).Topics, ACLsDisabled: true}, rights: rights, empty: true,
