@@ -17,6 +17,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -138,8 +139,8 @@ func (c *Client) Post(ctx context.Context, body []byte, headers map[string]strin
 // will never take the body, a *TemporaryError after any other answer, and wraps ErrUnanswered if the place may have handled the request
 // although no answer came.
 func (c *Client) Send(ctx context.Context, r Request) (answer string, err error) {
-	sent := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent = true }})
+	var sent atomic.Bool // the transport sets it, maybe still after Do has returned because ctx ended
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodPost), cmp.Or(r.URL, c.settings.URL), bytes.NewReader(r.Body))
 	if err != nil {
 		return "", withoutURL(err)
@@ -153,7 +154,7 @@ func (c *Client) Send(ctx context.Context, r Request) (answer string, err error)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		if err = withoutURL(err); sent {
+		if err = withoutURL(err); sent.Load() {
 			err = fmt.Errorf("%w: %w", ErrUnanswered, err)
 		}
 		return "", err
