@@ -36,7 +36,8 @@ func scan(ctx context.Context, s Settings, topic string, partition int, from int
 		return err
 	}
 	defer t.CloseIdleConnections()
-	first, end, err := bounds(ctx, newClient(s.Brokers, t), topic, partition)
+	c := newClient(s.Brokers, t)
+	first, end, err := bounds(ctx, c, topic, partition)
 	if err != nil {
 		return err
 	}
@@ -49,15 +50,37 @@ func scan(ctx context.Context, s Settings, topic string, partition int, from int
 		return fmt.Errorf("go to offset %d of %q: %w", from, topic, err)
 	}
 	for at := max(first, from); at < end; {
-		m, err := r.ReadMessage(ctx)
+		m, ok, err := readWithin(ctx, r, scanWait)
 		if err != nil {
 			return fmt.Errorf("read partition %d of %q: %w", partition, topic, err)
+		}
+		if !ok { // the brokers may have removed the rest since, or the topic
+			now, last, err := bounds(ctx, c, topic, partition)
+			if err != nil {
+				return err
+			}
+			at, end = max(at, now), min(end, last)
+			continue
 		}
 		if at = m.Offset + 1; m.Offset >= end || !see(m) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// scanWait is how long a scan waits for a message before it asks whether there still is one.
+const scanWait = 2 * time.Second
+
+// readWithin reads the next message, and reports whether one came within the time.
+func readWithin(ctx context.Context, r *kafka.Reader, wait time.Duration) (m kafka.Message, ok bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	m, err = r.ReadMessage(waiting)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return m, false, nil
+	}
+	return m, err == nil, err
 }
 
 // bounds returns the first offset of a partition, and the one after its last. It waits for a partition that was just created.

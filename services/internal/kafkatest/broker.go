@@ -13,6 +13,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
 
 	"github.com/benchmark-ai/bai/services/internal/broker/expiry"
@@ -55,6 +56,39 @@ func StartLater(tb testing.TB, topics ...string) (addr string, begin func() *Bro
 		tb.Helper()
 		return start(tb, 1, topics, kfake.Ports(n))
 	}
+}
+
+// StartRemoving starts a broker with a topic of one partition, which says once that the
+// partition has its first n messages, and has removed them when they are asked for.
+func StartRemoving(tb testing.TB, topic string, n int64) *Broker {
+	tb.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	const first, last = -2, -1 // as the protocol asks for offsets
+	offsets := map[int64]int64{first: 0, last: n}
+	c.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		req, ok := r.(*kmsg.ListOffsetsRequest)
+		if !ok || len(req.Topics) != 1 || len(req.Topics[0].Partitions) != 1 {
+			return nil, nil, false
+		}
+		asked := req.Topics[0].Partitions[0].Timestamp
+		offset, ok := offsets[asked]
+		if !ok {
+			return nil, nil, false
+		}
+		delete(offsets, asked)
+		resp := kmsg.NewPtrListOffsetsResponse()
+		resp.Version = req.Version
+		resp.Topics = []kmsg.ListOffsetsResponseTopic{{
+			Topic: topic, Partitions: []kmsg.ListOffsetsResponseTopicPartition{{Offset: offset, LeaderEpoch: -1}},
+		}}
+		return resp, nil, true
+	})
+	return &Broker{Addrs: c.ListenAddrs(), stop: c.Close}
 }
 
 func start(tb testing.TB, partitions int, topics []string, opts ...kfake.Opt) *Broker {
