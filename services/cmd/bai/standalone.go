@@ -33,6 +33,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/blob/bucket"
 	"github.com/benchmark-ai/bai/services/internal/cluster/kube"
 	"github.com/benchmark-ai/bai/services/internal/cluster/local"
+	"github.com/benchmark-ai/bai/services/internal/control"
 	"github.com/benchmark-ai/bai/services/internal/git"
 	"github.com/benchmark-ai/bai/services/internal/kafka"
 	"github.com/benchmark-ai/bai/services/internal/listener"
@@ -542,11 +543,8 @@ func (p *platform) analyst() (map[string]service.Runnable, error) {
 
 // announce prints the version, addresses and data folder once the platform is ready.
 func (p *platform) announce(ctx context.Context) error {
-	for p.bus.Ready(ctx) != nil && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // stopped before it was ready
+	if !control.Await(ctx, p.bus.Ready) {
+		return nil // stopped before it was ready
 	}
 	releasePages()
 	where := "has no API: the gateway runs elsewhere"

@@ -22,6 +22,18 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// Await calls ready until it returns nil, and returns false when ctx is done. It pauses for 10 ms at first, and for a sixteenth of the wait
+// so far later on, at most for 1 s: a server that starts is noticed at once, and one that is away for long is seldom asked.
+func Await(ctx context.Context, ready func(context.Context) error) bool {
+	const least, most, part = 10 * time.Millisecond, time.Second, 16
+	for start := time.Now(); ctx.Err() == nil; Sleep(ctx, min(max(time.Since(start)/part, least), most)) {
+		if ready(ctx) == nil {
+			return ctx.Err() == nil
+		}
+	}
+	return false
+}
+
 // wake is a signal without a value. Signals that are not received yet count as one. Copies of a wake are the same signal.
 type wake struct{ c chan struct{} }
 

@@ -33,6 +33,35 @@ func TestSleepLastsAsLongAsItIsToldAndEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestAwaitAsksOftenAtFirstAndSeldomLater(t *testing.T) {
+	for name, tt := range map[string]struct {
+		readyAfter   time.Duration
+		latest, most int // milliseconds that it notices too late, and times that it asks
+	}{"at once": {0, 0, 1}, "after 100 ms": {100 * time.Millisecond, 10, 12}, "after 2 s": {2 * time.Second, 125, 60}, "after 1 h": {time.Hour, 1000, 3700}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start, asked := time.Now(), 0
+				ok := control.Await(t.Context(), func(context.Context) error {
+					if asked++; time.Since(start) < tt.readyAfter {
+						return errAway
+					}
+					return nil
+				})
+				if late := time.Since(start) - tt.readyAfter; !ok || late > time.Duration(tt.latest)*time.Millisecond || asked > tt.most {
+					t.Errorf("%t, %s late, asked %d times, want true, at most %d ms and %d times", ok, late, asked, tt.latest, tt.most)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if control.Await(ctx, func(context.Context) error { return errAway }) {
+			t.Error("it is ready, want false when the context is done")
+		}
+	})
+}
+
 func TestSignalsOfAWakeAreOneUntilItIsReceived(t *testing.T) {
 	w := control.NewWake()
 	w.Signal()
