@@ -82,7 +82,8 @@ func (o *Opener) Open(ctx context.Context, scheme, name string, client *http.Cli
 
 // OpenForWrite opens a bucket of S3, and returns the function that writes to it, over
 // separate connections with retries. They connect only to the addresses of the settings,
-// never to a user's. It logs the uploads whose parts it could not remove.
+// never to a user's. A server that takes a request and does not answer, or stops amid an
+// answer, is an error. It logs the uploads whose parts it could not remove.
 func (o *Opener) OpenForWrite(ctx context.Context, scheme, name string,
 	log *zap.Logger,
 ) (*blob.Bucket, func(ctx context.Context, key string, r io.Reader, bytes, once int) error, error) {
@@ -93,7 +94,7 @@ func (o *Opener) OpenForWrite(ctx context.Context, scheme, name string,
 	if err != nil {
 		return nil, nil, fmt.Errorf("open bucket %s://%s: %w", scheme, name, err)
 	}
-	b, err := s3blob.OpenBucket(ctx, api, name, nil)
+	b, err := s3blob.OpenBucket(ctx, s3.New(api.Options(), limitSilence(maxSilence)), name, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open bucket %s://%s: %w", scheme, name, err)
 	}

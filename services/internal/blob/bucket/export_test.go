@@ -14,6 +14,9 @@ const (
 	AbortTimeout  = abortTimeout
 )
 
+// LimitSilence limits for how long a server may send nothing.
+var LimitSilence = limitSilence
+
 // Uploader returns the function that writes to a bucket over a client.
 func Uploader(api *s3.Client, bucket string, log *zap.Logger) func(ctx context.Context, key string, r io.Reader, bytes, once int) error {
 	return uploader{api: api, bucket: bucket, log: log}.upload

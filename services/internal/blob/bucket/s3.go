@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -52,6 +54,20 @@ func (s S3) client(ctx context.Context, how func(*s3.Options)) (*s3.Client, erro
 			o.BaseEndpoint = aws.String(s.Endpoint)
 		}
 	}), nil
+}
+
+// maxSilence is how long a server may send nothing of an object that is read.
+const maxSilence = 2 * time.Minute
+
+// limitSilence limits for how long a server may send nothing: the library has no limit of
+// its own for S3. Requests with a large body need another client, as a server says nothing
+// until it has the whole body.
+func limitSilence(most time.Duration) func(*s3.Options) {
+	return func(o *s3.Options) {
+		if c, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+			o.HTTPClient = c.WithReadTimeout(most)
+		}
+	}
 }
 
 // config returns the configuration of the environment and the settings.

@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,10 @@ const (
 	finishTimeout = 5 * time.Second  // of a request under way
 	abortTimeout  = 10 * time.Second // of the abort of a multipart upload
 )
+
+// tryTimeout is how long one try of a request of an upload may take. A part has a few MiB,
+// and a server may take minutes to put the parts together.
+const tryTimeout = 10 * time.Minute
 
 // uploader writes to a bucket of S3. The writer of gocloud.dev uses the same library, but
 // has 16 MiB of each object in memory beside its parts, and leaves the parts of a
@@ -57,7 +62,7 @@ type uploadClient struct {
 func (c *uploadClient) PutObject(ctx context.Context, in *s3.PutObjectInput, opts ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
 	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
-	return c.Client.PutObject(ctx, in, opts...)
+	return c.Client.PutObject(ctx, in, append(opts, limitTries)...)
 }
 
 // CreateMultipartUpload implements transfermanager.S3APIClient.
@@ -66,14 +71,14 @@ func (c *uploadClient) CreateMultipartUpload(ctx context.Context, in *s3.CreateM
 ) (*s3.CreateMultipartUploadOutput, error) {
 	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
-	return c.Client.CreateMultipartUpload(ctx, in, opts...)
+	return c.Client.CreateMultipartUpload(ctx, in, append(opts, limitTries)...)
 }
 
 // UploadPart implements transfermanager.S3APIClient.
 func (c *uploadClient) UploadPart(ctx context.Context, in *s3.UploadPartInput, opts ...func(*s3.Options)) (*s3.UploadPartOutput, error) {
 	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
-	return c.Client.UploadPart(ctx, in, append(opts, c.watchAnswers)...)
+	return c.Client.UploadPart(ctx, in, append(opts, limitTries, c.watchAnswers)...)
 }
 
 // CompleteMultipartUpload implements transfermanager.S3APIClient.
@@ -82,7 +87,7 @@ func (c *uploadClient) CompleteMultipartUpload(ctx context.Context, in *s3.Compl
 ) (*s3.CompleteMultipartUploadOutput, error) {
 	ctx, cancel := withGracePeriod(ctx)
 	defer cancel()
-	return c.Client.CompleteMultipartUpload(ctx, in, opts...)
+	return c.Client.CompleteMultipartUpload(ctx, in, append(opts, limitTries)...)
 }
 
 // AbortMultipartUpload implements transfermanager.S3APIClient. It aborts until the
@@ -160,6 +165,42 @@ func (w answerWatcher) Do(r *http.Request) (*http.Response, error) {
 		w.unanswered.Store(true)
 	}
 	return resp, err
+}
+
+// limitTries ends each try of a request after tryTimeout: the library has no limit of its
+// own for S3, and a server that takes a request and never answers would hold it for ever.
+func limitTries(o *s3.Options) { o.HTTPClient = tryLimiter{o.HTTPClient} }
+
+type tryLimiter struct{ s3.HTTPClient }
+
+// Do implements s3.HTTPClient.
+func (l tryLimiter) Do(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeoutCause(r.Context(), tryTimeout, errNoAnswer)
+	resp, err := l.HTTPClient.Do(r.WithContext(ctx))
+	if err != nil {
+		defer cancel()
+		if errors.Is(context.Cause(ctx), errNoAnswer) {
+			err = errNoAnswer
+		}
+		return nil, err
+	}
+	resp.Body = &limitedBody{resp.Body, cancel}
+	return resp, nil
+}
+
+var errNoAnswer = fmt.Errorf("the server has not answered within %s", tryTimeout)
+
+// limitedBody ends the limit of its request when it is closed.
+type limitedBody struct {
+	io.ReadCloser
+
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (b *limitedBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
 
 // withGracePeriod returns a context that is done finishTimeout after ctx is, or at once

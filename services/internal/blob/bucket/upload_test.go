@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,8 @@ type fakeS3 struct {
 	lost    map[string]int           // requests whose connection breaks (0), or that a proxy answers with a status
 	refuse  map[string]int           // requests that are refused with a status
 	ignored int                      // aborts that remove nothing
+	hanging map[string]int           // number of requests, by name, that are taken and never answered
+	hung    int                      // number of these
 	working sync.WaitGroup           // requests that are carried out
 }
 
@@ -69,6 +72,10 @@ func (f *fakeS3) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
+	if f.hangs(r) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	responses := make(chan *http.Response, 1)
 	f.working.Go(func() {
 		time.Sleep(f.slow[name(r)])
@@ -86,6 +93,18 @@ func (f *fakeS3) Do(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
+}
+
+// hangs reports whether a request is one that is never answered.
+func (f *fakeS3) hangs(r *http.Request) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.hanging[name(r)] == 0 {
+		return false
+	}
+	f.hanging[name(r)]--
+	f.hung++
+	return true
 }
 
 func (f *fakeS3) answer(r *http.Request, size int) *http.Response {
@@ -189,6 +208,62 @@ func TestAPartThatArrivesAfterTheAbortIsRemoved(t *testing.T) {
 					t.Errorf("%d parts are left after %d aborts, and the log says %v", parts, f.aborts, logs)
 				}
 			})
+		})
+	}
+}
+
+func TestARequestThatIsNeverAnsweredIsSentAgain(t *testing.T) {
+	for operation, parts := range map[string]int{"put": 0, "create": 2, "part 2": 2, "complete": 2} {
+		t.Run(operation, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeS3{hanging: map[string]int{operation: 1}}
+				logs, err := f.upload(t.Context(), parts, func() error { return nil })
+				if err != nil || !f.object || f.hung != 1 || len(logs) > 0 {
+					t.Errorf("upload: %v, the object is there: %t, %d requests hung, and the log says %v", err, f.object, f.hung, logs)
+				}
+			})
+		})
+	}
+}
+
+func TestAnUploadToAServerThatNeverAnswersFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, began := &fakeS3{hanging: map[string]int{"part 2": 1000}}, time.Now()
+		_, err := f.upload(t.Context(), 2, func() error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "has not answered within 10m0s") {
+			t.Errorf("upload: %v", err)
+		}
+		if took := time.Since(began); took > time.Hour || f.partsLeft() > 0 {
+			t.Errorf("it took %s, and %d parts are left", took, f.partsLeft())
+		}
+	})
+}
+
+func TestAReadOfAServerThatStopsFails(t *testing.T) {
+	for name, sent := range map[string]string{"before its answer": "", "amid its answer": "the first half"} {
+		t.Run(name, func(t *testing.T) {
+			closed := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if sent != "" {
+					w.Header().Set("Content-Length", "1000")
+					_, _ = io.WriteString(w, sent)
+					_ = http.NewResponseController(w).Flush()
+				}
+				<-closed
+			}))
+			defer server.Close()
+			defer close(closed)
+			api := s3.New(s3.Options{
+				BaseEndpoint: aws.String(server.URL), Region: "us-east-1", UsePathStyle: true, Credentials: aws.AnonymousCredentials{},
+				Retryer: aws.NopRetryer{},
+			}, bucket.LimitSilence(20*time.Millisecond))
+			got, err := api.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("team"), Key: aws.String("a")})
+			if err == nil {
+				_, err = io.ReadAll(got.Body)
+			}
+			if err == nil || !strings.Contains(err.Error(), "20ms") {
+				t.Errorf("read: %v, want the limit", err)
+			}
 		})
 	}
 }
