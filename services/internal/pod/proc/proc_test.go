@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,6 +18,20 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
+
+// argLeaveGroup makes this program one that a signal to its process group does not reach, and that prints its process ID.
+const argLeaveGroup = "leave-group"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == argLeaveGroup {
+		group, err := syscall.Getpgid(os.Getppid())
+		_, _ = fmt.Fprintln(os.Stdout, os.Getpid(), errors.Join(err, syscall.Setpgid(0, group)))
+		end := make(chan os.Signal, 1)
+		signal.Notify(end, syscall.SIGUSR1)
+		<-end
+	}
+	os.Exit(m.Run())
+}
 
 // elsewhere checks that a starter's processes begin where its thread was brought.
 func elsewhere(t *testing.T, table *proc.Table) {
@@ -62,6 +78,7 @@ func TestATable(t *testing.T) {
 	elsewhere(t, table)
 	tooLong(t, table)
 	toTheEnd(t, table)
+	notEnding(t, table)
 	if out != "/usr\nsh b\n" {
 		t.Errorf("it wrote %q", out)
 	}
@@ -105,6 +122,45 @@ func toTheEnd(t *testing.T, table *proc.Table) {
 			t.Errorf("%q: %v after %s, want an error", script, err, took)
 		}
 		cancel()
+	}
+}
+
+// cancelWriter keeps a text, of which the first piece cancels something.
+type cancelWriter struct {
+	text   bytes.Buffer
+	cancel func()
+}
+
+func (w *cancelWriter) Write(p []byte) (int, error) {
+	w.cancel()
+	return w.text.Write(p)
+}
+
+// notEnding checks that Run does not wait for a program that was killed and does not end, and that the program is reaped once it does.
+func notEnding(t *testing.T, table *proc.Table) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := cancelWriter{cancel: cancel}
+	returned := make(chan error, 1)
+	go func() { returned <- table.Run(ctx, &out, os.Args[0], argLeaveGroup) }()
+	select {
+	case err := <-returned:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want the error of the context", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("Run waits for a program that does not end")
+	}
+	var pid int
+	if _, err := fmt.Sscan(out.text.String(), &pid); err != nil || !strings.HasSuffix(out.text.String(), "<nil>\n") {
+		t.Fatalf("it wrote %q (%v)", out.text.String(), err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGUSR1); err != nil {
+		t.Error(err)
+	}
+	if _, e := run(t, table, proc.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "exit 4"}}); e.Code != 4 {
+		t.Errorf("the exit of another: %+v", e)
 	}
 }
 

@@ -13,12 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputDelay is how long a program's output may stay open after the program's end.
-const outputDelay = time.Second
+const (
+	outputDelay = time.Second // how long a program's output may stay open after the program's end
+	killDelay   = time.Second // how long the end of a program that was killed is waited for
+)
 
 // Run runs a program with the environment of this process to its end, or until ctx is done, and writes its standard output to out. It
 // returns an error if the program could not be started, failed, was killed because ctx was done, or if its output was not complete within
-// a second after its end. Ends does not send its exit. Package os/exec cannot be used beside a table, which would take the exits.
+// a second after its end. It returns at most two seconds after ctx is done, also if the kernel cannot end the program, as one that waits
+// for a device; such a program is reaped later. Ends does not send its exit. Package os/exec cannot be used beside a table, which would
+// take the exits.
 func (t *Table) Run(ctx context.Context, out io.Writer, path string, args ...string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -46,15 +50,34 @@ func (t *Table) Run(ctx context.Context, out io.Writer, path string, args ...str
 		copied <- err
 	}()
 	defer context.AfterFunc(ctx, func() { t.killGroup(pid) })()
-	e := <-exited
+	e, ended := awaitExit(ctx, exited)
 	_ = from.SetReadDeadline(time.Now().Add(outputDelay)) // a pipe has deadlines
-	if err := <-copied; err != nil {
+	switch err := <-copied; {
+	case !ended:
+		return fmt.Errorf("%s was killed and has not ended: %w", path, ctx.Err())
+	case err != nil:
 		return fmt.Errorf("read the output of %s: %w", path, err)
-	}
-	if e.Code != 0 {
+	case e.Code != 0:
 		return fmt.Errorf("%s: exit code %d", path, e.Code)
 	}
 	return ctx.Err()
+}
+
+// awaitExit waits for an exit, but no longer than killDelay after ctx is done. It reports whether the exit came.
+func awaitExit(ctx context.Context, exited <-chan Exit) (Exit, bool) {
+	select {
+	case e := <-exited:
+		return e, true
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(killDelay)
+	defer late.Stop()
+	select {
+	case e := <-exited:
+		return e, true
+	case <-late.C:
+		return Exit{}, false
+	}
 }
 
 // killGroup kills the process group of a child that was not reaped.
