@@ -39,8 +39,9 @@ func newHostRecorder(dir, every string) *hostRecorder {
 	return &hostRecorder{dir: dir, every: max(d, 0)}
 }
 
-// start records a command until stop is called, with programs that run runs. The function end adds the versions of tools.
-func (o *hostRecorder) start(pid int, run entrypoint.RunFunc) (stop func(), end func(pod.Exit)) {
+// start records a command until stop is called, with programs that run runs. The function end adds the versions of tools that it has by the
+// time its context is done.
+func (o *hostRecorder) start(pid int, run entrypoint.RunFunc) (stop func(), end func(context.Context, pod.Exit)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -55,11 +56,11 @@ func (o *hostRecorder) start(pid int, run entrypoint.RunFunc) (stop func(), end 
 		cancel()
 		all.Wait()
 	}
-	return stop, func(end pod.Exit) {
+	return stop, func(ctx context.Context, end pod.Exit) {
 		stop()
 		long := end.Ended.Sub(end.Started) >= minRuntime
 		if long {
-			hostinfo.AddTools(context.Background(), hostinfo.RunFunc(run), &o.environment)
+			hostinfo.AddTools(ctx, hostinfo.RunFunc(run), &o.environment)
 		}
 		if len(end.Tools) > 0 && o.environment.Tools == nil {
 			o.environment.Tools = make(map[string]string)

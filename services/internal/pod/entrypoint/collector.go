@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,11 +23,11 @@ func waitForFile(path string, d time.Duration) {
 }
 
 // waitForReader waits until a process holds the FIFO open for reading: the collector does while it runs. It waits no longer than timeout,
-// and not after a signal to end.
+// and not once ending is closed.
 //
 // Kubernetes restarts a sidecar only while one of the pod's containers runs. If the collector were dead when the last container ends, what
 // it had not shipped would be lost.
-func waitForReader(fifo string, timeout time.Duration, signals <-chan os.Signal) {
+func waitForReader(fifo string, timeout time.Duration, ending <-chan struct{}) {
 	end := time.After(timeout)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -39,11 +38,9 @@ func waitForReader(fifo string, timeout time.Duration, signals <-chan os.Signal)
 		}
 		select {
 		case <-tick.C:
-		case s := <-signals:
-			if sig, _ := s.(syscall.Signal); forward(sig).kill {
-				printWarning("the collector does not run: output may be lost")
-				return
-			}
+		case <-ending:
+			printWarning("the collector does not run: output may be lost")
+			return
 		case <-end:
 			printWarning(fmt.Sprintf("the collector was not restarted within %s: output may be lost", timeout))
 			return

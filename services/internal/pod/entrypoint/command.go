@@ -20,41 +20,13 @@ import (
 
 // commandRunner returns how to run parsers of kind command after a benchmark with an exit code. A signal to end, also one that has ended
 // the benchmark, leaves them the rest of its grace.
-func (w *runner) commandRunner(code int, signals <-chan os.Signal) parse.RunCommand {
+func (w *runner) commandRunner(code int) parse.RunCommand {
 	return func(p pod.Parser, stdin *os.File) report.Report {
-		done, stop, watched := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(watched)
-			w.stopOnSignal(signals, done, stop)
-		}()
-		defer func() {
-			close(done)
-			<-watched
-		}()
+		ctx, cancel := w.out.contextAfterStop(func() time.Duration { return time.Until(w.out.stopTime()) })
+		defer cancel()
 		return command.Run(func(stdout, stderr *os.File) (command.Process, error) {
 			return w.startParser(p, code, stdin, stdout, stderr)
-		}, cmp.Or(p.Deadline, command.DefaultDeadline), stop)
-	}
-}
-
-// stopOnSignal closes stop when the grace after a signal to end is over, and returns then, or once done is closed.
-func (w *runner) stopOnSignal(signals <-chan os.Signal, done <-chan struct{}, stop chan<- struct{}) {
-	for !w.out.stopping() {
-		select {
-		case <-done:
-			return
-		case s := <-signals:
-			if sig, _ := s.(syscall.Signal); forward(sig).kill {
-				w.out.stop(time.Now().Add(w.settings.Grace))
-			}
-		}
-	}
-	over := time.NewTimer(time.Until(w.out.stopTime()))
-	defer over.Stop()
-	select {
-	case <-done:
-	case <-over.C:
-		close(stop)
+		}, cmp.Or(p.Deadline, command.DefaultDeadline), ctx.Done())
 	}
 }
 

@@ -39,8 +39,8 @@ type Settings struct {
 
 	// OnStart, if not nil, is called with the command's process once that has begun, and with a function that runs other programs beside
 	// it: package os/exec cannot be used in this process, see proc.Table. Of the functions that it returns, stop is called when
-	// the command has ended, and end with its exit, before that is written down.
-	OnStart func(pid int, run RunFunc) (stop func(), end func(pod.Exit)) `json:"-"`
+	// the command has ended, and end with its exit, before that is written down. The context of end is done 2 s after a signal to end.
+	OnStart func(pid int, run RunFunc) (stop func(), end func(context.Context, pod.Exit)) `json:"-"`
 
 	ReadyFile string // the command is ready when this file exists; empty means that no file tells
 	ReadyLog  string // the command is ready when a line of its output matches this regular expression; empty means that no line tells
@@ -74,9 +74,10 @@ type Settings struct {
 // has ended; a signal to end leaves them the rest of the grace.
 //
 // While the disk is full, Run and the command's writes wait; they also wait for a while
-// if the collector is behind. After a signal to end, Run waits for the disk no longer
-// than its grace, and counts unrecorded output as dropped. Run returns an error if it
-// could not write the command's exit.
+// if the collector is behind. After a signal to end, which may also come before the command
+// has started or once it has ended, Run waits for the disk no longer than its grace, and
+// counts unrecorded output as dropped. Run returns an error if it could not write the
+// command's exit.
 func Run(s Settings, signals <-chan os.Signal) (int, error) {
 	if err := os.MkdirAll(filepath.Dir(pod.PathIn(s.Dir, pod.ExitFile)), 0o777); err != nil {
 		return 0, fmt.Errorf("prepare the directory of the output: %w", err)
@@ -92,8 +93,13 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 	waitForFile(pod.PathIn(s.Dir, pod.FIFO), s.ReadyTimeout)
 	w := &runner{settings: defaults(s), out: &output{
 		path: pod.PathIn(s.Dir, s.outputFile()), limit: s.MaxBacklog, minFree: s.MinFree,
-		backlogTimeout: cmp.Or(s.BacklogTimeout, 10*time.Second),
+		backlogTimeout: cmp.Or(s.BacklogTimeout, 10*time.Second), ending: make(chan struct{}),
 	}}
+	if !s.Step.Always {
+		var stop func()
+		signals, stop = w.takeSignals(signals)
+		defer stop()
+	}
 	if s.Step.After != "" {
 		if stop, runs := waitForSuccess(s.Dir, s.Step.After, signals); !runs {
 			return stop, w.writeJSON(s.exitFile(), pod.Exit{Code: stop, Skipped: true})
@@ -109,8 +115,8 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	end.Dropped, end.DroppedLines, end.Stopped = w.out.dropped, w.out.droppedLines, w.out.stopping()
-	return end.Code, w.writeExit(end, signals)
+	end.Dropped, end.DroppedLines = w.out.dropped, w.out.droppedLines
+	return end.Code, w.writeExit(end)
 }
 
 func defaults(s Settings) Settings {
@@ -132,6 +138,9 @@ type runner struct {
 	table    *proc.Table
 	timedOut bool // a step that has not ended in its time
 }
+
+// hurry is how long the end of OnStart may take in a pod that has to end.
+const hurry = 2 * time.Second
 
 // run runs the command, records its output, and returns its exit.
 func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
@@ -160,7 +169,7 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 		streams.finish(0)
 		return pod.Exit{Code: code, Problem: err.Error(), Started: started, Ended: time.Now()}, nil
 	}
-	stop, onEnd := func() {}, func(pod.Exit) {}
+	stop, onEnd := func() {}, func(context.Context, pod.Exit) {}
 	if w.settings.OnStart != nil {
 		stop, onEnd = w.settings.OnStart(pid, w.table.Run)
 	}
@@ -168,11 +177,13 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 	streams.finish(w.settings.Linger)
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // the rest of its group
 	stop()
-	w.takeResults(streams.parsers.End(w.commandRunner(end.Code, signals)), &end)
+	w.takeResults(streams.parsers.End(w.commandRunner(end.Code)), &end)
 	if info, err := os.Stat(w.settings.MessagePath); end.Code != 0 && err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		w.writeTerminationMessage(w.out.lastLines())
 	}
-	onEnd(end)
+	ctx, cancel := w.out.contextAfterStop(func() time.Duration { return hurry })
+	onEnd(ctx, end)
+	cancel()
 	if s := w.settings.Step; s.Name != "" {
 		w.judgeStep(s, &end)
 	}
@@ -221,7 +232,6 @@ func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
 			f := forward(sig)
 			if f.kill && kill == nil {
 				kill = time.After(w.settings.Grace)
-				w.out.stop(time.Now().Add(w.settings.Grace))
 			}
 			if f.group {
 				pid := -pid
@@ -235,13 +245,14 @@ func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
 
 // writeExit writes the command's exit, after the artifacts are copied and while the collector runs: a reader of the exit finds the
 // artifacts, and a collector that has read the exit ends as soon as it has shipped all.
-func (w *runner) writeExit(end pod.Exit, signals <-chan os.Signal) error {
+func (w *runner) writeExit(end pod.Exit) error {
 	if err := w.copyArtifacts(); err != nil {
 		w.out.warn(fmt.Sprintf("bai: artifacts are not kept: %v\n", err))
 	}
 	if !w.out.stopping() { // in a pod that has to end, no collector is restarted
-		waitForReader(pod.PathIn(w.settings.Dir, pod.FIFO), w.settings.RestartTimeout, signals)
+		waitForReader(pod.PathIn(w.settings.Dir, pod.FIFO), w.settings.RestartTimeout, w.out.ending)
 	}
+	end.Stopped = w.out.stopping()
 	if err := w.writeJSON(w.settings.exitFile(), end); err != nil {
 		return fmt.Errorf("write how the command ended: %w", err)
 	}

@@ -47,6 +47,9 @@ func runAsEntrypoint(text string) int {
 		return 99
 	}
 	s.OnReady = func() error { return os.WriteFile(filepath.Join(s.Dir, readyFile), nil, 0o600) }
+	s.OnStart = func(int, entrypoint.RunFunc) (func(), func(context.Context, pod.Exit)) {
+		return func() {}, func(ctx context.Context, _ pod.Exit) { holdEnd(ctx, s.Dir) }
+	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	code, err := entrypoint.Run(s, signals)
@@ -55,6 +58,15 @@ func runAsEntrypoint(text string) int {
 		return 98
 	}
 	return code
+}
+
+// holdFile in the directory of a wrapper holds the end of OnStart up until its context is done. Before that, the file is removed.
+const holdFile = "hold-end"
+
+func holdEnd(ctx context.Context, dir string) {
+	if os.Remove(filepath.Join(dir, holdFile)) == nil {
+		<-ctx.Done()
+	}
 }
 
 // entrypointProcess is one wrapper.
@@ -576,8 +588,9 @@ func TestAFullDiskHoldsTheCommandUpAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsFullAtTheEndHoldsTheEndUp(t *testing.T) {
-	t.Parallel()
+// smallDisk is a folder on a disk of its own with 64 KiB.
+func smallDisk(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 		t.Fatal(err)
@@ -587,6 +600,12 @@ func TestADiskThatIsFullAtTheEndHoldsTheEndUp(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return dir
+}
+
+func TestADiskThatIsFullAtTheEndHoldsTheEndUp(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t)
 	r := command(t, entrypoint.Settings{Dir: dir, Args: sh("dd if=/dev/zero of=" + dir + "/filler bs=4096 count=100 2>/dev/null; exit 0")})
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
@@ -654,6 +673,86 @@ func TestACommandThatFailsLeavesItsLastWordsWhereItLeftNone(t *testing.T) {
 			r.waitForExit(t)
 			if got, err := os.ReadFile(message); err != nil || string(got) != tt.want {
 				t.Errorf("it left %q (%v), want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestAFullDiskHoldsUpNothingBeyondTheGraceInAPodThatHasToEnd has a disk that is full before the command starts, and one that the command
+// fills. Nothing can be written on it, so the exit is not recorded, and Run says so.
+func TestAFullDiskHoldsUpNothingBeyondTheGraceInAPodThatHasToEnd(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		filler   int // bytes
+		settings entrypoint.Settings
+	}{
+		"before the command": {1 << 20, entrypoint.Settings{Script: true, Args: []string{"exit 0"}}},
+		"at its end":         {0, entrypoint.Settings{Args: sh("dd if=/dev/zero of=$BAI_TEST_DIR/filler bs=4096 count=100 2>/dev/null; exit 0")}},
+		"with results": {0, entrypoint.Settings{
+			Args:    sh("echo '{\"a\": 1}'; dd if=/dev/zero of=$BAI_TEST_DIR/filler bs=4096 count=100 2>/dev/null; exit 0"),
+			Parsers: []pod.Parser{{Kind: "json"}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := smallDisk(t)
+			if tt.filler > 0 {
+				_ = os.WriteFile(filepath.Join(dir, "filler"), make([]byte, tt.filler), 0o600) // until the disk is full
+			}
+			s := tt.settings
+			s.Dir, s.Grace = dir, 50*time.Millisecond
+			r := command(t, s)
+			r.Env = append(r.Env, "BAI_TEST_DIR="+dir)
+			if err := r.Start(); err != nil {
+				t.Fatal(err)
+			}
+			r.waitUntil(t, "it is held up", func() bool { return strings.Contains(r.stderr.String(), "the disk is full") })
+			if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			r.wantEnd(t)
+			if text := r.stderr.String(); !strings.Contains(text, "write how the command ended: the pod has to end: ") {
+				t.Errorf("it says %q", text)
+			}
+		})
+	}
+}
+
+// wantEnd waits for the entrypoint's own end.
+func (r *entrypointProcess) wantEnd(t *testing.T) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(2 * time.Minute):
+		_ = r.Process.Kill()
+		<-ended
+		t.Fatalf("it does not end; it says %q", r.stderr.String())
+	}
+}
+
+func TestTheEndOfOnStartIsCutShortInAPodThatHasToEnd(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"by a signal that ended the command": "echo ready; exec sleep 100",
+		"by one that comes after it":         "echo ready; exit 0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, holdFile), "", 0o600)
+			r := start(t, entrypoint.Settings{Dir: dir, Args: sh(script)})
+			if strings.Contains(script, "exit") {
+				r.waitUntil(t, "its end begins", func() bool { return !exists(dir, holdFile) })
+			}
+			r.signal(t, syscall.SIGTERM)
+			r.wantEnd(t)
+			if text := r.file(t, pod.ExitFile); !bytes.Contains(text, []byte(`"stopped":true`)) {
+				t.Errorf("the exit is %s", text)
 			}
 		})
 	}

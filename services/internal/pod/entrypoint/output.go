@@ -37,12 +37,17 @@ type output struct {
 	droppedLines int64 // line feeds in dropped output
 	discarding   bool  // the rest is not recorded
 	warnFullOnce sync.Once
-	tail         tail         // end of the output
-	stopAt       atomic.Int64 // ns since 1970: how long the disk is waited for; zero means for ever
+	tail         tail          // end of the output
+	stopAt       atomic.Int64  // ns since 1970: how long the disk is waited for; zero means for ever
+	ending       chan struct{} // closed by stop: the pod has to end
 }
 
-// stop has the output wait for the disk until a time, and no longer.
-func (o *output) stop(at time.Time) { o.stopAt.CompareAndSwap(0, at.UnixNano()) }
+// stop has the output wait for the disk until a time, and no longer, and closes ending. A call after the first changes nothing.
+func (o *output) stop(at time.Time) {
+	if o.stopAt.CompareAndSwap(0, at.UnixNano()) {
+		close(o.ending)
+	}
+}
 
 // stopping reports whether the command was signalled to end.
 func (o *output) stopping() bool { return o.stopAt.Load() != 0 }
@@ -168,9 +173,6 @@ func (o *output) append(b []byte) error {
 	return o.retryWhileFull(func() error {
 		n, err := o.file.Write(b)
 		b = b[n:]
-		if err != nil && o.pastStop() {
-			err = fmt.Errorf("the benchmark has to end: %s", err) //nolint:errorlint // nobody waits for the disk
-		}
 		return err
 	})
 }
@@ -188,12 +190,15 @@ func (o *output) warn(text string) {
 	_, _ = io.WriteString(os.Stderr, text)
 }
 
-// retryWhileFull calls do until it fails for another reason than a full disk.
+// retryWhileFull calls do until it succeeds or fails for another reason than a full disk, or the time to wait for the disk is over.
 func (o *output) retryWhileFull(do func() error) error {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := do()
 		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 			return err
+		}
+		if o.pastStop() {
+			return fmt.Errorf("the pod has to end: %w", err)
 		}
 		o.warnFullOnce.Do(o.warnFull)
 		time.Sleep(pause)

@@ -37,7 +37,8 @@ for n in sys.argv[1:]:
 type RunFunc func(ctx context.Context, out io.Writer, path string, args ...string) error
 
 // AddTools adds the versions of tools and the models of GPUs. It runs only installed
-// programs, for 20 seconds at most. After it the environment is final.
+// programs, which are ended after 20 seconds, or once ctx is done; it returns when run has
+// returned for all of them. After it the environment is final.
 func AddTools(ctx context.Context, run RunFunc, e *event.Environment) {
 	ctx, cancel := context.WithTimeout(ctx, toolTimeout)
 	defer cancel()
