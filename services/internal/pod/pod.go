@@ -379,7 +379,7 @@ type Exit struct {
 	Dropped int64     `json:"dropped_bytes,omitempty"` // output that was not recorded, because the reader was behind
 
 	DroppedLines int64    `json:"dropped_lines,omitempty"` // line feeds in it
-	Notices      []string `json:"notices,omitempty"`       // what parsers did not find, for the user to read
+	Notices      []string `json:"notices,omitempty"`       // results and artifacts that are missing, for the user to read
 
 	Tools map[string]string `json:"tools,omitempty"` // versions of the tools whose output parsers read, by kind
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/benchmark-ai/bai/services/metrics-pusher/collect/upload"
 )
 
-// sendNotices publishes a status for each notice of the entrypoint about what parsers did not find. Errors are logged only.
+// sendNotices publishes a status for each notice of the entrypoint about missing results and artifacts. Errors are logged only.
 func (c *Collector) sendNotices(ctx context.Context) {
 	exit, _ := c.exitStatus(pod.ExitFile)
 	c.publishNotices(ctx, "parsers", exit.Notices)

@@ -128,6 +128,21 @@ func TestFilesAreKeptHoweverTheCommandEnds(t *testing.T) {
 	}
 }
 
+func TestArtifactsThatCannotBeListedAreANoticeOfTheExit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := command(t, entrypoint.Settings{
+		Dir: dir, Args: sh("mkdir " + pod.PathIn(dir, pod.ArtifactsFile) + ".tmp"), Artifacts: []pod.Artifact{{Path: dir + "/none", Quiet: true}},
+	})
+	e := r.waitForExit(t)
+	if len(e.Notices) != 1 || !strings.HasPrefix(e.Notices[0], "artifacts are not kept: ") || !strings.HasSuffix(e.Notices[0], ": is a directory") {
+		t.Errorf("notices %q", e.Notices)
+	}
+	if text := r.stderr.String(); !strings.Contains(text, "bai: artifacts are not kept: ") || strings.Contains(text, "cannot record") {
+		t.Errorf("it says %q", text)
+	}
+}
+
 // signal sends a signal, unless it is none.
 func (r *entrypointProcess) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()

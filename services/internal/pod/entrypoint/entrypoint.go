@@ -246,8 +246,10 @@ func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
 // writeExit writes the command's exit, after the artifacts are copied and while the collector runs: a reader of the exit finds the
 // artifacts, and a collector that has read the exit ends as soon as it has shipped all.
 func (w *runner) writeExit(end pod.Exit) error {
-	if err := w.copyArtifacts(); err != nil {
-		w.out.warn(fmt.Sprintf("bai: artifacts are not kept: %v\n", err))
+	if err := w.copyArtifacts(); err != nil { // the output is closed
+		notice := fmt.Sprintf("artifacts are not kept: %v", err)
+		end.Notices = append(end.Notices, notice)
+		printWarning(notice)
 	}
 	if !w.out.stopping() { // in a pod that has to end, no collector is restarted
 		waitForReader(pod.PathIn(w.settings.Dir, pod.FIFO), w.settings.RestartTimeout, w.out.ending)
