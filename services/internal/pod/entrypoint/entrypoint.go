@@ -223,6 +223,9 @@ func (w *runner) waitForExit(pid int, signals <-chan os.Signal) proc.Exit {
 		case e := <-w.table.Ends():
 			return e
 		case <-limit:
+			if kill != nil {
+				continue // a signal has asked it to end, and leaves it the rest of its grace
+			}
 			w.timedOut, kill = true, time.After(w.settings.Grace)
 			_ = syscall.Kill(-pid, syscall.SIGTERM)
 		case <-kill:

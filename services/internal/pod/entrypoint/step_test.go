@@ -84,6 +84,19 @@ func TestAStepHasFilesOfItsOwnAndALimit(t *testing.T) {
 	}
 }
 
+// TestAStepThatIsSignalledBeforeItsDeadlineHasNotTimedOut has a grace that is longer than the time to the deadline.
+func TestAStepThatIsSignalledBeforeItsDeadlineHasNotTimedOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := command(t, entrypoint.Settings{
+		Dir: dir, Args: sh("trap '' TERM; kill -TERM $PPID; echo begun; while :; do sleep 0.1; done"), Grace: 5100 * time.Millisecond,
+		Step: entrypoint.Step{Name: "one", Limit: 5 * time.Second},
+	})
+	if code, _ := r.stepExit(t, "one"); code != 137 {
+		t.Errorf("it ended with %d, want 137", code)
+	}
+}
+
 func TestAStepAfterAnotherCommandStartsOnceThatHasSucceeded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]stepsAfter{
