@@ -721,7 +721,8 @@ type Output struct {
 
 	// Artifacts are the files that are kept after the run, however it ended. Where
 	// the whole container is killed, as the kernel does when its memory runs out on
-	// nodes with cgroup v2, those on volumes alone: its own file system is gone.
+	// nodes with cgroup v2, those on volumes alone: its own file system is gone. A status
+	// of the run names those that were there before the benchmark and have not changed.
 	Artifacts []Artifact `toml:"artifacts"`
 
 	// System is the interval at which the platform measures the benchmark's use of its
@@ -787,8 +788,9 @@ type Parser struct {
 	// program of one's own. The page docs/parsers.md has the metrics of each.
 	Kind string `toml:"kind" need:"yes" one:"auto bmf command csv fio gbench gnu-time gobench hyperfine imb iperf2 iperf3 jmh json junit k6 mlperf openfoam osu perftest pytest-benchmark tf-cnn torchbench" example:"\"iperf3\""`
 
-	// Path is the file that has the output. A pattern must match one file. Without it
-	// the parser reads what the benchmark writes to standard output and standard error.
+	// Path is the file that has the output. A pattern must match one file. A file that
+	// was there before the benchmark and has not changed does not count. Without path the
+	// parser reads what the benchmark writes to standard output and standard error.
 	Path string `toml:"path" kind:"path" example:"\"/tmp/result.json\""`
 
 	// Stream is where the benchmark writes the output if there is no path: stdout,

@@ -33,6 +33,8 @@ units = "Gbit/s"
 
 * Parsers run in the benchmark's container after the benchmark has ended, before its files are kept. They read output as it comes, and files at the end. The metrics
   are stored as those that a program emits.
+* A file that was there before the benchmark and has not changed counts as missing, because it may be that of an earlier run: pods of the local cluster share
+  the machine's ` + "`/tmp`" + `. If a pattern matches it and one other file, the parser reads the other.
 * A benchmark that ends with exit code 0 and leaves no result has failed: class user, reason ` + "`NoResults`" + `, with the reason of the parser and the first lines that
   it read, and the container ends with exit code 65. So has one whose tool says that it failed, whatever its exit code was. With ` + "`required = false`" + ` a status of the run
   says it, and the run succeeds.

@@ -24,7 +24,8 @@ type File struct {
 	Path string // below it
 	Name string // by which it is kept
 
-	size int64
+	size  int64
+	state FileState // when it was found
 }
 
 // Size is how many bytes it had when it was found.
@@ -149,7 +150,7 @@ func filesBelow(root *os.Root, start string, skipped *skippedEntries, file func(
 			return nil
 		}
 		f := file(p)
-		f.size = info.Size()
+		f.size, f.state = info.Size(), StateOf(info)
 		files = append(files, f)
 		return nil
 	})

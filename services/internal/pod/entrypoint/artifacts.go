@@ -23,9 +23,12 @@ func (w *runner) copyArtifacts() error {
 	}
 	syscall.Umask(0o022) // the collector may be another user
 	var list pod.ArtifactList
-	for _, a := range w.settings.Artifacts {
+	for i, a := range w.settings.Artifacts {
 		files, notices := artifacts.Find(a)
 		list.Notices = append(list.Notices, notices...)
+		if text := w.before[i].Notice(a, files); text != "" {
+			list.Notices = append(list.Notices, text)
+		}
 		for _, f := range files {
 			if slices.Contains(list.Files, f.Name) {
 				continue

@@ -87,6 +87,24 @@ func TestWhatIsNoFileIsNamedInOneNotice(t *testing.T) {
 	}
 }
 
+func TestFilesThatWereThereBeforeAreKeptWithANotice(t *testing.T) {
+	t.Parallel()
+	work := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		write(t, filepath.Join(work, name), "old", 0o600)
+	}
+	r := command(t, entrypoint.Settings{Args: sh("echo new > b; echo new > c"), Artifacts: []pod.Artifact{{Path: "."}, {Path: "c"}}})
+	r.Dir = work
+	r.waitForExit(t)
+	k, got := r.keptFiles(t)
+	if diff := cmp.Diff(map[string]string{"a": "old", "b": "new\n", "c": "new\n"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`artifact "." has files that were there before the benchmark and have not changed: "a"`}, k.Notices); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+}
+
 func TestAnAbsolutePathIsKeptUnderItsName(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()

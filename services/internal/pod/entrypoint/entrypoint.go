@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/artifacts"
 	"github.com/benchmark-ai/bai/services/internal/pod/parse"
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
 )
@@ -66,12 +67,13 @@ type Settings struct {
 // The command's PATH is that of the entrypoint, with the folder of the pod's own programs
 // at its end; the entrypoint's own PATH becomes the same.
 //
-// Artifacts are copied to the pod's volume (pod.KeptDir) once the command has ended, with
-// any exit code.
+// Artifacts are copied to the pod's volume (pod.ArtifactsDir) once the command has ended, with
+// any exit code. A notice names those that were there before the command and have not changed.
 //
-// Parsers read the output and, once the command has ended, files; their metrics are appended to the metrics file. A command that ends well
-// without a result that is required has the exit code pod.ExitNoResults. Parsers of kind command run one after the other once the command
-// has ended; a signal to end leaves them the rest of the grace.
+// Parsers read the output and, once the command has ended, files, unless these were there before the command and have not changed; their
+// metrics are appended to the metrics file. A command that ends well without a result that is required has the exit code
+// pod.ExitNoResults. Parsers of kind command run one after the other once the command has ended; a signal to end leaves them the rest of
+// the grace.
 //
 // While the disk is full, Run and the command's writes wait; they also wait for a while
 // if the collector is behind. After a signal to end, which may also come before the command
@@ -137,6 +139,8 @@ type runner struct {
 	out      *output
 	table    *proc.Table
 	timedOut bool // a step that has not ended in its time
+
+	before []artifacts.States // of each artifact, before the command started
 }
 
 // hurry is how long the end of OnStart may take in a pod that has to end.
@@ -159,6 +163,9 @@ func (w *runner) run(signals <-chan os.Signal) (pod.Exit, error) {
 		return pod.Exit{}, err
 	}
 	streams.parsers = parse.Start(w.settings.Parsers, parse.Spool{Dir: filepath.Dir(w.out.path), Missing: w.out.fullReason})
+	for _, a := range w.settings.Artifacts {
+		w.before = append(w.before, artifacts.StatesOf(a.Path))
+	}
 	w.table = proc.NewTable()
 	pid, code, err := w.start(streams)
 	streams.startReading()

@@ -642,9 +642,8 @@ func TestOutputWaitsForADiskThatIsFullUntilTheCommandHasToEnd(t *testing.T) {
 
 func TestArtifactsThatADiskHasNoRoomForAreNotKept(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "result"), "42", 0o644)
-	r := command(t, entrypoint.Settings{MinFree: noRoom, Artifacts: []pod.Artifact{{Path: filepath.Join(dir, "result")}}, Args: sh("true")})
+	file := filepath.Join(t.TempDir(), "result")
+	r := command(t, entrypoint.Settings{MinFree: noRoom, Artifacts: []pod.Artifact{{Path: file}}, Args: sh("echo 42 > " + file)})
 	if e := r.waitForExit(t); e.Code != 0 || e.Stopped {
 		t.Errorf("it ended as %+v", e)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/pod/artifacts"
 	"github.com/benchmark-ai/bai/services/parsers/command"
 	"github.com/benchmark-ai/bai/services/parsers/report"
 )
@@ -20,6 +21,28 @@ func options(p pod.Parser) report.Options {
 		o.Metrics = append(o.Metrics, report.Selection{Name: name, Path: p.Metrics[name], Unit: report.Count})
 	}
 	return o
+}
+
+// choose returns the file that a parser reads, of those that its path matches, or why there is none. A file that is as it was before the
+// benchmark may be that of another run: the local cluster's pods share some of the machine's folders.
+func choose(files []artifacts.File, notices []string, unchanged func(artifacts.File) bool) (file artifacts.File, reason string) {
+	var changed []artifacts.File
+	for _, f := range files {
+		if !unchanged(f) {
+			changed = append(changed, f)
+		}
+	}
+	switch {
+	case len(changed) == 1:
+		return changed[0], ""
+	case len(changed) > 1:
+		return file, fmt.Sprintf("%d files match it, as %s and %s", len(changed), changed[0].Name, changed[1].Name)
+	case len(files) > 0:
+		return file, fmt.Sprintf("%s was there before the benchmark and has not changed", files[0].Name)
+	case len(notices) > 0:
+		return file, notices[0]
+	}
+	return file, "the benchmark left no such file"
 }
 
 // Judge returns the problem that fails a benchmark with an exit code, empty if its parsers have none, and notices for the user about

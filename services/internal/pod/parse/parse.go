@@ -30,16 +30,20 @@ type Result struct {
 // Parsers are the parsers of a benchmark. Only one goroutine may use them.
 type Parsers struct {
 	all    []pod.Parser
-	inputs []*input // of each parser; nil for one that reads a file
+	inputs []*input           // of each parser; nil for one that reads a file
+	before []artifacts.States // of each parser, of its files before the benchmark
 }
 
-// Start starts the parsers that read output. That for parsers of kind command is kept until the end.
+// Start starts the parsers that read output. That for parsers of kind command is kept until the end. It is called before the benchmark
+// starts: a file that is there by then and does not change has no results of the benchmark.
 func Start(all []pod.Parser, keep Spool) *Parsers {
-	p := &Parsers{all: all, inputs: make([]*input, len(all))}
+	p := &Parsers{all: all, inputs: make([]*input, len(all)), before: make([]artifacts.States, len(all))}
 	for i, one := range all {
 		if one.Path == "" {
 			p.inputs[i] = newInput(one, keep)
+			continue
 		}
+		p.before[i] = artifacts.StatesOf(one.Path)
 	}
 	return p
 }
@@ -61,7 +65,7 @@ func (p *Parsers) End(run RunCommand) []Result {
 			results = append(results, in.end(run))
 			continue
 		}
-		results = append(results, parseFile(one, run))
+		results = append(results, parseFile(one, p.before[i], run))
 	}
 	return results
 }
@@ -152,21 +156,17 @@ func (in *input) end(run RunCommand) Result {
 	return Result{Parser: in.parser, Report: in.found, Head: in.head.lines()}
 }
 
-// parseFile parses the file of a parser.
-func parseFile(p pod.Parser, run RunCommand) Result {
+// parseFile parses the file of a parser, which was not there before as it is.
+func parseFile(p pod.Parser, before artifacts.States, run RunCommand) Result {
 	nothing := func(reason string) Result {
 		return Result{Parser: p, Report: report.Of(p.Kind, "", nil, reason)}
 	}
 	files, notices := artifacts.Find(pod.Artifact{Path: p.Path, Quiet: true})
-	switch {
-	case len(files) > 1:
-		return nothing(fmt.Sprintf("%d files match it, as %s and %s", len(files), files[0].Name, files[1].Name))
-	case len(files) == 0 && len(notices) > 0:
-		return nothing(notices[0])
-	case len(files) == 0:
-		return nothing("the benchmark left no such file")
+	file, reason := choose(files, notices, before.Unchanged)
+	if reason != "" {
+		return nothing(reason)
 	}
-	f, err := files[0].Open()
+	f, err := file.Open()
 	if err != nil {
 		return nothing(err.Error())
 	}

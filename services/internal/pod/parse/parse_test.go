@@ -142,6 +142,50 @@ func TestAFileIsReadOnceTheBenchmarkHasEnded(t *testing.T) {
 	}
 }
 
+// writeFile writes a file, and returns its path.
+func writeFile(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAFileThatWasThereBeforeAndHasNotChangedIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		path string
+		left func(t *testing.T, dir string) // what the benchmark leaves
+		want string
+	}{
+		"as it was":     {"a.json", func(*testing.T, string) {}, "empty DIR/a.json was there before the benchmark and has not changed"},
+		"by a pattern":  {"*.json", func(*testing.T, string) {}, "empty DIR/a.json was there before the benchmark and has not changed"},
+		"written again": {"a.json", func(t *testing.T, dir string) { t.Helper(); writeFile(t, dir, "a.json", `{"a": 22}`) }, "ok a=22"},
+		"replaced by its like": {"a.json", func(t *testing.T, dir string) {
+			t.Helper()
+			if err := os.Rename(writeFile(t, dir, "new", `{"a": 1}`), filepath.Join(dir, "a.json")); err != nil {
+				t.Fatal(err)
+			}
+		}, "ok a=1"},
+		"beside a new one": {"*.json", func(t *testing.T, dir string) { t.Helper(); writeFile(t, dir, "c.json", `{"a": 3}`) }, "ok a=3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			writeFile(t, dir, "a.json", `{"a": 1}`)
+			writeFile(t, dir, "b.json", `{"a": 2}`)
+			p := parse.Start([]pod.Parser{{Kind: "json", Path: filepath.Join(dir, tt.path)}}, parse.Spool{})
+			tt.left(t, dir)
+			r := p.End(nil)[0].Report
+			got := strings.ReplaceAll(string(r.State)+" "+values(r)+r.Reason, strings.TrimPrefix(dir, "/"), "DIR")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestWhatIsMissingDecidesHowTheBenchmarkEnded(t *testing.T) {
 	t.Parallel()
 	found := []report.Metric{{Name: "rate", Value: 1, Unit: "B/s"}}
