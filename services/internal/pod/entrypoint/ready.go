@@ -4,10 +4,11 @@ package entrypoint
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/benchmark-ai/bai/services/internal/pod/artifacts"
 )
 
 // readiness calls Settings.OnReady once, when the command is ready.
@@ -17,14 +18,12 @@ type readiness struct {
 	warn    func(text string)
 }
 
-const (
-	readyPoll = 50 * time.Millisecond // how often a file is looked for
-	clockStep = 20 * time.Millisecond // how far the kernel's clock for files is behind, at most
-)
+// readyPoll is how often a file is looked for.
+const readyPoll = 50 * time.Millisecond
 
 // newReadiness returns a readiness that looks at no line, if no line tells. It looks for the
-// file of the settings, if there is one, until done is closed. A file that was there before the
-// command does not count: the local cluster's pods share some of the machine's folders.
+// file of the settings, if there is one, until done is closed. A file that is there by now and
+// does not change does not count: the local cluster's pods share some of the machine's folders.
 func newReadiness(s Settings, warn func(text string), done <-chan struct{}) (*readiness, error) {
 	r := &readiness{onReady: s.OnReady, warn: warn}
 	if s.ReadyLog != "" {
@@ -35,7 +34,7 @@ func newReadiness(s Settings, warn func(text string), done <-chan struct{}) (*re
 		r.matcher = &lineMatcher{pattern: pattern}
 	}
 	if s.ReadyFile != "" {
-		go r.awaitFile(s.ReadyFile, time.Now().Add(-clockStep), done)
+		go r.awaitFile(s.ReadyFile, stateOf(s.ReadyFile), done)
 	}
 	return r, nil
 }
@@ -57,13 +56,21 @@ func (r *readiness) isReady() {
 	}
 }
 
-// awaitFile waits until a file exists that has changed since a time.
-func (r *readiness) awaitFile(path string, since time.Time, done <-chan struct{}) {
+// stateOf returns the state of a file, the zero value where there is none.
+func stateOf(path string) artifacts.FileState {
+	info, err := os.Stat(path)
+	if err != nil {
+		return artifacts.FileState{}
+	}
+	return artifacts.StateOf(info)
+}
+
+// awaitFile waits until a file exists that was not there before as it is.
+func (r *readiness) awaitFile(path string, before artifacts.FileState, done <-chan struct{}) {
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		var st unix.Stat_t
-		if err := unix.Stat(path, &st); err == nil && !time.Unix(st.Ctim.Unix()).Before(since) {
+		if now := stateOf(path); now != (artifacts.FileState{}) && now != before {
 			r.isReady()
 			return
 		}
