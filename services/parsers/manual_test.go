@@ -39,6 +39,7 @@ units = "Gbit/s"
   it read, and the container ends with exit code 65. So has one whose tool says that it failed, whatever its exit code was. With ` + "`required = false`" + ` a status of the run
   says it, and the run succeeds.
 * If a part of the results is missing, the run succeeds, keeps the part, and a status says what is missing. A benchmark that fails keeps what it printed before.
+* A metric is missing, too, if its name, its unit, or the name or value of one of its labels has more than 256 bytes, or if it has more than 32 labels.
 * The version of the tool, as it prints it, is kept with the run (` + "`baictl get RUN -o json`" + `, ` + "`environment.tools`" + `).
 * A parser of a document, such as JSON, reads standard output alone unless ` + "`stream`" + ` says otherwise; one of a log reads whole lines of both streams.
   That of fio reads the document from standard output and messages from standard error, which alone says that a server was not reached: a file that

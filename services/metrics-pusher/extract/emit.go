@@ -12,14 +12,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/services/internal/event"
+	"github.com/benchmark-ai/bai/services/internal/pod"
 )
 
 // Bounds of one line.
 const (
 	maxSamples = 1000
-	maxName    = 256 // bytes
-	maxLabels  = 32
-	maxLabel   = 256 // bytes of a label's name or value, and of a unit
+	maxName    = pod.MaxMetricName
+	maxLabels  = pod.MaxLabels
+	maxLabel   = pod.MaxLabel
 )
 
 // Keys of an emitted line that are no metrics, and their values.

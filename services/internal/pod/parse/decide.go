@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/pod/artifacts"
@@ -43,6 +44,70 @@ func choose(files []artifacts.File, notices []string, unchanged func(artifacts.F
 		return file, notices[0]
 	}
 	return file, "the benchmark left no such file"
+}
+
+// withinBounds leaves out the metrics whose lines the collector would refuse. They are missing in the report, which says why.
+func withinBounds(r report.Report) report.Report {
+	kept, first, refused := []report.Metric{}, "", 0
+	for _, m := range r.Metrics {
+		problem := lineProblem(m)
+		if problem == "" {
+			kept = append(kept, m)
+			continue
+		}
+		if refused++; refused == 1 {
+			first = fmt.Sprintf("metric %q is not stored: %s", report.Clip(m.Name), problem)
+		}
+	}
+	if refused == 0 {
+		return r
+	}
+	if r.State == report.Failed {
+		r.Metrics = kept
+		return r
+	}
+	if refused > 1 {
+		first += fmt.Sprintf("; nor are %d others", refused-1)
+	}
+	if r.Reason != "" {
+		first = r.Reason + "; " + first
+	}
+	return report.Of(r.Kind, r.Version, kept, first)
+}
+
+// lineProblem says why the collector refuses the line of a metric, empty if it does not.
+func lineProblem(m report.Metric) string {
+	const most = "%s has %d bytes, and the platform takes %d"
+	switch {
+	case m.Name == "" || m.Name[0] == '@':
+		return "its name is empty or begins with @"
+	case encodedSize(m.Name) > pod.MaxMetricName:
+		return fmt.Sprintf(most, "its name", encodedSize(m.Name), pod.MaxMetricName)
+	case encodedSize(m.Unit) > pod.MaxLabel:
+		return fmt.Sprintf(most, "its unit", encodedSize(m.Unit), pod.MaxLabel)
+	case len(m.Labels) > pod.MaxLabels:
+		return fmt.Sprintf("it has %d labels, and the platform takes %d", len(m.Labels), pod.MaxLabels)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		value := m.Labels[name]
+		switch {
+		case name == "":
+			return "it has a label without a name"
+		case encodedSize(name) > pod.MaxLabel:
+			return fmt.Sprintf(most, fmt.Sprintf("the name of its label %q", report.Clip(name)), encodedSize(name), pod.MaxLabel)
+		case encodedSize(value) > pod.MaxLabel:
+			return fmt.Sprintf(most, fmt.Sprintf("its label %q", report.Clip(name)), encodedSize(value), pod.MaxLabel)
+		}
+	}
+	return ""
+}
+
+// encodedSize is how many bytes a reader of JSON gets of a text, in which each byte that is not UTF-8 is replaced.
+func encodedSize(text string) (size int) {
+	for _, r := range text {
+		size += utf8.RuneLen(r)
+	}
+	return size
 }
 
 // Judge returns the problem that fails a benchmark with an exit code, empty if its parsers have none, and notices for the user about

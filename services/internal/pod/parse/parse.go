@@ -57,15 +57,19 @@ func (p *Parsers) Write(isErr bool, data []byte) {
 	}
 }
 
-// End ends the output, reads the files, runs commands, and returns the results of all parsers in their order.
+// End ends the output, reads the files, runs commands, and returns the results of all parsers in their order. A metric whose line the
+// collector would refuse is missing.
 func (p *Parsers) End(run RunCommand) []Result {
 	var results []Result
 	for i, one := range p.all {
+		var r Result
 		if in := p.inputs[i]; in != nil {
-			results = append(results, in.end(run))
-			continue
+			r = in.end(run)
+		} else {
+			r = parseFile(one, p.before[i], run)
 		}
-		results = append(results, parseFile(one, p.before[i], run))
+		r.Report = withinBounds(r.Report)
+		results = append(results, r)
 	}
 	return results
 }

@@ -22,7 +22,11 @@ func echo(t *testing.T) parse.RunCommand {
 		if err != nil {
 			t.Error(err)
 		}
-		return report.Of(p.Kind, "", []report.Metric{{Name: string(text[:min(len(text), 40)]), Value: float64(len(text))}}, "")
+		name := string(text[:min(len(text), 40)])
+		if name == "" {
+			name = "nothing"
+		}
+		return report.Of(p.Kind, "", []report.Metric{{Name: name, Value: float64(len(text))}}, "")
 	}
 }
 
