@@ -27,7 +27,7 @@ const (
 	MaxMetrics = 10_000
 	maxName    = 128 // characters of a metric's name
 	maxLabels  = 32  // of a metric
-	maxText    = 256 // bytes of a unit, and of the name and the value of a label
+	maxText    = 256 // bytes of a name and of a unit, and of the name and the value of a label
 )
 
 // printedLines are the lines that a parser has printed.
@@ -96,7 +96,7 @@ func (r *lineReader) read(line []byte) string {
 // readMetric reads the line of a metric.
 func (r *lineReader) readMetric(f *fields) string {
 	m := report.Metric{
-		Name: f.text("name", maxName*utf8.UTFMax), Value: f.number("value"), Unit: f.text("unit", maxText),
+		Name: f.text("name", maxText), Value: f.number("value"), Unit: f.text("unit", maxText),
 		Direction: report.Direction(f.text("direction", maxText)), Labels: f.labels(), Headline: f.flag("headline"),
 	}
 	f.refuseOthers("name", "value", "unit", "direction", "labels", "headline")

@@ -87,6 +87,21 @@ func TestALineThatIsNoneOfTheSchemaIsQuoted(t *testing.T) {
 	}
 }
 
+// TestANameIsBoundedInBytesToo has names as long as may be, and longer ones: the platform's collector counts bytes.
+func TestANameIsBoundedInBytesToo(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		strings.Repeat("é", 128): "",
+		strings.Repeat("€", 85):  "",
+		strings.Repeat("€", 86):  "line 1 of its output is refused: name has more than 256 bytes: ",
+	} {
+		l := readLines(strings.NewReader(`{"name": "` + name + `", "value": 1}`))
+		if want == "" && l.Fault != "" || !strings.HasPrefix(l.Fault, want) {
+			t.Errorf("%d bytes: %s, want %s", len(name), l.Fault, want)
+		}
+	}
+}
+
 func TestALineThatComesTwiceIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
