@@ -49,7 +49,7 @@ func costMetrics(v decode.Value) any {
 				item.Fault(fault.BadText, "is empty", "give the name of a metric")
 				return false
 			}
-			return line(item, s, longestMetric) != nil
+			return metricName(item, s) != nil
 		},
 	}.read(v)
 }

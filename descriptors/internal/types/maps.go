@@ -111,9 +111,9 @@ func column(key, _ decode.Value) {
 // metricPath reports faults in the name of a metric, and in the path of its number.
 func metricPath(key, value decode.Value) {
 	if name := key.Text; strings.TrimSpace(name) != name || name == "" || len([]rune(name)) > longestMetric ||
-		strings.ContainsFunc(name, unicode.IsControl) {
+		len(name) > mostMetricBytes || strings.ContainsFunc(name, unicode.IsControl) {
 		key.Fault(fault.BadText, fmt.Sprintf("%q is not the name of a metric", name),
-			fmt.Sprintf("write one line of 1 to %d characters", longestMetric))
+			fmt.Sprintf("write one line of 1 to %d characters, %d bytes at most", longestMetric, mostMetricBytes))
 	}
 	if strings.TrimSpace(value.Text) == "" {
 		value.Fault(fault.BadText, "is empty", "write the path of the number, as results.rate, or its column")

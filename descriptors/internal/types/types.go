@@ -41,7 +41,7 @@ func texts() decode.ValueTypes {
 		"line": text("one line", func(v decode.Value, s string) any {
 			return line(v, s, 0)
 		}),
-		"metric name": text("one line of 1 to 128 characters", func(v decode.Value, s string) any {
+		"metric name": text("one line of 1 to 128 characters, 256 bytes at most", func(v decode.Value, s string) any {
 			switch {
 			case strings.TrimSpace(s) == "":
 				v.Fault(fault.BadText, "is empty", "give the metric a name")
@@ -50,12 +50,24 @@ func texts() decode.ValueTypes {
 				v.Fault(fault.BadText, "begins or ends with a blank", fmt.Sprintf("write %q", strings.TrimSpace(s)))
 				return nil
 			}
-			return line(v, s, longestMetric)
+			return metricName(v, s)
 		}),
 	}
 }
 
-const longestMetric = 128 // characters of a metric's name
+const (
+	longestMetric   = 128 // characters of a metric's name
+	mostMetricBytes = 256 // of the same in UTF-8
+)
+
+// metricName is s where it is one line that is not too long for a metric's name.
+func metricName(v decode.Value, s string) any {
+	if len([]rune(s)) <= longestMetric && len(s) > mostMetricBytes {
+		v.Fault(fault.BadText, fmt.Sprintf("has %d bytes in UTF-8, %d at most are taken", len(s), mostMetricBytes), "shorten the name")
+		return nil
+	}
+	return line(v, s, longestMetric)
+}
 
 // line is s where it is one line of at most most characters; 0 for any number.
 func line(v decode.Value, s string, most int) any {
