@@ -5,6 +5,7 @@ package quantity
 import (
 	"errors"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -28,11 +29,7 @@ func Size(s string) (int64, error) {
 	if !ok {
 		return 0, ErrUnit
 	}
-	bytes := number * factor
-	if bytes >= math.MaxInt64 {
-		return 0, ErrTooLarge
-	}
-	return int64(bytes), nil
+	return number.times(factor)
 }
 
 // Memory is a Size as Kubernetes writes it: 16GiB as 16Gi, 4KB as 4k.
@@ -54,18 +51,19 @@ func CPUs(s string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	thousandths := number
+	places, factor := 3, int64(1000)
 	switch unit {
 	case "":
-		thousandths *= 1000
 	case "m":
+		places, factor = 0, 1
 	default:
 		return "", ErrUnit
 	}
+	thousandths, err := number.times(factor)
 	switch {
-	case thousandths > 1e9:
+	case err != nil || thousandths > 1e9:
 		return "", ErrTooLarge
-	case thousandths != math.Trunc(thousandths) || thousandths == 0:
+	case len(number.fraction) > places || thousandths == 0:
 		return "", ErrSyntax
 	}
 	return strings.ReplaceAll(s, " ", ""), nil
@@ -96,26 +94,45 @@ func Duration(s string) (time.Duration, error) {
 	return whole + part, nil
 }
 
-// cut parts a number that is not negative from its unit.
-func cut(s string) (float64, string, error) {
-	end := strings.LastIndexAny(s, "0123456789.") + 1
-	for _, c := range s[:end] {
-		if c != '.' && (c < '0' || c > '9') {
-			return 0, "", ErrSyntax
-		}
+// decimal is a number that is not negative, by its digits: no float64 is 16.1. The whole has no zero in front, and the fraction none at its
+// end.
+type decimal struct{ whole, fraction string }
+
+const (
+	maxWhole    = 19 // digits of the largest int64
+	maxFraction = 64 // more digits than 1/1024⁵ has: those beyond do not change a product that is rounded down
+)
+
+// times returns a product, rounded down. The factor is at most 1024⁵. The only error is ErrTooLarge.
+func (d decimal) times(factor int64) (int64, error) {
+	if len(d.whole) > maxWhole {
+		return 0, ErrTooLarge
 	}
-	number, err := strconv.ParseFloat(s[:end], 64)
-	if err != nil {
-		return 0, "", ErrSyntax
+	fraction := d.fraction[:min(len(d.fraction), maxFraction)]
+	n, _ := new(big.Int).SetString("0"+d.whole+fraction, 10) // digits
+	n.Mul(n, big.NewInt(factor))
+	n.Quo(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(len(fraction))), nil))
+	if !n.IsInt64() {
+		return 0, ErrTooLarge
 	}
-	return number, strings.TrimPrefix(s[end:], " "), nil
+	return n.Int64(), nil
 }
 
-func factor(unit string) (float64, bool) {
+// cut parts a number that is not negative from its unit.
+func cut(s string) (decimal, string, error) {
+	end := strings.LastIndexAny(s, "0123456789.") + 1
+	whole, fraction, _ := strings.Cut(s[:end], ".")
+	if digits := whole + fraction; digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return decimal{}, "", ErrSyntax
+	}
+	return decimal{strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")}, strings.TrimPrefix(s[end:], " "), nil
+}
+
+func factor(unit string) (int64, bool) {
 	if unit == "" {
 		return 1, true
 	}
-	base := 1000.0
+	base := int64(1000)
 	if prefix, ok := strings.CutSuffix(unit, "i"); ok {
 		base, unit = 1024, prefix
 	}
@@ -126,5 +143,9 @@ func factor(unit string) (float64, bool) {
 	if len(unit) != 1 || power < 0 {
 		return 0, false
 	}
-	return math.Pow(base, float64(power+1)), true
+	product := base
+	for range power {
+		product *= base
+	}
+	return product, true
 }
