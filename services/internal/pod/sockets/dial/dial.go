@@ -27,7 +27,7 @@ const socketTimeout = 5 * time.Second
 // it.
 type Network struct {
 	mu     sync.Mutex
-	client int
+	client *sockets.Client
 }
 
 // Open returns the network at the other end of a descriptor that this process was born
@@ -38,11 +38,11 @@ func Open(number string) (*Network, error) {
 		return nil, fmt.Errorf("%q is no descriptor", number)
 	}
 	unix.CloseOnExec(fd)
-	wait := unix.NsecToTimeval(int64(socketTimeout))
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
-		return nil, fmt.Errorf("descriptor %d gives no sockets: %w", fd, err)
+	client, err := sockets.NewClient(fd, socketTimeout)
+	if err != nil {
+		return nil, err
 	}
-	return &Network{client: fd}, nil
+	return &Network{client: client}, nil
 }
 
 // Listen listens at an address such as 127.0.0.1:4318, whose port may be 0.
@@ -102,7 +102,7 @@ func (n *Network) dial(addr netip.AddrPort) (c net.Conn, err error) {
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait); err != nil {
 			return err
 		}
-		if err := callWithAddr(unix.Connect, fd, addr); err != nil {
+		if err := connect(fd, addr); err != nil {
 			return err
 		}
 		return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &none)
@@ -127,7 +127,18 @@ func (n *Network) withSocket(addr netip.AddrPort, prepare func(fd int) error, us
 func (n *Network) requestSocket(v6 bool) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return sockets.Request(n.client, v6)
+	return n.client.Request(v6)
+}
+
+// connect connects a blocking socket, however many signals the thread gets meanwhile.
+func connect(fd int, addr netip.AddrPort) error {
+	err := callWithAddr(unix.Connect, fd, addr)
+	for errors.Is(err, unix.EINTR) { // the kernel goes on with it
+		if err = callWithAddr(unix.Connect, fd, addr); errors.Is(err, unix.EISCONN) {
+			return nil
+		}
+	}
+	return err
 }
 
 // callWithAddr calls bind or connect with an address.
