@@ -19,6 +19,16 @@ const DefaultMaxRuns = 100_000
 // settings are now.
 const mostRuns = 10 * DefaultMaxRuns
 
+// A Budget bounds the work that readings take together. Only one goroutine may use it.
+type Budget = grid.Budget
+
+// NewBudget returns a budget for all entries of a suite: four times the text that is read for the
+// largest sweep, and as many comparisons with rows of exclude as that needs.
+func NewBudget() *Budget {
+	const bytes, matches = 128 << 20, 1000 * DefaultMaxRuns
+	return grid.NewBudget(bytes, matches)
+}
+
 // readCells is read for a text that may have the table sweep: then the descriptor is that of
 // the first cell, with the description and labels that the file has for all of them, and the
 // faults are those of the sweep and of its cells.
@@ -37,6 +47,7 @@ func (p Parser) readCells(text []byte, tree *syntax.Node, damaged bool) (*descri
 	}
 	g, found := grid.Read(grid.Source{
 		Text: text, Tree: tree, Lists: lists(), RunsPerCell: whole.Sweep.Warmup + whole.Sweep.Repetitions, MostRuns: p.RunLimit(),
+		Budget: p.Budget,
 	})
 	if g == nil {
 		return whole, nil, append(grid.Outside(text, tree, all), found...)

@@ -87,6 +87,10 @@ type Parser struct {
 	// MaxRuns is how many runs a sweep may make; 0 means DefaultMaxRuns.
 	MaxRuns int
 
+	// Budget bounds the work of all readings that share it, beside the bounds of each one; nil
+	// for no more than these. A sweep that goes beyond it is refused.
+	Budget *Budget
+
 	// Accepted means that the platform has accepted the descriptor already: values that
 	// only its settings know are no faults.
 	Accepted bool

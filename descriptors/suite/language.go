@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/benchmark-ai/bai/descriptors"
@@ -46,6 +47,9 @@ type text struct {
 	File string `toml:"file"`            // where it was read; empty: at its name
 	Text string `toml:"text" need:"yes"`
 }
+
+// file is where the text was read.
+func (t text) file() string { return cmp.Or(t.File, t.Name) }
 
 func valueTypes() decode.ValueTypes {
 	all := types.All()

@@ -1,13 +1,10 @@
 package suite
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
 
 	"github.com/benchmark-ai/bai/descriptors"
 	"github.com/benchmark-ai/bai/descriptors/internal/fault"
-	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/sweep"
 	"github.com/benchmark-ai/bai/descriptors/values"
@@ -22,31 +19,39 @@ type members struct {
 	doc    *document
 	texts  map[string]text // by the names that entries have
 
-	all    []sweep.Member
-	first  *descriptors.Descriptor // of the first cell; with the code of the first entry that has some
-	runs   int
-	seen   map[parser.Fault]bool
-	faults parser.Faults
+	readings map[string]*reading // by descriptor and values
+	all      []sweep.Member
+	first    *descriptors.Descriptor // of the first cell; with the code of the first entry that has some
+	runs     int
+	seen     map[parser.Fault]bool
+	faults   parser.Faults
 }
 
 func newMembers(p parser.Parser, doc *document) *members {
-	m := &members{parser: p, doc: doc, texts: make(map[string]text), seen: make(map[parser.Fault]bool)}
+	if !p.Accepted { // else it was within its bounds
+		p.Budget = parser.NewBudget()
+	}
+	m := &members{
+		parser: p, doc: doc, texts: make(map[string]text), readings: make(map[string]*reading), seen: make(map[parser.Fault]bool),
+	}
 	for _, t := range doc.suite.Descriptors {
 		m.texts[t.Name] = t
 	}
 	return m
 }
 
+// read reads the entries, up to one with which the suite has too many faults or runs, or takes too much work.
 func (m *members) read() {
+	most := m.parser.RunLimit()
 	for i, e := range m.doc.suite.Entries {
 		m.entry(i, e)
-		if len(m.faults) >= mostFaults {
+		if m.runs > most {
+			m.fault("suite.entries", fault.ManyRuns, fmt.Sprintf("has more than %d runs, the most that a set may have", most),
+				"leave out entries or repetitions, or make several suites")
+		}
+		if len(m.faults) >= mostFaults || m.runs > most || m.parser.Budget.Spent() {
 			return
 		}
-	}
-	if most := m.parser.RunLimit(); m.runs > most {
-		m.fault("suite.entries", fault.ManyRuns, fmt.Sprintf("has %d runs, and a set may have %d", m.runs, most),
-			"leave out entries or repetitions, or make several suites")
 	}
 }
 
@@ -68,18 +73,23 @@ func (m *members) entry(i int, e entry) {
 	if e.Values.table != nil {
 		over = values.Of(m.doc.file, m.doc.body, e.Values.table)
 	}
-	file := cmp.Or(source.File, source.Name)
-	d, effective, faults := m.parser.ParseWith(file, []byte(source.Text), values.Overrides(over))
-	m.add(e.Name, faults, over)
-	if d == nil {
+	r, ok := m.reading(source, values.Overrides(over))
+	if !ok {
+		m.fault(entryPath(i)+".descriptor", fault.ManyRuns,
+			fmt.Sprintf("reading %s and the descriptors of the entries before it takes more than is done for a suite", source.file()),
+			"leave out entries or values, or make several suites")
 		return
 	}
-	if d.Sweep != nil && d.Sweep.StopWhen != nil {
-		m.fault(entryPath(i)+".descriptor", fault.EntryStops, fmt.Sprintf("%s has sweep.stop_when, which no suite has", file),
+	m.add(e.Name, r.faults, over)
+	if r.descriptor == nil {
+		return
+	}
+	if s := r.descriptor.Sweep; s != nil && s.StopWhen != nil {
+		m.fault(entryPath(i)+".descriptor", fault.EntryStops, fmt.Sprintf("%s has sweep.stop_when, which no suite has", source.file()),
 			"submit it on its own, or give it repetitions in place of stop_when")
 		return
 	}
-	m.member(i, e, file, effective, d)
+	m.member(i, e, r)
 }
 
 // add adds faults of the descriptor of an entry, each once. Those of values name the entry.
@@ -98,16 +108,14 @@ func (m *members) add(name string, faults parser.Faults, over []values.Value) {
 
 // member adds the member for an entry. The entry's own numbers of runs win over those of its
 // descriptor, and these over the suite's.
-func (m *members) member(i int, e entry, file string, effective []byte, d *descriptors.Descriptor) {
-	suite := m.doc.suite
-	one := sweep.Member{Name: e.Name, File: file, Text: effective, Repetitions: suite.Repetitions, Warmup: suite.Warmup}
-	cells := 1
-	if d.Sweep != nil {
-		p := m.parser
-		p.Accepted = true // all cells were checked
-		one.Plan, _ = sweep.Read(p, file, effective)
-		cells = one.Plan.Cells()
-		one.Repetitions, one.Warmup = ownRuns(effective, *d.Sweep, suite)
+func (m *members) member(i int, e entry, r *reading) {
+	one := sweep.Member{Name: e.Name, File: r.file, Text: r.effective, Plan: r.plan}
+	one.Repetitions, one.Warmup = m.doc.suite.Repetitions, m.doc.suite.Warmup
+	if r.repetitions {
+		one.Repetitions = r.descriptor.Sweep.Repetitions
+	}
+	if r.warmup {
+		one.Warmup = r.descriptor.Sweep.Warmup
 	}
 	if m.doc.report.Has(entryPath(i) + ".repetitions") {
 		one.Repetitions = e.Repetitions
@@ -116,8 +124,8 @@ func (m *members) member(i int, e entry, file string, effective []byte, d *descr
 		one.Warmup = e.Warmup
 	}
 	m.all = append(m.all, one)
-	m.runs += cells * (one.Repetitions + one.Warmup)
-	m.keepFirst(d)
+	m.runs += r.cells() * (one.Repetitions + one.Warmup)
+	m.keepFirst(r.descriptor)
 }
 
 // keepFirst keeps the first descriptor, and the code of the first one that wants some.
@@ -130,20 +138,6 @@ func (m *members) keepFirst(d *descriptors.Descriptor) {
 	case wantsCode(d) && !wantsCode(m.first):
 		m.first.ML = d.ML
 	}
-}
-
-// ownRuns are the numbers of runs that the [sweep] of a descriptor has, and else those of the
-// suite.
-func ownRuns(text []byte, own descriptors.Sweep, suite table) (repetitions, warmup int) {
-	tree, _ := syntax.Parse(bytes.TrimPrefix(text, []byte(mark)))
-	repetitions, warmup = suite.Repetitions, suite.Warmup
-	if tree.Get("sweep").Get("repetitions") != nil {
-		repetitions = own.Repetitions
-	}
-	if tree.Get("sweep").Get("warmup") != nil {
-		warmup = own.Warmup
-	}
-	return repetitions, warmup
 }
 
 // receivers finds the receivers of the suite that the platform does not have.

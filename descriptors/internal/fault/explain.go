@@ -566,7 +566,7 @@ func sweep() []Explanation {
 		},
 		{
 			ManyRuns, "too many runs",
-			"A set has as many runs as cells times repetitions and warm-up runs: 100,000 at most, if the platform sets no other limit. Combinations count before exclude leaves some out. A sweep with very many values in a long descriptor is refused too, as checking it would take too long.",
+			"A set has as many runs as cells times repetitions and warm-up runs: 100,000 at most, if the platform sets no other limit. Combinations count before exclude leaves some out. A sweep with very many values in a long descriptor is refused too, as checking it would take too long, and so is a suite whose entries together would take too long; entries with the same descriptor and values count once.",
 			"[sweep]\nrepetitions = 10000\nwarmup = 10000\n[sweep.product]\n\"hardware.cpus\" = [1, 2, 3, 4, 5, 6]",
 			"[sweep]\nrepetitions = 100\nwarmup = 1\n[sweep.product]\n\"hardware.cpus\" = [1, 2, 3, 4, 5, 6]",
 		},

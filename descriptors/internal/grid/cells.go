@@ -46,6 +46,10 @@ func (r *reader) exclude() {
 		return
 	}
 	all := int(r.g.combinations) + len(r.g.explicit)
+	if !r.g.source.Budget.match(all * (1 + len(r.g.exclude))) {
+		r.many("with its exclude and the entries before it the suite has more combinations than are compared")
+		return
+	}
 	matched := make([]bool, len(r.g.exclude))
 	given := make([]int, len(r.g.parameters))
 	var choices []choice

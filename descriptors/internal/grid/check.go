@@ -33,11 +33,15 @@ func (r *reader) limit() {
 	cell := edit.New(r.g.source.Text)
 	_ = cell.Remove([]edit.Step{{Name: "sweep"}}) // as newTemplate does
 	r.outside = len(cell.Bytes())
-	if r.g.Len() > mostChecked || r.cost(r.g.checked) > mostRead {
+	budget := r.g.source.Budget
+	if r.g.Len() > mostChecked || r.cost(r.g.checked) > budget.readable(mostRead) {
 		r.g.checked = r.g.covering()
 	}
-	if n := r.cost(r.g.checked); n > mostRead {
+	switch n := r.cost(r.g.checked); {
+	case n > mostRead:
 		r.many(fmt.Sprintf("checking its values takes reading %d MiB; %d MiB at most are read", n>>20, mostRead>>20))
+	case !budget.Read(n):
+		r.many("checking its values and those of the entries before it takes more reading than is done for a suite")
 	}
 }
 

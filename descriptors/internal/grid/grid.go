@@ -17,6 +17,7 @@ type Source struct {
 	Lists       edit.Lists   // of the language
 	RunsPerCell int          // 1 or more
 	MostRuns    int          // with more runs there is a fault
+	Budget      *Budget      // beside the limits of one sweep; nil for none
 }
 
 // A Grid is the cells of a sweep. It holds no text of any cell, and may be used by many
