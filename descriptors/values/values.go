@@ -52,7 +52,7 @@ func located(file string, f decode.Fault) parser.Fault {
 
 // Of returns the values of a table of a text, as Read returns those of a file.
 func Of(file string, text []byte, table *syntax.Node) []Value {
-	r := reader{file: file, text: text}
+	r := reader{file: file, text: text, last: make(map[string]int)}
 	known := topKeys()
 	for _, e := range table.Entries {
 		isTable := e.Value.Kind == syntax.Table
@@ -69,7 +69,7 @@ func Of(file string, text []byte, table *syntax.Node) []Value {
 			r.parameter(e)
 		}
 	}
-	return r.all
+	return r.values()
 }
 
 // topKeys are the keys of a descriptor that are in no table.
@@ -85,6 +85,18 @@ type reader struct {
 	file string
 	text []byte
 	all  []Value
+	last map[string]int // the last value of each path
+}
+
+// values are those that no later one replaces.
+func (r *reader) values() []Value {
+	var all []Value
+	for i, v := range r.all {
+		if r.last[v.Path] == i {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // entry adds the values in an entry, whose key has that path.
@@ -113,7 +125,8 @@ func (r *reader) parameter(e syntax.Entry) {
 // add adds a value, in place of an earlier one with its path.
 func (r *reader) add(v Value) {
 	v.file = r.file
-	r.all = Merge(r.all, []Value{v})
+	r.last[v.Path] = len(r.all)
+	r.all = append(r.all, v)
 }
 
 // source is a value as the text has it; a list of [[tables]] is on one line.

@@ -1,11 +1,13 @@
 package values_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/descriptors/internal/syntax"
 	"github.com/benchmark-ai/bai/descriptors/parser"
 	"github.com/benchmark-ai/bai/descriptors/values"
 )
@@ -135,5 +137,27 @@ func TestValuesOfALaterFileWin(t *testing.T) {
 	want := []parser.Override{{Path: "hardware.gpus", Value: "1"}, {Path: "hardware.cpus", Value: "8"}}
 	if diff := cmp.Diff(want, values.Overrides(values.Merge(lower, upper))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestOfManyValuesTheLastOfAPathCounts has values of which each replaces an earlier one with its path, and takes minutes where each is
+// compared with those before it.
+func TestOfManyValuesTheLastOfAPathCounts(t *testing.T) {
+	const n = 20_000
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "'info.labels.a%d' = '1'\n", i)
+	}
+	text.WriteString("[info.labels]\n")
+	for i := range n {
+		fmt.Fprintf(&text, "a%d = '2'\n", i)
+	}
+	tree, broken := syntax.Parse([]byte(text.String()))
+	if len(broken) > 0 {
+		t.Fatal(broken)
+	}
+	all := values.Of("f.toml", []byte(text.String()), tree)
+	if len(all) != n || all[0].Path != "info.labels.a0" || all[0].Value != "'2'" {
+		t.Errorf("%d values, the first is %+v", len(all), all[0].Override)
 	}
 }
