@@ -101,11 +101,12 @@ func (o *hostRecorder) recordUsage(ctx context.Context, pid int, run hostinfo.Ru
 		}
 		_, _ = file.Write(line)
 	}
-	ticks := time.NewTicker(o.every)
+	ticks, energy := time.NewTicker(o.every), time.NewTicker(hostinfo.EnergyInterval)
 	defer ticks.Stop()
+	defer energy.Stop()
 	meter := hostinfo.NewMeter(o.files, pid)
 	var gpus sync.WaitGroup
-	for first := true; ; first = false {
+	for first := true; ; {
 		select {
 		case <-ctx.Done():
 			gpus.Wait()
@@ -114,10 +115,14 @@ func (o *hostRecorder) recordUsage(ctx context.Context, pid int, run hostinfo.Ru
 				_ = file.Close()
 			}
 			return
+		case <-energy.C:
+			meter.ReadEnergy()
+			continue
 		case <-ticks.C:
 		}
 		if first {
 			gpus.Go(func() { hostinfo.GPUs(ctx, run, o.every, keep) })
+			first = false
 		}
 		if line := meter.Measure(); line != nil {
 			keep(append(line, meter.Energy()...))

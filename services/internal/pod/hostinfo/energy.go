@@ -13,6 +13,10 @@ import (
 // "package", has used since the benchmark began. It is of the whole package, whoever used it.
 const MetricCPUEnergy = "system.cpu.energy"
 
+// EnergyInterval is how often ReadEnergy has to be called at least, where Energy is not: a
+// package that uses 1 kW takes the counter around in some minutes.
+const EnergyInterval = time.Minute
+
 // raplZone is a counter of the energy of one processor package, by RAPL (running average
 // power limit) in the kernel's power capping framework.
 type raplZone struct {
@@ -54,6 +58,14 @@ func (z *raplZone) read(f Files) bool {
 	}
 	z.last, z.used = value, z.used+float64(delta)
 	return true
+}
+
+// ReadEnergy reads the counters of energy, which Energy does too: of a counter that has gone
+// around more than once since the last reading the rest is lost.
+func (m *Meter) ReadEnergy() {
+	for i := range m.zones {
+		m.zones[i].read(m.files)
+	}
 }
 
 // Energy returns the energy since NewMeter, as lines of the platform's client libraries: one

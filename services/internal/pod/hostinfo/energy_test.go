@@ -78,6 +78,19 @@ func TestACounterOfEnergyThatWrapsAroundGoesOn(t *testing.T) {
 	}
 }
 
+func TestACounterOfEnergyMayWrapAroundBetweenTwoLines(t *testing.T) {
+	r := newRAPL(t)
+	r.zone("intel-rapl:0", "package-0", 999_999, 900_000)
+	m := hostinfo.NewMeter(hostinfo.Files{Root: r.root}, os.Getpid())
+	for _, value := range []string{"400000", "950000", "100000", "not a number", "600000"} {
+		r.write("intel-rapl:0", "energy_uj", value)
+		m.ReadEnergy()
+	}
+	if got := energy(m); got != "package-0=1.7" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestACounterOfEnergyThatCannotBeReadIsLeftOut(t *testing.T) {
 	r := newRAPL(t)
 	r.zone("intel-rapl:0", "package-0", 1000, 5)
