@@ -32,18 +32,26 @@ func StatesOf(path string) States {
 	files, _ := Find(pod.Artifact{Path: path, Quiet: true})
 	all := make(States, len(files))
 	for _, f := range files {
-		all[f.fullPath()] = f.state
+		all[f.FullPath()] = f.state
 	}
 	return all
 }
 
 // Unchanged reports whether a file that Find has returned was there before and is the same.
 func (s States) Unchanged(f File) bool {
-	before, known := s[f.fullPath()]
+	before, known := s[f.FullPath()]
 	return known && before == f.state
 }
 
-func (f File) fullPath() string { return filepath.Join(f.Root, f.Path) }
+// FullPath is where a file lies.
+func (f File) FullPath() string { return filepath.Join(f.Root, f.Path) }
+
+// IsSame reports whether two files that Find has returned are one, by whatever paths.
+func (f File) IsSame(other File) bool {
+	a, errA := filepath.Abs(f.FullPath())
+	b, errB := filepath.Abs(other.FullPath())
+	return errA == nil && errB == nil && a == b || f.state == other.state
+}
 
 // Notice says which of the files of an artifact were there before and are the same, empty if none were: they may be those of another run.
 func (s States) Notice(a pod.Artifact, files []File) string {

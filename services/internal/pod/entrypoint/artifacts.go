@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 
 	"github.com/benchmark-ai/bai/services/internal/pod"
@@ -22,29 +21,51 @@ func (w *runner) copyArtifacts() error {
 		return nil
 	}
 	syscall.Umask(0o022) // the collector may be another user
-	var list pod.ArtifactList
+	c := artifactCopies{stored: make(map[string]artifacts.File), noticed: make(map[string]bool)}
 	for i, a := range w.settings.Artifacts {
 		files, notices := artifacts.Find(a)
-		list.Notices = append(list.Notices, notices...)
-		if text := w.before[i].Notice(a, files); text != "" {
-			list.Notices = append(list.Notices, text)
+		for _, n := range append(notices, w.before[i].Notice(a, files)) {
+			c.notice(n)
 		}
 		for _, f := range files {
-			if slices.Contains(list.Files, f.Name) {
-				continue
-			}
-			if reason := w.out.fullReason(f.Size()); reason != "" {
-				list.Notices = append(list.Notices, fmt.Sprintf("artifact %q is not kept: %s", f.Name, reason))
-				continue
-			}
-			if err := f.CopyTo(filepath.Join(pod.PathIn(w.settings.Dir, pod.ArtifactsDir), f.Name)); err != nil {
-				list.Notices = append(list.Notices, fmt.Sprintf("artifact %q is not kept: %v", f.Name, err))
-				continue
-			}
-			list.Files = append(list.Files, f.Name)
+			c.notice(w.copyArtifact(f, &c))
 		}
 	}
-	return w.writeJSON(pod.ArtifactsFile, list)
+	return w.writeJSON(pod.ArtifactsFile, c.list)
+}
+
+// artifactCopies are the artifacts that were copied.
+type artifactCopies struct {
+	list    pod.ArtifactList
+	stored  map[string]artifacts.File // by name
+	noticed map[string]bool
+}
+
+// notice adds a notice that is not empty, once.
+func (c *artifactCopies) notice(text string) {
+	if text != "" && !c.noticed[text] {
+		c.noticed[text] = true
+		c.list.Notices = append(c.list.Notices, text)
+	}
+}
+
+// copyArtifact copies a file that is not among the copies yet, or says why not.
+func (w *runner) copyArtifact(f artifacts.File, c *artifactCopies) (notice string) {
+	if first, known := c.stored[f.Name]; known {
+		if first.IsSame(f) {
+			return ""
+		}
+		return fmt.Sprintf("artifact %q is not kept: %q is stored under the same name", f.FullPath(), first.FullPath())
+	}
+	if reason := w.out.fullReason(f.Size()); reason != "" {
+		return fmt.Sprintf("artifact %q is not kept: %s", f.Name, reason)
+	}
+	if err := f.CopyTo(filepath.Join(pod.PathIn(w.settings.Dir, pod.ArtifactsDir), f.Name)); err != nil {
+		return fmt.Sprintf("artifact %q is not kept: %v", f.Name, err)
+	}
+	c.stored[f.Name] = f
+	c.list.Files = append(c.list.Files, f.Name)
+	return ""
 }
 
 // writeJSON writes a file of the volume, by rename, as soon as the disk has room.

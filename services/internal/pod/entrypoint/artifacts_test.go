@@ -105,6 +105,27 @@ func TestFilesThatWereThereBeforeAreKeptWithANotice(t *testing.T) {
 	}
 }
 
+// TestOfTwoFilesWithOneNameTheFirstIsKept has a relative and an absolute path, which are stored alike.
+func TestOfTwoFilesWithOneNameTheFirstIsKept(t *testing.T) {
+	t.Parallel()
+	work := t.TempDir()
+	relative := strings.TrimPrefix(work, "/") + "/f"
+	r := command(t, entrypoint.Settings{
+		Args:      sh("mkdir -p " + filepath.Dir(relative) + "; echo relative > " + relative + "; echo absolute > " + work + "/f"),
+		Artifacts: []pod.Artifact{{Path: relative}, {Path: work + "/f"}, {Path: work}},
+	})
+	r.Dir = work
+	r.waitForExit(t)
+	k, got := r.keptFiles(t)
+	if diff := cmp.Diff(map[string]string{relative: "relative\n", relative[:len(relative)-1] + relative: "relative\n"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	notice := `artifact "` + work + `/f" is not kept: "` + relative + `" is stored under the same name`
+	if diff := cmp.Diff([]string{notice}, k.Notices); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+}
+
 func TestAnAbsolutePathIsKeptUnderItsName(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
