@@ -92,6 +92,28 @@ func TestAMetricsFileThatAppearsLateGetsEveryLine(t *testing.T) {
 	}
 }
 
+func TestALineThatAnotherProgramLeftWithoutItsEndIsEndedFirst(t *testing.T) {
+	for before, want := range map[string]string{"": "", "{\"a\": 1": "{\"a\": 1\n", "{\"a\": 1}\n": "{\"a\": 1}\n", "released\x00": "released\x00"} {
+		file := filepath.Join(t.TempDir(), "metrics")
+		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e := open(t, emit.Settings{}, "BENCHMARK_AI_FILE", file)
+		e.Count("b", 2, emit.At(time.Unix(1, 0)))
+		e.Count("b", 3, emit.At(time.Unix(1, 0)))
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want+"{\"b\": 2, \"@time\": 1.000000000}\n{\"b\": 3, \"@time\": 1.000000000}\n", string(got)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", before, diff)
+		}
+	}
+}
+
 func TestWhatAFullDiskDoesNotTakeIsCountedAndSaid(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)

@@ -12,7 +12,7 @@ import (
 type sink struct {
 	destination
 	file *os.File
-	cut  bool // the last line that was written has no end
+	cut  bool // the last line of the file has no end
 }
 
 // write writes b, and returns the unwritten rest on failure. It returns shortly after ctx
@@ -55,7 +55,27 @@ func (s *sink) open() (err error) {
 		flags |= os.O_CREATE
 	}
 	s.file, err = os.OpenFile(s.path, flags, 0o666) //nolint:gosec // whoever collects may have another user
+	if err == nil && !s.fifo {
+		s.cut = s.cut || isTorn(s.path)
+	}
 	return err
+}
+
+// isTorn reports whether a file ends in a line without an end, as of a program that was killed. A byte that is 0 is one whose space the
+// collector has released.
+func isTorn(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	return err == nil && last[0] != '\n' && last[0] != 0
 }
 
 // closeIfBroken opens the FIFO anew for the next attempt if its reader is gone.

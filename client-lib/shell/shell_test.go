@@ -206,6 +206,35 @@ func contents(t *testing.T, file string) string {
 	return string(b)
 }
 
+func TestALineThatWasTornIsEndedFirst(t *testing.T) {
+	for name, sh := range shells(t) {
+		t.Run(name, func(t *testing.T) {
+			for before, want := range map[string]string{"": "", "{\"a\": 1": "{\"a\": 1\n", "{\"a\": 1}\n": "{\"a\": 1}\n", "released\x00": "released\x00"} {
+				sh.wantAppended(t, before, want)
+			}
+		})
+	}
+}
+
+// wantAppended checks that a file with a text has another one, and a line behind it, once that was emitted.
+func (sh shell) wantAppended(t *testing.T, before, want string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "the metrics")
+	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(result{}, sh.emit(t, []string{"BENCHMARK_AI_FILE=" + file}, "--time", "5.5", "b=2")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want+"{\"b\": 2, \"@time\": 5.5}\n", string(got)); diff != "" {
+		t.Errorf("%q (-want +got):\n%s", before, diff)
+	}
+}
+
 func TestLinesOfManyProcessesAreWholeAndInTheOrderOfEach(t *testing.T) {
 	for name, sh := range shells(t) {
 		t.Run(name, func(t *testing.T) {

@@ -111,6 +111,17 @@ class AFileThatCannotBeWritten(Case):
         emitter.emit({"a": 1}, time=1)
         self.assertEqual([line % 0, line % 1], self.lines())
 
+    def test_that_ends_in_a_line_without_an_end_has_it_ended_first(self):
+        for before, want in (("", ""), ('{"a": 1', '{"a": 1\n'), ('{"a": 1}\n', '{"a": 1}\n'), ("released\0", "released\0")):
+            with open(self.file, "w", newline="") as file:
+                file.write(before)
+            emitter = self.emitter(BENCHMARK_AI_FILE=self.file)
+            emitter.emit({"a": 2}, time=1)
+            emitter.emit({"a": 3}, time=1)
+            self.assertEqual(0, emitter.close())
+            with open(self.file, newline="") as file:
+                self.assertEqual(want + '{"a": 2, "@time": 1.000000000}\n{"a": 3, "@time": 1.000000000}\n', file.read())
+
     def test_is_opened_anew_where_somebody_closed_it(self):
         emitter = self.emitter(BENCHMARK_AI_FILE=self.file)
         emitter.emit({"a": 1}, time=1)

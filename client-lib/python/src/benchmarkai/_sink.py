@@ -42,7 +42,7 @@ class File:
     def __init__(self, path: str) -> None:
         self.path = path
         self._fd = -1
-        self._cut = False  # the last line that was written has no end
+        self._cut = False  # the last line of the file has no end
         self._stalled = False  # a write has waited in vain since the last that did not
 
     def write(self, line: str) -> None:
@@ -85,7 +85,22 @@ class File:
         return not self._stalled
 
     def _open(self) -> int:
-        return os.open(self.path, _FLAGS | os.O_CREAT, 0o666)
+        fd = os.open(self.path, _FLAGS | os.O_CREAT, 0o666)
+        self._cut = self._cut or self._torn()
+        return fd
+
+    def _torn(self) -> bool:
+        """Whether the file ends in a line without an end, as of a program that was killed. A byte
+        that is 0 is one whose space the collector has released."""
+        try:
+            size = os.path.getsize(self.path) if os.path.isfile(self.path) else 0
+            if size == 0:
+                return False
+            with open(self.path, "rb") as file:
+                file.seek(size - 1)
+                return file.read(1) not in (b"\n", b"\0", b"")
+        except OSError:
+            return False
 
     def forget(self) -> None:
         """Has the next write open the file anew."""

@@ -25,7 +25,8 @@ const minWriteTime = time.Second
 
 // Run emits the metrics of a command line to the target of the environment, and returns
 // the exit code. It is 0 also for a line that could not be written, which Run reports on
-// stderr, unless BENCHMARK_AI_STRICT is 1. A line is written as a whole.
+// stderr, unless BENCHMARK_AI_STRICT is 1. A line is written as a whole; one without an end
+// that the file ends in is ended first.
 func Run(args []string, env func(string) string, stdout, stderr io.Writer) int {
 	e, err := parseArgs(args)
 	if errors.Is(err, errHelp) {
@@ -65,6 +66,9 @@ func (w target) emit(e *emission, stdout io.Writer) error {
 func appendTo(file, line string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666) //nolint:gosec // whoever collects may have another user
 	if err == nil {
+		if isTorn(file) {
+			line = "\n" + line
+		}
 		_, err = f.WriteString(line)
 		err = errors.Join(err, f.Close())
 	}
@@ -72,6 +76,23 @@ func appendTo(file, line string) error {
 		return fmt.Errorf("cannot append to %s: %w", file, rootCause(err))
 	}
 	return nil
+}
+
+// isTorn reports whether a file ends in a line without an end, as of a program that was killed. A byte that is 0 is one whose space the
+// collector has released.
+func isTorn(file string) bool {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	return err == nil && last[0] != '\n' && last[0] != 0
 }
 
 // send writes to the FIFO once it exists and has a reader.

@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/services/internal/pod"
 	"github.com/benchmark-ai/bai/services/internal/pod/emit"
 )
 
@@ -85,3 +87,28 @@ func TestOptionsMayFollowMetrics(t *testing.T) {
 }
 
 func first(r result, _ string) result { return r }
+
+func TestALineThatWasTornIsEndedFirst(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[string]string{
+		"":                         "",
+		"{\"a\": 1":                "{\"a\": 1\n",
+		"{\"a\": 1}\n":             "{\"a\": 1}\n",
+		"{\"a\": 1}\n{\"a":         "{\"a\": 1}\n{\"a\n",
+		"released\x00\x00\x00\x00": "released\x00\x00\x00\x00",
+	} {
+		file := filepath.Join(t.TempDir(), "metrics")
+		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		code := emit.Run([]string{"--time", "5.5", "b=2"}, func(name string) string { return map[string]string{pod.EnvFile: file}[name] }, &out, &errs)
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want+"{\"b\": 2, \"@time\": 5.5}\n", string(got)); code != 0 || diff != "" {
+			t.Errorf("%q: exit code %d, %s (-want +got):\n%s", before, code, errs.String(), diff)
+		}
+	}
+}
