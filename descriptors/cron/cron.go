@@ -201,6 +201,9 @@ func (f field) span(s string, stepped bool, at int) (low, high int, err error) {
 	default:
 		high = low
 	}
+	if f.high == 7 && low == 7 && high < 7 {
+		low = 0 // 7-2 is sun-tue
+	}
 	if f.high == 7 && high == 0 && low > 0 {
 		high = 7 // fri-sun
 	}

@@ -3,6 +3,7 @@ package cron_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,44 @@ func TestWhatIsNoScheduleIsSaidWithItsPlace(t *testing.T) {
 				t.Error("no remedy")
 			}
 		})
+	}
+}
+
+// TestTheRemedyOfARangeIsASchedule has all ranges of days of the week, and all steps from one on.
+func TestTheRemedyOfARangeIsASchedule(t *testing.T) {
+	for from := range 8 {
+		for to := range 8 {
+			wantUsableRemedy(t, fmt.Sprintf("%d-%d", from, to))
+			wantUsableRemedy(t, fmt.Sprintf("%d/%d", from, max(to, 1)))
+			wantUsableRemedy(t, fmt.Sprintf("%d-%d/2", from, to))
+		}
+	}
+}
+
+// wantUsableRemedy checks that some days of the week, or else the remedy for them, are a schedule.
+func wantUsableRemedy(t *testing.T, days string) {
+	t.Helper()
+	_, err := cron.Parse("0 0 * * " + days)
+	e, ok := errors.AsType[*cron.Error](err)
+	if !ok {
+		return
+	}
+	remedy, found := strings.CutPrefix(e.Remedy, "write ")
+	if _, err := cron.Parse("0 0 * * " + remedy); err != nil || !found {
+		t.Errorf("%s: the remedy %q: %v", days, e.Remedy, err)
+	}
+}
+
+func TestARangeThatBeginsAtSevenBeginsOnSunday(t *testing.T) {
+	for days, same := range map[string]string{"7-2": "0-2", "7/1": "*", "7-7": "0", "7/3": "0,3,6", "7": "sun"} {
+		got, err := cron.Parse("0 0 * * " + days)
+		want, wantErr := cron.Parse("0 0 * * " + same)
+		for day := range 14 {
+			at := time.Date(2026, 3, 1+day, 0, 0, 0, 0, time.UTC)
+			if err != nil || wantErr != nil || got.Matches(at) != want.Matches(at) {
+				t.Errorf("%s on %s: %v (%v), want that of %s", days, at.Weekday(), got.Matches(at), err, same)
+			}
+		}
 	}
 }
 
