@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,8 +54,8 @@ type Source struct {
 }
 
 // Embed returns the text of a suite with the texts of its descriptors behind it. All places
-// in the suite stay. The fault is that of a source that is no text, or of a suite that is too
-// large with all of them.
+// in the suite stay. The fault is that of a source that is no text, of a suite that is too
+// large with all of them, or of one to which TOML lets nothing be added.
 func Embed(file string, suite []byte, sources []Source) ([]byte, parser.Faults) {
 	var out strings.Builder
 	out.Write(suite)
@@ -73,5 +74,31 @@ func Embed(file string, suite []byte, sources []Source) ([]byte, parser.Faults) 
 			Remedy:  "make several suites",
 		})
 	}
+	if f, bad := closed(suite, out.String()); bad && len(sources) > 0 {
+		return nil, located(file, f)
+	}
 	return []byte(out.String()), nil
+}
+
+// closed returns the fault of a suite that is TOML, and is none any more with [[suite.descriptors]] behind it.
+func closed(suite []byte, embedded string) (decode.Fault, bool) {
+	alone, broken := syntax.Parse(bytes.TrimPrefix(suite, []byte(mark)))
+	if len(broken) > 0 {
+		return decode.Fault{}, false
+	}
+	_, broken = syntax.Parse([]byte(strings.TrimPrefix(embedded, mark)))
+	if len(broken) == 0 {
+		return decode.Fault{}, false
+	}
+	table := alone.Get("suite")
+	if list := table.Get("descriptors"); list != nil {
+		return decode.Fault{
+			At: list.At, Path: "suite.descriptors", Code: decode.Code(broken[0]), Message: "is a list in brackets, to which no text can be added",
+			Remedy: "write [[suite.descriptors]] for each of its tables",
+		}, true
+	}
+	return decode.Fault{
+		At: table.At, Path: "suite", Code: decode.Code(broken[0]), Message: "has no header, so that the texts of its descriptors cannot be added to it",
+		Remedy: "write [suite], and its keys on lines below",
+	}, true
 }

@@ -264,6 +264,34 @@ func TestASuiteThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
+func TestASuiteToWhichNoTextCanBeAddedIsRefused(t *testing.T) {
+	const inline = "suite = { name = 'a', entries = [{ name = 'b', descriptor = 'plain.toml' }] }\n"
+	source := []suite.Source{{Name: "plain.toml", File: "plain.toml", Text: []byte(plain)}}
+	for name, tt := range map[string]struct{ text, want string }{
+		"a table on one line": {inline, "suite.toml:1:9: suite: has no header, so that the texts of its descriptors cannot be added to it (write [suite], and its keys on lines below)"},
+		"a list of texts": {
+			head + "descriptors = [{ name = 'x.toml', text = 'x' }]\n" + entry("one", "plain.toml"),
+			"suite.toml:3:15: suite.descriptors: is a list in brackets, to which no text can be added (write [[suite.descriptors]] for each of its tables)",
+		},
+		"dotted keys":        {"suite.name = 'a'\nsuite.entries = [{ name = 'b', descriptor = 'plain.toml' }]\n", ""},
+		"headers":            {head + entry("one", "plain.toml"), ""},
+		"a text of its own":  {head + entry("one", "plain.toml") + "[[suite.descriptors]]\nname = 'x.toml'\ntext = 'x'\n", ""},
+		"what is TOML never": {"[suite\n", ""},
+	} {
+		text, faults := suite.Embed("suite.toml", []byte(tt.text), source)
+		got := ""
+		for _, f := range faults {
+			got += f.String()
+		}
+		if got != tt.want || (text == nil) != (tt.want != "") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if text, faults := suite.Embed("suite.toml", []byte(inline), nil); text == nil {
+		t.Errorf("without texts: %v", faults)
+	}
+}
+
 func TestTheExampleIsASuite(t *testing.T) {
 	const file = "../examples/suite/suite.toml"
 	text, err := os.ReadFile(file)
