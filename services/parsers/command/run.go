@@ -17,12 +17,13 @@ const (
 	DefaultMemory   = 1 << 30 // bytes
 )
 
-// linger is how long processes that a parser has left may keep its output open.
+// linger is how long processes that a parser has left may keep its output open, and how long the end of a parser that was killed is waited
+// for.
 const linger = time.Second
 
 // Process is the process of a parser.
 type Process interface {
-	// Wait returns once the process has ended.
+	// Wait returns once the process has ended. Run may return before that, if the kernel cannot end a process that was killed.
 	Wait() (code int, signal string)
 	// Kill ends the process, and what it has started, also after its end.
 	Kill()
@@ -66,9 +67,13 @@ func (r running) wait(deadline time.Duration, stop <-chan struct{}) (printedLine
 	limit := time.NewTimer(deadline)
 	defer limit.Stop()
 	problem, l := "", printedLines{}
+	var late <-chan time.Time // once it was killed
 	kill := func(reason string) {
 		r.process.Kill()
 		problem = cmp.Or(problem, reason)
+		if late == nil {
+			late = time.After(linger)
+		}
 	}
 	for {
 		select {
@@ -81,6 +86,8 @@ func (r running) wait(deadline time.Duration, stop <-chan struct{}) (printedLine
 			}
 		case <-limit.C:
 			kill(fmt.Sprintf("has not ended after %s (deadline), and was killed", deadline))
+		case <-late:
+			return r.rest(l, processEnd{Problem: problem})
 		case <-stop:
 			stop = nil
 			kill("was killed, because the run has to end")

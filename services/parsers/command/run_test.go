@@ -90,6 +90,34 @@ func TestAParserThatBreaksARuleIsKilled(t *testing.T) {
 	}
 }
 
+// stuckProcess does not end, as one that waits for a device.
+type stuckProcess struct{}
+
+func (stuckProcess) Wait() (int, string) { select {} }
+func (stuckProcess) Kill()               {}
+
+func TestAParserThatDoesNotEndThoughItWasKilledIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	var out *os.File
+	t.Cleanup(func() { _ = out.Close() })
+	returned := make(chan report.Report, 1)
+	go func() {
+		returned <- command.Run(func(stdout, _ *os.File) (command.Process, error) {
+			var err error
+			out, err = dup(stdout)
+			return stuckProcess{}, err
+		}, time.Nanosecond, nil)
+	}()
+	select {
+	case r := <-returned:
+		if r.State != report.Failed || r.Reason != "has not ended after 1ns (deadline), and was killed" {
+			t.Errorf("%s %s", r.State, r.Reason)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("Run waits for a parser that does not end")
+	}
+}
+
 func TestAParserThatCannotBeStartedHasFailed(t *testing.T) {
 	t.Parallel()
 	r := command.Run(func(_, _ *os.File) (command.Process, error) { return nil, os.ErrPermission }, time.Minute, nil)

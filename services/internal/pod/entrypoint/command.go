@@ -32,22 +32,17 @@ func (w *runner) commandRunner(code int) parse.RunCommand {
 
 // parserProcess is the process of a parser.
 type parserProcess struct {
-	pid   int
-	table *proc.Table
+	pid    int
+	exited <-chan proc.Exit
 }
 
 // Wait implements command.Process.
 func (p parserProcess) Wait() (code int, signal string) {
-	for e := range p.table.Ends() {
-		if e.PID != p.pid {
-			continue
-		}
-		if e.Signal != 0 {
-			signal = proc.SignalName(e.Signal)
-		}
-		return e.Code, signal
+	e := <-p.exited
+	if e.Signal != 0 {
+		signal = proc.SignalName(e.Signal)
 	}
-	return 0, ""
+	return e.Code, signal
 }
 
 // Kill implements command.Process.
@@ -61,11 +56,13 @@ func (w *runner) startParser(p pod.Parser, code int, stdin, stdout, stderr *os.F
 	if err != nil {
 		return nil, kernelError(err)
 	}
-	pid, err := w.table.Start(proc.Command{Path: path, Args: args, Env: env, Files: []uintptr{stdin.Fd(), stdout.Fd(), stderr.Fd()}})
+	pid, exited, err := w.table.StartAlone(proc.Command{
+		Path: path, Args: args, Env: env, Files: []uintptr{stdin.Fd(), stdout.Fd(), stderr.Fd()},
+	})
 	if err != nil {
 		return nil, proc.TooLong(err, args, env)
 	}
 	memory := uint64(cmp.Or(p.Memory, command.DefaultMemory)) //nolint:gosec // the descriptor has no negative one
 	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
-	return parserProcess{pid, w.table}, nil
+	return parserProcess{pid, exited}, nil
 }

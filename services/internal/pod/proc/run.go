@@ -33,11 +33,10 @@ func (t *Table) Run(ctx context.Context, out io.Writer, path string, args ...str
 	if err != nil {
 		return err
 	}
-	exited := make(chan Exit, 1)
-	pid, err := t.start(start{exits: exited, command: Command{
+	pid, exited, err := t.StartAlone(Command{
 		Path: path, Args: append([]string{filepath.Base(path)}, args...), Env: os.Environ(),
 		Files: []uintptr{null.Fd(), to.Fd(), null.Fd()},
-	}})
+	})
 	_ = to.Close()
 	if err != nil {
 		_ = from.Close()
@@ -61,6 +60,13 @@ func (t *Table) Run(ctx context.Context, out io.Writer, path string, args ...str
 		return fmt.Errorf("%s: exit code %d", path, e.Code)
 	}
 	return ctx.Err()
+}
+
+// StartAlone is Start for a process whose exit goes to a channel of its own, and not to Ends.
+func (t *Table) StartAlone(c Command) (pid int, exited <-chan Exit, err error) {
+	exits := make(chan Exit, 1)
+	pid, err = t.start(start{command: c, exits: exits})
+	return pid, exits, err
 }
 
 // awaitExit waits for an exit, but no longer than killDelay after ctx is done. It reports whether the exit came.
