@@ -29,6 +29,7 @@ type Settings struct {
 	Shell          []string      // interpreter of a script; none means that of its first line, or else /bin/sh
 	ReadyTimeout   time.Duration // how long the command waits for the collector to be there; zero means not at all
 	Grace          time.Duration // between SIGTERM and SIGKILL; zero means 10 s
+	DiskTimeout    time.Duration // how long a full disk is waited for after a signal to end, within Grace; zero means 10 s
 	Linger         time.Duration // how long processes that outlive the command may still write; zero means 500 ms
 	MaxBacklog     int64         // bytes of the disk that output may take which the collector is not done with; zero means no limit
 	BacklogTimeout time.Duration // how long the command then waits for the collector; zero means 10 s
@@ -77,7 +78,7 @@ type Settings struct {
 //
 // While the disk is full, Run and the command's writes wait; they also wait for a while
 // if the collector is behind. After a signal to end, which may also come before the command
-// has started or once it has ended, Run waits for the disk no longer than its grace, and
+// has started or once it has ended, Run waits for the disk no longer than DiskTimeout, and
 // counts unrecorded output as dropped. Run returns an error if it could not write the
 // command's exit.
 func Run(s Settings, signals <-chan os.Signal) (int, error) {
@@ -124,6 +125,9 @@ func Run(s Settings, signals <-chan os.Signal) (int, error) {
 func defaults(s Settings) Settings {
 	if s.Grace == 0 {
 		s.Grace = 10 * time.Second
+	}
+	if s.DiskTimeout == 0 {
+		s.DiskTimeout = 10 * time.Second
 	}
 	if s.Linger == 0 {
 		s.Linger = 500 * time.Millisecond

@@ -625,18 +625,27 @@ const noRoom = 1 << 62
 func TestOutputWaitsForADiskThatIsFullUntilTheCommandHasToEnd(t *testing.T) {
 	t.Parallel()
 	const bytes, lines = 6_888_896, 1_000_000 // of seq
-	r := command(t, entrypoint.Settings{MinFree: noRoom, Grace: 50 * time.Millisecond, Args: sh("seq 1000000; echo done")})
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.waitUntil(t, "it waits for the disk", func() bool { return strings.Contains(r.stderr.String(), "the disk is full") })
-	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	e := r.waitForExit(t)
-	_, stdout, _ := r.records(t)
-	if kept := len(stdout); kept == 0 || kept > 1<<20 || e.Dropped == 0 || e.Dropped > bytes || e.DroppedLines == 0 || e.DroppedLines > lines || !e.Stopped {
-		t.Errorf("%d bytes are kept: %+v", kept, e)
+	for name, s := range map[string]entrypoint.Settings{
+		"for as long as it may take to end":        {Grace: 50 * time.Millisecond},
+		"however long the command may take to end": {Grace: time.Hour, DiskTimeout: 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MinFree, s.Args = noRoom, sh("seq 1000000; echo done")
+			r := command(t, s)
+			if err := r.Start(); err != nil {
+				t.Fatal(err)
+			}
+			r.waitUntil(t, "it waits for the disk", func() bool { return strings.Contains(r.stderr.String(), "the disk is full") })
+			if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			e := r.waitForExit(t)
+			_, stdout, _ := r.records(t)
+			if kept := len(stdout); kept == 0 || kept > 1<<20 || e.Dropped == 0 || e.Dropped > bytes || e.DroppedLines == 0 || e.DroppedLines > lines || !e.Stopped {
+				t.Errorf("%d bytes are kept: %+v", kept, e)
+			}
+		})
 	}
 }
 

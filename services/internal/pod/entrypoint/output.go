@@ -38,13 +38,16 @@ type output struct {
 	discarding   bool  // the rest is not recorded
 	warnFullOnce sync.Once
 	tail         tail          // end of the output
-	stopAt       atomic.Int64  // ns since 1970: how long the disk is waited for; zero means for ever
+	stopAt       atomic.Int64  // ns since 1970: when the time after a signal to end is over; zero means that there was none
+	diskUntil    atomic.Int64  // ns since 1970: how long the disk is waited for; zero means for ever
 	ending       chan struct{} // closed by stop: the pod has to end
 }
 
-// stop has the output wait for the disk until a time, and no longer, and closes ending. A call after the first changes nothing.
-func (o *output) stop(at time.Time) {
+// stop notes that the pod has to end by a time, and closes ending. The disk is waited for no longer than diskUntil. A call after the first
+// changes nothing.
+func (o *output) stop(at, diskUntil time.Time) {
 	if o.stopAt.CompareAndSwap(0, at.UnixNano()) {
+		o.diskUntil.Store(diskUntil.UnixNano())
 		close(o.ending)
 	}
 }
@@ -52,12 +55,12 @@ func (o *output) stop(at time.Time) {
 // stopping reports whether the command was signalled to end.
 func (o *output) stopping() bool { return o.stopAt.Load() != 0 }
 
-// stopTime returns how long the disk is waited for after a signal to end.
+// stopTime returns when the time after a signal to end is over.
 func (o *output) stopTime() time.Time { return time.Unix(0, o.stopAt.Load()) }
 
 // pastStop reports whether the time to wait for the disk is over.
 func (o *output) pastStop() bool {
-	until := o.stopAt.Load()
+	until := o.diskUntil.Load()
 	return until != 0 && time.Now().UnixNano() > until
 }
 

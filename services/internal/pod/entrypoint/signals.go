@@ -13,7 +13,7 @@ import (
 const maxSignals = 16
 
 // takeSignals takes signals until stop is called, and hands them on to the channel that it returns, as far as that has room. After the
-// first one that asks to end, the output waits for the disk no longer than the grace.
+// first one that asks to end, the output waits for the disk no longer than DiskTimeout and the grace.
 func (w *runner) takeSignals(signals <-chan os.Signal) (forwarded <-chan os.Signal, stop func()) {
 	to, done, ended := make(chan os.Signal, maxSignals), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -35,7 +35,8 @@ func (w *runner) takeSignals(signals <-chan os.Signal) (forwarded <-chan os.Sign
 
 func (w *runner) takeSignal(s os.Signal, to chan<- os.Signal) {
 	if sig, _ := s.(syscall.Signal); forward(sig).kill {
-		w.out.stop(time.Now().Add(w.settings.Grace))
+		now := time.Now()
+		w.out.stop(now.Add(w.settings.Grace), now.Add(min(w.settings.Grace, w.settings.DiskTimeout)))
 	}
 	select {
 	case to <- s:

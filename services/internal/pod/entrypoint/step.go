@@ -116,7 +116,8 @@ func waitForLock(path string) {
 func (w *runner) awaitEnd(signals <-chan os.Signal) (code int, runs bool, err error) {
 	s := w.settings
 	waitForEndSignal(signals)
-	w.out.stop(time.Now().Add(s.Step.Limit + s.Grace))
+	end := time.Now().Add(s.Step.Limit + s.Grace)
+	w.out.stop(end, end)
 	if slices.ContainsFunc(s.Step.Needs, func(name string) bool { return !hasSucceeded(pod.PathIn(s.Dir, exitFileOf(name))) }) {
 		return 0, false, w.writeJSON(s.exitFile(), pod.Exit{Skipped: true})
 	}
