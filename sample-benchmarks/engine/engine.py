@@ -27,7 +27,7 @@ identity() (
   set -- ${stat##*) } # the name, which comes before, may have spaces
   echo "$(cat /proc/sys/kernel/random/boot_id) ${20}"
 )
-# Whether the runner of an attempt is alive, whose ID, which is that of its process group, is in $pid then. Earlier versions wrote no file born.
+# Whether the runner of an attempt is alive. Its ID, which is that of its process group, is in $pid then. Earlier versions wrote no born.
 alive() {
   pid=$(cat "$1/pid" 2>/dev/null) && now=$(identity "$pid") && [ "$now" = "$(cat "$1/born" 2>/dev/null || echo "$now")" ]
 }

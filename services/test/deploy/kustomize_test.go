@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
@@ -84,6 +86,22 @@ func TestEveryComponentIsRendered(t *testing.T) {
 	}
 }
 
+// fetcherImages returns the image of the fetcher, and that of its Jobs, among some objects.
+func fetcherImages(all []manifest.Object) (image, ofJobs string) {
+	for _, o := range all {
+		d, ok := o.(*appsv1.Deployment)
+		if !ok || d.Name != "fetcher" {
+			continue
+		}
+		c := d.Spec.Template.Spec.Containers[0]
+		i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "BAI_FETCHER_IMAGE" })
+		if image = c.Image; i >= 0 {
+			ofJobs = c.Env[i].Value
+		}
+	}
+	return image, ofJobs
+}
+
 // Jobs that fetch are made from a text, in which kustomize changes no image.
 func TestJobsThatFetchRunTheImageOfTheFetcher(t *testing.T) {
 	const images = "images: [{name: docker.io/benchmark-ai/fetcher, newName: registry.example.org/fetcher, newTag: '1'}]\n"
@@ -91,20 +109,7 @@ func TestJobsThatFetchRunTheImageOfTheFetcher(t *testing.T) {
 		"images beside the component": overlay(t, images, "production", "fetch-jobs"),
 		"images over the component":   overlay(t, images, overlay(t, "", "production", "fetch-jobs")),
 	} {
-		var image, ofJobs string
-		for _, o := range rendered(t, dir) {
-			d, ok := o.(*appsv1.Deployment)
-			if !ok || d.Name != "fetcher" {
-				continue
-			}
-			c := d.Spec.Template.Spec.Containers[0]
-			image = c.Image
-			for _, e := range c.Env {
-				if e.Name == "BAI_FETCHER_IMAGE" {
-					ofJobs = e.Value
-				}
-			}
-		}
+		image, ofJobs := fetcherImages(rendered(t, dir))
 		if image != "registry.example.org/fetcher:1" || ofJobs != image {
 			t.Errorf("%s: the fetcher runs %q, its jobs %q", name, image, ofJobs)
 		}

@@ -130,7 +130,7 @@ func TestTheSampleEngineEndsAllProcessesAtTheDeadline(t *testing.T) {
 			if end := seen.Pods[0].Status.ContainerStatuses[0].State.Terminated; (end != nil) != (tt.code != 0) || end != nil && end.ExitCode != tt.code {
 				t.Errorf("the benchmark ended with %+v, want exit code %d", end, tt.code)
 			}
-			awaitNoGroup(t, groupOf(t, command))
+			awaitNoGroup(t, groupOf(t, filepath.Join(command[3], "r1-1")))
 			if err := c.Delete(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
@@ -139,10 +139,10 @@ func TestTheSampleEngineEndsAllProcessesAtTheDeadline(t *testing.T) {
 	}
 }
 
-// groupOf returns the ID of the process group of the attempt r1-1 of an engine.
-func groupOf(t *testing.T, command []string) int {
+// groupOf returns the ID of the process group of the attempt in a folder of an engine.
+func groupOf(t *testing.T, folder string) int {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(command[3], "r1-1", "pid"))
+	text, err := os.ReadFile(filepath.Join(folder, "pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +174,23 @@ func awaitNoGroup(t *testing.T, id int) {
 	t.Errorf("processes are left: %q", left)
 }
 
+// startOther starts a process in a group of its own, and returns it and when it started, in ticks since the boot.
+func startOther(t *testing.T) (p *os.Process, start string) {
+	t.Helper()
+	other := exec.CommandContext(t.Context(), "sleep", "600")
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(other.Process.Pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return other.Process, strings.Fields(rest)[19]
+}
+
 // The ID of an attempt's process may be that of another process later, after a restart of the machine for example.
 func TestTheSampleEngineSignalsNoProcessThatHasTheIDLater(t *testing.T) {
 	t.Parallel()
@@ -189,31 +206,24 @@ func TestTheSampleEngineSignalsNoProcessThatHasTheIDLater(t *testing.T) {
 			t.Parallel()
 			command := sample(t)
 			c := open(t, executable.Settings{Command: command, Poll: 10 * time.Millisecond})
-			j := job("r1", "exit 0")
+			j := job("r2", "exit 0")
 			if err := c.Create(t.Context(), j); err != nil {
 				t.Fatal(err)
 			}
-			r := cluster.Ref{Run: "r1", Attempt: 1, Scope: "default", Job: j.Name}
+			r := cluster.Ref{Run: "r2", Attempt: 1, Scope: "default", Job: j.Name}
 			await(t, c, r, func(s cluster.Snapshot) bool { return s.Pods[0].Status.Phase == corev1.PodSucceeded })
-			awaitNoGroup(t, groupOf(t, command))
-			other := exec.CommandContext(t.Context(), "sleep", "600")
-			other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			if err := other.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
-			folder, id := filepath.Join(command[3], "r1-1"), strconv.Itoa(other.Process.Pid)
-			stat, err := os.ReadFile("/proc/" + id + "/stat")
-			_, rest, _ := strings.Cut(string(stat), ") ")
-			text := born(strings.Fields(rest)[19]) + "\n"
-			if err := errors.Join(err, os.WriteFile(folder+"/pid", []byte(id), 0o600), os.WriteFile(folder+"/born", []byte(text), 0o600)); err != nil {
+			folder := filepath.Join(command[3], "r2-1")
+			awaitNoGroup(t, groupOf(t, folder))
+			other, start := startOther(t)
+			if err := errors.Join(os.WriteFile(folder+"/pid", []byte(strconv.Itoa(other.Pid)), 0o600),
+				os.WriteFile(folder+"/born", []byte(born(start)+"\n"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Delete(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			awaitGone(t, c, r)
-			if ended, err := syscall.Wait4(other.Process.Pid, nil, syscall.WNOHANG, nil); ended != 0 || err != nil {
+			if ended, err := syscall.Wait4(other.Pid, nil, syscall.WNOHANG, nil); ended != 0 || err != nil {
 				t.Errorf("the other process has ended: %d, %v", ended, err)
 			}
 		})
