@@ -367,8 +367,8 @@ func (f purge) month(now time.Time) (time.Time, error) {
 	return before, nil
 }
 
-// forgetBefore forgets what was submitted before a time. With --yes it marks that time also where nothing is left to remove: an earlier version
-// removed runs without a mark.
+// forgetBefore forgets the runs that were submitted before a time. With --yes it marks that time also if nothing is left to remove: an
+// earlier version removed runs without a mark.
 func (o *adminClient) forgetBefore(ctx context.Context, s *elastic.Store, before time.Time, f purge) error {
 	past, err := s.Expired(ctx, before)
 	if err != nil {
