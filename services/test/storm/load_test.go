@@ -99,6 +99,17 @@ func (l *load) awaitProgress(since progress, late time.Time) {
 	}
 }
 
+// awaitStored waits until so many numbers are stored.
+func (l *load) awaitStored(least int64, late time.Time) {
+	l.w.t.Helper()
+	for l.stored() < least {
+		if time.Now().After(late) {
+			l.w.t.Fatalf("%d numbers are stored, want %d at least", l.stored(), least)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 // finish waits until all started runs have ended.
 func (l *load) finish() {
 	l.stop.Store(true)

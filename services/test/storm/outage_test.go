@@ -173,8 +173,10 @@ func TestNothingIsLostWhileThePlatformIsAway(t *testing.T) {
 	s.load.awaitProgress(was, time.Now().Add(waitTimeout))
 	s.probe()
 	t.Logf("all worked again %s after the platform was begun", time.Since(back).Round(10*time.Millisecond))
+	const least = 1000 // numbers of benchmarks that were under way
+	s.load.awaitStored(least, time.Now().Add(waitTimeout))
 	s.to, s.during = time.Now(), s.load.stored()
-	s.wantAll(1000)
+	s.wantAll(least)
 }
 
 // warningCounts are the warnings and errors in a log, with their frequencies.
