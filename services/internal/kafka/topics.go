@@ -179,7 +179,7 @@ func Missing(ctx context.Context, c *kafka.Client, topics []Topic) ([]Topic, err
 
 // isLate reports whether a try may succeed with more time.
 func isLate(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kafka.RequestTimedOut)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kafka.RequestTimedOut) || errors.Is(err, kafka.BrokerNotAvailable)
 }
 
 // validateTopics returns the names of the topics that would be created.
@@ -195,7 +195,11 @@ func createTopics(ctx context.Context, c *kafka.Client, topics []Topic, validate
 	for _, topic := range topics {
 		req.Topics = append(req.Topics, topic.config())
 	}
-	resp, err := c.CreateTopics(ctx, req)
+	var resp *kafka.CreateTopicsResponse
+	err = RetryTransient(ctx, func(ctx context.Context) (err error) { // brokers that have just started may know no controller
+		resp, err = c.CreateTopics(ctx, req)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("create topics: %w", err)
 	}

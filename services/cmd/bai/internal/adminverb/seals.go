@@ -138,11 +138,7 @@ func (o *adminClient) requireSealsOfNewTopics(ctx context.Context, s kafka.Setti
 		return err
 	}
 	defer done()
-	var missing []kafka.Topic
-	err = kafka.RetryTransient(ctx, func(ctx context.Context) (err error) {
-		missing, err = kafka.Missing(ctx, c, p.Create)
-		return err
-	})
+	missing, err := kafka.Missing(ctx, c, p.Create)
 	if err != nil {
 		return err
 	}
