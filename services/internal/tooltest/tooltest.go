@@ -4,6 +4,7 @@ package tooltest
 import (
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 )
 
@@ -26,4 +27,15 @@ func Missing(tb testing.TB, format string, args ...any) {
 		tb.Fatalf(format, args...)
 	}
 	tb.Skipf(format, args...)
+}
+
+// WriteProgram writes a program that can be executed at once. A fork of this process meanwhile would hold the file open for writing, and
+// until its exec the kernel would execute the file for nobody: ETXTBSY.
+func WriteProgram(tb testing.TB, path, text string) {
+	tb.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // any user may execute it
+		tb.Fatal(err)
+	}
 }

@@ -2,6 +2,8 @@ package tooltest_test
 
 import (
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -45,5 +47,21 @@ func TestAMissingProgramSkipsATestAndFailsItWhereChecksRun(t *testing.T) {
 	}
 	if path := tooltest.Program(t, "go", "golang"); !strings.Contains(path, "go") {
 		t.Errorf("go is at %q", path)
+	}
+}
+
+func TestAWrittenProgramCanBeExecutedWhileOthersStart(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 8 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			for k := range 30 {
+				path := filepath.Join(dir, fmt.Sprintf("p%d-%d", n, k))
+				tooltest.WriteProgram(t, path, "#!/bin/sh\necho hi\n")
+				if out, err := exec.CommandContext(t.Context(), path).CombinedOutput(); err != nil || string(out) != "hi\n" {
+					t.Fatalf("%q, %v", out, err)
+				}
+			}
+		})
 	}
 }

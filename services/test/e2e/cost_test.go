@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
 	"github.com/benchmark-ai/bai/services/internal/store/sqlite"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // startPriced starts a platform with prices of three instance types.
@@ -156,9 +156,7 @@ func TestTheEnergyOfAGPUIsItsPowerTimesTheTime(t *testing.T) {
 	p := startPriced(t)
 	dir := t.TempDir()
 	fake := "#!/bin/sh\nwhile :; do echo '0, 50, 100, 250'; sleep 0.1; done\n"
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(fake), 0o755); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
+	tooltest.WriteProgram(t, filepath.Join(dir, "nvidia-smi"), fake)
 	text := script("sleep 4", "[env.vars]", fmt.Sprintf("PATH = %q", dir+":/usr/local/bin:/usr/bin:/bin"))
 	all := p.summariesOf(p.submit(text))
 	joules, unit := valueOf(all, "energy.joules")

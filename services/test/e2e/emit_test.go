@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,14 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 func TestAShellEmitsByTheProgramThatIsInThePod(t *testing.T) {
 	t.Parallel()
 	p, own := start(t), t.TempDir()
-	if err := os.WriteFile(filepath.Join(own, "bai-emit"), []byte("#!/bin/sh\necho mine\n"), 0o755); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
+	tooltest.WriteProgram(t, filepath.Join(own, "bai-emit"), "#!/bin/sh\necho mine\n")
 	for name, tt := range map[string]struct {
 		descriptor string
 		want       map[string][]float64

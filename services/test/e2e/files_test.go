@@ -2,23 +2,20 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // limited is a program that runs bai with a limit of open files.
 func limited(t *testing.T, limit string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bai")
-	text := fmt.Sprintf("#!/bin/sh\nulimit %s\nexec %s \"$@\"\n", limit, filepath.Join(bin, "bai"))
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
+	tooltest.WriteProgram(t, path, fmt.Sprintf("#!/bin/sh\nulimit %s\nexec %s \"$@\"\n", limit, filepath.Join(bin, "bai")))
 	return path
 }
 

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	baiv1 "github.com/benchmark-ai/bai/proto/bai/v1"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // withParsers returns a descriptor of a script, and tables.
@@ -50,9 +50,7 @@ func TestAParserOfOnesOwnFindsTheResultsOfABenchmark(t *testing.T) {
 	t.Parallel()
 	p, dir := start(t), t.TempDir()
 	script := filepath.Join(dir, "parse.sh")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nread -r rate\necho \"{\\\"name\\\": \\\"file_rate\\\", \\\"value\\\": $rate}\"\n"), 0o755); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
+	tooltest.WriteProgram(t, script, "#!/bin/sh\nread -r rate\necho \"{\\\"name\\\": \\\"file_rate\\\", \\\"value\\\": $rate}\"\n")
 	run := p.submit(withParsers(
 		"echo latency 250; echo noise >&2; echo 2000 > "+dir+"/result",
 		ownParser(`sed -n 's/latency \(.*\)/{"name": "latency", "value": \1, "unit": "ms", "direction": "lower"}/p'; echo '{"version": "1.2"}'`),

@@ -276,9 +276,7 @@ func TestSubmitAnswersOnceTheStoreIsOnTheDisk(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "trace")
 	program := filepath.Join(t.TempDir(), "bai")
 	text := fmt.Sprintf("#!/bin/sh\nexec %s -D -ff -y -e trace=fsync,fdatasync -o %s %s \"$@\"\n", strace, trace, filepath.Join(bin, "bai"))
-	if err := os.WriteFile(program, []byte(text), 0o700); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
+	tooltest.WriteProgram(t, program, text)
 	p := &platform{t: t, program: program, dir: filepath.Join(t.TempDir(), "data")}
 	p.runToEnd()
 	flushes := func() (n int) { // each thread's calls are in a file of their own, whole

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 	"github.com/benchmark-ai/bai/services/test/testbed"
 	"github.com/benchmark-ai/bai/services/test/testbed/kit"
 	"github.com/benchmark-ai/bai/services/test/testbed/kubecluster"
@@ -194,9 +195,9 @@ func withBroken(t *testing.T, bin, part string) string {
 			err = errors.Join(err, os.Symlink(filepath.Join(bin, other.Name()), filepath.Join(dir, other.Name())))
 		}
 	}
-	err = errors.Join(err, os.WriteFile(filepath.Join(dir, part), []byte("#!/bin/sh\necho unknown flag: --planted >&2; exit 1\n"), 0o755))
 	if err != nil {
 		t.Fatal(err)
 	}
+	tooltest.WriteProgram(t, filepath.Join(dir, part), "#!/bin/sh\necho unknown flag: --planted >&2; exit 1\n")
 	return dir
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/lock"
 	"github.com/benchmark-ai/bai/services/internal/pod"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 func TestTwoPlatformsCannotHaveOneDirectory(t *testing.T) {
@@ -420,11 +421,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.ForkLock.RLock() // a concurrent fork would hold the file open, and the file could not be executed
-	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(to, b, 0o755); err != nil { //nolint:gosec // it is executed
-		t.Fatal(err)
-	}
+	tooltest.WriteProgram(t, to, string(b))
 }
 
 func TestAGPUBelongsToOnePodAtATime(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/event"
 	"github.com/benchmark-ai/bai/services/internal/pod/hostinfo"
+	"github.com/benchmark-ai/bai/services/internal/tooltest"
 )
 
 // files makes files of a system.
@@ -133,9 +134,7 @@ func programs(t *testing.T, all map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range all {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil { //nolint:gosec // it is executed
-			t.Fatal(err)
-		}
+		tooltest.WriteProgram(t, filepath.Join(dir, name), "#!/bin/sh\n"+script)
 	}
 	t.Setenv("PATH", dir)
 }
