@@ -63,10 +63,10 @@ func Serve(server int, do func(func())) {
 func reply(server int, sequence []byte, fd int, err error) error {
 	if err != nil {
 		text := append(slices.Clone(sequence), err.Error()...)
-		return uninterrupted(time.Time{}, func() error { return unix.Send(server, text[:min(len(text), replySize)], unix.MSG_NOSIGNAL) })
+		return Uninterrupted(time.Time{}, func() error { return unix.Send(server, text[:min(len(text), replySize)], unix.MSG_NOSIGNAL) })
 	}
 	defer unix.Close(fd) //nolint:errcheck // who asked has it
-	return uninterrupted(time.Time{}, func() error { return unix.Sendmsg(server, sequence, unix.UnixRights(fd), nil, unix.MSG_NOSIGNAL) })
+	return Uninterrupted(time.Time{}, func() error { return unix.Sendmsg(server, sequence, unix.UnixRights(fd), nil, unix.MSG_NOSIGNAL) })
 }
 
 func family(kind byte) int {
@@ -76,9 +76,10 @@ func family(kind byte) int {
 	return unix.AF_INET
 }
 
-// uninterrupted calls do until no signal interrupts it, or until a time that is not zero: a
-// socket with a time limit is not read again by itself (signal(7)).
-func uninterrupted(until time.Time, do func() error) error {
+// Uninterrupted calls do until no signal interrupts it, or until a time that is not zero, and
+// returns the error of the last call: a socket with a time limit is not read again by itself
+// (signal(7)).
+func Uninterrupted(until time.Time, do func() error) error {
 	for {
 		if err := do(); !errors.Is(err, unix.EINTR) || !until.IsZero() && time.Now().After(until) {
 			return err
@@ -115,7 +116,7 @@ func (c *Client) Request(v6 bool) (int, error) {
 	}
 	binary.BigEndian.PutUint32(request[1:], c.sequence)
 	until := time.Now().Add(c.timeout)
-	if err := uninterrupted(until, func() error { return unix.Send(c.fd, request, unix.MSG_NOSIGNAL) }); err != nil {
+	if err := Uninterrupted(until, func() error { return unix.Send(c.fd, request, unix.MSG_NOSIGNAL) }); err != nil {
 		return -1, fmt.Errorf("ask for a socket: %w", err)
 	}
 	for {
@@ -141,7 +142,7 @@ var errNoReply = errors.New("ask for a socket")
 func (c *Client) receive(until time.Time) (sequence uint32, fd int, err error) {
 	payload, control := make([]byte, replySize), make([]byte, unix.CmsgSpace(4))
 	size, rights := 0, 0
-	err = uninterrupted(until, func() (err error) {
+	err = Uninterrupted(until, func() (err error) {
 		size, rights, _, _, err = unix.Recvmsg(c.fd, payload, control, unix.MSG_CMSG_CLOEXEC)
 		return err
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchmark-ai/bai/services/internal/cluster/local/shimapi"
 	"github.com/benchmark-ai/bai/services/internal/pod/proc"
+	"github.com/benchmark-ai/bai/services/internal/pod/sockets"
 )
 
 // bridgeTimeout is how long a bridge waits for its first pod.
@@ -109,7 +110,11 @@ func receiveRequest(c int) (shimapi.Request, []int, error) {
 	if err := unix.SetsockoptTimeval(c, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
 		return r, nil, err
 	}
-	n, m, err := receive(c, b, control)
+	var n, m int
+	err := sockets.Uninterrupted(time.Now().Add(bridgeTimeout), func() (err error) {
+		n, m, _, _, err = unix.Recvmsg(c, b, control, unix.MSG_CMSG_CLOEXEC)
+		return err
+	})
 	if err != nil {
 		return r, nil, err
 	}
@@ -124,17 +129,6 @@ func receiveRequest(c int) (shimapi.Request, []int, error) {
 		return r, files, errors.New("a request says what to start")
 	}
 	return r, files, nil
-}
-
-// receive reads a message and what comes with it, however many signals the thread gets meanwhile: a socket with a time limit is not read
-// again by itself (signal(7)).
-func receive(c int, b, control []byte) (n, m int, err error) {
-	for until := time.Now().Add(bridgeTimeout); ; {
-		n, m, _, _, err = unix.Recvmsg(c, b, control, unix.MSG_CMSG_CLOEXEC)
-		if !errors.Is(err, unix.EINTR) || time.Now().After(until) {
-			return n, m, err
-		}
-	}
 }
 
 // receivedFiles returns the log and the lock that come with a request.
