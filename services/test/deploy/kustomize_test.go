@@ -1,7 +1,6 @@
 package deploy_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,29 +18,14 @@ import (
 // components and more text, and returns its folder.
 func overlay(t *testing.T, more, resource string, components ...string) string {
 	t.Helper()
-	dir := t.TempDir()
-	from := func(folder string) string {
-		if !filepath.IsAbs(folder) {
-			folder = filepath.Join(base, "..", folder)
-		}
-		whole, err := filepath.Abs(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path, err := filepath.Rel(dir, whole)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	text := fmt.Sprintf("resources: [%q]\n%s", from(resource), more)
 	for i, c := range components {
-		if i == 0 {
-			text += "components:\n"
-		}
-		text += fmt.Sprintf("- %q\n", from(c))
+		components[i] = filepath.Join(base, "..", c)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+	if !filepath.IsAbs(resource) {
+		resource = filepath.Join(base, "..", resource)
+	}
+	dir := t.TempDir()
+	if err := manifest.WriteOverlay(dir, more, resource, components...); err != nil {
 		t.Fatal(err)
 	}
 	return dir

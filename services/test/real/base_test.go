@@ -2,12 +2,10 @@ package real_test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
+	"github.com/benchmark-ai/bai/services/test/deploy/manifest"
 	"github.com/benchmark-ai/bai/services/test/testbed"
 )
 
@@ -47,25 +45,7 @@ func TestTheBaseIsWhatTheAPIServerAccepts(t *testing.T) {
 func overlay(t *testing.T, base string, components ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	from := func(folder string) string {
-		whole, err := filepath.Abs(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path, err := filepath.Rel(dir, whole)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	text := fmt.Sprintf("resources:\n- %q\n", from(base))
-	for i, c := range components {
-		if i == 0 {
-			text += "components:\n"
-		}
-		text += fmt.Sprintf("- %q\n", from(c))
-	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+	if err := manifest.WriteOverlay(dir, "", base, components...); err != nil {
 		t.Fatal(err)
 	}
 	return dir
